@@ -1,0 +1,1 @@
+"""From models in other systems to the `torch` dialect."""

@@ -1,0 +1,50 @@
+"""Dialects of padc, and the table that registers them."""
+
+from collections.abc import Callable
+
+from xdsl.context import Context
+from xdsl.dialects import get_all_dialects as get_xdsl_dialects
+from xdsl.ir import Dialect
+
+
+def get_all_dialects() -> dict[str, Callable[[], Dialect]]:
+    """
+    The dialects that padc adds to those of xDSL, by name.
+
+    Each is imported when its first op or type is met: the table of ATen ops
+    takes longer to build than most files take to parse.
+    """
+
+    def get_mil() -> Dialect:
+        from padc.ir.mil import Mil
+
+        return Mil
+
+    def get_tcp() -> Dialect:
+        from padc.ir.tcp import Tcp
+
+        return Tcp
+
+    def get_torch() -> Dialect:
+        from padc.ir.torch import Torch
+
+        return Torch
+
+    def get_torch_c() -> Dialect:
+        from padc.ir.torch import TorchC
+
+        return TorchC
+
+    return {"mil": get_mil, "tcp": get_tcp, "torch": get_torch, "torch_c": get_torch_c}
+
+
+def make_context() -> Context:
+    """A context that knows the dialects of xDSL and padc, with its own weights."""
+    from padc.ir.weights import weights_builtin_dialect
+
+    ctx = Context()
+    for name, dialect in (get_xdsl_dialects() | get_all_dialects()).items():
+        ctx.register_dialect(
+            name, dialect if name != "builtin" else weights_builtin_dialect
+        )
+    return ctx

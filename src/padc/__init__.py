@@ -1,0 +1,55 @@
+"""
+padc: a compiler from PyTorch to Core ML and buffers that makes padding explicit.
+
+    program = padc.convert(model, (torch.randn(1, 3, 224, 224),), target="iOS17")
+    program.verify()
+    program.save("model.mlpackage")
+
+The subpackages are links to the folders at the top of the repository.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from padc.errors import (
+    InvalidProgramError,
+    MissingEnvironmentError,
+    PadcError,
+    Problem,
+    SourceLocation,
+    UnsupportedError,
+    UsageError,
+    WrongResultError,
+)
+
+if TYPE_CHECKING:
+    from padc.program import Program, convert
+    from padc.verification import Comparison
+
+__all__ = [
+    "Comparison",
+    "InvalidProgramError",
+    "MissingEnvironmentError",
+    "PadcError",
+    "Problem",
+    "Program",
+    "SourceLocation",
+    "UnsupportedError",
+    "UsageError",
+    "WrongResultError",
+    "convert",
+]
+
+
+def __getattr__(name: str) -> Any:
+    # padc-opt starts without PyTorch, which these need.
+    if name in ("Program", "convert"):
+        from padc import program
+
+        return getattr(program, name)
+    if name == "Comparison":
+        from padc.verification import Comparison
+
+        return Comparison
+    raise AttributeError(f"module 'padc' has no attribute '{name}'")

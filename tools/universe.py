@@ -1,0 +1,13 @@
+"""What padc adds to xDSL, as a plug-in: plain `xdsl-opt` then has it too."""
+
+from xdsl.universe import Universe
+
+from padc.backends import get_all_targets
+from padc.ir import get_all_dialects
+from padc.passes import get_all_passes
+
+PADC_UNIVERSE = Universe(
+    all_dialects=get_all_dialects(),
+    all_passes=get_all_passes(),
+    all_targets=get_all_targets(),
+)
