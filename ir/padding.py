@@ -1,0 +1,435 @@
+"""
+The arithmetic of padding, one dimension at a time: integers in, integers out.
+
+Sizes are numbers of elements along one dimension. A function without `max`, `min` or
+`if` also takes symbolic integers with Python's operators (floor division included).
+
+The names are those of every formula here: `size` of the input, `kernel`, `stride`,
+`dilation`; `extent = dilation * (kernel - 1) + 1`, the elements a kernel spans; `lower`
+and `upper`, what is added before and after (negative: cropped).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True)
+class Amounts:
+    """
+    What a pad does to one dimension.
+
+    Source: `PaddingConfig` of XLA's Pad (https://openxla.org/xla/operation_semantics),
+    `lower`, `upper`, `interior` being its `edge_padding_low`, `edge_padding_high`,
+    `interior_padding`: element `t` of the input comes to `lower + t * (interior + 1)`.
+    """
+
+    lower: int
+    """Elements added before the first; negative: this many positions cropped."""
+    upper: int
+    """Elements added after the last; negative: this many positions cropped."""
+    interior: int = 0
+    """Elements added between any two neighbours, before either edge; never negative."""
+
+    def __add__(self, outer: Amounts) -> Amounts:
+        """The sums: of two pads that fold, the amounts of the one."""
+        return Amounts(
+            self.lower + outer.lower,
+            self.upper + outer.upper,
+            self.interior + outer.interior,
+        )
+
+
+def padded_size(size: int, lower: int, upper: int, interior: int = 0) -> int:
+    """
+    The size after a pad. Negative: `check_constant` refuses these amounts.
+
+    Source: XLA's Pad (https://openxla.org/xla/operation_semantics); without `interior`,
+    `torch.nn.functional.pad`.
+    """
+    return size + lower + upper + max(size - 1, 0) * interior
+
+
+# Which amounts are legal, and where a position of the output comes from.
+
+
+def check_constant(size: int, lower: int, upper: int, interior: int = 0) -> None:
+    """
+    Raise ValueError if there is less to crop than these amounts crop.
+
+    What one side crops is never made up for by what the other side adds: -5 and 6 on
+    four elements is refused. Source: `constant_pad_nd` of PyTorch's
+    aten/src/ATen/native/PadNd.cpp, which narrows the input by each negative amount.
+    """
+    available = padded_size(size, 0, 0, interior)
+    if max(-lower, 0) + max(-upper, 0) > available:
+        raise ValueError(
+            f"padding by {lower} and {upper} crops more than the {available} elements "
+            "there are"
+        )
+
+
+def check_reflection(size: int, lower: int, upper: int) -> None:
+    """
+    Raise ValueError unless lower, upper < size and an element is left.
+
+    Source: `reflection_pad1d` of PyTorch's aten/src/ATen/native/ReflectionPad.cpp.
+    PyTorch refuses empty dimensions that are not padded too, except the batch's.
+    """
+    _check_not_empty("reflection", size, lower, upper)
+    if max(lower, upper) >= size:
+        raise ValueError(
+            f"reflection padding by {lower} and {upper} of a dimension of size {size}: "
+            f"each may be at most {size - 1}, the size less one"
+        )
+
+
+def check_replication(size: int, lower: int, upper: int) -> None:
+    """
+    Raise ValueError unless there is an element to repeat and one is left.
+
+    Source: `replication_pad1d` of PyTorch's
+    aten/src/ATen/native/ReplicationPadding.cpp.
+    PyTorch refuses empty dimensions that are not padded too, except the batch's.
+    """
+    _check_not_empty("replication", size, lower, upper)
+
+
+def _check_not_empty(mode: str, size: int, lower: int, upper: int) -> None:
+    if size < 1:
+        raise ValueError(f"{mode} padding of an empty dimension")
+    if padded_size(size, lower, upper) < 1:
+        raise ValueError(
+            f"{mode} padding by {lower} and {upper} leaves nothing of a dimension of "
+            f"size {size}"
+        )
+
+
+def check_circular(size: int, lower: int, upper: int) -> None:
+    """
+    Raise ValueError unless lower, upper <= what is left after negative amounts crop.
+
+    Source: `_pad_circular` of PyTorch's aten/src/ATen/native/PadNd.cpp. It compares
+    with the size before cropping, and where that differs reads uninitialised memory
+    (https://github.com/pytorch/pytorch/issues/176254).
+    """
+    cropped = size + min(lower, 0) + min(upper, 0)
+    if max(lower, upper, 0) > cropped:
+        raise ValueError(
+            f"circular padding by {lower} and {upper} of a dimension of size {size}: "
+            f"each may be at most {max(cropped, 0)}, what cropping leaves of it"
+        )
+
+
+def source_index_reflection(j: int, size: int, lower: int) -> int:
+    """
+    The position in the input that position `j` of a legal reflection pad shows.
+
+    Mirrors once about the first and the last element. Negative amounts crop after
+    mirroring. Source: `ReflectionPad` of PyTorch's
+    aten/src/ATen/native/cpu/PaddingKernel.cpp; the closed form is `|i|` mirrored again.
+    """
+    last = size - 1
+    return last - abs(last - abs(j - lower))
+
+
+def source_index_replication(j: int, size: int, lower: int) -> int:
+    """
+    The position in the input that position `j` of a legal replication pad shows.
+
+    Source: `ReplicationPad` of PyTorch's
+    aten/src/ATen/native/cpu/PaddingKernel.cpp.
+    """
+    return min(max(j - lower, 0), size - 1)
+
+
+def source_index_circular(j: int, size: int, lower: int, upper: int) -> int:
+    """
+    The position in the input that position `j` of a legal circular pad shows.
+
+    Negative amounts crop before wrapping, unlike in the other two modes.
+    Source: `_pad_circular` of PyTorch's aten/src/ATen/native/PadNd.cpp.
+    """
+    cropped = size + min(lower, 0) + min(upper, 0)
+    return (j - max(lower, 0)) % cropped - min(lower, 0)
+
+
+# Convolution and pooling.
+
+
+def conv_output_size(
+    size: int,
+    kernel: int,
+    stride: int = 1,
+    dilation: int = 1,
+    lower: int = 0,
+    upper: int = 0,
+) -> int:
+    """
+    The size of a convolution's output; below 1: the kernel does not fit.
+
+    Source: "Shape" of `torch.nn.Conv2d`, with `padding` as `lower` and `upper`.
+    """
+    return (size + lower + upper - dilation * (kernel - 1) - 1) // stride + 1
+
+
+def pool_output_size(
+    size: int,
+    kernel: int,
+    stride: int = 1,
+    dilation: int = 1,
+    padding: int = 0,
+    ceil_mode: bool = False,
+) -> int:
+    """
+    The size of a pool's output; below 1: the window does not fit.
+
+    Source: `pooling_output_shape` of PyTorch's aten/src/ATen/native/Pool.h. In ceil
+    mode, windows must start inside the input or the lower padding: PyTorch takes a last
+    one that does not away, here it is the second argument of `min`. `padding` is at
+    most half the kernel, which PyTorch demands.
+    """
+    floor = conv_output_size(size, kernel, stride, dilation, padding, padding)
+    if not ceil_mode:
+        return floor
+    rest = stride - 1
+    ceil = conv_output_size(size, kernel, stride, dilation, padding, padding + rest)
+    return min(ceil, (size + padding + rest) // stride)
+
+
+def pool_amounts(
+    kernel: int, stride: int, dilation: int, padding: int, ceil_mode: bool
+) -> Amounts:
+    """
+    The padding that leaves a pool without padding `pool_output_size` windows.
+
+    It holds for every size of the input. A max pool's is filled with the least value,
+    an average pool's with 0. In ceil mode the last window ends at most `stride - 1`
+    behind the padding, and, as it must start inside the input or the lower padding, at
+    most `extent - 1` behind the input.
+    Source: `pooling_output_shape` of PyTorch's aten/src/ATen/native/Pool.h.
+    """
+    if not ceil_mode:
+        return Amounts(padding, padding)
+    return Amounts(padding, min(padding + stride - 1, dilation * (kernel - 1)))
+
+
+def window_counts(
+    size: int,
+    kernel: int,
+    stride: int,
+    dilation: int,
+    uncounted_lower: int,
+    uncounted_upper: int,
+) -> list[int]:
+    """
+    How many elements of each VALID window count, along one dimension.
+
+    The first `uncounted_lower` and last `uncounted_upper` elements of `size` do not.
+    With what a pool's padding added as these, this is the divisor of an average pool:
+    all of it without `count_include_pad`, else only what is behind `padding`.
+    Source: `cpu_avg_pool2d` of PyTorch's aten/src/ATen/native/cpu/AvgPoolKernel.cpp.
+    """
+    windows = conv_output_size(size, kernel, stride, dilation)
+    counted = range(uncounted_lower, size - uncounted_upper)
+    return [
+        sum(window * stride + tap * dilation in counted for tap in range(kernel))
+        for window in range(windows)
+    ]
+
+
+# SAME, in its dialects.
+
+
+def same_pytorch(kernel: int, dilation: int = 1) -> Amounts:
+    """
+    PyTorch's `padding="same"`, which takes stride 1 only: the odd one goes above.
+
+    Source: `_reversed_padding_repeated_twice` of torch/nn/modules/conv.py.
+    """
+    total = dilation * (kernel - 1)
+    return Amounts(total // 2, total - total // 2)
+
+
+def same_upper(size: int, kernel: int, stride: int = 1, dilation: int = 1) -> Amounts:
+    """
+    SAME of TensorFlow, Keras and JAX, SAME_UPPER of ONNX: the odd one goes above.
+
+    The output has `ceil(size / stride)` elements. Source: "Notes on padding" of
+    https://www.tensorflow.org/api_docs/python/tf/nn; `auto_pad` of ONNX' Conv.
+    """
+    total = _same_total(size, kernel, stride, dilation)
+    return Amounts(total // 2, total - total // 2)
+
+
+def same_lower(size: int, kernel: int, stride: int = 1, dilation: int = 1) -> Amounts:
+    """
+    SAME_LOWER of ONNX: as `same_upper`, but the odd one goes below.
+
+    Source: `auto_pad` of https://onnx.ai/onnx/operators/onnx__Conv.html.
+    """
+    total = _same_total(size, kernel, stride, dilation)
+    return Amounts(total - total // 2, total // 2)
+
+
+def _same_total(size: int, kernel: int, stride: int, dilation: int) -> int:
+    windows = (size + stride - 1) // stride
+    return max((windows - 1) * stride + dilation * (kernel - 1) + 1 - size, 0)
+
+
+# Transposed convolution: a convolution with stride 1, the same dilation and the kernel
+# flipped, of the input padded with zeros by these amounts. `interior` spreads the
+# elements `stride` apart; `extent - 1` on either side gives all positions a kernel
+# touches, and each framework crops these differently.
+
+
+def conv_transpose_output_size(
+    size: int,
+    kernel: int,
+    stride: int = 1,
+    dilation: int = 1,
+    padding: int = 0,
+    output_padding: int = 0,
+) -> int:
+    """
+    The size of PyTorch's transposed convolution's output; below 1: PyTorch refuses.
+
+    Source: "Shape" of `torch.nn.ConvTranspose2d`.
+    """
+    return (
+        (size - 1) * stride - 2 * padding + dilation * (kernel - 1) + output_padding + 1
+    )
+
+
+def conv_transpose_amounts(
+    kernel: int,
+    stride: int = 1,
+    dilation: int = 1,
+    padding: int = 0,
+    output_padding: int = 0,
+) -> Amounts:
+    """
+    The zero insertion that makes PyTorch's transposed convolution a convolution.
+
+    Source: the relationship of a transposed to a direct convolution in V. Dumoulin and
+    F. Visin, "A guide to convolution arithmetic for deep learning"
+    (https://arxiv.org/abs/1603.07285), 4; `torch.nn.ConvTranspose2d` for
+    `output_padding`. More padding than `extent - 1` makes the amounts negative.
+    """
+    edge = dilation * (kernel - 1) - padding
+    return Amounts(edge, edge + output_padding, stride - 1)
+
+
+def keras_conv_transpose_output_size(
+    size: int,
+    kernel: int,
+    stride: int,
+    dilation: int,
+    padding: Literal["valid", "same"],
+    output_padding: int | None = None,
+) -> int:
+    """
+    The size of a Keras `Conv2DTranspose`'s output.
+
+    Source: `_get_output_shape_given_tf_padding` of Keras 3's
+    keras/src/backend/common/backend_utils.py.
+    """
+    extent = dilation * (kernel - 1) + 1
+    if padding == "valid":
+        base, default = extent, max(stride - extent, 0)
+    else:
+        base, default = extent % 2, stride - extent % 2
+    return (
+        (size - 1) * stride
+        + base
+        + (default if output_padding is None else output_padding)
+    )
+
+
+def keras_conv_transpose_amounts(
+    kernel: int,
+    stride: int,
+    dilation: int,
+    padding: Literal["valid", "same"],
+    output_padding: int | None = None,
+) -> Amounts:
+    """
+    The zero insertion that makes Keras' `Conv2DTranspose` a convolution.
+
+    With "same" it crops what `same_upper` pads for the convolution that leads from the
+    output back to the input, which is what TensorFlow computes the gradient of.
+    Source: `_convert_conv_transpose_padding_args_from_keras_to_jax` of Keras 3's
+    keras/src/backend/common/backend_utils.py.
+    """
+    edge = dilation * (kernel - 1)
+    # Of the `extent` positions that a single element comes to, Keras wants this many.
+    wanted = keras_conv_transpose_output_size(
+        1, kernel, stride, dilation, padding, output_padding
+    )
+    crop = max(edge + 1 - wanted, 0) // 2
+    return Amounts(edge - crop, wanted - 1 + crop, stride - 1)
+
+
+def onnx_conv_transpose_amounts(
+    kernel: int,
+    stride: int,
+    dilation: int,
+    output_padding: int,
+    auto_pad: Literal["SAME_UPPER", "SAME_LOWER"],
+) -> Amounts:
+    """
+    The zero insertion that makes ONNX' ConvTranspose a convolution.
+
+    The output has `size * stride` elements, fewer where `extent + output_padding` is
+    less than the stride: ONNX asks for negative `pads` there, onnxruntime crops none,
+    and so does this. For other values of `auto_pad` see `conv_transpose_amounts`.
+    Source: `pads` of https://onnx.ai/onnx/operators/onnx__ConvTranspose.html;
+    `ComputeTotalPad` in conv_transpose_attributes.h of onnxruntime.
+    """
+    edge = dilation * (kernel - 1)
+    total = max(edge + 1 + output_padding - stride, 0)
+    start = total // 2 if auto_pad == "SAME_UPPER" else total - total // 2
+    return Amounts(edge - start, edge + output_padding - (total - start), stride - 1)
+
+
+# When two pads are one. `&` and `|` so that the conditions can be evaluated, and so
+# proved, on symbolic integers.
+
+
+def constant_pads_fold(inner: Amounts, outer: Amounts) -> bool:
+    """
+    Whether two constant pads with equal fills are one, by `inner + outer`.
+
+    True only if for all sizes for which both are legal the one pad is legal and has the
+    same elements at the same positions. Not so: `outer` fills what `inner` cropped;
+    `outer` crops, through the whole input, what `inner` added on the other side;
+    `outer` inserts between elements that `inner` spread or added.
+    Source: XLA's Pad (https://openxla.org/xla/operation_semantics), composed.
+    """
+    total = inner + outer
+    return ((inner.lower == 0) & (inner.upper == 0) & (inner.interior == 0)) | (
+        (outer.interior == 0)
+        & ((inner.lower >= 0) | (outer.lower <= 0))
+        & ((inner.upper >= 0) | (outer.upper <= 0))
+        & (
+            ((outer.lower >= 0) | (total.lower >= 0))
+            | ((inner.upper <= 0) | (total.upper <= 0))
+        )
+        & (
+            ((outer.upper >= 0) | (total.upper >= 0))
+            | ((inner.lower <= 0) | (total.lower <= 0))
+        )
+    )
+
+
+def replication_pads_fold(inner: Amounts, outer: Amounts) -> bool:
+    """
+    Whether two replication pads are one, by `inner + outer`, for all legal sizes.
+
+    Not so where `outer` repeats an edge that `inner` cropped to: one pad would show
+    what was cropped. Source: `source_index_replication`, composed.
+    """
+    return ((inner.lower >= 0) | (outer.lower <= 0)) & (
+        (inner.upper >= 0) | (outer.upper <= 0)
+    )
