@@ -1,0 +1,176 @@
+"""
+Weights, held beside the IR and never in it.
+
+A constant in the IR is `dense_resource<name> : type`; its data is the numpy array of
+that name in the `Weights` of the context. xDSL keeps such data as text, in one table
+for the whole process; here it stays the array that it was, memory-mapped where it
+comes from a file. The bfloat16 that numpy lacks is held as its bits, in `uint16`.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from xdsl.context import Context
+from xdsl.dialect_interfaces.op_asm import OpAsmDialectInterface
+from xdsl.dialects.builtin import (
+    BFloat16Type,
+    Builtin,
+    ComplexType,
+    DenseIntOrFPElementsAttr,
+    DenseResourceAttr,
+    Float16Type,
+    Float32Type,
+    Float64Type,
+    IndexType,
+    IntegerType,
+    Signedness,
+    TensorType,
+)
+from xdsl.ir import Attribute, Dialect
+from xdsl.utils.hints import isa
+
+from padc.errors import InvalidProgramError
+
+Array: TypeAlias = npt.NDArray[Any]
+
+
+class Weights(dict[str, Array]):
+    """
+    The arrays that the IR of one context refers to, by name.
+
+    Read them with `array`: data that was parsed from text is bytes without a shape
+    until an attribute tells what it is.
+    """
+
+    print_blobs: bool = False
+    """Whether printing a module prints the data of its weights too."""
+
+    def array(self, attribute: DenseResourceAttr | DenseIntOrFPElementsAttr) -> Array:
+        """
+        The data of `attribute`, in the dtype (see `numpy_dtype`) and shape of its type.
+
+        Raises InvalidProgramError where there is none, or not the right amount.
+        """
+        type = attribute.get_type()
+        assert isa(type, TensorType[Attribute])
+        dtype, shape = numpy_dtype(type.element_type), tuple(type.get_shape())
+        if isinstance(attribute, DenseIntOrFPElementsAttr):
+            return np.frombuffer(attribute.data.data, dtype).reshape(shape)
+        name = attribute.resource_handle.data
+        array = self.get(name)
+        if array is None:
+            raise InvalidProgramError(
+                f"there is no data for the weight '{name}'",
+                hint="print the module with its weights, or start from the model",
+            )
+        if array.dtype == dtype and array.shape == shape:
+            return array
+        expected = dtype.itemsize * math.prod(shape)
+        if array.nbytes != expected:
+            raise InvalidProgramError(
+                f"the weight '{name}' of type {type} needs {expected} bytes, "
+                f"got {array.nbytes}"
+            )
+        self[name] = array.reshape(-1).view(dtype).reshape(shape)
+        return self[name]
+
+    def add(self, name: str, array: Array) -> str:
+        """
+        Keep `array` under `name`, made an identifier and unlike every other name.
+
+        Returns the name to refer to it by.
+        """
+        name = re.sub(r"[^\w$.]", "_", name, flags=re.ASCII)
+        if not re.match(r"[A-Za-z_]", name):
+            name = f"_{name}"
+        unique, count = name, 0
+        while unique in self:
+            count += 1
+            unique = f"{name}_{count}"
+        self[unique] = array
+        return unique
+
+
+_FLOATS: dict[type[Attribute], str] = {
+    BFloat16Type: "u2",
+    Float16Type: "f2",
+    Float32Type: "f4",
+    Float64Type: "f8",
+}
+
+
+def numpy_dtype(element_type: Attribute) -> np.dtype[Any]:
+    """
+    The dtype in which a weight of this element type is held.
+
+    `i1` is bool, a byte each; signless integers are signed; `bf16` is its bits.
+    """
+    match element_type:
+        case IntegerType(width=width, signedness=signedness):
+            if width.data == 1:
+                return np.dtype(np.bool_)
+            kind = "u" if signedness.data == Signedness.UNSIGNED else "i"
+            return np.dtype(f"{kind}{width.data // 8}")
+        case IndexType():
+            return np.dtype(np.int64)
+        case ComplexType(element_type=part):
+            return np.dtype(f"c{2 * numpy_dtype(part).itemsize}")
+        case _:
+            return np.dtype(_FLOATS[type(element_type)])
+
+
+class WeightsInterface(OpAsmDialectInterface):
+    """How xDSL's parser and printer reach the `Weights` of a context."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weights = Weights()
+
+    def declare_resource(self, key: str) -> str:
+        return key
+
+    def parse_resource(self, key: str, val: str) -> None:
+        # MLIR's form: the alignment, 4 bytes little-endian, then the data.
+        data = bytes.fromhex(val.removeprefix("0x"))
+        if not val.startswith("0x") or len(data) < 4:
+            raise ValueError(f"expected 0x, 4 bytes of alignment and data, got {val}")
+        self.weights[key] = np.frombuffer(data, np.uint8, offset=4)
+
+    def lookup(self, key: str) -> str | None:
+        array = self.weights.get(key)
+        if array is None:
+            return None
+        alignment = max(array.dtype.alignment, 1).to_bytes(4, "little")
+        return f"0x{(alignment + array.tobytes()).hex().upper()}"
+
+    def build_resources(self, keys: Iterable[str]) -> dict[str, str]:
+        if not self.weights.print_blobs:
+            return {}
+        found = {key: self.lookup(key) for key in keys}
+        return {key: blob for key, blob in found.items() if blob is not None}
+
+
+def weights_builtin_dialect() -> Dialect:
+    """xDSL's builtin dialect, with a store of weights of its own."""
+    return Dialect(
+        "builtin",
+        list(Builtin.operations),
+        list(Builtin.attributes),
+        [WeightsInterface()],
+    )
+
+
+def weights_of(ctx: Context) -> Weights:
+    """
+    The weights that the IR of `ctx` refers to.
+
+    A context that `padc.ir.make_context` did not make, xdsl-opt's, has none.
+    """
+    interface = ctx.get_dialect("builtin").get_interface(WeightsInterface)
+    return Weights() if interface is None else interface.weights

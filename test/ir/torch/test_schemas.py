@@ -1,0 +1,150 @@
+# pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportOptionalMemberAccess=false
+"""The ops that `aten_schemas.txt` declares."""
+
+from pathlib import Path
+
+import pytest
+from xdsl.parser import Parser
+from xdsl.utils.exceptions import VerifyException
+
+from padc.ir import make_context
+from padc.ir import torch as torch_d
+
+SCHEMAS = Path(torch_d.__file__).parent / "aten_schemas.txt"
+
+
+def test_schemas_are_current():
+    pytest.importorskip("torch_mlir")
+    from padc.tools.update_aten_schemas import schemas_text, torch_mlir_ops
+
+    assert SCHEMAS.read_text() == schemas_text(torch_mlir_ops())
+
+
+def test_every_line_is_a_schema():
+    lines = [line for line in SCHEMAS.read_text().splitlines() if line[0] != "#"]
+
+    for line in lines:
+        schema = torch_d.Schema.parse(line)
+        shown = ", ".join(argument.name for argument in schema.arguments)
+        assert all(argument.name for argument in schema.arguments), (line, shown)
+        assert line.count("=") == sum(a.has_default for a in schema.arguments)
+
+
+def test_schema():
+    schema = torch_d.schema_of("aten.conv2d.padding")
+
+    assert schema is not None
+    arguments = {a.name: (a.type, a.default) for a in schema.arguments}
+    assert arguments == {
+        "input": ("Tensor", None),
+        "weight": ("Tensor", None),
+        "bias": ("Tensor?", None),
+        "stride": ("SymInt[2]", [1, 1]),
+        "padding": ("str", "valid"),
+        "dilation": ("SymInt[2]", [1, 1]),
+        "groups": ("SymInt", 1),
+    }
+    assert [a.type for a in schema.returns] == ["Tensor"]
+
+
+def test_default_of_a_sized_list_is_a_list():
+    schema = torch_d.schema_of("aten.max_pool2d")
+
+    assert schema is not None
+    assert schema.arguments[schema.positions["padding"]].default == [0, 0]
+
+
+def test_arguments_by_name():
+    pad = torch_d.ConstantIntOp(1)
+    pads = torch_d.ListConstructOp([pad.result, pad.result], torch_d.IntType())
+    mode = torch_d.ConstantStrOp("constant")
+    none = torch_d.ConstantNoneOp()
+    x = torch_d.OperatorOp.create(
+        result_types=[torch_d.VTensorType.get(torch_d.i1, (2,))]
+    )
+    size = torch_d.aten_op(
+        "aten.size.int", [x.results[0], pad.result], [torch_d.IntType()]
+    )
+    op = torch_d.aten_op(
+        "aten.pad",
+        [x.results[0], pads.result, mode.result, none.result],
+        [x.results[0].type],
+    )
+    op.verify()
+
+    assert op.name == "torch.aten.pad"
+    assert op.schema.name == "aten.pad"
+    assert op.arg("self") is x.results[0]
+    assert op.constant("pad") == [1, 1]
+    assert op.constant("mode") == "constant"
+    assert op.constant("value") is None
+    assert not op.is_constant("self")
+    with pytest.raises(torch_d.NotConstantError):
+        torch_d.constant_value(size.results[0])
+
+
+def test_unregistered_op_has_the_same_interface():
+    x = torch_d.OperatorOp.create(
+        result_types=[torch_d.VTensorType.get(torch_d.i1, (2,))]
+    )
+
+    op = torch_d.aten_op("aten.special_erfcx", [x.results[0]], [x.results[0].type])
+
+    op.verify()
+    assert op.name == "torch.operator"
+    assert op.schema.name == "aten.special_erfcx"
+    assert op.arg("self") is x.results[0]
+
+
+@pytest.mark.parametrize(
+    ("type", "schema_type", "expected"),
+    [
+        ("!torch.vtensor<[2],f32>", "Tensor", True),
+        ("!torch.vtensor<[2],f32>", "Tensor?", True),
+        ("!torch.none", "Tensor?", True),
+        ("!torch.none", "Tensor", False),
+        ("!torch.optional<vtensor>", "Tensor?", True),
+        ("!torch.optional<vtensor>", "Tensor", False),
+        ("!torch.int", "SymInt", True),
+        ("!torch.int", "ScalarType?", True),
+        ("!torch.int", "float", False),
+        ("!torch.float", "Scalar", True),
+        ("!torch.str", "Scalar", False),
+        ("!torch.list<int>", "SymInt[2]", True),
+        ("!torch.list<int>", "int[]?", True),
+        ("!torch.list<int>", "float[]", False),
+        ("!torch.list<optional<vtensor>>", "Tensor?[]", True),
+        ("!torch.list<vtensor>", "Tensor?[]", True),
+        ("!torch.list<optional<vtensor>>", "Tensor[]", False),
+        ("!torch.int", "int[]", False),
+    ],
+)
+def test_fits(type: str, schema_type: str, expected: bool):
+    assert (
+        torch_d.fits(Parser(make_context(), type).parse_type(), schema_type) == expected
+    )
+
+
+@pytest.mark.parametrize(
+    ("torch_type", "builtin"),
+    [
+        ("!torch.vtensor<[2,?],si64>", "tensor<2x?xi64>"),
+        ("!torch.vtensor<[],ui8>", "tensor<ui8>"),
+        ("!torch.vtensor<[1],i1>", "tensor<1xi1>"),
+        ("!torch.vtensor<[1],bf16>", "tensor<1xbf16>"),
+    ],
+)
+def test_builtin_types(torch_type: str, builtin: str):
+    ctx = make_context()
+    vtensor = Parser(ctx, torch_type).parse_type()
+    tensor = Parser(ctx, builtin).parse_type()
+
+    assert torch_d.builtin_type(vtensor) == tensor
+    assert torch_d.vtensor_type(tensor) == vtensor
+
+
+def test_unranked_has_no_shape():
+    type = Parser(make_context(), "!torch.vtensor<*,f32>").parse_type()
+
+    with pytest.raises(VerifyException, match="known rank"):
+        type.get_shape()
