@@ -1,0 +1,13 @@
+"""An evaluator of saved Core ML packages, for any machine.
+
+    model = load("model.mlpackage")
+    outputs = model.predict({"x": array})
+
+It reads the package from disk and computes each op as its documentation says, with
+PyTorch. It shares nothing with the emission of packages, and of coremltools it uses
+only the generated protobuf classes.
+"""
+
+from padc.backends.coreml.evaluator.evaluate import Feature, Model, load
+
+__all__ = ["Feature", "Model", "load"]

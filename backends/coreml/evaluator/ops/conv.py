@@ -1,0 +1,127 @@
+"""Convolutions, by the docstrings of coremltools' mil/ops/defs/iOS15/conv.py and
+iOS17/conv.py (which lets weight and bias be computed and have their own type).
+
+On `same` the documentation contradicts itself where the padding is not even: its
+formula puts the odd element before, but `same_lower` is to be the one that does. It
+is read as TensorFlow's SAME, which `same` exists for: output sizes are
+ceil(size / stride), as documented, and the odd element goes after.
+"""
+
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from padc.backends.coreml.evaluator.ops.registry import Float, UnknownValueError, op
+
+PadType = Literal["valid", "custom", "same", "same_lower"]
+
+
+def spatial_padding(
+    pad_type: PadType,
+    pad: list[int] | None,
+    sizes: list[int],
+    kernel: list[int],
+    strides: list[int],
+) -> list[tuple[int, int]]:
+    """(before, after) of each spatial dimension; `kernel` counts its dilation."""
+    match pad_type:
+        case "valid":
+            return [(0, 0)] * len(sizes)
+        case "custom":
+            amounts = pad or [0] * (2 * len(sizes))
+            if len(amounts) != 2 * len(sizes) or min(amounts) < 0:
+                raise ValueError(f"pad {amounts} for {len(sizes)} spatial dimensions")
+            return list(zip(amounts[::2], amounts[1::2], strict=True))
+        case "same" | "same_lower":
+            extras = [
+                max((-(-size // stride) - 1) * stride + extent - size, 0)
+                for size, extent, stride in zip(sizes, kernel, strides, strict=True)
+            ]
+            halves = [(extra // 2, extra - extra // 2) for extra in extras]
+            return halves if pad_type == "same" else [(b, a) for a, b in halves]
+
+
+def pad_spatial(x: Tensor, padding: list[tuple[int, int]], value: float) -> Tensor:
+    """`x` with its last dimensions padded, or cropped where negative."""
+    # torch names the last dimension first.
+    flat = [amount for pair in reversed(padding) for amount in pair]
+    return F.pad(x, flat, value=value) if any(flat) else x
+
+
+def _extents(weight: Tensor, dilations: list[int]) -> list[int]:
+    sizes = weight.shape[2:]
+    return [(k - 1) * d + 1 for k, d in zip(sizes, dilations, strict=True)]
+
+
+@op()
+def conv(
+    x: Float,
+    weight: Float,
+    bias: Float | None = None,
+    strides: list[int] | None = None,
+    pad_type: PadType = "valid",
+    pad: list[int] | None = None,
+    dilations: list[int] | None = None,
+    groups: int = 1,
+) -> Tensor:
+    rank = x.dim() - 2
+    strides, dilations = strides or [1] * rank, dilations or [1] * rank
+    extents = _extents(weight, dilations)
+    padding = spatial_padding(pad_type, pad, list(x.shape[2:]), extents, strides)
+    if all(before == after for before, after in padding):
+        built_in = [before for before, _ in padding]
+    else:
+        built_in = [0] * rank
+        x = pad_spatial(x, padding, 0.0)
+    return torch.convolution(
+        x, weight, bias, strides, built_in, dilations, False, [0] * rank, groups
+    )
+
+
+@op()
+def conv_transpose(
+    x: Float,
+    weight: Float,
+    bias: Float | None = None,
+    pad: list[int] | None = None,
+    output_shape: list[int] | None = None,
+    pad_type: Literal["valid", "custom", "same"] = "valid",
+    strides: list[int] | None = None,
+    dilations: list[int] | None = None,
+    groups: int = 1,
+) -> Tensor:
+    """The convolution's adjoint, with `pad` cropped from what it gives.
+
+    `same` crops what `same` pads in the convolution from the output's size back to
+    x's: ceil(output / stride) is x's size, else the shape contradicts the op.
+    """
+    rank = x.dim() - 2
+    strides, dilations = strides or [1] * rank, dilations or [1] * rank
+    full = torch.convolution(
+        x, weight, None, strides, [0] * rank, dilations, True, [0] * rank, groups
+    )
+    extents = _extents(weight, dilations)
+    if pad_type == "same":
+        sizes = [d * s for d, s in zip(x.shape[2:], strides, strict=True)]
+        sizes = output_shape[2:] if output_shape else sizes
+        crops = spatial_padding("same", None, sizes, extents, strides)
+        # A stride longer than the kernel leaves zeros after the last element.
+        crops = [
+            (before, total - before - size)
+            for (before, _), total, size in zip(
+                crops, full.shape[2:], sizes, strict=True
+            )
+        ]
+        whole = [-(-n // s) for n, s in zip(sizes, strides, strict=True)]
+        if whole != list(x.shape[2:]):
+            raise ValueError(f"output shape {output_shape} of x {list(x.shape)}")
+    else:
+        crops = spatial_padding(pad_type, pad, list(x.shape[2:]), extents, strides)
+    y = pad_spatial(full, [(-before, -after) for before, after in crops], 0.0)
+    if output_shape and list(y.shape) != output_shape:
+        raise UnknownValueError(
+            f"output_shape {output_shape}, where pad gives {list(y.shape)}"
+        )
+    return y if bias is None else y + bias.reshape(-1, *[1] * rank)

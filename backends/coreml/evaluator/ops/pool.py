@@ -1,0 +1,101 @@
+"""Pools, by the docstrings of coremltools' mil/ops/defs/iOS15/pool.py.
+
+The elements that ceil_mode needs beyond the padding count as padding: they are in
+the average's denominator unless padding is excluded from it. `same` is read as in
+conv.py; the documentation gives pools no formula that works for strides.
+"""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from padc.backends.coreml.evaluator.ops.conv import (
+    PadType,
+    pad_spatial,
+    spatial_padding,
+)
+from padc.backends.coreml.evaluator.ops.registry import Float, UnknownValueError, op
+
+MAX = [F.max_pool1d, F.max_pool2d, F.max_pool3d]
+AVG = [F.avg_pool1d, F.avg_pool2d, F.avg_pool3d]
+
+
+def _padding(
+    x: Tensor,
+    kernel: list[int],
+    strides: list[int],
+    pad_type: PadType,
+    pad: list[int] | None,
+    ceil_mode: bool,
+) -> list[tuple[int, int]]:
+    """What to pad so that a VALID pool gives the documented output size."""
+    sizes = list(x.shape[2:])
+    padding = spatial_padding(pad_type, pad, sizes, kernel, strides)
+    if not ceil_mode or pad_type in ("same", "same_lower"):
+        return padding
+    if any(before != after for before, after in padding):
+        raise UnknownValueError(f"ceil_mode with the asymmetric padding {pad}")
+    padded: list[tuple[int, int]] = []
+    for size, extent, stride, (before, after) in zip(
+        sizes, kernel, strides, padding, strict=True
+    ):
+        count = -(-(size + before + after - extent) // stride) + 1
+        if (count - 1) * stride >= size + before:
+            if before + after == 0:
+                raise UnknownValueError("ceil_mode with a window outside of x")
+            count -= 1
+        end = (count - 1) * stride + extent
+        padded.append((before, max(after, end - size - before)))
+    return padded
+
+
+@op()
+def max_pool(
+    x: Float,
+    kernel_sizes: list[int],
+    pad_type: PadType,
+    strides: list[int] | None = None,
+    pad: list[int] | None = None,
+    ceil_mode: bool = False,
+) -> Tensor:
+    strides = strides or [1] * len(kernel_sizes)
+    padding = _padding(x, kernel_sizes, strides, pad_type, pad, ceil_mode)
+    padded = pad_spatial(x, padding, -torch.inf)
+    return MAX[len(kernel_sizes) - 1](padded, kernel_sizes, strides)
+
+
+@op()
+def avg_pool(
+    x: Float,
+    kernel_sizes: list[int],
+    pad_type: PadType,
+    strides: list[int] | None = None,
+    pad: list[int] | None = None,
+    ceil_mode: bool = False,
+    exclude_padding_from_average: bool = False,
+) -> Tensor:
+    strides = strides or [1] * len(kernel_sizes)
+    padding = _padding(x, kernel_sizes, strides, pad_type, pad, ceil_mode)
+    pool = AVG[len(kernel_sizes) - 1]
+    average = pool(pad_spatial(x, padding, 0.0), kernel_sizes, strides)
+    if not exclude_padding_from_average:
+        return average
+    ones = pad_spatial(torch.ones_like(x[:1, :1]), padding, 0.0)
+    return average / pool(ones, kernel_sizes, strides)
+
+
+@op()
+def l2_pool(
+    x: Float,
+    kernel_sizes: list[int],
+    pad_type: PadType,
+    strides: list[int] | None = None,
+    pad: list[int] | None = None,
+    ceil_mode: bool = False,
+) -> Tensor:
+    """The square root of the sum of squares in each window."""
+    strides = strides or [1] * len(kernel_sizes)
+    padding = _padding(x, kernel_sizes, strides, pad_type, pad, ceil_mode)
+    padded = pad_spatial(x * x, padding, 0.0)
+    mean = AVG[len(kernel_sizes) - 1](padded, kernel_sizes, strides)
+    return torch.sqrt(mean * torch.Size(kernel_sizes).numel())

@@ -1,0 +1,59 @@
+"""The table of ops, and the vocabulary in which an op says what it takes.
+
+An op is a Python function whose parameters carry the names of the op's inputs, and
+the documented defaults of the optional ones. The annotations say what an input
+must be; the program is checked against them when it is loaded. Tensors arrive as
+types.py holds them. The function returns a tensor, or a tuple of tensors.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from inspect import Parameter, signature
+from typing import Annotated, Any
+
+from torch import Tensor
+
+Float = Annotated[Tensor, "fp16 or fp32"]
+Int = Annotated[Tensor, "an integer type"]
+Number = Annotated[Tensor, "a float or integer type"]
+Bool = Annotated[Tensor, "bool"]
+
+Kernel = Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class Op:
+    """One version of an op."""
+
+    kernel: Kernel
+    since: int
+    """The first opset that has it: 5 is iOS15's CoreML5, 8 is iOS18's CoreML8."""
+    parameters: dict[str, Parameter]
+
+
+class UnknownValueError(Exception):
+    """An input has a value whose meaning the documentation does not give."""
+
+
+OPS: dict[str, list[Op]] = {}
+"""The versions of each op type, oldest first."""
+
+
+def op(*names: str, since: int = 5) -> Callable[[Kernel], Kernel]:
+    """Register a function as the ops `names`, from opset `since` on."""
+
+    def register(kernel: Kernel) -> Kernel:
+        entry = Op(kernel, since, dict(signature(kernel).parameters))
+        for name in names or (kernel.__name__,):
+            versions = OPS.setdefault(name, [])
+            assert all(known.since < since for known in versions), name
+            versions.append(entry)
+        return kernel
+
+    return register
+
+
+def find(name: str, opset: int) -> Op | None:
+    """The op `name` as `opset` has it."""
+    versions = [entry for entry in OPS.get(name, ()) if entry.since <= opset]
+    return versions[-1] if versions else None

@@ -1,0 +1,278 @@
+# pyright: basic, reportMissingTypeStubs=false
+"""
+A saved `.mlpackage`: its manifest, its protobuf and its weight files.
+
+    Model.mlpackage/
+      Manifest.json                    names the root model
+      Data/com.apple.CoreML/
+        model.mlmodel                  protobuf: mlmodel/format/Model.proto, MIL.proto
+        weights/weight.bin             mlmodel/src/MILBlob/Blob/StorageFormat.hpp
+
+Formats: github.com/apple/coremltools, the files named above.
+"""
+
+import importlib.util
+import json
+import mmap
+import struct
+import sys
+from math import prod
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import torch
+from google.protobuf.message import DecodeError
+
+from padc.backends.coreml.evaluator.types import (
+    BOOL,
+    DTYPES,
+    FP32,
+    Dtype,
+    StringType,
+    TensorType,
+    ValueType,
+    packed_size,
+    unpack,
+)
+from padc.errors import (
+    InvalidProgramError,
+    MissingEnvironmentError,
+    Problem,
+    UnsupportedError,
+    UsageError,
+)
+
+Message = Any
+"""A protobuf message; the generated classes carry no types."""
+
+Constant = torch.Tensor | str | list[str]
+
+STORAGE_HEADER = struct.Struct("<II56x")  # count, version
+BLOB_METADATA = struct.Struct("<IIQQ40x")  # sentinel, type, size in bytes, offset
+SENTINEL = 0xDEADBEEF
+ALIGNMENT = 64
+
+
+def _load_proto() -> ModuleType:
+    """The package `coremltools.proto` without the seconds `coremltools` takes.
+
+    Its modules only import one another, relatively, and protobuf keeps one class
+    per message however often they are loaded.
+    """
+    found = importlib.util.find_spec("coremltools")
+    if found is None or not found.submodule_search_locations:
+        raise MissingEnvironmentError(
+            "reading a Core ML package needs coremltools, which is not installed",
+            hint="pip install 'padc[coreml]'",
+        )
+    if "coremltools.proto" in sys.modules:
+        return sys.modules["coremltools.proto"]
+    folder = Path(found.submodule_search_locations[0], "proto")
+    name = f"{__name__}.proto"
+    spec = importlib.util.spec_from_file_location(
+        name, folder / "__init__.py", submodule_search_locations=[str(folder)]
+    )
+    assert spec is not None and spec.loader is not None
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+class Package:
+    """An opened package: `spec` is its `Model` message."""
+
+    def __init__(self, path: Path | str):
+        """Read `path`.
+
+        Raises UsageError where there is no folder, InvalidProgramError where the
+        manifest or the protobuf is damaged.
+        """
+        self.path = Path(path)
+        if not self.path.is_dir():
+            raise UsageError(f"{self.path} is not an .mlpackage: no such folder")
+        self._model_file = self._find_model()
+        self._weights: dict[str, mmap.mmap] = {}
+        self.spec: Message = _load_proto().Model_pb2.Model()
+        try:
+            self.spec.ParseFromString(self._model_file.read_bytes())
+        except (DecodeError, OSError) as error:
+            raise InvalidProgramError(f"{self._model_file}: {error}") from error
+
+    def _find_model(self) -> Path:
+        manifest = self.path / "Manifest.json"
+        try:
+            content = json.loads(manifest.read_bytes())
+            root = content["itemInfoEntries"][content["rootModelIdentifier"]]["path"]
+        except (OSError, ValueError, RecursionError, LookupError, TypeError) as error:
+            raise InvalidProgramError(
+                f"{manifest} does not name the package's model: {error!r}"
+            ) from error
+        if not isinstance(root, str):
+            raise InvalidProgramError(f"{manifest}: {root!r} is not a path")
+        return self._inside(self.path / "Data", root)
+
+    def _inside(self, folder: Path, relative: str) -> Path:
+        try:
+            file = (folder / relative).resolve()
+            if file.is_relative_to(self.path.resolve()) and file.is_file():
+                return file
+        except (OSError, ValueError):
+            pass
+        raise InvalidProgramError(f"{self.path}: no file {relative!r} in the package")
+
+    def constant(self, value: Message) -> Constant:
+        """The tensor or text in a `Value` message, held as types.py says.
+
+        Raises InvalidProgramError where its data do not match its type.
+        """
+        if value.type.WhichOneof("type") == "tupleType":
+            raise _unsupported("a constant tuple")
+        kind = value_type(value.type)
+        match value.WhichOneof("value"):
+            case "immediateValue":
+                content = value.immediateValue
+                form = content.WhichOneof("value")
+                if form == "list":
+                    values = [self.constant(item) for item in content.list.values]
+                    if not all(isinstance(item, str) for item in values):
+                        raise _unsupported("a constant list of anything but strings")
+                    return values  # pyright: ignore[reportReturnType]
+                if form != "tensor":
+                    raise InvalidProgramError(f"a constant {kind} holds a {form}")
+                return _immediate(content.tensor, kind)
+            case "blobFileValue":
+                blob = value.blobFileValue
+                if isinstance(kind, StringType):
+                    raise InvalidProgramError("a string is kept in a weight file")
+                return self._blob(blob.fileName, blob.offset, kind)
+            case _:
+                raise InvalidProgramError(f"a constant {kind} has no value")
+
+    def _blob(self, name: str, offset: int, kind: TensorType) -> torch.Tensor:
+        content = self._weight_file(name)
+        where = f"{name} at {offset}"
+        if offset % ALIGNMENT or offset + BLOB_METADATA.size > len(content):
+            raise InvalidProgramError(
+                f"{where}: expected a multiple of {ALIGNMENT} inside the file's "
+                f"{len(content)} bytes"
+            )
+        sentinel, code, size, start = BLOB_METADATA.unpack_from(content, offset)
+        if sentinel != SENTINEL:
+            raise InvalidProgramError(
+                f"{where}: expected the mark {SENTINEL:#x}, got {sentinel:#x}"
+            )
+        count = element_count(kind)
+        expected = packed_size(count, kind.dtype)
+        if code != kind.dtype.blob_code or size != expected:
+            raise InvalidProgramError(
+                f"{where}: {kind} needs {expected} bytes of type "
+                f"{kind.dtype.blob_code}, the file has {size} of type {code}"
+            )
+        if start % ALIGNMENT or start + size > len(content):
+            raise InvalidProgramError(
+                f"{where}: {size} bytes at {start} are not in the file's {len(content)}"
+            )
+        return _tensor(memoryview(content)[start : start + size], count, kind)
+
+    def _weight_file(self, name: str) -> mmap.mmap:
+        if (known := self._weights.get(name)) is not None:
+            return known
+        relative = name.removeprefix("@model_path/")
+        file = self._inside(self._model_file.parent, relative)
+        with file.open("rb") as stream:
+            if file.stat().st_size < STORAGE_HEADER.size:
+                raise InvalidProgramError(f"{name}: shorter than its header")
+            # A private copy-on-write mapping: torch wants writable memory.
+            content = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_COPY)
+        _, version = STORAGE_HEADER.unpack_from(content)
+        if version != 2:
+            raise InvalidProgramError(f"{name}: version {version} is not 2")
+        self._weights[name] = content
+        return content
+
+
+def value_type(message: Message) -> ValueType:
+    """The type in a `ValueType` message.
+
+    Raises UnsupportedError for states, tuples, dictionaries and unknown dtypes.
+    """
+    match message.WhichOneof("type"):
+        case "tensorType":
+            tensor = message.tensorType
+            if tensor.dataType == 2:
+                return StringType()
+            if (dtype := DTYPES.get(tensor.dataType)) is None:
+                raise _unsupported(f"a tensor of dtype {_dtype_name(tensor)}")
+            dims = tuple(
+                dim.constant.size if dim.WhichOneof("dimension") == "constant" else None
+                for dim in tensor.dimensions
+            )
+            if tensor.rank != len(dims):
+                raise InvalidProgramError(
+                    f"a tensor of rank {tensor.rank} has {len(dims)} dimensions"
+                )
+            return TensorType(dtype, dims)
+        case "listType" if message.listType.type.tensorType.dataType == 2:
+            return StringType()
+        case other:
+            raise _unsupported(f"a value of {other or 'no type'}")
+
+
+def element_count(kind: TensorType) -> int:
+    """How many elements a constant has."""
+    dims = [dim for dim in kind.shape if dim is not None]
+    if len(dims) != len(kind.shape):
+        raise InvalidProgramError(f"a constant {kind} has an unknown dimension")
+    return prod(dims)
+
+
+def _dtype_name(tensor: Message) -> str:
+    field = tensor.DESCRIPTOR.fields_by_name["dataType"]
+    known = field.enum_type.values_by_number.get(tensor.dataType)
+    return known.name if known is not None else f"number {tensor.dataType}"
+
+
+def _unsupported(what: str) -> UnsupportedError:
+    return UnsupportedError([Problem(f"Core ML evaluator: {what}")])
+
+
+def _immediate(tensor: Message, kind: ValueType) -> torch.Tensor | str:
+    form = tensor.WhichOneof("value")
+    values: Any = getattr(tensor, form).values if form else []
+    if isinstance(kind, StringType):
+        if form != "strings" or len(values) != 1:
+            raise InvalidProgramError(f"a constant string has {len(values)} {form}")
+        return values[0]
+    count = element_count(kind)
+    if form == "bytes":
+        if len(values) != packed_size(count, kind.dtype):
+            raise InvalidProgramError(f"a constant {kind} has {len(values)} bytes")
+        return _tensor(values, count, kind)
+    accepts = {"floats": {FP32}, "bools": {BOOL}, "ints": _ints()}
+    if form not in accepts or kind.dtype not in accepts[form] or len(values) != count:
+        raise InvalidProgramError(f"a constant {kind} has {len(values)} {form}")
+    listed = np.array(values, np.float32 if form == "floats" else np.int64)
+    data = listed.astype(kind.dtype.storage)
+    if form == "ints" and not np.array_equal(data, listed):
+        raise InvalidProgramError(f"a constant {kind} has a value out of its range")
+    return _tensor(data.tobytes(), count, kind)
+
+
+def _ints() -> set[Dtype]:
+    return {dtype for dtype in DTYPES.values() if not dtype.is_float} - {BOOL}
+
+
+def _tensor(data: bytes | memoryview, count: int, kind: TensorType) -> torch.Tensor:
+    shape = [dim for dim in kind.shape if dim is not None]
+    if count == 0:
+        return torch.empty(shape, dtype=kind.dtype.held_as)
+    if kind.dtype is FP32 and isinstance(data, memoryview):
+        return torch.frombuffer(data, dtype=torch.float32).view(shape)
+    if kind.dtype.bits < 8:
+        values = unpack(data, count, kind.dtype)
+    else:
+        values = np.frombuffer(data, kind.dtype.storage)
+    held = torch.empty(0, dtype=kind.dtype.held_as).numpy().dtype
+    return torch.from_numpy(values.astype(held)).view(shape)

@@ -1,0 +1,104 @@
+"""The element types of MIL, and how a tensor of each is held in memory here.
+
+The evaluator computes with four kinds of torch tensor: every float type is held
+as float32, bool as bool, uint32 as int64, and every other integer type as int32.
+What a value's own type is stays with the program; results are rounded to it.
+
+Codes are those of `DataType` in mlmodel/format/MIL.proto and of `BlobDataType` in
+mlmodel/src/MILBlob/Blob/BlobDataType.hpp (github.com/apple/coremltools).
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+
+@dataclass(frozen=True)
+class Dtype:
+    """An element type of MIL."""
+
+    name: str
+    mil_code: int
+    blob_code: int | None
+    """Its code in a weight file; None where weight files cannot hold it."""
+    storage: npt.DTypeLike
+    """The numpy type of an element; that of an unpacked one below 8 bits."""
+    bits: int
+    held_as: torch.dtype
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def is_float(self) -> bool:
+        return self.held_as == torch.float32
+
+
+BOOL = Dtype("bool", 1, None, np.bool_, 8, torch.bool)
+FP16 = Dtype("fp16", 10, 1, np.float16, 16, torch.float32)
+FP32 = Dtype("fp32", 11, 2, np.float32, 32, torch.float32)
+INT8 = Dtype("int8", 21, 4, np.int8, 8, torch.int32)
+INT16 = Dtype("int16", 22, 6, np.int16, 16, torch.int32)
+INT32 = Dtype("int32", 23, 14, np.int32, 32, torch.int32)
+INT4 = Dtype("int4", 25, 8, np.int8, 4, torch.int32)
+UINT8 = Dtype("uint8", 31, 3, np.uint8, 8, torch.int32)
+UINT16 = Dtype("uint16", 32, 7, np.uint16, 16, torch.int32)
+UINT32 = Dtype("uint32", 33, 15, np.uint32, 32, torch.int64)
+UINT4 = Dtype("uint4", 35, 11, np.uint8, 4, torch.int32)
+UINT2 = Dtype("uint2", 36, 10, np.uint8, 2, torch.int32)
+UINT1 = Dtype("uint1", 37, 9, np.uint8, 1, torch.int32)
+UINT6 = Dtype("uint6", 38, 13, np.uint8, 6, torch.int32)
+UINT3 = Dtype("uint3", 39, 12, np.uint8, 3, torch.int32)
+
+DTYPES = {
+    dtype.mil_code: dtype
+    for dtype in (
+        *(BOOL, FP16, FP32, INT4, INT8, INT16, INT32),
+        *(UINT1, UINT2, UINT3, UINT4, UINT6, UINT8, UINT16, UINT32),
+    )
+}
+
+
+@dataclass(frozen=True)
+class TensorType:
+    """`tensor<shape, dtype>`; a dimension is None where it is not known."""
+
+    dtype: Dtype
+    shape: tuple[int | None, ...]
+
+    def __str__(self) -> str:
+        dims = ", ".join("?" if dim is None else str(dim) for dim in self.shape)
+        return f"tensor<[{dims}], {self.dtype}>"
+
+
+@dataclass(frozen=True)
+class StringType:
+    """A scalar string, or a list of them."""
+
+    def __str__(self) -> str:
+        return "str"
+
+
+ValueType = TensorType | StringType
+
+
+def unpack(data: bytes | memoryview, count: int, dtype: Dtype) -> npt.NDArray[Any]:
+    """`count` elements of `dtype`, below 8 bits, from the bytes that pack them.
+
+    Elements follow one another bit by bit, least significant bit first (iOS16
+    `constexpr_lut_to_dense`).
+    """
+    bits = np.unpackbits(
+        np.frombuffer(data, np.uint8), count=count * dtype.bits, bitorder="little"
+    )
+    values = np.packbits(bits.reshape(count, dtype.bits), axis=1, bitorder="little")
+    values = values.reshape(count).view(dtype.storage)
+    return (values ^ 8) - 8 if dtype is INT4 else values
+
+
+def packed_size(count: int, dtype: Dtype) -> int:
+    """How many bytes `count` elements of `dtype` take."""
+    return -(-count * dtype.bits // 8)

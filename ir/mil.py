@@ -1,0 +1,550 @@
+"""
+The `mil` dialect: the ops of Core ML's model intermediate language, on tensors.
+
+Nothing is declared by hand. `mil_ops.txt`, which `tools/update_mil_ops.py` writes
+from coremltools' registry, lists every op with its inputs, and each becomes a
+subclass of `MilOp` here, all with one parser, printer and verifier:
+
+```mlir
+%y = mil.conv(x = %x, weight = %w, strides = [1, 1], pad_type = "custom",
+              pad = [0, 0, 0, 0])
+   : (tensor<1x3x8x8xf32>, tensor<4x3x3x3xf32>) -> tensor<1x4x6x6xf32>
+```
+
+An input is an SSA value, a tuple of them (`values = [%a, %b]`) or a constant. A
+constant has the element type that Core ML wants there, so plain integers stand for
+every integer type, and plain floats for fp16 and fp32. i64 tensors are allowed where
+int32 is: they are what torch's int64 becomes, and int32 is what Core ML has for them.
+
+Core ML defines some ops anew from one iOS version to the next. An op is valid if any
+version defines this form of it; `MilOp.check(target)` asks about one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any, ClassVar, cast
+
+import numpy as np
+import numpy.typing as npt
+from xdsl.dialects.builtin import (
+    AnyDenseElement,
+    ArrayAttr,
+    BytesAttr,
+    DenseIntOrFPElementsAttr,
+    DenseResourceAttr,
+    DictionaryAttr,
+    FloatAttr,
+    IntegerAttr,
+    IntegerType,
+    Signedness,
+    StringAttr,
+    TensorType,
+    f16,
+    f32,
+    f64,
+    i1,
+    i8,
+    i16,
+    i32,
+    i64,
+)
+from xdsl.ir import Attribute, Dialect, Operation, OpTrait, SSAValue
+from xdsl.irdl import (
+    IRDLOperation,
+    irdl_op_definition,
+    prop_def,
+    traits_def,
+    var_operand_def,
+    var_result_def,
+)
+from xdsl.parser import Parser, UnresolvedOperand
+from xdsl.printer import Printer
+from xdsl.traits import Pure
+from xdsl.utils.exceptions import VerifyException
+
+from padc.ir.weights import numpy_dtype
+
+TARGETS = ("iOS15", "iOS16", "iOS17", "iOS18", "iOS26")
+"""The versions of Core ML, oldest first."""
+
+MAX_RANK = 5
+
+Constant = (
+    bool
+    | int
+    | float
+    | str
+    | npt.NDArray[Any]
+    | DenseResourceAttr
+    | Sequence["Constant"]
+)
+"""A constant input in Python; `DenseResourceAttr` is one in the context's `Weights`."""
+
+
+def unsigned(width: int) -> IntegerType:
+    return IntegerType(width, Signedness.UNSIGNED)
+
+
+ELEMENT_TYPES: dict[Attribute, str] = {
+    f16: "fp16",
+    f32: "fp32",
+    i1: "bool",
+    IntegerType(4): "int4",
+    i8: "int8",
+    i16: "int16",
+    i32: "int32",
+    i64: "int32",
+    **{unsigned(width): f"uint{width}" for width in (1, 2, 3, 4, 6, 8, 16, 32)},
+}
+"""What Core ML calls each element type it has."""
+
+INTEGERS = frozenset(
+    name for name in ELEMENT_TYPES.values() if not name.startswith(("fp", "bool"))
+)
+FLOATS = frozenset({"fp16", "fp32"})
+ANY = frozenset({*ELEMENT_TYPES.values(), "string"})
+
+NUMPY_TYPES: dict[np.dtype[Any], AnyDenseElement] = {
+    numpy_dtype(type_): type_
+    for type_ in (f16, f32, i1, i8, i16, i32, i64, *map(unsigned, (8, 16, 32)))
+}
+"""The element type of an array of each numpy dtype."""
+
+
+@dataclass(frozen=True)
+class Input:
+    """What an op says of one of its inputs."""
+
+    name: str
+    domain: frozenset[str]
+    """The element types it may have."""
+    variable: str | None
+    """Inputs with one type variable have one element type."""
+    optional: bool
+    constant: bool
+    variadic: bool
+    """It is a tuple of values, each of any type."""
+
+
+@dataclass(frozen=True)
+class Form:
+    """An op as one version of Core ML, and those after it, define it."""
+
+    since: str
+    """The first target that has it."""
+    inputs: Mapping[str, Input]
+
+    @staticmethod
+    def parse(since: str, text: str) -> Form:
+        """From a line of `mil_ops.txt`, without the op's name and target."""
+        inputs, _, variables = text.partition("|")
+        domains = {"any": ANY}
+        for variable in variables.split():
+            name, _, domain = variable.partition("=")
+            domains[name] = frozenset(domain.split(","))
+
+        def parse_input(text: str) -> Input:
+            name, _, marked = text.partition(":")
+            type_ = marked.rstrip("?!*")
+            return Input(
+                name,
+                domains.get(type_) or frozenset(type_.split(",")),
+                type_ if type_ in domains and type_ != "any" else None,
+                optional="?" in marked,
+                constant="!" in marked,
+                variadic="*" in marked,
+            )
+
+        parsed = map(parse_input, inputs.split())
+        return Form(since, {input.name: input for input in parsed})
+
+
+@cache
+def _forms(lines: tuple[tuple[str, str], ...]) -> tuple[Form, ...]:
+    return tuple(Form.parse(since, text) for since, text in lines)
+
+
+class MilOp(IRDLOperation):
+    """An op of Core ML. `arguments` are its SSA inputs, named by `argument_names`."""
+
+    arguments = var_operand_def()
+    argument_names = prop_def(ArrayAttr[StringAttr])
+    """The input that each operand belongs to; a tuple's name is repeated."""
+    constants = prop_def(DictionaryAttr)
+    """The constant inputs, by name."""
+    outputs = var_result_def(TensorType)
+
+    FORMS: ClassVar[tuple[tuple[str, str], ...]]
+    """The op's forms as (target, text), oldest first."""
+
+    def __init__(
+        self,
+        arguments: Sequence[SSAValue],
+        argument_names: Sequence[str],
+        constants: Mapping[str, Attribute],
+        result_types: Sequence[Attribute],
+        attributes: Mapping[str, Attribute] | None = None,
+    ):
+        super().__init__(
+            operands=[arguments],
+            result_types=[result_types],
+            properties={
+                "argument_names": ArrayAttr(map(StringAttr, argument_names)),
+                "constants": DictionaryAttr(constants),
+            },
+            attributes=attributes or {},
+        )
+
+    @classmethod
+    def form(cls, target: str) -> Form | None:
+        """The op as `target`, one of `TARGETS`, has it; None if it does not."""
+        known = TARGETS[: TARGETS.index(target) + 1]
+        forms = [form for form in _forms(cls.FORMS) if form.since in known]
+        return forms[-1] if forms else None
+
+    def is_variadic(self, name: str) -> bool:
+        """Whether some form of the op has an input `name` that is a tuple."""
+        return any(
+            name in form.inputs and form.inputs[name].variadic
+            for form in _forms(self.FORMS)
+        )
+
+    def ssa_inputs(self) -> dict[str, list[SSAValue]]:
+        """The inputs that are SSA values, each with its values."""
+        inputs: dict[str, list[SSAValue]] = {}
+        for name, value in zip(self.argument_names, self.arguments, strict=True):
+            inputs.setdefault(name.data, []).append(value)
+        return inputs
+
+    def input(self, name: str) -> SSAValue | tuple[SSAValue, ...] | Constant | None:
+        """An input as value, tuple of values or Python constant; None if not given."""
+        if (values := self.ssa_inputs().get(name)) is not None:
+            return tuple(values) if self.is_variadic(name) else values[0]
+        if (attribute := self.constants.data.get(name)) is not None:
+            return constant_of(attribute)
+        return None
+
+    def verify_(self) -> None:
+        if len(self.argument_names) != len(self.arguments):
+            raise VerifyException(
+                f"{self.name} has {len(self.arguments)} operands "
+                f"and {len(self.argument_names)} names for them"
+            )
+        for value in (*self.arguments, *self.outputs):
+            if isinstance(type_ := value.type, TensorType):
+                if type_.get_num_dims() > MAX_RANK:
+                    raise VerifyException(
+                        f"{self.name} has a value of type {type_}; "
+                        f"Core ML's tensors have rank {MAX_RANK} at most"
+                    )
+        *older, newest = _forms(self.FORMS)
+        try:
+            self._check_form(newest)
+        except VerifyException:
+            for form in older:
+                try:
+                    return self._check_form(form)
+                except VerifyException:
+                    pass
+            raise
+
+    def check(self, target: str) -> None:
+        """Raise `VerifyException` if `target` does not have this form of the op."""
+        if (form := self.form(target)) is None:
+            since = _forms(self.FORMS)[0].since
+            raise VerifyException(f"{self.name} needs {since}, not {target}")
+        self._check_form(form)
+
+    def _check_form(self, form: Form) -> None:
+        where = f"{self.name} of {form.since}"
+        given = {name: None for name in (*self.ssa_inputs(), *self.constants.data)}
+        for name in given:
+            if name not in form.inputs:
+                raise VerifyException(
+                    f"{where} has no input '{name}'; it has {_list(form.inputs)}"
+                )
+        variables: dict[str, tuple[str, frozenset[str]]] = {}
+        for name, input in form.inputs.items():
+            if name not in given:
+                if not input.optional:
+                    raise VerifyException(f"{where} needs an input '{name}'")
+                continue
+            values = self.ssa_inputs().get(name, [])
+            if name in self.constants.data:
+                if values:
+                    raise VerifyException(f"{where} has two inputs '{name}'")
+                types = constant_types(self.constants.data[name])
+                text = str(self.constants.data[name])
+            else:
+                if len(values) != 1 and not input.variadic:
+                    raise VerifyException(
+                        f"{where} takes one '{name}', not {len(values)}"
+                    )
+                if input.constant and not all(map(is_constant, values)):
+                    raise VerifyException(
+                        f"{where} needs a constant '{name}', not a computed one"
+                    )
+                types = frozenset[str]().union(*(element_types(v) for v in values))
+                text = ", ".join(str(value.type) for value in values)
+            if not types & input.domain:
+                raise VerifyException(
+                    f"{where} takes {_list(input.domain)} as '{name}', not {text}"
+                )
+            if input.variable is not None:
+                other, common = variables.get(input.variable, (name, input.domain))
+                if not types & common:
+                    raise VerifyException(
+                        f"{where} needs one element type for '{other}' and '{name}', "
+                        f"got {_list(common)} and {_list(types)}"
+                    )
+                variables[input.variable] = name, types & common
+
+    @classmethod
+    def parse(cls, parser: Parser) -> MilOp:
+        position = parser.pos
+        names: list[str] = []
+        operands: list[UnresolvedOperand] = []
+        constants: dict[str, Attribute] = {}
+
+        def parse_item() -> UnresolvedOperand | Attribute:
+            return parser.parse_optional_unresolved_operand() or (
+                parser.parse_attribute()
+            )
+
+        def parse_input() -> None:
+            name = parser.parse_identifier()
+            parser.parse_punctuation("=")
+            items = parser.parse_optional_comma_separated_list(
+                parser.Delimiter.SQUARE, parse_item
+            )
+            item = parse_item() if items is None else None
+            found = [item] if items is None else items
+            values = [i for i in found if isinstance(i, UnresolvedOperand)]
+            attributes = [i for i in found if isinstance(i, Attribute)]
+            if values and attributes:
+                parser.raise_error(f"'{name}' mixes values and constants")
+            if name in names or name in constants:
+                parser.raise_error(f"input '{name}' is given twice")
+            names.extend([name] * len(values))
+            operands.extend(values)
+            if not values:
+                constants[name] = (
+                    item if isinstance(item, Attribute) else ArrayAttr(attributes)
+                )
+
+        parser.parse_comma_separated_list(parser.Delimiter.PAREN, parse_input)
+        attributes = parser.parse_optional_attr_dict()
+        parser.parse_punctuation(":")
+        type_ = parser.parse_function_type()
+        arguments = parser.resolve_operands(operands, type_.inputs.data, position)
+        return cls(arguments, names, constants, type_.outputs.data, attributes)
+
+    def print(self, printer: Printer) -> None:
+        def print_ssa_input(item: tuple[str, list[SSAValue]]) -> None:
+            name, values = item
+            printer.print_string(f"{name} = ")
+            if self.is_variadic(name):
+                with printer.in_square_brackets():
+                    printer.print_list(values, printer.print_operand)
+            else:
+                printer.print_list(values, printer.print_operand)
+
+        def print_constant_input(item: tuple[str, Attribute]) -> None:
+            name, attribute = item
+            printer.print_string(f"{name} = ")
+            print_constant(printer, attribute)
+
+        ssa_inputs = self.ssa_inputs()
+        with printer.in_parens():
+            printer.print_list(ssa_inputs.items(), print_ssa_input)
+            if ssa_inputs and self.constants.data:
+                printer.print_string(", ")
+            printer.print_list(self.constants.data.items(), print_constant_input)
+        printer.print_op_attributes(self.attributes)
+        printer.print_string(" : ")
+        printer.print_function_type(
+            self.arguments.types, [output.type for output in self.outputs]
+        )
+
+
+def op(
+    name: str,
+    result_types: Sequence[Attribute],
+    **inputs: SSAValue | Sequence[SSAValue] | Constant | Attribute | None,
+) -> MilOp:
+    """
+    The op `mil.<name>`. Inputs are SSA values, tuples of them, Python or numpy
+    constants, or attributes; an input of None is left out.
+    """
+    if (op_type := OPS.get(name)) is None:
+        raise ValueError(f"Core ML has no op '{name}'")
+    arguments: list[SSAValue] = []
+    names: list[str] = []
+    constants: dict[str, Attribute] = {}
+    for key, value in inputs.items():
+        match value:
+            case None:
+                continue
+            case SSAValue():
+                values = [value]
+            case [SSAValue(), *_]:
+                values = value
+            case _:
+                constants[key] = constant_attr(cast("Constant | Attribute", value))
+                continue
+        arguments.extend(values)
+        names.extend([key] * len(values))
+    return op_type(arguments, names, constants, result_types)
+
+
+def constant_attr(value: Constant | Attribute | np.generic) -> Attribute:
+    """
+    A constant as the attribute that is printed for it. Python numbers leave the
+    element type to the op that they are given to; numpy's keep their own.
+    """
+    match value:
+        case Attribute():
+            return value
+        case bool():
+            return IntegerAttr.from_bool(value)
+        case int():
+            return IntegerAttr(value, i64)
+        case str():
+            return StringAttr(value)
+        case np.ndarray() | np.generic():  # before float, which np.float64 is
+            array = np.asarray(cast(Any, value))
+            if (element := NUMPY_TYPES.get(array.dtype)) is None:
+                raise ValueError(f"Core ML has no constants of dtype {array.dtype}")
+            type_ = TensorType(element, array.shape)
+            return DenseIntOrFPElementsAttr(type_, BytesAttr(array.tobytes()))
+        case Iterable():
+            return ArrayAttr(map(constant_attr, cast(Iterable[Any], value)))
+        case _:
+            return FloatAttr(value, f64)
+
+
+def constant_of(attribute: Attribute) -> Constant:
+    """The Python value of a constant; inverse of `constant_attr`."""
+    match attribute:
+        case IntegerAttr() if attribute.type == i1:
+            return attribute.value.data != 0
+        case IntegerAttr():
+            return attribute.value.data
+        case FloatAttr():
+            return attribute.value.data
+        case StringAttr():
+            return attribute.data
+        case ArrayAttr():
+            return [constant_of(item) for item in attribute]
+        case DenseIntOrFPElementsAttr():
+            dtype = numpy_dtype(cast(Attribute, attribute.get_element_type()))
+            data = np.frombuffer(attribute.data.data, np.uint8)
+            data = data != 0 if dtype == np.bool_ else data.view(dtype)
+            return data.reshape(attribute.get_shape())
+        case DenseResourceAttr():
+            return attribute
+        case _:
+            raise ValueError(f"{attribute} is no constant of Core ML")
+
+
+def constant_types(attribute: Attribute) -> frozenset[str]:
+    """The element types that a constant can have, by Core ML's names."""
+    match attribute:
+        case IntegerAttr(type=type_):
+            return INTEGERS if type_ == i64 else _element_type(type_)
+        case FloatAttr(type=type_):
+            return FLOATS if type_ == f64 else _element_type(type_)
+        case StringAttr():
+            return frozenset({"string"})
+        case ArrayAttr():
+            items = attribute
+            return ANY.intersection(*map(constant_types, items))
+        case DenseIntOrFPElementsAttr() | DenseResourceAttr():
+            return _element_type(cast(TensorType, attribute.type).element_type)
+        case _:
+            return frozenset()
+
+
+def element_types(value: SSAValue) -> frozenset[str]:
+    """The element type of a tensor by Core ML's name; none if it has no such type."""
+    if isinstance(type_ := value.type, TensorType):
+        return _element_type(cast(TensorType, type_).element_type)
+    return frozenset()
+
+
+def _element_type(type_: Attribute) -> frozenset[str]:
+    return frozenset({ELEMENT_TYPES[type_]} if type_ in ELEMENT_TYPES else ())
+
+
+def is_constant(value: SSAValue) -> bool:
+    """Whether a value is known when the program is compiled."""
+    if not isinstance(owner := value.owner, Operation):
+        return False
+    if owner.name == "torch_c.to_builtin_tensor":
+        return is_constant(owner.operands[0])
+    return owner.name in ("arith.constant", "torch.vtensor.literal")
+
+
+def print_constant(printer: Printer, attribute: Attribute) -> None:
+    """Print a constant as the parser reads it, without the types it would assume."""
+    match attribute:
+        case IntegerAttr() if attribute.type == i64:
+            printer.print_string(str(attribute.value.data))
+        case FloatAttr() if attribute.type == f64 and math.isfinite(
+            value := attribute.value.data
+        ):
+            mantissa, exponent, power = repr(value).partition("e")
+            point = "" if "." in mantissa else ".0"
+            printer.print_string(f"{mantissa}{point}{exponent}{power}")
+        case ArrayAttr():
+            with printer.in_square_brackets():
+                printer.print_list(
+                    attribute,
+                    lambda item: print_constant(printer, item),
+                )
+        case _:
+            printer.print_attribute(attribute)
+
+
+def _list(names: Iterable[str]) -> str:
+    *rest, last = sorted(names) if isinstance(names, frozenset) else names
+    return f"{', '.join(rest)} or {last}" if rest else last
+
+
+def _declare_ops() -> dict[str, type[MilOp]]:
+    lines: dict[str, list[tuple[str, str]]] = {}
+    text = files("padc.ir").joinpath("mil_ops.txt").read_text()
+    for line in text.splitlines()[1:]:
+        name, since, form = line.split(" ", 2)
+        lines.setdefault(name, []).append((since, form))
+    return {name: _declare_op(name, tuple(forms)) for name, forms in lines.items()}
+
+
+def _declare_op(name: str, forms: tuple[tuple[str, str], ...]) -> type[MilOp]:
+    # Random ops differ from call to call, so no pass may merge them.
+    traits: tuple[OpTrait, ...] = () if name.startswith("random_") else (Pure(),)
+    return irdl_op_definition(
+        type(
+            "".join(part.capitalize() for part in name.split("_")) + "Op",
+            (MilOp,),
+            {
+                "__doc__": f"Core ML's `{name}`.",
+                "__module__": __name__,
+                "__annotations__": {"FORMS": "ClassVar"},
+                "name": f"mil.{name}",
+                "FORMS": forms,
+                "traits": traits_def(*traits),
+            },
+        )
+    )
+
+
+OPS = _declare_ops()
+"""Every op of the dialect, by Core ML's name."""
+
+Mil = Dialect("mil", list(OPS.values()))

@@ -1,0 +1,82 @@
+// RUN: padc-opt %s --parsing-diagnostics --verify-diagnostics --split-input-file | filecheck %s
+
+// CHECK: mil.relu of iOS15 has no input 'y'; it has x
+%x = "test.op"() : () -> tensor<2xf32>
+%y = mil.relu(x = %x, y = %x) : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+
+// -----
+
+// CHECK: mil.add of iOS15 needs an input 'y'
+%x = "test.op"() : () -> tensor<2xf32>
+%y = mil.add(x = %x) : (tensor<2xf32>) -> tensor<2xf32>
+
+// -----
+
+// CHECK: mil.transpose of iOS17 needs a constant 'perm', not a computed one
+%x, %perm = "test.op"() : () -> (tensor<2x3xf32>, tensor<2xi32>)
+%y = mil.transpose(x = %x, perm = %perm) : (tensor<2x3xf32>, tensor<2xi32>) -> tensor<3x2xf32>
+
+// -----
+
+// CHECK: mil.relu of iOS15 takes fp16 or fp32 as 'x', not tensor<2xi32>
+%x = "test.op"() : () -> tensor<2xi32>
+%y = mil.relu(x = %x) : (tensor<2xi32>) -> tensor<2xi32>
+
+// -----
+
+// CHECK: mil.relu of iOS15 takes fp16 or fp32 as 'x', not tensor<2xf64>
+%x = "test.op"() : () -> tensor<2xf64>
+%y = mil.relu(x = %x) : (tensor<2xf64>) -> tensor<2xf64>
+
+// -----
+
+// CHECK: mil.add of iOS15 needs one element type for 'x' and 'y', got fp32 and fp16
+%a, %b = "test.op"() : () -> (tensor<2xf32>, tensor<2xf16>)
+%y = mil.add(x = %a, y = %b) : (tensor<2xf32>, tensor<2xf16>) -> tensor<2xf32>
+
+// -----
+
+// CHECK: mil.add of iOS15 needs one element type for 'x' and 'y', got fp32 and
+%x = "test.op"() : () -> tensor<2xf32>
+%y = mil.add(x = %x, y = 1) : (tensor<2xf32>) -> tensor<2xf32>
+
+// -----
+
+// CHECK: mil.relu has a value of type tensor<1x1x1x1x1x2xf32>; Core ML's tensors have rank 5 at most
+%x = "test.op"() : () -> tensor<1x1x1x1x1x2xf32>
+%y = mil.relu(x = %x) : (tensor<1x1x1x1x1x2xf32>) -> tensor<1x1x1x1x1x2xf32>
+
+// -----
+
+// CHECK: mil.add of iOS15 has two inputs 'x'
+%x = "test.op"() : () -> tensor<2xf32>
+%y = "mil.add"(%x, %x) <{argument_names = ["x", "y"], constants = {x = 1.0}}> : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+
+// -----
+
+// CHECK: mil.relu of iOS15 takes one 'x', not 2
+%x = "test.op"() : () -> tensor<2xf32>
+%y = "mil.relu"(%x, %x) <{argument_names = ["x", "x"], constants = {}}> : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+
+// -----
+
+// CHECK: mil.relu has 1 operands and 0 names for them
+%x = "test.op"() : () -> tensor<2xf32>
+%y = "mil.relu"(%x) <{argument_names = [], constants = {}}> : (tensor<2xf32>) -> tensor<2xf32>
+
+// -----
+
+// CHECK: 'values' mixes values and constants
+%x = "test.op"() : () -> tensor<2xf32>
+%y = mil.concat(values = [%x, 1.0], axis = 0) : (tensor<2xf32>) -> tensor<3xf32>
+
+// -----
+
+// CHECK: input 'x' is given twice
+%x = "test.op"() : () -> tensor<2xf32>
+%y = mil.add(x = %x, x = %x) : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+
+// -----
+
+// CHECK: mil.levitate
+%y = mil.levitate(axis = 1) : () -> tensor<2xf32>

@@ -1,0 +1,87 @@
+# pyright: basic, reportMissingTypeStubs=false
+"""
+Writes `ir/mil_ops.txt`, the list of Core ML's ops that `padc.ir.mil` declares.
+
+    python -m padc.tools.update_mil_ops
+
+The source is coremltools' registry of op specs. A line is one form of one op: its
+name, the first target that has this form, its inputs in order, and which element
+types each of its type variables stands for:
+
+    conv iOS17 x:T weight:U bias:U? strides:int32?! | T=fp16,fp32 U=fp16,fp32
+
+`?` is an optional input, `!` one that must be constant, `*` one that is a tuple of
+values. Left out are ops on functions, lists and states, which are not tensors, and
+`const`, since a constant is written where it is used.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from padc.backends.coreml import quiet
+from padc.ir.mil import TARGETS
+
+MIL_OPS = Path(__file__).resolve().parents[1] / "ir" / "mil_ops.txt"
+
+NOT_TENSOR_OPS = {"const", "make_list"}
+NOT_TENSOR_INPUTS = {
+    "InternalInputType",
+    "ListInputType",
+    "PyFunctionInputType",
+    "StateInputType",
+}
+
+
+def mil_ops() -> str:
+    """The text of `ir/mil_ops.txt` for the coremltools that is installed."""
+    with quiet():
+        import coremltools as ct
+        from coremltools.converters.mil.mil.ops.registry import SSAOpRegistry
+
+    lines = ["# Written by tools/update_mil_ops.py, which explains the format."]
+    for name, forms in sorted(SSAOpRegistry.core_ops.items()):
+        previous = None
+        for target in TARGETS:
+            if (op := forms.get(getattr(ct.target, target))) is None:
+                continue  # Not there yet; a target without entries has the last ones.
+            inputs = op.input_spec.input_types
+            kinds = {type(spec).__name__ for spec in inputs.values()}
+            if name in NOT_TENSOR_OPS or kinds & NOT_TENSOR_INPUTS:
+                continue
+            form = " ".join([*_inputs(inputs), *_type_variables(op)])
+            if form != previous:
+                lines.append(f"{name} {target} {form}")
+            previous = form
+    return "\n".join(lines) + "\n"
+
+
+def _inputs(inputs: dict[str, Any]) -> Iterator[str]:
+    for name, spec in inputs.items():
+        marks = ("?" if spec.optional else "") + ("!" if spec.const else "")
+        match type(spec).__name__:
+            case "TensorInputType":
+                yield f"{name}:{spec.type_domain_id or _types(spec.type_domain)}{marks}"
+            case "TupleInputType":
+                yield f"{name}:any{marks}*"
+            case "ListOrTensorOrDictInputType":
+                yield f"{name}:any{marks}"
+            case kind:
+                raise NotImplementedError(f"input {name} of the new kind {kind}")
+
+
+def _type_variables(op: Any) -> Iterator[str]:
+    if op.type_domains:
+        yield "|"
+    for variable, domain in op.type_domains.items():
+        yield f"{variable}={_types(domain)}"
+
+
+def _types(domain: tuple[type, ...]) -> str:
+    from coremltools.converters.mil.mil import types
+
+    return ",".join(types.builtin_to_string(element) for element in domain)
+
+
+if __name__ == "__main__":
+    MIL_OPS.write_text(mil_ops())
