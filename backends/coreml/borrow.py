@@ -1,0 +1,292 @@
+# pyright: basic, reportMissingTypeStubs=false, reportPrivateImportUsage=false
+"""
+Ordinary aten ops, converted by coremltools' own torch converters.
+
+coremltools converts a whole `ExportedProgram`, node by node. Here one op of the
+`torch` dialect at a time becomes such a node, with its arguments as an fx graph would
+have them: what equals its default is left out, keyword-only arguments are apart.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+import torch
+
+from padc.backends.coreml import quiet
+from padc.ir.torch import AtenOp, Schema
+
+with quiet():
+    from coremltools.converters.mil.frontend.torch.converter import (
+        TranscriptionContext,
+    )
+    from coremltools.converters.mil.frontend.torch.internal_graph import (
+        InternalTorchIRNode,
+    )
+    from coremltools.converters.mil.frontend.torch.torch_op_registry import (
+        _TORCH_OPS_REGISTRY,
+    )
+    from coremltools.converters.mil.frontend.torch.utils import (
+        NUM_TO_TORCH_DTYPE,
+        TORCH_DTYPE_TO_NUM,
+        TorchFrontend,
+        sanitize_op_kind,
+    )
+    from coremltools.converters.mil.mil import Builder, Var, types
+
+# coremltools attaches the op builders at run time, where no type checker looks.
+mb: Any = Builder
+
+INT32 = range(-(2**31), 2**31)
+
+
+# What changes nothing in Core ML, or shows in the type of the result.
+IGNORED_KEYWORDS = {"dtype", "pin_memory", "non_blocking"}
+IGNORED_TYPES = {"Device", "Layout", "MemoryFormat", "Generator"}
+
+
+class CannotBorrowError(Exception):
+    """Why an op cannot be left to coremltools."""
+
+
+def borrow(op: AtenOp, operands: Sequence[Any], name: str) -> list[Any]:
+    """
+    Convert `op` into the pymil function that is being built; its results.
+
+    `operands` are pymil variables, Python values and lists of both; `name`, which must
+    be unique, is given to the pymil op. Raises `CannotBorrowError` where coremltools
+    has no converter or is known to be wrong, and whatever its converter raises.
+    """
+    schema = op.schema
+    positions = zip(schema.arguments, operands, strict=True)
+    arguments = {argument.name: value for argument, value in positions}
+    if (correct := CORRECTIONS.get(schema.name)) is not None:
+        if (result := correct(arguments, name)) is not None:
+            return [result]
+    return _convert(schema, arguments, name)
+
+
+def _convert(schema: Schema, arguments: dict[str, Any], name: str) -> list[Any]:
+    """Call coremltools' converter of the op that `schema` declares."""
+    kind = sanitize_op_kind(schema.name)
+    if ".scalar" in kind:  # an overload that fx never has
+        kind = kind[: kind.index(".scalar")]
+    if (converter := _TORCH_OPS_REGISTRY.get_func(kind)) is None:
+        raise CannotBorrowError(
+            "coremltools has no converter for it; write it with other ops"
+        )
+    context = TranscriptionContext(frontend=TorchFrontend.TORCHEXPORT)
+
+    def encode(value: Any) -> Any:
+        if isinstance(value, list):
+            return tuple(map(encode, value))
+        if isinstance(value, Var):
+            # No string argument of an op starts so.
+            key = f"%{id(value)}"
+            if key not in context:
+                context.add(value, key)
+            return key
+        return value
+
+    positional: list[Any] = []
+    keywords = _Keywords()
+    defaults = 0
+    for argument in schema.arguments:
+        type_, value = argument.type.rstrip("?"), arguments[argument.name]
+        if type_ in IGNORED_TYPES:
+            continue
+        # As PyTorch does: the 1.0 of a Scalar is not its default of 1.
+        is_default = type(value) is type(argument.default) and value == argument.default
+        if type_ == "ScalarType" and isinstance(value, int):
+            value = _dtype_number(value)
+        elif argument.name not in ("start", "end"):  # where any big number means "all"
+            _check_integers(argument.name, value)
+        if argument.name in _keyword_only(schema.name):
+            if not (argument.has_default and is_default) and value is not None:
+                keywords[argument.name] = (encode(value),)
+            continue
+        positional.append(encode(value))
+        defaults = defaults + 1 if argument.has_default and is_default else 0
+
+    def call(inputs: list[Any]) -> None:
+        node = InternalTorchIRNode(
+            kind=kind,
+            name=name,
+            inputs=inputs,
+            kwinputs=keywords or None,
+            outputs=[name],
+            meta={},
+        )
+        converter(context, node)
+
+    try:
+        call(positional[: len(positional) - defaults])
+    except Exception:
+        # Some converters want the defaults written out.
+        if not defaults:
+            raise
+        call(positional)
+    for keyword in keywords.keys() - keywords.read - IGNORED_KEYWORDS:
+        raise CannotBorrowError(f"coremltools ignores {keyword}={arguments[keyword]}")
+    results = context[name]
+    return list(results) if isinstance(results, tuple | list) else [results]
+
+
+class _Keywords(dict[str, Any]):
+    """Keyword arguments that know which of them a converter has asked for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.read: set[str] = set()
+
+    def get(self, key: str, default: Any = None) -> Any:
+        self.read.add(key)
+        return super().get(key, default)
+
+    def __getitem__(self, key: str) -> Any:
+        self.read.add(key)
+        return super().__getitem__(key)
+
+
+@cache
+def _keyword_only(name: str) -> frozenset[str]:
+    """The keyword-only arguments of a schema, which only torch itself tells."""
+    namespace, operator, *overload = name.split(".")
+    schema = torch._C._get_schema(f"{namespace}::{operator}", "".join(overload))
+    return frozenset(a.name for a in schema.arguments if a.kwarg_only)
+
+
+def _dtype_number(number: int) -> int:
+    """Torch's number of a dtype, as coremltools' converters expect it."""
+    if (dtype := NUM_TO_TORCH_DTYPE.get(number)) is None or dtype == torch.float64:
+        raise CannotBorrowError(f"Core ML does not have the dtype of number {number}")
+    return TORCH_DTYPE_TO_NUM[dtype]
+
+
+def _check_integers(name: str, value: Any) -> None:
+    """int64 becomes int32 without a word in coremltools: refuse what does not fit."""
+    for item in value if isinstance(value, list) else [value]:
+        if isinstance(item, int) and item not in INT32:
+            raise CannotBorrowError(f"{name} = {item} does not fit Core ML's int32")
+
+
+# --- where coremltools 9.0 is wrong without saying so, or slow ------------------------
+
+Correction = Callable[[dict[str, Any], str], Any]
+"""
+Given the arguments of an op and its name: the right result, or None where coremltools
+is right once the arguments are changed. Raises `CannotBorrowError` where it is wrong.
+"""
+
+
+def _reciprocal(arguments: dict[str, Any], name: str) -> Any:
+    # mb.inverse adds 1e-4 to its input.
+    x = arguments["self"]
+    one = types.nptype_from_builtin(x.dtype)(1)
+    return mb.real_div(x=one, y=x, name=name) if types.is_float(x.dtype) else None
+
+
+def _gelu(arguments: dict[str, Any], name: str) -> Any:
+    # The keyword `approximate` is ignored.
+    exact = arguments["approximate"] == "none"
+    mode = "EXACT" if exact else "TANH_APPROXIMATION"
+    return mb.gelu(x=arguments["self"], mode=mode, name=name)
+
+
+def _scale(scaled: str) -> Correction:
+    # The keyword `alpha` is ignored.
+    def correct(arguments: dict[str, Any], name: str) -> None:
+        alpha, value = arguments["alpha"], arguments[scaled]
+        if alpha == 1:
+            return
+        if isinstance(value, Var):
+            if types.is_int(value.dtype) and isinstance(alpha, float):
+                raise CannotBorrowError("integers times a float alpha")
+            factor = types.nptype_from_builtin(value.dtype)(alpha)
+            arguments[scaled] = mb.mul(x=value, y=factor, name=f"{name}_scaled")
+        else:
+            arguments[scaled] = value * alpha
+        arguments["alpha"] = 1
+
+    return correct
+
+
+def _rms_norm(arguments: dict[str, Any], name: str) -> Any:
+    # Scales x down against overflow in fp16, but not eps with it, and takes eps=None
+    # for 1e-5. x / sqrt(mean(x^2) + eps) is the same of x/m and eps/m^2.
+    x, weight, eps = (arguments[key] for key in ("input", "weight", "eps"))
+    dtype = types.nptype_from_builtin(x.dtype)
+    root = np.sqrt(dtype(np.finfo(dtype).eps if eps is None else eps))
+    axes = list(range(-len(arguments["normalized_shape"]), 0))
+    largest = mb.reduce_max(x=mb.abs(x=x), axes=axes, keep_dims=True)
+    scale = mb.maximum(x=largest, y=root)
+    scaled = mb.real_div(x=x, y=scale)
+    mean = mb.reduce_mean(x=mb.square(x=scaled), axes=axes, keep_dims=True)
+    square = mb.add(x=mean, y=mb.square(x=mb.real_div(x=root, y=scale)))
+    result = mb.real_div(x=scaled, y=mb.sqrt(x=square), name=name)
+    return result if weight is None else mb.mul(x=result, y=weight)
+
+
+def _deviation(arguments: dict[str, Any], name: str) -> None:
+    # No correction is taken for 0, and is 1.
+    if arguments["correction"] is None:
+        arguments["correction"] = 1
+
+
+def _floor_division(arguments: dict[str, Any], name: str) -> Any:
+    # Of sizes, it comes back as a float.
+    return mb.floor_div(x=arguments["a"], y=arguments["b"], name=name)
+
+
+def _softplus(arguments: dict[str, Any], name: str) -> None:
+    if arguments["threshold"] < 20:
+        raise CannotBorrowError("coremltools ignores the threshold")
+
+
+def _instance_norm(arguments: dict[str, Any], name: str) -> None:
+    if not arguments["use_input_stats"]:
+        raise CannotBorrowError("coremltools ignores the running statistics")
+
+
+def _batch_norm(arguments: dict[str, Any], name: str) -> None:
+    # Without these it becomes a sub and a div, which no convolution absorbs.
+    mean = arguments["running_mean"]
+    if mean is not None:
+        dtype = types.nptype_from_builtin(mean.dtype)
+        for key, value in ("weight", 1), ("bias", 0):
+            if arguments[key] is None:
+                filled = np.full(mean.shape, value, dtype)
+                arguments[key] = mb.const(val=filled, name=f"{name}_{key}")
+
+
+def _average_pool(arguments: dict[str, Any], name: str) -> None:
+    if arguments["ceil_mode"] and arguments["count_include_pad"]:
+        raise CannotBorrowError(
+            "Core ML averages over what ceil_mode adds, PyTorch does not"
+        )
+    if arguments.get("divisor_override") is not None:
+        raise CannotBorrowError("Core ML has no divisor_override")
+
+
+CORRECTIONS: dict[str, Correction] = {
+    "aten.add.Scalar": _scale("other"),
+    "aten.add.Tensor": _scale("other"),
+    "aten.avg_pool1d": _average_pool,
+    "aten.avg_pool2d": _average_pool,
+    "aten.avg_pool3d": _average_pool,
+    "aten.batch_norm": _batch_norm,
+    "aten._native_batch_norm_legit_no_training": _batch_norm,
+    "aten.floordiv.int": _floor_division,
+    "aten.gelu": _gelu,
+    "aten.instance_norm": _instance_norm,
+    "aten.reciprocal": _reciprocal,
+    "aten.rms_norm": _rms_norm,
+    "aten.rsub.Scalar": _scale("self"),
+    "aten.rsub.Tensor": _scale("self"),
+    "aten.softplus": _softplus,
+    "aten.std.correction": _deviation,
+    "aten.sub.Scalar": _scale("other"),
+    "aten.sub.Tensor": _scale("other"),
+    "aten.var.correction": _deviation,
+}

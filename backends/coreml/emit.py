@@ -1,0 +1,513 @@
+# pyright: basic, reportMissingTypeStubs=false, reportAttributeAccessIssue=false
+"""
+Emission of a module's `@main` as a program of coremltools' pymil.
+
+One walk over the function, in order. An op of the `mil` dialect becomes the pymil op
+of its name; a `torch` op that no pass of padc lowered is converted by coremltools
+(`borrow.py`); constants and lists of torch become Python values; and the casts
+between torch's tensors and builtin ones change nothing. What pymil infers of each
+result is compared with the type that the IR declares.
+
+An op that fails does not stop the walk. Everything that is wrong with a program is
+raised at once, without the ops that only fail because an operand did.
+"""
+
+import re
+import warnings
+from collections.abc import Mapping, Sequence, Set
+from typing import Any
+
+import numpy as np
+from xdsl.dialects.arith import ConstantOp
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    AnyFloat,
+    ArrayAttr,
+    DenseResourceAttr,
+    DictionaryAttr,
+    IntegerType,
+    ModuleOp,
+    Signedness,
+    StringAttr,
+    TensorType,
+    i1,
+)
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
+from xdsl.traits import SymbolTable
+from xdsl.utils.exceptions import VerifyException
+
+from padc.backends.coreml import quiet, resolve_target
+from padc.backends.coreml.borrow import CannotBorrowError, borrow
+from padc.errors import InvalidProgramError, Problem, SourceLocation, UnsupportedError
+from padc.ir import mil
+from padc.ir.torch import (
+    AtenOp,
+    BindSymbolicShapeOp,
+    ConstantBoolOp,
+    ConstantDeviceOp,
+    ConstantFloatOp,
+    ConstantIntOp,
+    ConstantNoneOp,
+    ConstantStrOp,
+    FromBuiltinTensorOp,
+    IntType,
+    ListConstructOp,
+    ListType,
+    ListUnpackOp,
+    LiteralOp,
+    NotConstantError,
+    SymbolicIntOp,
+    ToBuiltinTensorOp,
+    VTensorType,
+    constant_value,
+)
+from padc.ir.weights import Weights
+
+with quiet():
+    import coremltools as ct
+    from coremltools.converters.mil import Builder
+    from coremltools.converters.mil.converter import _reset_conversion_state
+    from coremltools.converters.mil.mil import Function, Program, Var, types
+    from coremltools.converters.mil.mil.types.symbolic import is_symbolic
+
+# coremltools attaches the op builders at run time, where no type checker looks.
+mb: Any = Builder
+
+INT32 = np.iinfo(np.int32)
+INT64 = (IntegerType(64), IntegerType(64, Signedness.SIGNED))
+
+
+class _Unsupported(Exception):
+    """What is wrong with one op, input or output."""
+
+    def __init__(self, reason: str, hint: str | None = None):
+        super().__init__(reason)
+        self.reason = reason
+        self.hint = hint
+
+
+def emit(module: ModuleOp, weights: Weights, target: str = "newest") -> Program:
+    """
+    Translate `@main` of `module` to a pymil program for `target`.
+
+    Inputs and outputs have the names that `padc.name` gives them. Raises
+    `UnsupportedError` with everything that Core ML or coremltools cannot do.
+    """
+    main = SymbolTable.lookup_symbol(module, "main")
+    if not isinstance(main, FuncOp):
+        raise InvalidProgramError("the module has no function @main to emit")
+    with quiet():
+        _reset_conversion_state()
+        return _Emitter(main, weights, resolve_target(target)).emit()
+
+
+class _Emitter:
+    def __init__(self, main: FuncOp, weights: Weights, target: str):
+        self.main = main
+        self.weights = weights
+        self.target = target
+        self.values: dict[SSAValue, Any] = {}
+        """A pymil variable, a Python value, or a list of both, for each SSA value."""
+        self.problems: list[Problem] = []
+        self.used_names: set[str] = set()
+
+    def emit(self) -> Program:
+        input_types = self.input_types()
+        placeholders = {
+            type_.name: mb.placeholder(type_.shape.symbolic_shape, type_.dtype)
+            for type_ in input_types.values()
+        }
+        output_names = self.io_names(
+            "output", len(self.main.function_type.outputs), self.main.res_attrs
+        )
+        version = getattr(ct.target, self.target)
+        outputs: list[Any] = []
+        with Function(placeholders, opset_version=version) as function:
+            for argument, type_ in input_types.items():
+                var = function.inputs[type_.name]
+                if shape_of(argument.type) == ():
+                    var = mb.squeeze(x=var, name=self.unique(f"{type_.name}_scalar"))
+                self.values[argument] = var
+            for op in self.live_ops():
+                if not isinstance(op, ReturnOp):
+                    self.emit_op(op)
+                    continue
+                for value, name in zip(op.arguments, output_names, strict=True):
+                    outputs.append(self.emit_output(value, name, outputs))
+            if self.problems:
+                raise UnsupportedError(self.problems)
+            function.set_outputs(outputs)
+        function.set_input_types(tuple(input_types.values()))  # pyright: ignore
+        program = Program()
+        program.add_function("main", function)
+        return program
+
+    def live_ops(self) -> list[Operation]:
+        """The ops of the function that its results depend on, in order."""
+        live: dict[Operation, None] = {}
+        for op in reversed(self.main.body.block.ops):
+            uses = (use for result in op.results for use in result.uses)
+            if isinstance(op, ReturnOp) or any(use.operation in live for use in uses):
+                live[op] = None
+        return [*reversed(live)]
+
+    def problem(
+        self, message: str, location: Attribute | None, hint: str | None
+    ) -> None:
+        where = None if location is None else SourceLocation.of(location)
+        self.problems.append(Problem(message, where, hint))
+
+    # --- names ---------------------------------------------------------------------
+
+    def unique(self, name: str) -> str:
+        """`name`, made an identifier of MIL and unlike every other name."""
+        name = re.sub(r"\W", "_", name, flags=re.ASCII)
+        if not re.match("[A-Za-z_]", name):
+            name = f"_{name}"
+        candidate, count = name, 0
+        while candidate in self.used_names:
+            count += 1
+            candidate = f"{name}_{count}"
+        self.used_names.add(candidate)
+        return candidate
+
+    def io_names(
+        self, kind: str, count: int, attributes: ArrayAttr[DictionaryAttr] | None
+    ) -> list[str]:
+        """The names of the inputs or outputs in the package."""
+        names: list[str] = []
+        for index in range(count):
+            name = attributes.data[index].data.get("padc.name") if attributes else None
+            given = name.data if isinstance(name, StringAttr) else f"{kind}_{index}"
+            if (unique := self.unique(given)) != given:
+                warnings.warn(
+                    f"Core ML cannot have an {kind} '{given}' here: "
+                    f"it is '{unique}' in the package",
+                    stacklevel=5,
+                )
+            names.append(unique)
+        return names
+
+    # --- inputs and outputs --------------------------------------------------------
+
+    def input_types(self) -> dict[BlockArgument, Any]:
+        """The inputs as coremltools describes them, but those with a problem."""
+        arguments = self.main.args
+        names = self.io_names("input", len(arguments), self.main.arg_attrs)
+        ranges: dict[str, Any] = {}
+        input_types: dict[BlockArgument, Any] = {}
+        for argument, name in zip(arguments, names, strict=True):
+            try:
+                dtype = types.string_to_builtin(pymil_dtype(argument.type))
+                shape = self.input_shape(argument, ranges)
+            except _Unsupported as error:
+                type_ = describe_type(argument.type)
+                self.problem(f"input {name}: {type_} {error.reason}", None, error.hint)
+                continue
+            # Core ML has no inputs of rank 0.
+            input_types[argument] = ct.TensorType(name, shape or [1], dtype)
+        return input_types
+
+    def input_shape(self, argument: BlockArgument, ranges: dict[str, Any]) -> list[Any]:
+        """The sizes of an input; equal dynamic sizes are one `RangeDim` in `ranges`."""
+        shape: list[Any] = list(shape_of(argument.type) or ())
+        if len(shape) > mil.MAX_RANK:
+            raise _Unsupported(
+                f"has rank {len(shape)}; Core ML's tensors have rank {mil.MAX_RANK} "
+                "at most",
+                hint="join dimensions of the input, and reshape it in the model",
+            )
+        if DYNAMIC_INDEX not in shape:
+            return shape
+        for use in argument.uses:
+            if isinstance(binding := use.operation, BindSymbolicShapeOp):
+                break
+        else:
+            raise _Unsupported("has sizes without bounds (torch.bind_symbolic_shape)")
+        owners = [symbol.owner for symbol in binding.shape_symbols]
+        symbols = [owner for owner in owners if isinstance(owner, SymbolicIntOp)]
+        lowest = [symbol.min_val.value.data for symbol in symbols]
+        highest = [symbol.max_val.value.data for symbol in symbols]
+        for i, size in enumerate(binding.shape_expressions.data.results):
+            if shape[i] != DYNAMIC_INDEX:
+                continue
+            lower, upper = sorted((size.eval([], lowest), size.eval([], highest)))
+            if upper >= INT32.max:
+                raise _Unsupported(
+                    f"has no upper bound of dimension {i}, and Core ML needs one",
+                    hint='give the dimension one: torch.export.Dim("name", max=...)',
+                )
+            text = re.sub(
+                r"s(\d+)", lambda s: symbols[int(s[1])].symbol_name.data, str(size)
+            )
+            if text not in ranges:
+                ranges[text] = ct.RangeDim(lower, upper)
+            shape[i] = ranges[text]
+        return shape
+
+    def emit_output(self, value: SSAValue, name: str, outputs: Sequence[Any]) -> Any:
+        """The pymil variable of a result, under its name in the package."""
+        if (var := self.values.get(value)) is None:
+            return None  # The op that failed is reported.
+        if element_type(value.type) in INT64:
+            self.problem(
+                f"output {name}: {describe_type(value.type)}; Core ML has no int64",
+                value.owner.location if isinstance(value.owner, Operation) else None,
+                "return it as int32, .to(torch.int32), or as a float",
+            )
+            return None
+        # Only what is computed here, for this output alone, can have its name.
+        if var.op is None or var.op.op_type == "const" or var in outputs:
+            return mb.identity(x=var, name=name)
+        var.name = name
+        return var
+
+    # --- ops -----------------------------------------------------------------------
+
+    def emit_op(self, op: Operation) -> None:
+        """Emit an op, unless an operand failed; note the problem if it fails."""
+        if any(operand not in self.values for operand in op.operands):
+            return
+        try:
+            values = self.convert(op)
+            if len(values) != len(op.results):
+                raise _Unsupported(f"coremltools makes {len(values)} results of it")
+            for result, value in zip(op.results, values):
+                check_result(result.type, value)
+        except _Unsupported as error:
+            self.problem(f"{describe(op)}: {error.reason}", op.location, error.hint)
+            return
+        self.values.update(zip(op.results, values))
+
+    def convert(self, op: Operation) -> Sequence[Any]:
+        """The values of the op's results, in pymil or Python."""
+        match op:
+            case mil.MilOp():
+                return self.convert_mil(op)
+            case LiteralOp() | ConstantOp():
+                return [self.convert_constant(op.value, self.name_of(op))]
+            case ToBuiltinTensorOp() | FromBuiltinTensorOp():
+                return [self.values[op.operands[0]]]
+            case ListConstructOp():
+                return [[self.values[element] for element in op.elements]]
+            case ListUnpackOp():
+                return self.values[op.operand]
+            case (
+                ConstantBoolOp()
+                | ConstantDeviceOp()
+                | ConstantFloatOp()
+                | ConstantIntOp()
+                | ConstantNoneOp()
+                | ConstantStrOp()
+            ):
+                return [constant_value(op.result)]
+            case AtenOp():
+                operands = [self.values[operand] for operand in op.operands]
+                for result in op.results:
+                    if isinstance(result.type, VTensorType):
+                        pymil_dtype(result.type)
+                try:
+                    values = borrow(op, operands, self.name_of(op))
+                except CannotBorrowError as error:
+                    raise _Unsupported(str(error)) from error
+                except Exception as error:
+                    raise _Unsupported(f"coremltools: {first_line(error)}") from error
+                is_list = [isinstance(result.type, ListType) for result in op.results]
+                return [values] if is_list == [True] else values
+            case _:
+                raise _Unsupported(
+                    "Core ML has no such op",
+                    hint="lower it: -p convert-torch-to-tcp,convert-tcp-to-mil",
+                )
+
+    def name_of(self, op: Operation) -> str:
+        """A name for the pymil ops of `op`."""
+        (first, *_) = op.results
+        match op:
+            case LiteralOp(value=DenseResourceAttr() as weight):
+                return self.unique(weight.resource_handle.data)
+            case AtenOp():
+                return self.unique(first.name_hint or op.schema.name.split(".")[1])
+            case _:
+                return self.unique(first.name_hint or op.name.rpartition(".")[2])
+
+    def convert_constant(self, attribute: Attribute, name: str) -> Any:
+        """A `const` op, on the array that the weights hold."""
+        pymil_dtype(attribute.type)
+        value = int32_of(np.asarray(self.constant_value(attribute)))[()]
+        return mb.const(val=value, name=name)
+
+    def constant_value(self, attribute: Attribute) -> Any:
+        """The Python value of a constant; a weight is not to be written to."""
+        if not isinstance(attribute, DenseResourceAttr):
+            return mil.constant_of(attribute)
+        array = self.weights.array(attribute).view()
+        array.flags.writeable = False
+        return array
+
+    def convert_mil(self, op: mil.MilOp) -> Sequence[Any]:
+        try:
+            op.check(self.target)
+        except VerifyException as error:
+            raise _Unsupported(str(error), hint="choose a newer target") from error
+        form = op.form(self.target)
+        assert form is not None
+        inputs: dict[str, Any] = {}
+        bound: dict[str | None, str] = {}
+        """The element types of type variables."""
+        for name, values in op.ssa_inputs().items():
+            variables = [self.values[value] for value in values]
+            input = form.inputs[name]
+            inputs[name] = variables if input.variadic else variables[0]
+            bound[input.variable] = types.builtin_to_string(variables[0].dtype)
+        for name, attribute in op.constants.data.items():
+            element = constant_type(attribute, form.inputs[name], bound)
+            inputs[name] = constant(self.constant_value(attribute), element)
+        builder = getattr(mb, op.name.removeprefix("mil."))
+        try:
+            outputs = builder(**inputs, name=self.name_of(op))
+        except Exception as error:
+            raise _Unsupported(f"coremltools: {first_line(error)}") from error
+        return outputs if isinstance(outputs, tuple | list) else [outputs]
+
+
+def constant_type(
+    attribute: Attribute, input: mil.Input, bound: Mapping[str | None, str]
+) -> str:
+    """The element type that a constant is given, of those that it and the op allow."""
+    allowed = mil.constant_types(attribute) & input.domain
+    if input.variable is not None:
+        allowed &= {bound.setdefault(input.variable, preferred(allowed))}
+    return preferred(allowed)
+
+
+def preferred(element_types: Set[str]) -> str:
+    return next(
+        (t for t in ("int32", "fp32") if t in element_types), min(element_types)
+    )
+
+
+def constant(value: Any, element: str) -> Any:
+    """A constant of the `mil` dialect as pymil takes it."""
+    if element == "string":
+        return value
+    array = np.asarray(value)
+    if array.dtype == np.int64:
+        array = int32_of(array)
+    dtype = types.nptype_from_builtin(types.string_to_builtin(element))
+    return array.astype(dtype, copy=False)[()]
+
+
+def int32_of(array: np.ndarray) -> np.ndarray:
+    """An int64 array as int32, which must hold it; any other as it is."""
+    if array.dtype != np.int64:
+        return array
+    if array.size and not INT32.min <= array.min() <= array.max() <= INT32.max:
+        raise _Unsupported(
+            f"a constant of int64 reaches from {array.min()} to {array.max()}, "
+            "Core ML has int32"
+        )
+    return array.astype(np.int32)
+
+
+def element_type(type_: Attribute) -> Attribute:
+    """The element type of a tensor, torch's or builtin; not that of another value."""
+    return type_.element_type if isinstance(type_, VTensorType | TensorType) else type_
+
+
+def shape_of(type_: Attribute) -> tuple[int, ...] | None:
+    """The sizes of a tensor, torch's or builtin; None for another value."""
+    if isinstance(type_, VTensorType | TensorType):
+        return tuple(type_.get_shape())
+    return None
+
+
+def pymil_dtype(type_: Attribute) -> str:
+    """What pymil calls the element type of a tensor."""
+    element = element_type(type_)
+    if isinstance(element, IntegerType) and element != i1:
+        if element.signedness.data == Signedness.SIGNED:
+            element = IntegerType(element.width.data)
+    if (dtype := mil.ELEMENT_TYPES.get(element)) is None:
+        raise _Unsupported(
+            f"Core ML has no {describe_element(element)}",
+            hint="use float32: .float() on the model and its inputs"
+            if isinstance(element, AnyFloat)
+            else None,
+        )
+    return dtype
+
+
+def check_result(type_: Attribute, value: Any) -> None:
+    """Compare what the IR declares of a value with what pymil infers."""
+    if isinstance(type_, IntType) and isinstance(value, Var):
+        type_ = TensorType(IntegerType(64), ())
+    if not isinstance(type_, VTensorType | TensorType):
+        return
+    dtype = pymil_dtype(type_)
+    inferred = types.builtin_to_string(value.dtype)
+    sizes = tuple(type_.get_shape())
+    sizes_agree = len(sizes) == len(value.shape) and all(
+        is_symbolic(size) or size == declared
+        for declared, size in zip(sizes, value.shape)
+    )
+    if dtype != inferred or not sizes_agree:
+        shape = ",".join("?" if is_symbolic(s) else str(s) for s in value.shape)
+        raise _Unsupported(f"coremltools makes {inferred}[{shape}] of it")
+
+
+# --- what messages say --------------------------------------------------------------
+
+TORCH_NAMES = {"f": "float", "bf": "bfloat", "si": "int", "i": "int", "ui": "uint"}
+
+
+def describe_element(element: Attribute) -> str:
+    """`float32` for `f32`."""
+    if element == i1:
+        return "bool"
+    text = str(element)
+    kind = text.rstrip("0123456789")
+    return f"{TORCH_NAMES.get(kind, kind)}{text[len(kind) :]}"
+
+
+def describe_type(type_: Attribute) -> str:
+    """`float32[1,3,?]` for a tensor, the type itself for another value."""
+    if (shape := shape_of(type_)) is None:
+        return str(type_)
+    sizes = ",".join("?" if size == DYNAMIC_INDEX else str(size) for size in shape)
+    return f"{describe_element(element_type(type_))}[{sizes}]"
+
+
+def describe_value(value: SSAValue) -> str:
+    try:
+        return repr(constant_value(value))
+    except NotConstantError:
+        return describe_type(value.type)
+
+
+def describe(op: Operation) -> str:
+    """`aten.add.Tensor(self: float32[2], other: float32[2]) -> float32[2]`."""
+    match op:
+        case AtenOp():
+            name = op.schema.name
+            arguments = [
+                f"{argument.name}: {text}"
+                for argument, operand in zip(op.schema.arguments, op.operands)
+                if (text := describe_value(operand)) != repr(argument.default)
+            ]
+        case mil.MilOp():
+            name = op.name
+            arguments = [
+                f"{key}: {', '.join(describe_type(value.type) for value in values)}"
+                for key, values in op.ssa_inputs().items()
+            ]
+        case _:
+            name = op.name
+            arguments = [describe_type(operand.type) for operand in op.operands]
+    results = ", ".join(describe_type(result.type) for result in op.results)
+    return f"{name}({', '.join(arguments)}) -> {results}"
+
+
+def first_line(error: Exception) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0]

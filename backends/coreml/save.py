@@ -1,0 +1,225 @@
+# pyright: basic, reportMissingTypeStubs=false
+"""
+From an emitted program to a `.mlpackage` on disk.
+
+`coremltools.convert` would run all of its passes, checking the whole program after
+each, and copy the weights twice. Here run the passes that can find something in a
+program of padc's, and the weights are written once, where they stay.
+"""
+
+import contextlib
+import json
+import os
+import shutil
+import tempfile
+import uuid
+from collections.abc import Generator
+from pathlib import Path
+
+from padc.backends.coreml import quiet
+from padc.errors import Problem, UnsupportedError, UsageError
+
+with quiet():
+    import coremltools as ct
+    from coremltools.converters.mil.backend.mil.load import load as mil_to_proto
+    from coremltools.converters.mil.mil import Program
+    from coremltools.converters.mil.mil.passes.pass_registry import PASS_REGISTRY
+
+PRECISIONS = ("float32", "float16")
+
+# The order is that of coremltools' default pipeline. Left out are passes for
+# quantised weights, states, images, loops, complex numbers, for what only its
+# TensorFlow frontend makes, and all that touch a pad: where padc left one alone, or
+# split one in two, Core ML needs it so. And passes that are wrong in coremltools 9.0:
+# fuse_conv_bias negates a constant in place, for all its users and in the model that
+# it comes from; fuse_conv_scale takes c / conv(x) for conv(x) / c;
+# select_optimization makes -inf + b of select(c, -inf, b), NaN where b is inf.
+PASSES = (
+    "torch::torch_upsample_to_core_upsample",
+    "torch::torch_tensor_assign_to_core",
+    "common::dead_code_elimination",
+    "common::cast_optimization",
+    "common::const_elimination",
+    "common::divide_to_multiply",
+    "common::add_conv_transpose_output_shape",
+    "common::const_elimination",
+    "common::remove_symbolic_reshape",
+    "common::noop_elimination",
+    "common::fuse_matmul_weight_bias",
+    "common::fuse_linear_bias",
+    "common::fuse_gelu_tanh_approximation",
+    "common::fuse_gelu_exact",
+    "common::fuse_leaky_relu",
+    "common::rank0_expand_dims_swap",
+    "common::fuse_squeeze_expand_dims",
+    "common::replace_stack_reshape",
+    "common::reduce_transposes",
+    "common::fuse_onehot_matmul_to_gather",
+    "common::fuse_layernorm_or_instancenorm",
+    "common::fuse_elementwise_to_batchnorm",
+    "common::fuse_reduce_mean",
+    "common::fuse_conv_batchnorm",
+    "common::detect_concat_interleave",
+    "common::concat_to_pixel_shuffle",
+    "common::fuse_prelu",
+    "common::prelu_to_lrelu",
+    "common::merge_consecutive_relus",
+    "common::merge_consecutive_reshapes",
+    "common::merge_consecutive_transposes",
+    "common::fuse_transpose_matmul",
+    "common::expand_high_rank_reshape_and_transpose",
+    "common::fuse_stack_split",
+    "common::reduce_transposes",
+    "common::remove_redundant_ops",
+)
+# It mixes up the channels of the weight.
+WRONG_FOR_GROUPED_TRANSPOSE = ("common::fuse_conv_batchnorm",)
+FLOAT16_PASSES = (
+    "common::dedup_op_and_var_names",
+    "common::add_fp16_cast",
+    "common::add_int16_cast",
+    "common::const_elimination",
+    "common::dead_code_elimination",
+    "common::cast_optimization",
+)
+LAST_PASSES = (
+    "common::guard_negative_gather_indices",
+    "common::expand_dynamic_linear",
+    "common::noop_elimination",
+    "mil_backend::adjust_io_to_supported_types",
+    "mil_backend::fuse_activation_silu",
+    "mil_backend::fuse_pow2_sqrt",
+    "common::const_elimination",
+    "common::cast_optimization",
+    "common::dead_code_elimination",
+    "common::const_deduplication",
+    "common::topological_reorder",
+    "common::dead_code_elimination",
+    "mil_backend::sanitize_name_strings",
+    "common::dedup_op_and_var_names",
+    "nn_backend::handle_unused_inputs",
+)
+
+
+def optimize(program: Program, precision: str = "float32") -> None:
+    """
+    Make an emitted program what Core ML runs best, and runs at all; in place, once.
+
+    `precision` is that of the computation, "float32" or "float16"; inputs and outputs
+    keep their types. Raises `UnsupportedError` if a tensor of rank 6 or more is left.
+    """
+    if precision not in PRECISIONS:
+        raise UsageError(
+            f"there is no precision '{precision}'",
+            hint=f"choose one of {', '.join(PRECISIONS)}",
+        )
+    with quiet():
+        for name in PASSES:
+            if name in WRONG_FOR_GROUPED_TRANSPOSE and _has_grouped_transpose(program):
+                continue
+            PASS_REGISTRY[name](program)
+        if precision == "float16":
+            for name in FLOAT16_PASSES:
+                PASS_REGISTRY[name](program)
+        for name in LAST_PASSES:
+            PASS_REGISTRY[name](program)
+        program.validate()
+        try:
+            program._check_early_error_out_for_invalid_program()
+        except ValueError as error:
+            message = " ".join(str(error).split())
+            raise UnsupportedError([Problem(f"coremltools: {message}")]) from error
+
+
+def _has_grouped_transpose(program: Program) -> bool:
+    transposes = program.functions["main"].find_ops(op_type="conv_transpose")
+    return any(op.groups.val > 1 for op in transposes)
+
+
+def check_writable(path: str | Path) -> None:
+    """Raise `UsageError` if no package can be written, or replaced, at `path`."""
+    path = Path(path)
+    if path.suffix != ".mlpackage":
+        raise UsageError(
+            f"cannot write to {path}: the name of a package ends in .mlpackage",
+            hint=f"write to {path.with_suffix('.mlpackage')}" if path.name else None,
+        )
+    if not path.parent.is_dir():
+        raise UsageError(f"cannot write to {path}: there is no folder {path.parent}")
+    if path.exists() and not (path / "Manifest.json").is_file():
+        raise UsageError(
+            f"cannot write to {path}: what is there is not a package of Core ML",
+            hint="choose another name, or remove it",
+        )
+    if not os.access(path.parent, os.W_OK | os.X_OK):
+        raise UsageError(f"cannot write to {path}: no permission in {path.parent}")
+
+
+def save_package(program: Program, path: str | Path) -> None:
+    """
+    Write an optimized program as a `.mlpackage`, replacing one that is there.
+
+    If anything fails, what was at `path` before is still there, and nothing else.
+    """
+    check_writable(path)
+    with _replacing(Path(path)) as package, quiet():
+        data = package / "Data" / "com.apple.CoreML"
+        weights = data / "weights"
+        weights.mkdir(parents=True)
+        model = mil_to_proto(
+            program,
+            weights_dir=str(weights),
+            specification_version=program.functions["main"].opset_version.value,
+            convert_to="mlprogram",
+            convert_from="milinternal",
+        )
+        metadata = model.description.metadata.userDefined
+        metadata["com.github.apple.coremltools.version"] = ct.__version__
+        metadata["com.github.apple.coremltools.source"] = "padc"
+        (data / "model.mlmodel").write_bytes(model.SerializeToString())
+        root, items = str(uuid.uuid4()), str(uuid.uuid4())
+        manifest = {
+            "fileFormatVersion": "1.0.0",
+            "itemInfoEntries": {
+                root: _item("model.mlmodel", "CoreML Model Specification"),
+                items: _item("weights", "CoreML Model Weights"),
+            },
+            "rootModelIdentifier": root,
+        }
+        (package / "Manifest.json").write_text(json.dumps(manifest, indent=4))
+
+
+def _item(name: str, description: str) -> dict[str, str]:
+    author = "com.apple.CoreML"
+    return {
+        "author": author,
+        "description": description,
+        "name": name,
+        "path": f"{author}/{name}",
+    }
+
+
+@contextlib.contextmanager
+def _replacing(path: Path) -> Generator[Path]:
+    """A new folder beside `path`, which takes its place if no exception is raised."""
+    try:
+        folder = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+    except OSError as error:
+        raise UsageError(f"cannot write to {path}: {error.strerror}") from error
+    try:
+        new, old = folder / "new", folder / "old"
+        new.mkdir()
+        yield new
+        # A folder cannot be renamed over another.
+        if path.exists():
+            path.rename(old)
+        try:
+            new.rename(path)
+        except OSError:
+            if old.exists():
+                old.rename(path)
+            raise
+    except OSError as error:
+        raise UsageError(f"cannot write to {path}: {error.strerror}") from error
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)

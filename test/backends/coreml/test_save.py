@@ -1,0 +1,206 @@
+"""What becomes of an emitted program, and of what is on disk where it is saved."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import coremltools as ct
+import numpy as np
+import pytest
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+
+from padc.backends.coreml import save
+from padc.backends.coreml.emit import emit
+from padc.backends.coreml.evaluator import load
+from padc.backends.coreml.save import check_writable, optimize, save_package
+from padc.errors import UnsupportedError, UsageError
+from padc.ir.weights import weights_of
+
+RELU = """
+func.func @main(%x : tensor<2xf32> {padc.name = "x"}) -> (tensor<2xf32> {padc.name = "y"}) {
+  %y = mil.relu(x = %x) : (tensor<2xf32>) -> tensor<2xf32>
+  func.return %y : tensor<2xf32>
+}
+"""
+
+
+@pytest.fixture
+def program(parse: Callable[[str], ModuleOp], ctx: Context) -> Callable[[str], Any]:
+    def program(source: str = RELU) -> Any:
+        return emit(parse(source), weights_of(ctx), "iOS17")
+
+    return program
+
+
+def op_types(program: Any) -> list[str]:
+    ops = program.functions["main"].operations
+    return [op.op_type for op in ops if op.op_type != "const"]
+
+
+def test_a_package_that_coremltools_reads(program: Callable[..., Any], tmp_path: Path):
+    save_package(program(), tmp_path / "model.mlpackage")
+
+    spec = ct.models.MLModel(
+        str(tmp_path / "model.mlpackage"), skip_model_load=True
+    ).get_spec()
+    assert spec.specificationVersion == 8
+    assert [f.name for f in spec.description.input] == ["x"]
+    assert [f.name for f in spec.description.output] == ["y"]
+
+
+def test_saving_twice(program: Callable[..., Any], tmp_path: Path):
+    relu = program()
+    optimize(relu)
+
+    for name in ("one.mlpackage", "two.mlpackage"):
+        save_package(relu, tmp_path / name)
+
+        outputs = load(tmp_path / name).predict({"x": np.array([-1, 2], np.float32)})
+        np.testing.assert_array_equal(outputs["y"], [0, 2])
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_an_existing_package_is_replaced(program: Callable[..., Any], tmp_path: Path):
+    path = tmp_path / "model.mlpackage"
+    save_package(program(), path)
+    (path / "stale").touch()
+
+    save_package(program(), path)
+
+    assert not (path / "stale").exists()
+    assert [file.name for file in tmp_path.iterdir()] == ["model.mlpackage"]
+
+
+@pytest.mark.parametrize("existing", [False, True])
+def test_a_failure_leaves_what_was_there(
+    existing: bool,
+    program: Callable[..., Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+):
+    path = tmp_path / "model.mlpackage"
+    if existing:
+        save_package(program(), path)
+    before = sorted(tmp_path.rglob("*"))
+
+    def fail(*args: Any, **kwargs: Any):
+        raise MemoryError
+
+    monkeypatch.setattr(save.json, "dumps", fail)
+    with pytest.raises(MemoryError):
+        save_package(program(), path)
+
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_failing_rename_puts_the_old_package_back(
+    program: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    path = tmp_path / "model.mlpackage"
+    save_package(program(), path)
+    before = sorted(tmp_path.rglob("*"))
+    rename = Path.rename
+
+    def fail_for_new(self: Path, target: Path) -> Path:
+        if self.name == "new":
+            raise OSError(28, "No space left on device")
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", fail_for_new)
+    with pytest.raises(UsageError, match="No space left on device"):
+        save_package(program(), path)
+
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_paths_that_cannot_be_written(tmp_path: Path):
+    (tmp_path / "notes.mlpackage").mkdir()
+    (tmp_path / "file.mlpackage").touch()
+
+    check_writable(tmp_path / "model.mlpackage")
+    for name, message in {
+        "model.mlmodel": "the name of a package ends in .mlpackage",
+        "absent/model.mlpackage": "there is no folder",
+        "notes.mlpackage": "not a package of Core ML",
+        "file.mlpackage": "not a package of Core ML",
+    }.items():
+        with pytest.raises(UsageError, match=message):
+            check_writable(tmp_path / name)
+
+
+def test_unknown_precision(program: Callable[..., Any]):
+    with pytest.raises(UsageError, match="there is no precision 'float8'"):
+        optimize(program(), "float8")
+
+
+def test_normalization_is_folded_into_a_convolution(program: Callable[..., Any]):
+    conv = program(
+        """
+        func.func @main(%x : tensor<1x1x4x4xf32>, %s : tensor<1x1x4x4xf32>) -> tensor<1x1x4x4xf32> {
+          %0 = mil.conv(x = %x, weight = dense<2.0> : tensor<1x1x1x1xf32>) : (tensor<1x1x4x4xf32>) -> tensor<1x1x4x4xf32>
+          %1 = mil.batch_norm(x = %0, mean = [0.5], variance = [2.0], gamma = [3.0], beta = [1.0]) : (tensor<1x1x4x4xf32>) -> tensor<1x1x4x4xf32>
+          %2 = mil.transpose(x = %1, perm = [0, 1, 3, 2]) : (tensor<1x1x4x4xf32>) -> tensor<1x1x4x4xf32>
+          %3 = mil.relu(x = %2) : (tensor<1x1x4x4xf32>) -> tensor<1x1x4x4xf32>
+          %4 = mil.transpose(x = %3, perm = [0, 1, 3, 2]) : (tensor<1x1x4x4xf32>) -> tensor<1x1x4x4xf32>
+          %5 = mil.cast(x = %4, dtype = "fp32") : (tensor<1x1x4x4xf32>) -> tensor<1x1x4x4xf32>
+          %6 = mil.add(x = %5, y = %s) : (tensor<1x1x4x4xf32>, tensor<1x1x4x4xf32>) -> tensor<1x1x4x4xf32>
+          func.return %6 : tensor<1x1x4x4xf32>
+        }
+        """
+    )
+
+    optimize(conv)
+
+    assert op_types(conv) == ["conv", "relu", "add"]
+
+
+# coremltools would join two pads that padc has split because Core ML needs it so.
+def test_pads_stay_apart(program: Callable[..., Any]):
+    pads = program(
+        """
+        func.func @main(%x : tensor<1x1x4x4xf32>) -> tensor<1x1x6x6xf32> {
+          %0 = mil.pad(x = %x, pad = [0, 0, 0, 0, 0, 0, 1, 1], mode = "reflect") : (tensor<1x1x4x4xf32>) -> tensor<1x1x4x6xf32>
+          %1 = mil.pad(x = %0, pad = [0, 0, 0, 0, 1, 1, 0, 0], mode = "reflect") : (tensor<1x1x4x6xf32>) -> tensor<1x1x6x6xf32>
+          func.return %1 : tensor<1x1x6x6xf32>
+        }
+        """
+    )
+
+    optimize(pads)
+
+    assert op_types(pads) == ["pad", "pad"]
+
+
+def test_float16_computes_in_float16_and_keeps_the_interface(
+    program: Callable[..., Any],
+):
+    relu = program()
+
+    optimize(relu, "float16")
+
+    assert op_types(relu) == ["cast", "relu", "cast"]
+    main = relu.functions["main"]
+    assert str(main.inputs["x"].dtype) == str(main.outputs[0].dtype)
+
+
+def test_rank_6_is_refused(program: Callable[..., Any]):
+    rank_6 = program(
+        """
+        func.func @main(%x : tensor<64xf32>) -> tensor<64xf32> {
+          %0 = torch_c.from_builtin_tensor %x : tensor<64xf32> -> !torch.vtensor<[64],f32>
+          %int2 = torch.constant.int 2
+          %l = torch.prim.ListConstruct %int2, %int2, %int2, %int2, %int2, %int2 : (!torch.int, !torch.int, !torch.int, !torch.int, !torch.int, !torch.int) -> !torch.list<int>
+          %int64 = torch.constant.int 64
+          %m = torch.prim.ListConstruct %int64 : (!torch.int) -> !torch.list<int>
+          %1 = torch.aten.view %0, %l : !torch.vtensor<[64],f32>, !torch.list<int> -> !torch.vtensor<[2,2,2,2,2,2],f32>
+          %2 = torch.aten.relu %1 : !torch.vtensor<[2,2,2,2,2,2],f32> -> !torch.vtensor<[2,2,2,2,2,2],f32>
+          %3 = torch.aten.view %2, %m : !torch.vtensor<[2,2,2,2,2,2],f32>, !torch.list<int> -> !torch.vtensor<[64],f32>
+          %4 = torch_c.to_builtin_tensor %3 : !torch.vtensor<[64],f32> -> tensor<64xf32>
+          func.return %4 : tensor<64xf32>
+        }
+        """
+    )
+
+    with pytest.raises(UnsupportedError, match="rank <= 5"):
+        optimize(rank_6)
