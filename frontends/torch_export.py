@@ -345,10 +345,8 @@ class _Importer:
             return
         low, high = 0, INT64_MAX
         if (bounds := self.ep.range_constraints.get(symbol)) is not None:
-            low, high = (
-                min(int(bound), INT64_MAX) if bound.is_finite else default
-                for bound, default in ((bounds.lower, low), (bounds.upper, high))
-            )
+            # Where there is no bound, these are PyTorch's infinities of integers.
+            low, high = int(max(bounds.lower, low)), int(min(bounds.upper, high))
         op = self.add(torch_d.SymbolicIntOp(str(symbol), low, high))
         self.symbols[symbol] = _named(op.results[0], str(symbol))
 
