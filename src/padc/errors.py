@@ -20,7 +20,7 @@ from xdsl.dialects.builtin import (
     LocationAttr,
     NameLoc,
 )
-from xdsl.ir import Attribute
+from xdsl.ir import Attribute, Operation
 from xdsl.utils.exceptions import PassFailedException
 
 
@@ -55,6 +55,15 @@ class SourceLocation:
     def __str__(self) -> str:
         where = f"{self.file}:{self.line}"
         return f"{where}: {self.text}" if self.text else where
+
+
+def origin(op: Operation) -> str:
+    """What an op was lowered from, "aten.pad", where its location says; or its name."""
+    match op.location:
+        case NameLoc(desc=name):
+            return name.data
+        case _:
+            return op.name
 
 
 class PadcError(Exception):

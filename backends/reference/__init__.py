@@ -1,0 +1,283 @@
+"""
+The reference interpreter: what a program at the `torch` or `tcp` level computes.
+
+This is the oracle that every pass and every other backend is tested against. An
+ATen op means what PyTorch computes; a `tcp` op means what `padc.backends.reference.tcp`
+says. It is written to be read, and does no optimisation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import torch
+from xdsl.dialects import arith, func, tensor
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    DenseIntOrFPElementsAttr,
+    DenseResourceAttr,
+    FloatAttr,
+    IntegerAttr,
+    ModuleOp,
+    TensorType,
+)
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.traits import SymbolTable
+from xdsl.utils.hints import isa
+
+from padc.backends.reference import tcp as tcp_reference
+from padc.backends.reference.dtypes import torch_dtype, weight_tensor
+from padc.errors import (
+    InvalidProgramError,
+    Problem,
+    SourceLocation,
+    UnsupportedError,
+    UsageError,
+)
+from padc.ir import padding, tcp
+from padc.ir import torch as torch_dialect
+from padc.ir.weights import Weights
+
+Value: TypeAlias = Any
+"""A `torch.Tensor`, a Python scalar, a string, None, or a list of these."""
+Evaluator: TypeAlias = Callable[[Any, Sequence[Value]], Sequence[Value]]
+
+
+def run(
+    module: ModuleOp,
+    *inputs: Value,
+    weights: Weights | None = None,
+    entry: str = "main",
+) -> tuple[torch.Tensor, ...]:
+    """
+    Evaluate function `entry` of `module` on tensors of any dtype.
+
+    An input of type index is an int. `weights` holds what the module names as
+    `dense_resource<...>`. Raises `InvalidProgramError` where the module has no such
+    function or a weight is missing, `UsageError` where the inputs are not what it takes
+    or an op refuses its operands, `UnsupportedError` for ops of other levels.
+    """
+    function = SymbolTable.lookup_symbol(module, entry)
+    if not isinstance(function, func.FuncOp):
+        raise InvalidProgramError(f"the module has no function @{entry} to run")
+    _check_inputs(function, inputs)
+    unknown = [op for op in function.body.block.ops if not _is_known(op)]
+    if unknown:
+        raise UnsupportedError(
+            [
+                Problem(
+                    f"the reference cannot run '{op.name}'",
+                    SourceLocation.of(op.location),
+                    "run the module as it is before the pass that made this op",
+                )
+                for op in unknown
+            ]
+        )
+    weights = Weights() if weights is None else weights
+    values: dict[SSAValue, Value] = dict(zip(function.args, inputs, strict=True))
+    for op in function.body.block.ops:
+        operands = [values[operand] for operand in op.operands]
+        if isinstance(op, func.ReturnOp):
+            return tuple(operands)
+        try:
+            results = _evaluate(op, operands, weights)
+        # What PyTorch and the pads' checks raise for sizes that are only known now.
+        except (ValueError, RuntimeError) as error:
+            raise UsageError(
+                f"'{op.name}': {error}", location=SourceLocation.of(op.location)
+            ) from error
+        values.update(zip(op.results, results, strict=True))
+    raise InvalidProgramError(f"@{entry} does not return")
+
+
+def _check_inputs(function: func.FuncOp, inputs: Sequence[Value]) -> None:
+    """Raise `UsageError` unless number, dtypes and sizes are what `function` takes."""
+    if len(inputs) != len(function.args):
+        raise UsageError(
+            f"@{function.sym_name.data} takes {len(function.args)} inputs, "
+            f"got {len(inputs)}"
+        )
+    for i, (argument, value) in enumerate(zip(function.args, inputs, strict=True)):
+        type = argument.type
+        if not isa(type, TensorType[Attribute] | torch_dialect.VTensorType):
+            continue
+        dtype, shape = torch_dtype(type.element_type), type.get_shape()
+        if (
+            value.dtype != dtype
+            or value.dim() != len(shape)
+            or any(
+                expected not in (DYNAMIC_INDEX, size)
+                for expected, size in zip(shape, value.shape, strict=True)
+            )
+        ):
+            raise UsageError(
+                f"input {i} of @{function.sym_name.data} is {type}, "
+                f"got {value.dtype} of shape {list(value.shape)}"
+            )
+
+
+def _evaluate(
+    op: Operation, operands: Sequence[Value], weights: Weights
+) -> Sequence[Value]:
+    match op:
+        case torch_dialect.AtenOp():
+            return _call_aten(op, operands)
+        case torch_dialect.LiteralOp() | arith.ConstantOp():
+            return [_constant(op.value, weights)]
+        case _:
+            return EVALUATORS[type(op)](op, operands)
+
+
+def _is_known(op: Operation) -> bool:
+    known = (
+        torch_dialect.AtenOp,
+        torch_dialect.LiteralOp,
+        arith.ConstantOp,
+        func.ReturnOp,
+    )
+    return isinstance(op, known) or type(op) in EVALUATORS
+
+
+def _call_aten(op: torch_dialect.AtenOp, operands: Sequence[Value]) -> Sequence[Value]:
+    schema = op.schema
+    namespace, packet, overload = [*schema.name.split("."), "default"][:3]
+    function = getattr(getattr(getattr(torch.ops, namespace), packet), overload)
+    # PyTorch takes the arguments behind the "*" of a schema by name only.
+    by_name = {a.name for a in function._schema.arguments if a.kwarg_only}
+    given = dict(zip((a.name for a in schema.arguments), operands, strict=True))
+    result = function(
+        *[value for name, value in given.items() if name not in by_name],
+        **{name: value for name, value in given.items() if name in by_name},
+    )
+    return [result] if len(op.results) == 1 else list(result)
+
+
+def _constant(value: Attribute, weights: Weights) -> Value:
+    match value:
+        case DenseResourceAttr() | DenseIntOrFPElementsAttr():
+            array, type = weights.array(value), value.get_type()
+            assert isa(type, TensorType[Attribute])
+            return weight_tensor(array, type.element_type)
+        case FloatAttr() | IntegerAttr():
+            return value.value.data
+        case _:
+            raise InvalidProgramError(f"no value for constant {value}")
+
+
+def _pad(op: tcp.PadOp, args: Sequence[Value]) -> Sequence[Value]:
+    x, fill, *amounts = args
+    if not x.is_floating_point():
+        # The scalar is a bit pattern: signless in the IR, read as the dtype here.
+        bits = torch.iinfo(x.dtype).bits if x.dtype != torch.bool else 1
+        fill = torch.tensor(fill % 2**bits, dtype=torch.uint64).to(x.dtype).item()
+    return [tcp_reference.pad(x, fill, *_expansions(op, amounts))]
+
+
+def _expansions(op: tcp.ExpandOp, amounts: Sequence[int]) -> list[list[int]]:
+    """Lower, upper and interior amounts, the dynamic ones from `amounts` in order."""
+    dynamic = iter(amounts)
+    return [
+        [amount if isinstance(amount, int) else next(dynamic) for amount in expansion]
+        for expansion in (
+            op.lower_expansion,
+            op.upper_expansion,
+            op.interior_expansion,
+        )
+    ]
+
+
+def _border_pad(source_index: Callable[[int, int, int, int], int]) -> Evaluator:
+    def evaluate(op: tcp.BorderPadOp, args: Sequence[Value]) -> Sequence[Value]:
+        x, *amounts = args
+        lower, upper, _ = _expansions(op, amounts)
+        check = type(op).CHECK
+        return [tcp_reference.border_pad(x, check, source_index, lower, upper)]
+
+    return evaluate
+
+
+def _conv(op: tcp.ConvOp, args: Sequence[Value]) -> Sequence[Value]:
+    x, kernel, *bias = args
+    return [
+        tcp_reference.conv(
+            x,
+            kernel,
+            bias[0] if bias else None,
+            op.strides.get_values(),
+            op.dilations.get_values(),
+            op.groups.value.data,
+            op.dims,
+        )
+    ]
+
+
+def _max_pool(op: tcp.MaxPoolOp, args: Sequence[Value]) -> Sequence[Value]:
+    (x,) = args
+    return [tcp_reference.max_pool(x, *_window(op))]
+
+
+def _avg_pool(op: tcp.AvgPoolOp, args: Sequence[Value]) -> Sequence[Value]:
+    (x,) = args
+    divisor = None if op.divisor is None else op.divisor.value.data
+    return [tcp_reference.avg_pool(x, *_window(op), op.uncounted, divisor)]
+
+
+def _window(
+    op: tcp.PoolOp,
+) -> tuple[Sequence[int], Sequence[int], Sequence[int], Sequence[int]]:
+    """Kernel, strides, dilations and dims."""
+    return (
+        op.kernel.get_values(),
+        op.strides.get_values(),
+        op.dilations.get_values(),
+        op.dims.get_values(),
+    )
+
+
+def _resample(op: tcp.ResampleOp, args: Sequence[Value]) -> Sequence[Value]:
+    x, *dynamic = args
+    sizes = iter(dynamic)
+    return [
+        tcp_reference.resample(
+            x,
+            [size if isinstance(size, int) else next(sizes) for size in op.sizes],
+            op.dims.get_values(),
+            op.mode.data,
+            op.coordinates.data,
+            None if op.scales is None else op.scales.get_values(),
+        )
+    ]
+
+
+EVALUATORS: Mapping[type[Operation], Evaluator] = {
+    arith.IndexCastOp: lambda op, args: args,
+    arith.FPToSIOp: lambda op, args: [int(args[0])],
+    arith.MuliOp: lambda op, args: [args[0] * args[1]],
+    arith.MulfOp: lambda op, args: [args[0] * args[1]],
+    arith.SIToFPOp: lambda op, args: [float(args[0])],
+    tcp.AvgPoolOp: _avg_pool,
+    tcp.CircularPadOp: _border_pad(padding.source_index_circular),
+    tcp.ConvOp: _conv,
+    tcp.MaxPoolOp: _max_pool,
+    tcp.PadOp: _pad,
+    tcp.ReflectionPadOp: _border_pad(tcp_reference.reflection_index),
+    tcp.ReplicationPadOp: _border_pad(tcp_reference.replication_index),
+    tcp.ResampleOp: _resample,
+    tensor.DimOp: lambda op, args: [args[0].shape[args[1]]],
+    torch_dialect.BindSymbolicShapeOp: lambda op, args: [],
+    torch_dialect.ConstantBoolOp: lambda op, args: [bool(op.value.value.data)],
+    torch_dialect.ConstantDeviceOp: lambda op, args: [torch.device(op.value.data)],
+    torch_dialect.ConstantFloatOp: lambda op, args: [op.value.value.data],
+    torch_dialect.ConstantIntOp: lambda op, args: [op.value.value.data],
+    torch_dialect.ConstantNoneOp: lambda op, args: [None],
+    torch_dialect.ConstantStrOp: lambda op, args: [op.value.data],
+    torch_dialect.FromBuiltinTensorOp: lambda op, args: args,
+    torch_dialect.ListConstructOp: lambda op, args: [list(args)],
+    torch_dialect.ListUnpackOp: lambda op, args: args[0],
+    # Only to bind shapes, which tensors bring along here.
+    torch_dialect.SymbolicIntOp: lambda op, args: [None],
+    torch_dialect.ToBuiltinTensorOp: lambda op, args: args,
+    torch_dialect.ToI64Op: lambda op, args: args,
+    torch_dialect.TupleConstructOp: lambda op, args: [tuple(args)],
+}

@@ -1,0 +1,53 @@
+"""Element types of the IR as PyTorch dtypes, and weights as tensors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from xdsl.dialects.builtin import (
+    BFloat16Type,
+    ComplexType,
+    Float16Type,
+    Float32Type,
+    Float64Type,
+    IntegerType,
+    Signedness,
+    i1,
+)
+from xdsl.ir import Attribute
+
+
+def torch_dtype(element_type: Attribute) -> torch.dtype:
+    """The dtype for an element type; signless integers are signed, `i1` is bool."""
+    match element_type:
+        case BFloat16Type():
+            return torch.bfloat16
+        case Float16Type():
+            return torch.float16
+        case Float32Type():
+            return torch.float32
+        case Float64Type():
+            return torch.float64
+        case ComplexType():
+            wide = torch_dtype(element_type.element_type) == torch.float64
+            return torch.complex128 if wide else torch.complex64
+        case IntegerType():
+            if element_type == i1:
+                return torch.bool
+            unsigned = element_type.signedness.data == Signedness.UNSIGNED
+            return getattr(torch, f"{'u' * unsigned}int{element_type.width.data}")
+        case _:
+            raise ValueError(f"PyTorch has no dtype for {element_type}")
+
+
+def weight_tensor(array: npt.NDArray[Any], element_type: Attribute) -> torch.Tensor:
+    """A weight as a tensor, without a copy where its memory is writable."""
+    if element_type == i1:
+        # Any byte but 0 is true; PyTorch computes with true as 1.
+        return torch.as_tensor(array.view(np.uint8) != 0)
+    # numpy has no bfloat16: its bits come as 16-bit integers.
+    tensor = torch.as_tensor(np.require(array, requirements=["W"]))
+    return tensor.view(torch_dtype(element_type))
