@@ -1,0 +1,151 @@
+"""
+Building `mil` ops: one method for each thing that lowerings say, with its type.
+
+Every op is verified for the target as it is made, so that what Core ML cannot do
+is found where it would be emitted, and named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from xdsl.builder import Builder
+from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType, f16, i32
+from xdsl.ir import Operation, SSAValue
+from xdsl.rewriter import InsertPoint
+
+from padc.ir import mil
+from padc.ir.tcp import AnyTensor, tensor_type
+from padc.ir.weights import numpy_dtype
+
+
+class CannotLowerError(Exception):
+    """Why Core ML cannot do what an op does, and the way out."""
+
+    def __init__(self, reason: str, hint: str):
+        super().__init__(reason)
+        self.hint = hint
+
+
+@dataclass(frozen=True)
+class MilBuilder:
+    """Makes `mil` ops before `anchor`, at its source line, that `target` has."""
+
+    anchor: Operation
+    target: str
+
+    def insert(self, op: Operation) -> SSAValue:
+        """Put a new op before the anchor; its first result."""
+        op.location = self.anchor.location
+        return Builder(InsertPoint.before(self.anchor)).insert(op).results[0]
+
+    def emit(
+        self, name: str, like: AnyTensor, shape: Sequence[int], /, **inputs: Any
+    ) -> SSAValue:
+        """`mil.<name>`, whose result has `shape` and the element type of `like`."""
+        op = mil.op(name, [TensorType(like.element_type, shape)], **inputs)
+        op.verify_()
+        op.check(self.target)
+        return self.insert(op)
+
+    def slice(
+        self, x: SSAValue, dim: int, start: int, stop: int | None, step: int = 1
+    ) -> SSAValue:
+        """`x[start:stop:step]` along `dim`; negative positions count from the end."""
+        type = tensor_type(x)
+        shape = list(type.get_shape())
+        if shape[dim] != DYNAMIC_INDEX:
+            start, stop, _ = slice(start, stop).indices(shape[dim])
+            shape[dim] = len(range(start, stop, step))
+        elif start >= 0 and stop is not None and stop >= 0:
+            shape[dim] = len(range(start, stop, step))
+        elif start < 0 and stop is None:
+            shape[dim] = len(range(start, 0, step))
+        others = [d != dim for d in range(len(shape))]
+        whole = [stop is None if d == dim else True for d in range(len(shape))]
+        return self.emit(
+            "slice_by_index",
+            type,
+            shape,
+            x=x,
+            begin=[0 if other else start for other in others],
+            end=[0 if other or stop is None else stop for other in others],
+            stride=[1 if other else step for other in others],
+            begin_mask=others,
+            end_mask=whole,
+        )
+
+    def concat(self, parts: Sequence[SSAValue], dim: int) -> SSAValue:
+        """The parts one behind the other along `dim`."""
+        if len(parts) == 1:
+            return parts[0]
+        type = tensor_type(parts[0])
+        sizes = [tensor_type(part).get_shape()[dim] for part in parts]
+        shape = list(type.get_shape())
+        shape[dim] = DYNAMIC_INDEX if DYNAMIC_INDEX in sizes else sum(sizes)
+        return self.emit(
+            "concat", type, shape, values=parts, axis=dim, interleave=False
+        )
+
+    def repeat(self, x: SSAValue, dim: int, times: int) -> SSAValue:
+        """`x`, of one element along `dim`, that many times."""
+        if times == 1:
+            return x
+        type = tensor_type(x)
+        shape = list(type.get_shape())
+        shape[dim] = times
+        reps = [times if d == dim else 1 for d in range(len(shape))]
+        return self.emit("tile", type, shape, x=x, reps=reps)
+
+    def reverse(self, x: SSAValue, dim: int) -> SSAValue:
+        type = tensor_type(x)
+        return self.emit("reverse", type, type.get_shape(), x=x, axes=[dim])
+
+    def transpose(self, x: SSAValue, perm: Sequence[int]) -> SSAValue:
+        """Dimension i of the result is dimension `perm[i]` of `x`."""
+        if list(perm) == sorted(perm):
+            return x
+        type = tensor_type(x)
+        shape = [type.get_shape()[dim] for dim in perm]
+        return self.emit("transpose", type, shape, x=x, perm=list(perm))
+
+    def reshape(self, x: SSAValue, shape: Sequence[int]) -> SSAValue:
+        """The same elements under `shape`, which has at most one dynamic size."""
+        type = tensor_type(x)
+        if tuple(shape) == tuple(type.get_shape()):
+            return x
+        if shape.count(DYNAMIC_INDEX) > 1:
+            raise CannotLowerError(
+                f"{type} would have to be reshaped", "make all sizes but one static"
+            )
+        sizes = [-1 if size == DYNAMIC_INDEX else size for size in shape]
+        return self.emit("reshape", type, shape, x=x, shape=sizes)
+
+    def binary(self, name: str, x: SSAValue, y: SSAValue) -> SSAValue:
+        """An elementwise op on two tensors of one type."""
+        type = tensor_type(x)
+        return self.emit(name, type, type.get_shape(), x=x, y=y)
+
+    def scale(self, x: SSAValue, factor: npt.NDArray[np.floating[Any]]) -> SSAValue:
+        """`x` times a constant that broadcasts to its shape."""
+        type = tensor_type(x)
+        dtype = np.float16 if type.element_type == f16 else np.float32
+        return self.emit(
+            "mul", type, type.get_shape(), x=x, y=np.asarray(factor, dtype)
+        )
+
+    def ones_like(self, x: SSAValue) -> SSAValue:
+        type = tensor_type(x)
+        indices = TensorType(i32, [type.get_num_dims()])
+        shape = self.emit("shape", indices, indices.get_shape(), x=x)
+        one = np.ones((), numpy_dtype(type.element_type))
+        return self.emit("fill", type, type.get_shape(), shape=shape, value=one)
+
+    def total(self, parts: Sequence[SSAValue], name: str) -> SSAValue:
+        """All parts combined by the elementwise op `name`."""
+        return reduce(lambda x, y: self.binary(name, x, y), parts)

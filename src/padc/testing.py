@@ -1,0 +1,36 @@
+"""
+Compilers in the form that conformance drivers call: an exported program to a function.
+
+Each takes a `torch.export.ExportedProgram` and returns a callable on its tensors. What
+can't be compiled raises `padc.errors.UnsupportedError`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+
+from padc.backends.reference import run
+from padc.frontends.torch_export import import_exported_program
+from padc.ir import make_context
+from padc.ir.weights import weights_of
+from padc.passes.convert_torch_to_tcp import ConvertTorchToTcpPass
+from padc.program import convert
+
+Compiled = Callable[..., tuple[torch.Tensor, ...]]
+
+
+def compile_for_oracle(program: torch.export.ExportedProgram) -> Compiled:
+    """Import, make padding explicit, and interpret what comes out."""
+    ctx = make_context()
+    weights = weights_of(ctx)
+    module = import_exported_program(program, weights)
+    ConvertTorchToTcpPass().apply(ctx, module)
+    module.verify()
+    return lambda *inputs: run(module, *inputs, weights=weights)
+
+
+def compile_for_coreml(program: torch.export.ExportedProgram) -> Compiled:
+    """Convert, save a package, and run that with the evaluator."""
+    return convert(program).run
