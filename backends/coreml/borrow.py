@@ -269,7 +269,18 @@ def _average_pool(arguments: dict[str, Any], name: str) -> None:
         raise CannotBorrowError("Core ML has no divisor_override")
 
 
+def _refuse(reason: str) -> Correction:
+    def correct(arguments: dict[str, Any], name: str) -> None:
+        raise CannotBorrowError(reason)
+
+    return correct
+
+
 CORRECTIONS: dict[str, Correction] = {
+    "aten._upsample_bicubic2d_aa": _refuse("coremltools ignores antialias"),
+    "aten._upsample_bicubic2d_aa.vec": _refuse("coremltools ignores antialias"),
+    "aten._upsample_bilinear2d_aa": _refuse("coremltools ignores antialias"),
+    "aten._upsample_bilinear2d_aa.vec": _refuse("coremltools ignores antialias"),
     "aten.add.Scalar": _scale("other"),
     "aten.add.Tensor": _scale("other"),
     "aten.avg_pool1d": _average_pool,

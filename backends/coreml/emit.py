@@ -273,8 +273,11 @@ class _Emitter:
             values = self.convert(op)
             if len(values) != len(op.results):
                 raise _Unsupported(f"coremltools makes {len(values)} results of it")
-            for result, value in zip(op.results, values):
-                check_result(result.type, value)
+            for index, (result, value) in enumerate(zip(op.results, values)):
+                if not isinstance(result.type, VTensorType) or value is not None:
+                    check_result(result.type, value)
+                elif result.first_use is not None:
+                    raise _Unsupported(f"coremltools does not compute result {index}")
         except _Unsupported as error:
             self.problem(f"{describe(op)}: {error.reason}", op.location, error.hint)
             return

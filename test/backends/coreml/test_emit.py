@@ -219,6 +219,16 @@ REFUSED: dict[str, tuple[str, Any, Tensor]] = {
         lambda i: (i * torch.tensor([1, 2**40, 3, 4])).float(),
         INTS,
     ),
+    "antialias": (
+        "coremltools ignores antialias",
+        lambda x: F.interpolate(x, size=(3, 2), mode="bilinear", antialias=True),
+        X,
+    ),
+    "indices": (
+        "coremltools does not compute result 1",
+        lambda x: F.max_pool2d(x, 2, return_indices=True)[1].to(torch.int32),
+        X,
+    ),
 }
 
 
