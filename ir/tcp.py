@@ -601,18 +601,11 @@ class PadOfPad(RewritePattern):
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: PadOp, rewriter: PatternRewriter, /) -> None:
         inner = op.input.owner
-        # An inner pad that others use too is made anyway: padding it is cheaper.
-        if not (isinstance(inner, PadOp) and inner.result.has_one_use()):
+        if not (isinstance(inner, PadOp) and same_scalar(inner.fill, op.fill)):
             return
-        if not same_scalar(inner.fill, op.fill):
+        folded = folded_amounts(inner, op, padding.constant_pads_fold)
+        if folded is None:
             return
-        inner_amounts, outer_amounts = inner.static_amounts, op.static_amounts
-        if inner_amounts is None or outer_amounts is None:
-            return
-        pairs = list(zip(inner_amounts, outer_amounts, strict=True))
-        if not all(padding.constant_pads_fold(a, b) for a, b in pairs):
-            return
-        folded = [a + b for a, b in pairs]
         rewriter.replace(
             op,
             PadOp(
@@ -627,31 +620,37 @@ class PadOfPad(RewritePattern):
 
 
 class ReplicationOfReplication(RewritePattern):
-    """`replicate(replicate(x, a), b) -> replicate(x, a + b)`, where nothing crops."""
+    """`replicate(replicate(x, a), b) -> replicate(x, a + b)`, of no cropped edge."""
 
     @op_type_rewrite_pattern
     def match_and_rewrite(
         self, op: ReplicationPadOp, rewriter: PatternRewriter, /
     ) -> None:
         inner = op.input.owner
-        if not (isinstance(inner, ReplicationPadOp) and inner.result.has_one_use()):
+        if not isinstance(inner, ReplicationPadOp):
             return
-        inner_amounts, outer_amounts = inner.static_amounts, op.static_amounts
-        if inner_amounts is None or outer_amounts is None:
+        folded = folded_amounts(inner, op, padding.replication_pads_fold)
+        if folded is None:
             return
-        pairs = list(zip(inner_amounts, outer_amounts, strict=True))
-        if not all(padding.replication_pads_fold(a, b) for a, b in pairs):
-            return
-        folded = [a + b for a, b in pairs]
+        lower = [amounts.lower for amounts in folded]
+        upper = [amounts.upper for amounts in folded]
         rewriter.replace(
-            op,
-            ReplicationPadOp(
-                inner.input,
-                [amounts.lower for amounts in folded],
-                [amounts.upper for amounts in folded],
-                op.result.type,
-            ),
+            op, ReplicationPadOp(inner.input, lower, upper, op.result.type)
         )
+
+
+def folded_amounts(
+    inner: ExpandOp, outer: ExpandOp, fold: Callable[[Amounts, Amounts], bool]
+) -> list[Amounts] | None:
+    """The amounts of two pads as one, where `fold` allows it in each dimension."""
+    # An inner pad that others use too is made anyway: padding it is cheaper.
+    if not inner.result.has_one_use():
+        return None
+    inner_amounts, outer_amounts = inner.static_amounts, outer.static_amounts
+    if inner_amounts is None or outer_amounts is None:
+        return None
+    pairs = list(zip(inner_amounts, outer_amounts, strict=True))
+    return [a + b for a, b in pairs] if all(fold(a, b) for a, b in pairs) else None
 
 
 def same_scalar(a: SSAValue, b: SSAValue) -> bool:
