@@ -1,0 +1,217 @@
+# pyright: reportUnknownMemberType=false
+"""Converting a model to Core ML, and what comes of it: the public API."""
+
+from __future__ import annotations
+
+import io
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, TypeAlias, get_args
+
+import torch
+from torch.export import ExportedProgram
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+from xdsl.printer import Printer
+from xdsl.transforms.canonicalize import CanonicalizePass
+from xdsl.utils.exceptions import DiagnosticException
+
+from padc.backends.coreml import resolve_target
+from padc.errors import InvalidProgramError, PadcError, UsageError
+from padc.frontends.torch_export import export_module, import_exported_program
+from padc.ir import make_context
+from padc.ir.weights import weights_of
+from padc.passes.convert_tcp_to_mil import ConvertTcpToMilPass
+from padc.passes.convert_torch_to_tcp import ConvertTorchToTcpPass
+from padc.verification import Comparison, run_package, sample_inputs, verify_package
+
+Precision: TypeAlias = Literal["float32", "float16"]
+Stage: TypeAlias = Literal["torch", "tcp", "mil"]
+Observer: TypeAlias = Callable[[str, ModuleOp | None, float], None]
+"""Told of each step that ends: its name, the module if it has one, its seconds."""
+
+
+def pipeline(target: str) -> list[tuple[Stage, ModulePass]]:
+    """The passes from an imported program to Core ML's ops, each with its stage."""
+    return [
+        ("tcp", ConvertTorchToTcpPass()),
+        ("tcp", CanonicalizePass()),
+        ("mil", ConvertTcpToMilPass(target)),
+        ("mil", CanonicalizePass()),
+    ]
+
+
+@dataclass
+class Program:
+    """A model converted to Core ML; made by `convert`."""
+
+    model: torch.nn.Module | ExportedProgram
+    """What was converted."""
+    exported: ExportedProgram
+    """The model's export."""
+    target: str
+    """The oldest system that the program is for: iOS15 and so on."""
+    precision: Precision
+    """What floats are computed in; inputs and outputs keep their dtypes."""
+    _pymil: Any = field(repr=False)
+
+    @property
+    def operation_count(self) -> int:
+        """How many ops the Core ML program has, not counting its constants."""
+        operations = self._pymil.functions["main"].operations
+        return sum(operation.op_type != "const" for operation in operations)
+
+    def save(self, path: str | Path) -> None:
+        """
+        Write a `.mlpackage`, in place of one that is there.
+
+        Raises UsageError where that can't be done; what was there then still is.
+        """
+        from padc.backends.coreml.save import save_package
+
+        save_package(self._pymil, path)
+
+    def mlir(self, stage: Stage = "mil") -> str:
+        """The program's text after a stage: torch, tcp or mil; without weights."""
+        if stage not in get_args(Stage):
+            raise UsageError(
+                f"there is no stage '{stage}'",
+                hint=f"choose one of {', '.join(get_args(Stage))}",
+            )
+        ctx = make_context()
+        module = import_exported_program(self.exported, weights_of(ctx))
+        stages = get_args(Stage)
+        for made, module_pass in pipeline(self.target):
+            if stages.index(made) <= stages.index(stage):
+                module_pass.apply(ctx, module)
+        text = io.StringIO()
+        Printer(text).print_op(module)
+        return text.getvalue() + "\n"
+
+    def run(self, *inputs: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        """
+        Save the program to a temporary package, and run that, on this machine.
+
+        Takes and returns tensors in the order of the model's own.
+        """
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "program.mlpackage"
+            self.save(path)
+            return run_package(path, inputs)
+
+    def verify(
+        self, inputs: Sequence[Sequence[torch.Tensor]] | None = None
+    ) -> list[Comparison]:
+        """
+        Compare with PyTorch eager: for each of `inputs`, a run of the saved package.
+
+        Without `inputs`, on two: the example inputs, and random ones like them.
+        Raises WrongResultError where an output is off by more than `TOLERANCES` of
+        `padc.verification` for the precision.
+        """
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "program.mlpackage"
+            self.save(path)
+            return verify_package(
+                self.model,
+                self.exported,
+                path,
+                sample_inputs(self.exported) if inputs is None else inputs,
+                self.precision,
+            )
+
+
+def convert(
+    model: torch.nn.Module | ExportedProgram,
+    example_inputs: Sequence[Any] | None = None,
+    *,
+    target: str = "iOS17",
+    precision: Precision = "float32",
+    dynamic_shapes: Any = None,
+    verify: bool = False,
+    observer: Observer | None = None,
+) -> Program:
+    """
+    Convert a model to a Core ML program.
+
+    `model` is a module, with the `example_inputs` to trace it with, or what
+    `torch.export.export` or `torch.export.load` returned. `target` is the oldest
+    system to run on, iOS15 to iOS18, iOS26 or "newest". `dynamic_shapes` is that of
+    `torch.export.export`; each dynamic dimension needs a `max`. With `verify`, the
+    program is run and compared with the model before it is returned.
+
+    Raises UsageError for arguments that do not fit, UnsupportedError with everything
+    that can't be converted, WrongResultError where `verify` finds a difference.
+    """
+    target = resolve_target(target)
+    if precision not in get_args(Precision):
+        raise UsageError(
+            f"there is no precision '{precision}'",
+            hint=f"choose one of {', '.join(get_args(Precision))}",
+        )
+    steps = _Steps(observer)
+    if isinstance(model, ExportedProgram):
+        if example_inputs is not None or dynamic_shapes is not None:
+            raise UsageError(
+                "an exported program has its inputs and dynamic shapes already",
+                hint="give example_inputs and dynamic_shapes with a module only",
+            )
+        exported = model
+    else:
+        if example_inputs is None:
+            raise UsageError(
+                "a module needs example_inputs to be traced with",
+                hint="padc.convert(model, (torch.randn(1, 3, 224, 224),))",
+            )
+        exported = export_module(
+            model, tuple(example_inputs), dynamic_shapes=dynamic_shapes
+        )
+        steps.end("export")
+    ctx = make_context()
+    module = import_exported_program(exported, weights_of(ctx))
+    steps.end("import", module)
+    lower(module, ctx, target, steps)
+
+    from padc.backends.coreml.emit import emit
+    from padc.backends.coreml.save import optimize
+
+    pymil = emit(module, weights_of(ctx), target)
+    steps.end("emit")
+    optimize(pymil, precision)
+    steps.end("optimize")
+    program = Program(model, exported, target, precision, pymil)
+    if verify:
+        program.verify()
+        steps.end("verify")
+    return program
+
+
+@dataclass
+class _Steps:
+    """Tells an observer how long each step took."""
+
+    observer: Observer | None
+    since: float = field(default_factory=time.perf_counter)
+
+    def end(self, name: str, module: ModuleOp | None = None) -> None:
+        now = time.perf_counter()
+        if self.observer is not None:
+            self.observer(name, module, now - self.since)
+        self.since = time.perf_counter()
+
+
+def lower(module: ModuleOp, ctx: Context, target: str, steps: _Steps) -> None:
+    """Run the passes, and check what comes out."""
+    for _, module_pass in pipeline(target):
+        module_pass.apply(ctx, module)
+        steps.end(module_pass.name, module)
+    try:
+        module.verify()
+    except DiagnosticException as error:
+        if isinstance(error, PadcError):
+            raise
+        raise InvalidProgramError(f"the lowered program is invalid: {error}") from error
