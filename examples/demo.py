@@ -1,0 +1,146 @@
+"""
+Convert the example networks to Core ML, run each saved package, compare with PyTorch.
+
+Prints a table, and exits with 1 if any package is off.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from xdsl.dialects.builtin import ModuleOp
+
+import padc
+from examples.resnet50 import resnet50
+from examples.same_padding import same_padding
+from examples.style_transfer import style_transfer
+from examples.unet import unet
+from padc.backends.coreml import quiet
+from padc.ir import mil, tcp
+from padc.verification import sample_inputs, verify_package
+
+with quiet():
+    import coremltools as ct
+
+NETWORKS: dict[str, Callable[[], tuple[torch.nn.Module, tuple[Any, ...]]]] = {
+    "ResNet-50, 224x224": resnet50,
+    "U-Net, 256x256, replicate padding": unet,
+    "style transfer, 256x256, reflection": style_transfer,
+    "even kernels, same padding, ceil mode": same_padding,
+}
+COLUMNS: tuple[str, ...] = (
+    "network",
+    "layers",
+    "pads",
+    "folded",
+    "MIL ops",
+    "export s",
+    "padc s",
+    "coremltools s",
+    "max error",
+    "of range",
+    "",
+)
+TARGET = "iOS17"
+
+
+class PadCounter:
+    """Counts the pads that convert-torch-to-tcp makes, and those folded back."""
+
+    def __init__(self) -> None:
+        self.explicit = self.folded = 0
+
+    def __call__(self, step: str, module: ModuleOp | None, seconds: float) -> None:
+        if module is None:
+            return
+        if step == "convert-torch-to-tcp":
+            self.explicit = sum(isinstance(op, tcp.ExpandOp) for op in module.walk())
+        if step == "convert-tcp-to-mil":
+            windows = ("mil.conv", "mil.max_pool", "mil.avg_pool")
+            self.folded = sum(
+                op.name in windows and op.input("pad") not in (None, [0] * 4)
+                for op in module.walk()
+                if isinstance(op, mil.MilOp)
+            )
+
+
+def convert_and_verify(name: str, folder: Path) -> tuple[list[str], bool]:
+    """The table's row of one network, and whether its package agrees with PyTorch."""
+    model, inputs = NETWORKS[name]()
+    layers = sum(not list(module.children()) for module in model.modules())
+    start = time.perf_counter()
+    exported = torch.export.export(model, inputs)
+    export_seconds = time.perf_counter() - start
+
+    pads = PadCounter()
+    path = folder / "padc.mlpackage"
+    start = time.perf_counter()
+    program = padc.convert(exported, target=TARGET, observer=pads)
+    program.save(path)
+    padc_seconds = time.perf_counter() - start
+
+    try:
+        (worst,) = verify_package(model, exported, path, sample_inputs(exported))
+        agrees, errors = True, [f"{worst.max_error:.1e}", f"{worst.relative_error:.1e}"]
+    except padc.WrongResultError as error:
+        print(f"{name}: {error}", file=sys.stderr)
+        agrees, errors = False, ["", ""]
+    row = [
+        name,
+        str(layers),
+        str(pads.explicit),
+        str(pads.folded),
+        str(program.operation_count),
+        f"{export_seconds:.2f}",
+        f"{padc_seconds:.2f}",
+        coremltools_seconds(exported, folder),
+        *errors,
+        "ok" if agrees else "WRONG",
+    ]
+    return row, agrees
+
+
+def coremltools_seconds(exported: torch.export.ExportedProgram, folder: Path) -> str:
+    """How long coremltools takes for the same, or that it cannot do it."""
+    start = time.perf_counter()
+    try:
+        converted: Any = ct.convert(
+            exported.run_decompositions({}),
+            minimum_deployment_target=getattr(ct.target, TARGET),
+            compute_precision=ct.precision.FLOAT32,
+            skip_model_load=True,
+        )
+        converted.save(str(folder / "coremltools.mlpackage"))
+    except Exception as error:
+        print(f"coremltools: {type(error).__name__}: {error}", file=sys.stderr)
+        return "fails"
+    return f"{time.perf_counter() - start:.2f}"
+
+
+def main() -> int:
+    warnings.filterwarnings("ignore")
+    os.environ["TQDM_DISABLE"] = "1"
+    rows, all_agree = [list(COLUMNS)], True
+    with tempfile.TemporaryDirectory() as folder:
+        for name in NETWORKS:
+            print(f"converting {name} ...", file=sys.stderr, flush=True)
+            row, agrees = convert_and_verify(name, Path(folder))
+            rows.append(row)
+            all_agree &= agrees
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        first, *others = zip(row, widths, strict=True)
+        print(first[0].ljust(first[1]), *(cell.rjust(width) for cell, width in others))
+    return 0 if all_agree else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

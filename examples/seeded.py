@@ -1,0 +1,33 @@
+"""Random weights that keep a network's activations in the range of a trained one."""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+
+
+def seeded(
+    build: Callable[[], nn.Module], image_shape: tuple[int, ...], seed: int
+) -> tuple[nn.Module, tuple[Tensor, ...]]:
+    """
+    The network that `build` makes, in eval mode, and an example input.
+
+    The same for the same seed; PyTorch's own random state stays as it is.
+    """
+    with torch.random.fork_rng(devices=[]), torch.no_grad():
+        torch.manual_seed(seed)
+        model = build()
+        for module in model.modules():
+            match module:
+                case nn.Conv2d():
+                    nn.init.kaiming_normal_(module.weight, nonlinearity="relu")
+                case nn.BatchNorm2d() | nn.InstanceNorm2d():
+                    nn.init.uniform_(module.weight, 0.5, 1.5)
+                    nn.init.normal_(module.bias, std=0.1)
+                    # Means and variances are those of the example input, below.
+                    module.momentum = None
+                case _:
+                    pass
+        image = torch.rand(image_shape)
+        model.train()(image)
+    return model.eval(), (image,)

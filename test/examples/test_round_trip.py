@@ -1,0 +1,81 @@
+"""The text of the example networks: padc and torch-mlir both read it back."""
+
+import importlib
+import io
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+
+from padc.frontends.torch_export import import_exported_program
+from padc.ir import make_context
+from padc.ir.weights import weights_of
+
+NETWORKS = ("resnet50", "unet", "style_transfer", "same_padding")
+
+pytestmark = pytest.mark.filterwarnings("ignore:Using padding='same' with even kernel")
+
+
+@pytest.fixture(scope="module", params=NETWORKS)
+def program(request: pytest.FixtureRequest) -> torch.export.ExportedProgram:
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.syspath_prepend(Path(__file__).parents[2])
+        module = importlib.import_module(f"examples.{request.param}")
+    build: Callable[[], tuple[nn.Module, tuple[Any, ...]]]
+    build = getattr(module, request.param)
+    return torch.export.export(*build()).run_decompositions({})
+
+
+@pytest.fixture(scope="module")
+def texts(program: torch.export.ExportedProgram) -> dict[bool, str]:
+    """What padc-opt prints: with --print-debuginfo under True."""
+    ctx = make_context()
+    module = import_exported_program(program, weights_of(ctx))
+    module.verify()
+    return {debug: printed(module, debug) for debug in (False, True)}
+
+
+def printed(module: Any, debug: bool) -> str:
+    text = io.StringIO()
+    Printer(text, print_debuginfo=debug).print_op(module)
+    return text.getvalue()
+
+
+@pytest.mark.parametrize("debug", [False, True], ids=["plain", "locations"])
+def test_padc_reads_its_own_text(texts: dict[bool, str], debug: bool):
+    module = Parser(make_context(), texts[debug]).parse_module()
+
+    module.verify()
+    assert printed(module, debug) == texts[debug]
+    assert ("loc(" in texts[debug]) == debug
+
+
+@pytest.mark.parametrize("debug", [False, True], ids=["plain", "locations"])
+def test_torch_mlir_reads_the_text(texts: dict[bool, str], debug: bool):
+    ir = pytest.importorskip(
+        "torch_mlir.ir", reason="there is no torch-mlir for this platform"
+    )
+    from torch_mlir.dialects import torch as torch_dialect  # pyright: ignore
+
+    ctx = ir.Context()
+    torch_dialect.register_dialect(ctx)
+
+    module = ir.Module.parse(texts[debug], ctx)
+
+    assert module.operation.verify()
+    (function,) = module.body.operations
+    operations = list(function.regions[0].blocks[0].operations)
+    ours = Parser(make_context(), texts[debug]).parse_module()
+    (our_function,) = ours.ops
+    our_operations = list(our_function.regions[0].block.ops)
+    assert [op.operation.name for op in operations] == [
+        op.name for op in our_operations
+    ]
+    convolution = next(op for op in operations if "aten.conv" in op.operation.name)
+    # Those of a plain nn.Sequential have no line.
+    assert (".py" in str(convolution.operation.location)) == (".py" in texts[debug])
