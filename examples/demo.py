@@ -6,12 +6,13 @@ Prints a table, and exits with 1 if any package is off.
 
 from __future__ import annotations
 
-import os
+import io
 import sys
 import tempfile
 import time
 import warnings
 from collections.abc import Callable
+from contextlib import redirect_stderr
 from pathlib import Path
 from typing import Any
 
@@ -112,12 +113,13 @@ def coremltools_seconds(exported: torch.export.ExportedProgram, folder: Path) ->
     """How long coremltools takes for the same, or that it cannot do it."""
     start = time.perf_counter()
     try:
-        converted: Any = ct.convert(
-            exported.run_decompositions({}),
-            minimum_deployment_target=getattr(ct.target, TARGET),
-            compute_precision=ct.precision.FLOAT32,
-            skip_model_load=True,
-        )
+        with redirect_stderr(io.StringIO()):  # of its progress bars
+            converted: Any = ct.convert(
+                exported.run_decompositions({}),
+                minimum_deployment_target=getattr(ct.target, TARGET),
+                compute_precision=ct.precision.FLOAT32,
+                skip_model_load=True,
+            )
         converted.save(str(folder / "coremltools.mlpackage"))
     except Exception as error:
         print(f"coremltools: {type(error).__name__}: {error}", file=sys.stderr)
@@ -127,7 +129,6 @@ def coremltools_seconds(exported: torch.export.ExportedProgram, folder: Path) ->
 
 def main() -> int:
     warnings.filterwarnings("ignore")
-    os.environ["TQDM_DISABLE"] = "1"
     rows, all_agree = [list(COLUMNS)], True
     with tempfile.TemporaryDirectory() as folder:
         for name in NETWORKS:

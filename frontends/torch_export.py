@@ -11,13 +11,16 @@ as one `UnsupportedError` at the end.
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import logging
 import math
 import operator
 import os
 import re
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Generator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
@@ -178,7 +181,8 @@ def import_exported_program(ep: ExportedProgram, weights: Weights) -> ModuleOp:
     """
     if ep.dialect != "ATEN":
         try:
-            functional = ep.run_decompositions({})
+            with _quiet():
+                functional = ep.run_decompositions({})
         except Exception as error:
             importer = _Importer(ep, weights)
             importer.import_placeholders(list(ep.graph.nodes))
@@ -767,8 +771,8 @@ def export_module(
     Inputs are distinct even where `args` and `kwargs` hold one tensor twice, which
     torch.export takes for one input that is the same at both places.
 
-    Raises UsageError where `dynamic_shapes` does not fit the model, and
-    UnsupportedError where the model cannot be traced.
+    Raises UsageError where the model itself fails on these inputs, or
+    `dynamic_shapes` does not fit it, and UnsupportedError where it cannot be traced.
     """
     seen: set[int] = set()
 
@@ -780,30 +784,74 @@ def export_module(
 
     args, kwargs = pytree.tree_map(distinct, (args, dict(kwargs or {})))
     try:
-        return torch.export.export(module, args, kwargs, dynamic_shapes=dynamic_shapes)
+        with _quiet():
+            return torch.export.export(
+                module, args, kwargs, dynamic_shapes=dynamic_shapes
+            )
     except Exception as error:
-        frames = traceback.extract_tb(error.__traceback__)
-        location = next(
-            (
-                SourceLocation(frame.filename, frame.lineno or 0)
-                for frame in reversed(frames)
-                if not frame.filename.startswith(_TORCH_FOLDER)
-                and frame.filename != __file__
-            ),
-            None,
-        )
-        reason = f"{type(error).__name__}: {str(error).strip()}"
+        reason, location = _explain(error)
+        _check_runs(module, args, kwargs or {})
         if "dynamic_shapes" in reason or "Constraints violated" in reason:
             raise UsageError(
-                f"the dynamic shapes do not fit the model: {reason}", location=location
+                f"the dynamic shapes do not fit the model: {reason}",
+                location=location,
+                hint="change the bounds, or export the model with torch.export",
             ) from error
         problem = Problem(
             f"torch.export cannot trace the model: {reason}",
             location,
-            "run the model on the example inputs, then torch.export.draft_export "
-            "to see all obstacles",
+            "torch.export.draft_export shows all that stands in the way",
         )
         raise UnsupportedError([problem]) from error
+
+
+def _check_runs(
+    module: torch.nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> None:
+    """Raise UsageError where the model fails without torch.export, too."""
+    try:
+        with torch.no_grad():
+            module(*args, **kwargs)
+    except Exception as error:
+        reason, location = _explain(error)
+        raise UsageError(
+            f"the model fails on the inputs it is given: {reason}",
+            location=location,
+            hint="give it inputs of the shapes and dtypes that it takes",
+        ) from error
+
+
+def _explain(error: Exception) -> tuple[str, SourceLocation | None]:
+    """What an error of PyTorch says of the model, and the user's line."""
+    frames = reversed(traceback.extract_tb(error.__traceback__))
+    location = next(
+        (
+            SourceLocation(frame.filename, frame.lineno or 0)
+            for frame in frames
+            if not frame.filename.startswith(_TORCH_FOLDER)
+            and frame.filename != __file__
+        ),
+        None,
+    )
+    text = str(error)
+    for advice in ("For more information, run with", "The error above occurred when"):
+        text = text.partition(advice)[0]
+    return f"{type(error).__name__}: {text.strip()}", location
+
+
+@contextlib.contextmanager
+def _quiet() -> Generator[None]:
+    """Keep PyTorch from logging what becomes an error of ours."""
+    logger = logging.getLogger("torch")
+    level = logger.level
+    logger.setLevel(logging.CRITICAL)
+    try:
+        with warnings.catch_warnings():
+            # Of how it pickles exported programs.
+            warnings.filterwarnings("ignore", category=FutureWarning, module="copyreg")
+            yield
+    finally:
+        logger.setLevel(level)
 
 
 def load(path: str | Path) -> ExportedProgram:
@@ -817,7 +865,8 @@ def load(path: str | Path) -> ExportedProgram:
     if not path.is_file():
         raise UsageError(f"there is no file {path}")
     try:
-        return torch.export.load(path)
+        with _quiet():
+            return torch.export.load(path)
     except Exception as error:
         raise InvalidProgramError(
             f"{path} is not a program that torch.export.save wrote: {error}",

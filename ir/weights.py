@@ -39,6 +39,9 @@ from padc.errors import InvalidProgramError
 
 Array: TypeAlias = npt.NDArray[Any]
 
+ALIGNMENT = (16).to_bytes(4, "little")
+"""What MLIR aligns printed data to: enough for every element type, complex<f64> too."""
+
 
 class Weights(dict[str, Array]):
     """
@@ -146,8 +149,7 @@ class WeightsInterface(OpAsmDialectInterface):
         array = self.weights.get(key)
         if array is None:
             return None
-        alignment = max(array.dtype.alignment, 1).to_bytes(4, "little")
-        return f"0x{(alignment + array.tobytes()).hex().upper()}"
+        return f"0x{(ALIGNMENT + array.tobytes()).hex().upper()}"
 
     def build_resources(self, keys: Iterable[str]) -> dict[str, str]:
         if not self.weights.print_blobs:

@@ -5,12 +5,10 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import logging
 import os
 import re
 import sys
 import traceback
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn, cast
@@ -26,6 +24,8 @@ if TYPE_CHECKING:
     import torch
     from torch.export import ExportedProgram
     from xdsl.dialects.builtin import ModuleOp
+
+    from padc.verification import Comparison
 
 
 def main(argv: Sequence[str] | None = None) -> NoReturn:
@@ -135,12 +135,7 @@ def run_convert(arguments: argparse.Namespace) -> None:
         observer=progress,
     )
     if arguments.verify:
-        for comparison in program.verify():
-            progress.say(
-                f"output '{comparison.name}' agrees with PyTorch: max error "
-                f"{comparison.max_error:.2e}, {comparison.relative_error:.2e} of its "
-                "range"
-            )
+        print_agreement(program.verify())
     program.save(arguments.output)
     progress.say(f"wrote {arguments.output}")
 
@@ -165,13 +160,19 @@ def run_verify(arguments: argparse.Namespace) -> None:
             model, loaded.inputs or (), dynamic_shapes=loaded.dynamic_shapes
         )
     )
-    for comparison in verify_package(
-        model,
-        exported,
-        arguments.package,
-        sample_inputs(exported),
-        arguments.precision,
-    ):
+    print_agreement(
+        verify_package(
+            model,
+            exported,
+            arguments.package,
+            sample_inputs(exported),
+            arguments.precision,
+        )
+    )
+
+
+def print_agreement(comparisons: Sequence[Comparison]) -> None:
+    for comparison in comparisons:
         print(
             f"output '{comparison.name}' agrees with PyTorch: max error "
             f"{comparison.max_error:.2e}, {comparison.relative_error:.2e} of its range"
@@ -191,7 +192,6 @@ def load_model(name: str, input_specs: Sequence[str]) -> LoadedModel:
     """Load a `.pt2` file, or call a factory."""
     from padc.frontends.torch_export import load
 
-    quiet_torch()
     if re.fullmatch(r"[\w.]+:[\w.]+", name) is None:
         if input_specs:
             raise UsageError(
@@ -231,16 +231,6 @@ def describe(value: Any) -> str:
     if not isinstance(value, tuple):
         return type(value).__name__
     return f"({', '.join(map(describe, cast(tuple[Any, ...], value)))})"
-
-
-def quiet_torch() -> None:
-    """Keep PyTorch's warnings, and its logs of what becomes an error of ours, away."""
-    import torch
-
-    # Of how it pickles exported programs.
-    warnings.filterwarnings("ignore", category=FutureWarning, module="copyreg")
-    # By now it has set up its log.
-    logging.getLogger(torch.__name__).setLevel(logging.CRITICAL)
 
 
 def call_factory(name: str) -> Any:

@@ -6,6 +6,7 @@ import sys
 import traceback
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import IO, ClassVar, cast
 
 from xdsl.dialects.builtin import ModuleOp
@@ -45,14 +46,12 @@ class PadcOptMain(xDSLOptMain):
 
         def import_pt2(file: IO[bytes]) -> ModuleOp:
             from padc.frontends.torch_export import import_exported_program, load
-            from padc.tools.padc import quiet_torch
 
             path = self.args.input_file
             if path is None:
                 raise UsageError(
                     "standard input can't be a .pt2 file", hint="padc-opt model.pt2"
                 )
-            quiet_torch()
             return import_exported_program(load(path), weights_of(self.ctx))
 
         self.available_frontends["pt2"] = import_pt2
@@ -88,7 +87,16 @@ class PadcOptMain(xDSLOptMain):
 
     def run(self) -> None:
         weights_of(self.ctx).print_blobs = self.args.print_weights
-        super().run()
+        if self.args.output_file is None:
+            return super().run()
+        # Under another name until all of it is there.
+        path = Path(self.args.output_file)
+        self.args.output_file = f"{path}.{os.getpid()}.tmp"
+        try:
+            super().run()
+            os.replace(self.args.output_file, path)
+        finally:
+            Path(self.args.output_file).unlink(missing_ok=True)
 
 
 def main() -> None:

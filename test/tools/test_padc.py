@@ -202,7 +202,8 @@ def test_convert_and_verify_a_factory(padc: Padc):
     converted = padc("convert", "models:good", "-o", "m.mlpackage", "--verify")
     verified = padc("verify", "models:good", "m.mlpackage")
 
-    assert (converted.exit_code, converted.out, converted.err) == (0, "", "")
+    assert (converted.exit_code, converted.err) == (0, "")
+    assert converted.out == verified.out
     assert files() == {"m.mlpackage"}
     package = load("m.mlpackage")
     assert [feature.name for feature in package.inputs] == ["image", "scale"]
@@ -391,10 +392,7 @@ def test_usage(arguments: str, padc: Padc):
 def test_inputs_that_the_model_does_not_take(inputs: str, padc: Padc):
     outcome = padc(*CONVERT.split(), "--input", inputs, "--input", "scale::float32")
 
-    assert outcome.exit_code in (2, 3)
-    check_refused(
-        outcome, outcome.exit_code, "self.conv(image)", "models.py:", "hint: "
-    )
+    check_refused(outcome, 2, "self.conv(image)", "models.py:", "hint: ")
 
 
 def test_inputs_of_a_file(padc: Padc):
