@@ -8,6 +8,7 @@ PyTorch. It shares nothing with the emission of packages, and of coremltools it 
 only the generated protobuf classes.
 """
 
-from padc.backends.coreml.evaluator.evaluate import Feature, Model, load
+from padc.backends.coreml.evaluator.evaluate import Model, State, load
+from padc.backends.coreml.evaluator.features import Feature
 
-__all__ = ["Feature", "Model", "load"]
+__all__ = ["Feature", "Model", "State", "load"]

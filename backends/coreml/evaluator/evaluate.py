@@ -1,8 +1,7 @@
 # pyright: basic, reportMissingTypeStubs=false
-"""A loaded model: its description, and prediction."""
+"""A loaded model: prediction, and what it keeps between predictions."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -10,60 +9,55 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from padc.backends.coreml.evaluator.features import (
+    Feature,
+    describe,
+    from_value,
+    to_tensor,
+)
 from padc.backends.coreml.evaluator.package import Message, Package
-from padc.backends.coreml.evaluator.program import Program, load_program
-from padc.backends.coreml.evaluator.types import TensorType
+from padc.backends.coreml.evaluator.program import Block, load_program
+from padc.backends.coreml.evaluator.types import StateCell, Value
 from padc.errors import InvalidProgramError, Problem, UnsupportedError, UsageError
 
 Precision = Literal["program", "float32"]
 
-ARRAY_DTYPES: dict[int, npt.DTypeLike] = {
-    65552: np.float16,
-    65568: np.float32,
-    131080: np.int8,
-    131104: np.int32,
-}
-"""`ArrayFeatureType.ArrayDataType` of mlmodel/format/FeatureTypes.proto."""
 
+class State:
+    """What a model keeps from one prediction to the next; made by `Model.make_state`.
 
-@dataclass(frozen=True)
-class Feature:
-    """An input or output, as the package describes it."""
+    It starts as zeros.
+    """
 
-    name: str
-    dtype: np.dtype[Any]
-    shape: tuple[int, ...]
-    """The shape, or the default one of a flexible input."""
-    ranges: tuple[tuple[int, int | None], ...] = ()
-    """Smallest and largest size of each dimension; no largest where it is None."""
-    shapes: tuple[tuple[int, ...], ...] = ()
-    """The shapes to choose from, if they are listed."""
-    default: float | None = None
-    """What an optional input is filled with when it is not given."""
+    def __init__(self, features: tuple[Feature, ...]):
+        self._features = {feature.name: feature for feature in features}
+        self.cells = {
+            feature.name: StateCell(torch.zeros(feature.shape)) for feature in features
+        }
 
-    def accepts(self, shape: tuple[int, ...]) -> bool:
-        """Whether a value may have this shape."""
-        if self.shapes:
-            return shape in self.shapes
-        if not self.ranges:
-            return shape == self.shape
-        return len(shape) == len(self.ranges) and all(
-            low <= size and (high is None or size <= high)
-            for size, (low, high) in zip(shape, self.ranges, strict=True)
-        )
+    def read_state(self, name: str) -> npt.NDArray[Any]:
+        """The tensor that is held as `name`; UsageError where there is none."""
+        feature = self._feature(name)
+        return np.array(self.cells[name].tensor.numpy(), dtype=feature.dtype)
 
-    @property
-    def expected(self) -> str:
-        """What `accepts` takes, in words."""
-        if self.shapes:
-            return f"{self.dtype} of one of the shapes {list(self.shapes)}"
-        if self.ranges:
-            dims = (
-                str(low) if low == high else f"{low}..{'' if high is None else high}"
-                for low, high in self.ranges
+    def write_state(self, name: str, value: npt.ArrayLike) -> None:
+        """Hold another tensor as `name`.
+
+        Raises UsageError where there is none, or it is of another shape.
+        """
+        feature = self._feature(name)
+        array = np.asarray(value, dtype=feature.dtype)
+        if array.shape != feature.shape:
+            raise UsageError(
+                f"the state {name!r} has shape {feature.shape}, not {array.shape}"
             )
-            return f"{self.dtype} of shape ({', '.join(dims)})"
-        return f"{self.dtype} of shape {self.shape}"
+        self.cells[name].tensor = torch.from_numpy(array.astype(np.float32))
+
+    def _feature(self, name: str) -> Feature:
+        if name not in self._features:
+            known = ", ".join(map(repr, self._features))
+            raise UsageError(f"no state {name!r}", hint=f"there are {known or 'none'}")
+        return self._features[name]
 
 
 class Model:
@@ -73,16 +67,27 @@ class Model:
         self,
         inputs: tuple[Feature, ...],
         outputs: tuple[Feature, ...],
-        program: Program,
+        states: tuple[Feature, ...],
+        program: Block,
         rounding: bool,
     ):
         self.inputs = inputs
         self.outputs = outputs
+        self.states = states
         self._program = program
         self._rounding = rounding
 
-    def predict(self, data: Mapping[str, npt.ArrayLike]) -> dict[str, npt.NDArray[Any]]:
-        """The outputs by name, for inputs by name.
+    def make_state(self) -> State:
+        """A fresh state, to be passed to `predict`."""
+        return State(self.states)
+
+    def predict(
+        self, data: Mapping[str, npt.ArrayLike], state: State | None = None
+    ) -> dict[str, Any]:
+        """The outputs by name, for inputs by name: arrays; of a classifier the label
+        and a dictionary of probabilities by label.
+
+        A program with states reads and writes `state`, or one that starts as zeros.
 
         Raises UsageError where an input is missing, not known, or not of a dtype and
         shape that the model describes, and InvalidProgramError or UnsupportedError,
@@ -93,16 +98,22 @@ class Model:
                 f"the model has no input {', '.join(map(repr, unknown))}",
                 hint=f"its inputs are {', '.join(map(repr, self._names()))}",
             )
-        inputs = {
-            feature.name: _tensor(feature, data, self._program.inputs[feature.name])
+        kinds: dict[str, Any] = self._program.inputs
+        values: dict[str, Value] = {
+            feature.name: to_tensor(feature, data, kinds[feature.name])
             for feature in self.inputs
         }
+        values |= (state or self.make_state()).cells
         with torch.inference_mode():
-            results = self._program.run(inputs, self._rounding)
-        # Copies, since a result may be an input or one of the model's constants.
+            results = self._program.run(
+                {}, self._rounding, *(values[name] for name in kinds)
+            )
+        outputs = dict(zip(self._program.results, results, strict=True))
         return {
-            name: np.array(results[name].numpy(), dtype=kind.dtype.storage)
-            for name, kind in self._program.outputs.items()
+            feature.name: from_value(
+                feature, outputs[feature.name], self._program.outputs[feature.name]
+            )
+            for feature in self.outputs
         }
 
     def _names(self) -> list[str]:
@@ -135,19 +146,21 @@ def load(
             [Problem(f"{path} holds a model of type {kind}, not an mlProgram")]
         )
     name, description = _function(spec, function_name)
-    if description.state:
-        raise UnsupportedError([Problem(f"{path}: function {name!r} has states")])
-    inputs = tuple(_feature(item) for item in description.input)
-    outputs = tuple(_feature(item) for item in description.output)
+    inputs = tuple(describe(item) for item in description.input)
+    outputs = tuple(describe(item) for item in description.output)
+    states = tuple(describe(item) for item in description.state)
     rounding = precision == "program"
     program = load_program(package, spec.mlProgram.functions[name], rounding)
-    for described, defined in ((inputs, program.inputs), (outputs, program.outputs)):
+    for described, defined in (
+        ((*inputs, *states), program.inputs),
+        (outputs, program.results),
+    ):
         if sorted(feature.name for feature in described) != sorted(defined):
             raise InvalidProgramError(
                 f"{path} describes {[feature.name for feature in described]}, "
                 f"its function {name!r} has {list(defined)}"
             )
-    return Model(inputs, outputs, program, rounding)
+    return Model(inputs, outputs, states, program, rounding)
 
 
 def _function(spec: Message, wanted: str | None) -> tuple[str, Message]:
@@ -161,48 +174,3 @@ def _function(spec: Message, wanted: str | None) -> tuple[str, Message]:
             raise InvalidProgramError(f"no function {name!r} among {known}")
         raise UsageError(f"no function {name!r}", hint=f"there are {known}")
     return name, described.get(name, spec.description)
-
-
-def _feature(item: Message) -> Feature:
-    kind = item.type.WhichOneof("Type")
-    if kind != "multiArrayType":
-        raise UnsupportedError([Problem(f"{item.name!r} is a {kind}, not an array")])
-    array = item.type.multiArrayType
-    if (dtype := ARRAY_DTYPES.get(array.dataType)) is None:
-        raise UnsupportedError(
-            [Problem(f"{item.name!r} is an array of type {array.dataType}")]
-        )
-    default = array.WhichOneof("defaultOptionalValue") if item.type.isOptional else None
-    return Feature(
-        item.name,
-        np.dtype(dtype),
-        tuple(array.shape),
-        tuple(
-            (size.lowerBound, None if size.upperBound < 0 else size.upperBound)
-            for size in array.shapeRange.sizeRanges
-        ),
-        tuple(tuple(shape.shape) for shape in array.enumeratedShapes.shapes),
-        getattr(array, default) if default else None,
-    )
-
-
-def _tensor(
-    feature: Feature, data: Mapping[str, npt.ArrayLike], kind: TensorType
-) -> torch.Tensor:
-    if feature.name not in data:
-        if feature.default is None:
-            raise UsageError(
-                f"the input {feature.name!r} is missing",
-                hint=f"it is {feature.expected}",
-            )
-        array = np.full(feature.shape, feature.default, feature.dtype)
-    else:
-        array = np.asarray(data[feature.name])
-    if array.dtype != feature.dtype or not feature.accepts(array.shape):
-        raise UsageError(
-            f"the input {feature.name!r} is {array.dtype} of shape {array.shape}",
-            hint=f"it must be {feature.expected}",
-        )
-    held = torch.empty(0, dtype=kind.dtype.held_as).numpy().dtype
-    # A copy: it must be writable for torch, and of the dtype that values are held in.
-    return torch.from_numpy(np.array(array, dtype=held))

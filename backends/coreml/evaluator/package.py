@@ -29,7 +29,10 @@ from padc.backends.coreml.evaluator.types import (
     BOOL,
     DTYPES,
     FP32,
+    DictionaryType,
     Dtype,
+    ListType,
+    StateType,
     StringType,
     TensorType,
     ValueType,
@@ -47,7 +50,7 @@ from padc.errors import (
 Message = Any
 """A protobuf message; the generated classes carry no types."""
 
-Constant = torch.Tensor | str | list[str]
+Constant = torch.Tensor | str | list[str] | list[int]
 
 STORAGE_HEADER = struct.Struct("<II56x")  # count, version
 BLOB_METADATA = struct.Struct("<IIQQ40x")  # sentinel, type, size in bytes, offset
@@ -135,20 +138,33 @@ class Package:
                 content = value.immediateValue
                 form = content.WhichOneof("value")
                 if form == "list":
-                    values = [self.constant(item) for item in content.list.values]
-                    if not all(isinstance(item, str) for item in values):
-                        raise _unsupported("a constant list of anything but strings")
-                    return values  # pyright: ignore[reportReturnType]
-                if form != "tensor":
+                    return self._labels(content.list.values)
+                if form != "tensor" or not isinstance(kind, TensorType | StringType):
                     raise InvalidProgramError(f"a constant {kind} holds a {form}")
                 return _immediate(content.tensor, kind)
             case "blobFileValue":
                 blob = value.blobFileValue
-                if isinstance(kind, StringType):
-                    raise InvalidProgramError("a string is kept in a weight file")
+                if not isinstance(kind, TensorType):
+                    raise InvalidProgramError(f"a {kind} is kept in a weight file")
                 return self._blob(blob.fileName, blob.offset, kind)
             case _:
                 raise InvalidProgramError(f"a constant {kind} has no value")
+
+    def _labels(self, values: list[Message]) -> list[str] | list[int]:
+        items = [self.constant(item) for item in values]
+        strings = [item for item in items if isinstance(item, str)]
+        if len(strings) == len(items):
+            return strings
+        numbers = [
+            int(item.item())
+            for item in items
+            if isinstance(item, torch.Tensor)
+            and item.numel() == 1
+            and item.dtype == torch.int64
+        ]
+        if len(numbers) == len(items):
+            return numbers
+        raise _unsupported("a constant list of anything but strings or int64")
 
     def _blob(self, name: str, offset: int, kind: TensorType) -> torch.Tensor:
         content = self._weight_file(name)
@@ -196,7 +212,7 @@ class Package:
 def value_type(message: Message) -> ValueType:
     """The type in a `ValueType` message.
 
-    Raises UnsupportedError for states, tuples, dictionaries and unknown dtypes.
+    Raises UnsupportedError for tuples and unknown dtypes.
     """
     match message.WhichOneof("type"):
         case "tensorType":
@@ -205,6 +221,8 @@ def value_type(message: Message) -> ValueType:
                 return StringType()
             if (dtype := DTYPES.get(tensor.dataType)) is None:
                 raise _unsupported(f"a tensor of dtype {_dtype_name(tensor)}")
+            if any(dim.unknown.variadic for dim in tensor.dimensions):
+                return TensorType(dtype, (), any_rank=True)
             dims = tuple(
                 dim.constant.size if dim.WhichOneof("dimension") == "constant" else None
                 for dim in tensor.dimensions
@@ -216,6 +234,18 @@ def value_type(message: Message) -> ValueType:
             return TensorType(dtype, dims)
         case "listType" if message.listType.type.tensorType.dataType == 2:
             return StringType()
+        case "listType":
+            element = value_type(message.listType.type)
+            if not isinstance(element, TensorType):
+                raise _unsupported(f"a list of {element}")
+            return ListType(element)
+        case "stateType":
+            wrapped = value_type(message.stateType.wrappedType)
+            if not isinstance(wrapped, TensorType):
+                raise _unsupported(f"a state of {wrapped}")
+            return StateType(wrapped)
+        case "dictionaryType":
+            return DictionaryType()
         case other:
             raise _unsupported(f"a value of {other or 'no type'}")
 
@@ -223,7 +253,7 @@ def value_type(message: Message) -> ValueType:
 def element_count(kind: TensorType) -> int:
     """How many elements a constant has."""
     dims = [dim for dim in kind.shape if dim is not None]
-    if len(dims) != len(kind.shape):
+    if len(dims) != len(kind.shape) or kind.any_rank:
         raise InvalidProgramError(f"a constant {kind} has an unknown dimension")
     return prod(dims)
 
@@ -238,7 +268,7 @@ def _unsupported(what: str) -> UnsupportedError:
     return UnsupportedError([Problem(f"Core ML evaluator: {what}")])
 
 
-def _immediate(tensor: Message, kind: ValueType) -> torch.Tensor | str:
+def _immediate(tensor: Message, kind: TensorType | StringType) -> torch.Tensor | str:
     form = tensor.WhichOneof("value")
     values: Any = getattr(tensor, form).values if form else []
     if isinstance(kind, StringType):

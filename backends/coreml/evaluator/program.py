@@ -7,7 +7,8 @@ read, `constexpr_` ops computed, names, types and fixed values of inputs checked
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from inspect import Parameter
 from typing import Any, Literal, get_args, get_origin
 
@@ -15,11 +16,13 @@ import torch
 from torch import Tensor
 
 from padc.backends.coreml.evaluator.ops import (
+    AnyValue,
     Bool,
     Float,
     Int,
     Kernel,
     Number,
+    Op,
     UnknownValueError,
     find,
 )
@@ -33,14 +36,22 @@ from padc.backends.coreml.evaluator.types import (
     BOOL,
     FP16,
     Dtype,
+    ListType,
+    StateCell,
+    StateType,
     StringType,
+    TensorList,
     TensorType,
+    Value,
     ValueType,
 )
 from padc.errors import InvalidProgramError, PadcError, Problem, UnsupportedError
 
 OPSETS = {f"CoreML{number}": number for number in range(5, 10)}
 """iOS15 to iOS18, and iOS26, which adds no ops to iOS18."""
+
+NO_INPUTS = ("result", "blocks")
+"""Parameters of a kernel that are no inputs of its op."""
 
 
 @dataclass
@@ -49,7 +60,8 @@ class Call:
 
     op_type: str
     kernel: Kernel
-    outputs: dict[str, TensorType]
+    outputs: dict[str, ValueType]
+    blocks: list["Block"]
     fixed: dict[str, Any] = field(default_factory=dict[str, Any])
     variable: dict[str, tuple[Parameter, list["str | Constant"]]] = field(
         default_factory=dict[str, tuple[Parameter, list["str | Constant"]]]
@@ -60,7 +72,7 @@ class Call:
     def __str__(self) -> str:
         return f"op '{self.op_type}' (output {', '.join(map(repr, self.outputs))})"
 
-    def run(self, values: Mapping[str, Tensor], rounding: bool) -> dict[str, Tensor]:
+    def run(self, values: Mapping[str, Value], rounding: bool) -> dict[str, Value]:
         """The op's outputs; fp16 ones rounded to fp16 where `rounding`.
 
         Raises InvalidProgramError where the values do not fit the op.
@@ -68,8 +80,12 @@ class Call:
         try:
             arguments = dict(self.fixed)
             for name, (parameter, sources) in self.variable.items():
-                read = [values[s] if isinstance(s, str) else s for s in sources]
+                read = [values[s] if isinstance(s, _Name) else s for s in sources]
                 arguments[name] = _read(parameter.annotation, read)
+            if self.blocks:
+                arguments["blocks"] = [
+                    partial(block.run, values, rounding) for block in self.blocks
+                ]
             results = self.kernel(**arguments)
         except UnknownValueError as error:
             raise UnsupportedError([self.problem(str(error))]) from error
@@ -78,24 +94,25 @@ class Call:
         except Exception as error:
             # Whatever a kernel says of values that passed the checks at load.
             raise InvalidProgramError(f"{self}: {error}") from error
-        if isinstance(results, Tensor):
+        if not isinstance(results, tuple):
             results = (results,)
         if len(results) != len(self.outputs):
             raise InvalidProgramError(f"{self}: it has {len(results)} outputs")
         pairs = zip(self.outputs.items(), results, strict=True)
-        return {name: self._settle(it, kind, rounding) for (name, kind), it in pairs}
+        return {
+            name: self._settle(it, kind, rounding) if isinstance(it, Tensor) else it
+            for (name, kind), it in pairs
+        }
 
     def problem(self, message: str) -> Problem:
         return Problem(f"Core ML evaluator: {self}: {message}")
 
-    def _settle(self, result: Tensor, kind: TensorType, rounding: bool) -> Tensor:
-        fits = len(result.shape) == len(kind.shape) and all(
-            dim in (None, size)
-            for dim, size in zip(kind.shape, result.shape, strict=True)
-        )
+    def _settle(self, result: Tensor, kind: ValueType, rounding: bool) -> Tensor:
+        if not isinstance(kind, TensorType):
+            raise InvalidProgramError(f"{self}: it gives a tensor, not a {kind}")
         if result.dtype == torch.int64 and kind.dtype.held_as == torch.int32:
             result = result.to(torch.int32)
-        if not fits or result.dtype != kind.dtype.held_as:
+        if not kind.fits(result.shape) or result.dtype != kind.dtype.held_as:
             raise InvalidProgramError(
                 f"{self}: it gives {result.dtype} of shape {list(result.shape)}, "
                 f"the program says {kind}"
@@ -106,26 +123,40 @@ class Call:
 
 
 @dataclass
-class Program:
-    """A function: `inputs` to `outputs` by `calls`."""
+class Block:
+    """The body of a function, or of an op that controls when it runs."""
 
-    inputs: dict[str, TensorType]
-    outputs: dict[str, TensorType]
+    inputs: dict[str, ValueType]
+    outputs: dict[str, ValueType]
+    """A value may be an output more than once, but of the inner blocks only."""
     calls: list[Call]
-    constants: dict[str, Tensor]
+    constants: dict[str, Constant]
     """Those outputs that are constants."""
+    results: list[str]
+    """The names of the outputs, in their order."""
 
-    def run(self, inputs: Mapping[str, Tensor], rounding: bool) -> dict[str, Tensor]:
-        """The function's outputs, held as types.py says."""
-        values = {**self.constants, **inputs}
+    def run(
+        self, outer: Mapping[str, Value], rounding: bool, *inputs: Value
+    ) -> list[Value]:
+        """The outputs, held as types.py says, where `outer` are values around it."""
+        values: dict[str, Any] = {**outer, **self.constants}
+        values |= zip(self.inputs, inputs, strict=True)
         for call in self.calls:
             values |= call.run(values, rounding)
             for name in call.last_uses:
                 del values[name]
-        return {name: values[name] for name in self.outputs}
+        return [values[name] for name in self.results]
+
+    def uses(self) -> set[str]:
+        """The names of values that it takes from around it."""
+        taken = set(self.results)
+        for call in reversed(self.calls):
+            taken -= set(call.outputs)
+            taken |= _uses(call)
+        return taken - set(self.inputs) - set(self.constants)
 
 
-def load_program(package: Package, function: Message, rounding: bool) -> Program:
+def load_program(package: Package, function: Message, rounding: bool) -> Block:
     """Read one `Function` message.
 
     Raises UnsupportedError with all that the evaluator does not know of it, and
@@ -137,48 +168,36 @@ def load_program(package: Package, function: Message, rounding: bool) -> Program
         )
     if function.opset not in function.block_specializations:
         raise InvalidProgramError(f"no block for the function's {function.opset}")
-    block = function.block_specializations[function.opset]
     loader = _Loader(package, opset, rounding)
-    for value in function.inputs:
-        loader.declare(value.name, value_type(value.type))
-    inputs = dict(loader.types)
-    for operation in block.operations:
-        loader.add(operation)
+    block = loader.block(
+        function.inputs, function.block_specializations[function.opset]
+    )
     if problems := loader.all_problems():
         raise UnsupportedError(problems)
-    for name in block.outputs:
-        if name not in loader.types:
-            raise InvalidProgramError(f"nothing defines the output {name!r}")
-    if texts := [
-        name
-        for name in (*inputs, *block.outputs)
-        if not isinstance(loader.types[name], TensorType)
-    ]:
-        raise UnsupportedError(
-            [Problem(f"Core ML evaluator: {name!r} is not a tensor") for name in texts]
-        )
-    _mark_last_uses(loader.calls, {*inputs, *block.outputs})
-    types: Any = loader.types
-    constants: Any = loader.constants
-    return Program(
-        {name: types[name] for name in inputs},
-        {name: types[name] for name in block.outputs},
-        loader.calls,
-        {name: constants[name] for name in block.outputs if name in constants},
-    )
+    return block
 
 
+@dataclass
 class _Loader:
-    def __init__(self, package: Package, opset: int, rounding: bool):
-        self.package = package
-        self.opset = opset
-        self.rounding = rounding
-        self.types: dict[str, ValueType | None] = {}
-        """None is the type of a value that the evaluator cannot hold."""
-        self.constants: dict[str, Constant] = {}
-        self.calls: list[Call] = []
-        self.unknown: dict[str, list[str]] = {}
-        self.problems: list[Problem] = []
+    """Reads a block; what it has read so far."""
+
+    package: Package
+    opset: int
+    rounding: bool
+    types: dict[str, ValueType | None] = field(
+        default_factory=dict[str, ValueType | None]
+    )
+    """None is the type of a value that the evaluator cannot hold."""
+    constants: dict[str, Constant] = field(default_factory=dict[str, Constant])
+    calls: list[Call] = field(default_factory=list[Call])
+    unknown: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
+    problems: list[Problem] = field(default_factory=list[Problem])
+
+    def inner(self) -> "_Loader":
+        """A loader of a block that sees what this one has read."""
+        return replace(
+            self, types=dict(self.types), constants=dict(self.constants), calls=[]
+        )
 
     def declare(self, name: str, kind: ValueType | None) -> None:
         if name in self.types:
@@ -196,6 +215,28 @@ class _Loader:
         ]
         return unknown + self.problems
 
+    def block(self, inputs: Sequence[Message], message: Message) -> Block:
+        """Read a `Block` message."""
+        for value in inputs:
+            self.declare(value.name, value_type(value.type))
+        for operation in message.operations:
+            self.add(operation)
+        results = list(message.outputs)
+        for name in results:
+            if name not in self.types:
+                raise InvalidProgramError(f"nothing defines the output {name!r}")
+        # A value without a type is a problem that is already reported.
+        types: Any = self.types
+        block = Block(
+            {value.name: types[value.name] for value in inputs},
+            {name: types[name] for name in results},
+            self.calls,
+            {name: self.constants[name] for name in results if name in self.constants},
+            results,
+        )
+        _mark_last_uses(block)
+        return block
+
     def add(self, operation: Message) -> None:
         names = [value.name for value in operation.outputs]
         try:
@@ -204,15 +245,7 @@ class _Loader:
             elif (op := find(operation.type, self.opset)) is None:
                 self.unknown.setdefault(operation.type, []).append(", ".join(names))
             else:
-                kinds = {v.name: value_type(v.type) for v in operation.outputs}
-                call = Call(operation.type, op.kernel, kinds)  # pyright: ignore[reportArgumentType]
-                self._bind(call, op.parameters, operation)
-                if operation.type.startswith("constexpr_"):
-                    if call.variable:
-                        raise InvalidProgramError(f"{call}: an input is not constant")
-                    self.constants |= call.run({}, self.rounding)
-                else:
-                    self.calls.append(call)
+                self._add_call(operation, op)
         except UnsupportedError as error:
             prefix = f"{operation.type} (output {', '.join(map(repr, names))})"
             self.problems += [
@@ -227,6 +260,19 @@ class _Loader:
             except UnsupportedError:
                 kind = None
             self.declare(value.name, kind)
+
+    def _add_call(self, operation: Message, op: Op) -> None:
+        kinds = {v.name: value_type(v.type) for v in operation.outputs}
+        blocks = [self.inner().block(b.inputs, b) for b in operation.blocks]
+        call = Call(operation.type, op.kernel, kinds, blocks)
+        self._bind(call, op.parameters, operation)
+        if operation.type.startswith("constexpr_"):
+            if call.variable:
+                raise InvalidProgramError(f"{call}: an input is not constant")
+            constants: Any = call.run({}, self.rounding)
+            self.constants |= constants
+        else:
+            self.calls.append(call)
 
     def _add_const(self, operation: Message, names: list[str]) -> None:
         if len(names) != 1 or "val" not in operation.attributes:
@@ -253,7 +299,7 @@ class _Loader:
                 source = (self.package.constant(value), value_type(value.type))
                 arguments[name] = [source]
         for name, sources in arguments.items():
-            if (parameter := parameters.get(name)) is None or name == "result":
+            if (parameter := parameters.get(name)) is None or name in NO_INPUTS:
                 raise UnsupportedError([call.problem(f"no input {name!r} is known")])
             kinds = [kind for _, kind in sources]
             if None in kinds:
@@ -273,6 +319,11 @@ class _Loader:
         for name, parameter in parameters.items():
             if name == "result":
                 (call.fixed[name], *_) = call.outputs.values()
+            elif name == "blocks":
+                if len(call.blocks) != 2:
+                    raise InvalidProgramError(
+                        f"{call}: it has {len(call.blocks)} blocks"
+                    )
             elif parameter.default is Parameter.empty and name not in arguments:
                 raise InvalidProgramError(f"{call}: it has no input {name!r}")
 
@@ -298,10 +349,9 @@ class _Loader:
             raise InvalidProgramError(
                 f"{call}: {len(kinds)} values for the input {parameter.name!r}"
             )
-        expected, accepts = _accepts(annotation)
+        form, expected, accepts = _accepts(annotation)
         for kind in kinds:
-            is_text = isinstance(kind, StringType)
-            if is_text != (annotation is str or get_origin(annotation) is Literal):
+            if not isinstance(kind, form):
                 raise InvalidProgramError(
                     f"{call}: its input {parameter.name!r} is a {kind}"
                 )
@@ -332,27 +382,40 @@ def _required(annotation: Any) -> Any:
     return options[0] if is_optional else annotation
 
 
-def _accepts(annotation: Any) -> tuple[str, Any]:
-    """What dtype an annotation asks for, in words and as a predicate."""
+def _accepts(annotation: Any) -> tuple[Any, str, Any]:
+    """What form of value an annotation asks for, and what dtype of a tensor, in words
+    and as a predicate."""
 
     def is_int(dtype: Dtype) -> bool:
         return not dtype.is_float and dtype is not BOOL
 
+    if annotation is str or get_origin(annotation) is Literal:
+        return StringType, "a string", None
+    if annotation is TensorList:
+        return ListType, "a list", None
+    if annotation is StateCell:
+        return StateType, "a state", None
+    if annotation in (AnyValue, list[AnyValue]):
+        return object, "a value", lambda dtype: True
     if annotation in (bool, list[bool], Bool):
-        return "bool", lambda dtype: dtype is BOOL
+        return TensorType, "bool", lambda dtype: dtype is BOOL
     if annotation in (int, list[int], Int):
-        return "an integer type", is_int
+        return TensorType, "an integer type", is_int
     if annotation == Float:
-        return "fp16 or fp32", lambda dtype: dtype.is_float
+        return TensorType, "fp16 or fp32", lambda dtype: dtype.is_float
     if annotation in (float, Number):
-        return "a float or integer type", lambda dtype: dtype is not BOOL
-    return "a tensor", lambda dtype: True
+        return (
+            TensorType,
+            "a float or integer type",
+            lambda dtype: dtype is not BOOL,
+        )
+    return TensorType, "a tensor", lambda dtype: True
 
 
 def _read(annotation: Any, values: list[Any]) -> Any:
     """Turn the values of an input into what its annotation asks for."""
     annotation = _required(annotation)
-    if annotation == list[Tensor]:
+    if annotation in (list[Tensor], list[AnyValue]):
         return values
     if get_origin(annotation) is list:
         return [item for value in values for item in value.reshape(-1).tolist()]
@@ -365,15 +428,20 @@ def _read(annotation: Any, values: list[Any]) -> Any:
     return value
 
 
-def _mark_last_uses(calls: list[Call], kept: set[str]) -> None:
-    seen = set(kept)
-    for call in reversed(calls):
-        used = {
-            source
-            for _, sources in call.variable.values()
-            for source in sources
-            if isinstance(source, str)
-        }
-        last = (used | set(call.outputs)) - seen
+def _uses(call: Call) -> set[str]:
+    """The names of the values that a call takes."""
+    taken = {
+        source
+        for _, sources in call.variable.values()
+        for source in sources
+        if isinstance(source, _Name)
+    }
+    return taken.union(*(block.uses() for block in call.blocks))
+
+
+def _mark_last_uses(block: Block) -> None:
+    seen = {*block.inputs, *block.results, *block.uses()}
+    for call in reversed(block.calls):
+        last = (_uses(call) | set(call.outputs)) - seen
         call.last_uses = sorted(last)
         seen |= last

@@ -1,7 +1,8 @@
 """The element types of MIL, and how a tensor of each is held in memory here.
 
 The evaluator computes with four kinds of torch tensor: every float type is held
-as float32, bool as bool, uint32 as int64, and every other integer type as int32.
+as float32, bool as bool, uint32 and int64 (only labels are) as int64, and every
+other integer type as int32.
 What a value's own type is stays with the program; results are rounded to it.
 
 Codes are those of `DataType` in mlmodel/format/MIL.proto and of `BlobDataType` in
@@ -43,6 +44,7 @@ FP32 = Dtype("fp32", 11, 2, np.float32, 32, torch.float32)
 INT8 = Dtype("int8", 21, 4, np.int8, 8, torch.int32)
 INT16 = Dtype("int16", 22, 6, np.int16, 16, torch.int32)
 INT32 = Dtype("int32", 23, 14, np.int32, 32, torch.int32)
+INT64 = Dtype("int64", 24, None, np.int64, 64, torch.int64)
 INT4 = Dtype("int4", 25, 8, np.int8, 4, torch.int32)
 UINT8 = Dtype("uint8", 31, 3, np.uint8, 8, torch.int32)
 UINT16 = Dtype("uint16", 32, 7, np.uint16, 16, torch.int32)
@@ -56,7 +58,7 @@ UINT3 = Dtype("uint3", 39, 12, np.uint8, 3, torch.int32)
 DTYPES = {
     dtype.mil_code: dtype
     for dtype in (
-        *(BOOL, FP16, FP32, INT4, INT8, INT16, INT32),
+        *(BOOL, FP16, FP32, INT4, INT8, INT16, INT32, INT64),
         *(UINT1, UINT2, UINT3, UINT4, UINT6, UINT8, UINT16, UINT32),
     )
 }
@@ -68,10 +70,21 @@ class TensorType:
 
     dtype: Dtype
     shape: tuple[int | None, ...]
+    any_rank: bool = False
+    """Whether the type says nothing of the shape, which is () then."""
 
     def __str__(self) -> str:
         dims = ", ".join("?" if dim is None else str(dim) for dim in self.shape)
-        return f"tensor<[{dims}], {self.dtype}>"
+        return f"tensor<[{'...' if self.any_rank else dims}], {self.dtype}>"
+
+    def fits(self, shape: torch.Size) -> bool:
+        """Whether a tensor of this type may have `shape`."""
+        return self.any_rank or (
+            len(shape) == len(self.shape)
+            and all(
+                dim in (None, size) for dim, size in zip(self.shape, shape, strict=True)
+            )
+        )
 
 
 @dataclass(frozen=True)
@@ -82,7 +95,56 @@ class StringType:
         return "str"
 
 
-ValueType = TensorType | StringType
+@dataclass(frozen=True)
+class ListType:
+    """A list of tensors of one type, or of labels."""
+
+    element: TensorType
+
+    def __str__(self) -> str:
+        return f"list of {self.element}"
+
+
+@dataclass(frozen=True)
+class StateType:
+    """A tensor that outlives a prediction."""
+
+    tensor: TensorType
+
+    def __str__(self) -> str:
+        return f"state of {self.tensor}"
+
+
+@dataclass(frozen=True)
+class DictionaryType:
+    """A float for each label."""
+
+    def __str__(self) -> str:
+        return "dictionary"
+
+
+ValueType = TensorType | StringType | ListType | StateType | DictionaryType
+
+
+@dataclass(frozen=True)
+class TensorList:
+    """A list of tensors; None where one of unknown shape was not written yet."""
+
+    items: tuple[torch.Tensor | None, ...]
+    grows: bool
+    empty: torch.Tensor | None
+    """An element before it is written."""
+
+
+@dataclass
+class StateCell:
+    """What a state holds."""
+
+    tensor: torch.Tensor
+
+
+Value = torch.Tensor | str | int | dict[Any, float] | TensorList | StateCell
+"""What a value of a program is while it runs."""
 
 
 def unpack(data: bytes | memoryview, count: int, dtype: Dtype) -> npt.NDArray[Any]:

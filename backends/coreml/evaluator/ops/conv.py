@@ -13,7 +13,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from padc.backends.coreml.evaluator.ops.registry import Float, UnknownValueError, op
+from padc.backends.coreml.evaluator.ops.registry import (
+    Float,
+    Int,
+    Number,
+    UnknownValueError,
+    op,
+)
 
 PadType = Literal["valid", "custom", "same", "same_lower"]
 
@@ -78,6 +84,32 @@ def conv(
     return torch.convolution(
         x, weight, bias, strides, built_in, dilations, False, [0] * rank, groups
     )
+
+
+@op()
+def conv_quantized(
+    x: Float,
+    weight: Int,
+    quantization_type: Literal["linear"],
+    quant_scale: Float,
+    quant_bias: Float,
+    bias: Number | None = None,
+    nbits: int = 8,
+    strides: list[int] | None = None,
+    pad_type: PadType = "valid",
+    pad: list[int] | None = None,
+    dilations: list[int] | None = None,
+    groups: int = 1,
+) -> Tensor:
+    """`W_float = W_quantized * scale + bias`, with a scalar or a value for each output
+    channel; how fewer than 8 bits are packed is not documented."""
+    if nbits != 8:
+        raise UnknownValueError(f"nbits {nbits}")
+    shape = [-1, *[1] * (weight.dim() - 1)]
+    scale, offset = quant_scale.reshape(shape), quant_bias.reshape(shape)
+    bias = None if bias is None else bias.to(x.dtype)
+    unpacked = weight * scale + offset
+    return conv(x, unpacked, bias, strides, pad_type, pad, dilations, groups)
 
 
 @op()

@@ -2,8 +2,7 @@
 elementwise_binary.py, elementwise_unary.py and control_flow.py (select), and
 iOS17/elementwise_unary.py (epsilon's own float type, more types to cast to).
 
-Operands broadcast as in numpy. Integer division other than `floor_div` is left
-out: the documentation does not say how it rounds.
+Operands broadcast as in numpy.
 """
 
 from collections.abc import Callable
@@ -77,8 +76,11 @@ def not_equal(x: Tensor, y: Tensor) -> Tensor:
 
 
 @op()
-def real_div(x: Float, y: Float) -> Tensor:
-    return x / y
+def real_div(x: Number, y: Number) -> Tensor:
+    """Integers lose the fraction (tests/iOS14/test_elementwise_binary.py,
+    test_real_div_int_builder_to_backend)."""
+    whole = not (x.is_floating_point() or y.is_floating_point())
+    return torch.div(x, y, rounding_mode="trunc" if whole else None)
 
 
 @op()

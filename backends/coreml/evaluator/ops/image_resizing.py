@@ -1,8 +1,11 @@
 """Resizing, by the docstrings of coremltools' mil/ops/defs: iOS15, iOS16 and iOS17
 image_resizing.py.
 
-Where the nearest neighbour of a point between two pixels is not documented, sizes
-must be such that each pixel is repeated, or taken, a whole number of times.
+They do not say which pixel is nearest. It is the one that TensorFlow's op takes for
+which coremltools' converter makes each op (frontend/tensorflow/ops.py,
+`ResizeNearestNeighbor`): `upsample_nearest_neighbor` without half_pixel_centers, and
+`resize_nearest_neighbor` and `resize` with. tests/iOS15/test_image_resizing.py
+(fractional scales) and tests/iOS17/test_image_resizing.py (2 rows to 3) agree.
 """
 
 from typing import Literal
@@ -10,7 +13,12 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from padc.backends.coreml.evaluator.ops.registry import Float, UnknownValueError, op
+from padc.backends.coreml.evaluator.ops.registry import (
+    Float,
+    Number,
+    UnknownValueError,
+    op,
+)
 
 SamplingMode = Literal[
     "DEFAULT",
@@ -25,14 +33,13 @@ def _scaled(x: Tensor, height: float, width: float) -> tuple[int, int]:
     return int(x.shape[-2] * height), int(x.shape[-1] * width)
 
 
-def _nearest(x: Tensor, axis: int, size: int) -> Tensor:
-    old = x.shape[axis]
-    if max(old, size) % min(old, size):
-        raise UnknownValueError(f"nearest neighbours of {old} elements as {size}")
-    return x.index_select(axis, torch.arange(size) * old // size)
+def _nearest(x: Tensor, axis: int, size: int, half_pixel: bool) -> Tensor:
+    old, i = x.shape[axis], torch.arange(size)
+    rows = (2 * i + 1) * old // (2 * size) if half_pixel else i * old // size
+    return x.index_select(axis, rows)
 
 
-def _grid(old: int, new: int, mode: SamplingMode) -> Tensor:
+def _grid(old: float, new: int, mode: SamplingMode) -> Tensor:
     """Where the `new` points are among `old` pixels (iOS15 `resize_bilinear`)."""
     i = torch.arange(new, dtype=torch.float64)
     match mode:
@@ -48,17 +55,28 @@ def _grid(old: int, new: int, mode: SamplingMode) -> Tensor:
             points = (i + 0.5) * max(1, old - 1) / new
         case "UNALIGN_CORNERS":
             points = (i + 0.5) * old / new - 0.5
-    return points.clamp(0, old - 1)
+    # A box of `crop_resize` may end before it starts.
+    return points.clamp(min(0, old - 1), max(0, old - 1))
+
+
+def _at(x: Tensor, axis: int, points: Tensor, outside: float) -> Tensor:
+    """`x` at positions between those of its elements."""
+    last = x.shape[axis] - 1
+    shape = [1] * x.dim()
+    shape[axis] = -1
+    is_out = ((points < 0) | (points > last)).reshape(shape)
+    points = points.clamp(0, last)
+    low = points.floor().to(torch.int64)
+    high = (low + 1).clamp(max=last)
+    weight = (points - low).to(x.dtype).reshape(shape)
+    first = x.index_select(axis, low)
+    y = first + weight * (x.index_select(axis, high) - first)
+    return torch.where(is_out, outside, y)
 
 
 def _linear(x: Tensor, axis: int, size: int, mode: SamplingMode) -> Tensor:
-    points = _grid(x.shape[axis], size, mode)
-    low = points.floor().to(torch.int64)
-    high = (low + 1).clamp(max=x.shape[axis] - 1)
-    weight = (points - low).to(x.dtype)
-    weight = weight.reshape(-1, *[1] * (x.dim() - 1 - axis % x.dim()))
-    first = x.index_select(axis, low)
-    return first + weight * (x.index_select(axis, high) - first)
+    axis %= x.dim()
+    return _at(x, axis, _grid(x.shape[axis], size, mode), 0.0)
 
 
 def _bilinear(x: Tensor, height: int, width: int, mode: SamplingMode) -> Tensor:
@@ -70,14 +88,15 @@ def upsample_nearest_neighbor(
     x: Float, scale_factor_height: float = 1, scale_factor_width: float = 1
 ) -> Tensor:
     height, width = _scaled(x, scale_factor_height, scale_factor_width)
-    return _nearest(_nearest(x, -2, height), -1, width)
+    return _nearest(_nearest(x, -2, height, False), -1, width, False)
 
 
 @op()
 def resize_nearest_neighbor(
     x: Float, target_size_height: int, target_size_width: int
 ) -> Tensor:
-    return _nearest(_nearest(x, -2, target_size_height), -1, target_size_width)
+    x = _nearest(x, -2, target_size_height, True)
+    return _nearest(x, -1, target_size_width, True)
 
 
 @op()
@@ -122,7 +141,7 @@ def resize(
         if interpolation_mode == "LINEAR":
             x = _linear(x, axis, size, sampling_mode)
         elif sampling_mode == "DEFAULT":
-            x = _nearest(x, axis, size)
+            x = _nearest(x, axis, size, True)
         else:
             raise UnknownValueError(f"nearest neighbours by {sampling_mode}")
     return x
@@ -134,6 +153,104 @@ def crop(x: Float, crop_height: list[int], crop_width: list[int]) -> Tensor:
     height, width = x.shape[-2:]
     x = x.narrow(-2, top, height - top - bottom)
     return x.narrow(-1, left, width - left - right)
+
+
+BoxMode = Literal[
+    "CORNERS_HEIGHT_FIRST",
+    "CORNERS_WIDTH_FIRST",
+    "CENTER_SIZE_HEIGHT_FIRST",
+    "CENTER_SIZE_WIDTH_FIRST",
+]
+
+
+def _corners(boxes: Tensor, mode: BoxMode) -> Tensor:
+    """Boxes [N, 4] as [top, left, bottom, right]."""
+    if mode.endswith("WIDTH_FIRST"):
+        boxes = boxes[:, [1, 0, 3, 2]]
+    if mode.startswith("CORNERS"):
+        return boxes
+    center, half = boxes[:, :2], boxes[:, 2:] / 2
+    return torch.cat([center - half, center + half], 1)
+
+
+def _crops(
+    x: Tensor,
+    boxes: Tensor,
+    images: list[int],
+    height: int,
+    width: int,
+    normalized: bool,
+    spatial_scale: float,
+    box_mode: BoxMode,
+    sampling_mode: SamplingMode,
+    pad_value: float,
+) -> Tensor:
+    """Of image `images[n]` the box `boxes[n]`, resized: [N, C, height, width].
+
+    As in TensorFlow's crop_and_resize, a point outside of the image is `pad_value`.
+    """
+    size = torch.tensor(x.shape[2:], dtype=torch.float64)
+    corners = _corners(boxes.to(torch.float64), box_mode) * spatial_scale
+    corners = corners * (size - 1).repeat(2) if normalized else corners
+    crops: list[Tensor] = []
+    for image, corner in zip(images, corners, strict=True):
+        crop = x[image]
+        for axis, count in enumerate((height, width)):
+            start, end = float(corner[axis]), float(corner[axis + 2])
+            points = start + _grid(end - start + 1, count, sampling_mode)
+            crop = _at(crop, axis + 1, points, pad_value)
+        crops.append(crop)
+    return torch.stack(crops)
+
+
+@op()
+def crop_resize(
+    x: Float,
+    roi: Float,
+    target_height: int = 1,
+    target_width: int = 1,
+    normalized_coordinates: bool = False,
+    spatial_scale: float = 1.0,
+    box_coordinate_mode: BoxMode = "CORNERS_HEIGHT_FIRST",
+    sampling_mode: SamplingMode = "DEFAULT",
+    pad_value: float = 0.0,
+) -> Tensor:
+    """`pad_value` is iOS16's. `roi` [N, 1, 5, 1, 1] names the image of each box."""
+    boxes = roi.reshape(len(roi), -1)
+    every = list(range(len(x)))
+    if boxes.shape[1] == 5:
+        chosen = [[int(image)] for image in boxes[:, 0]]
+    else:
+        chosen = [every] * len(boxes)
+    rows = [
+        _crops(
+            *(x, boxes[n : n + 1, -4:].expand(len(images), 4), images),
+            *(target_height, target_width, normalized_coordinates, spatial_scale),
+            *(box_coordinate_mode, sampling_mode, pad_value),
+        )
+        for n, images in enumerate(chosen)
+    ]
+    return torch.stack(rows)
+
+
+@op("crop_resize", since=7)
+def crop_resize_ios17(
+    x: Float,
+    boxes: Number,
+    box_indices: list[int] | None = None,
+    target_height: int = 1,
+    target_width: int = 1,
+    normalized_coordinates: bool = False,
+    spatial_scale: float = 1.0,
+    box_coordinate_mode: BoxMode = "CORNERS_HEIGHT_FIRST",
+    sampling_mode: SamplingMode = "DEFAULT",
+    pad_value: float = 0.0,
+) -> Tensor:
+    images = list(range(len(boxes))) if box_indices is None else box_indices
+    return _crops(
+        *(x, boxes, images, target_height, target_width, normalized_coordinates),
+        *(spatial_scale, box_coordinate_mode, sampling_mode, pad_value),
+    )
 
 
 PaddingMode = Literal["constant", "border", "reflection", "symmetric"]
@@ -167,8 +284,8 @@ def resample(
 ) -> Tensor:
     """`x` [B, C, H, W] at `coordinates` [B, H2, W2, (x, y)].
 
-    The image is taken as padded without end; which of two pixels is nearest to a
-    point halfway is not documented, and here the even one.
+    The image is taken as padded without end. Of two pixels a point halfway is nearest
+    to the later one (tests/iOS15/test_image_resizing.py, TestResample: 6.5 is 7).
     """
     batch, channels, *sizes = x.shape
 
@@ -193,10 +310,39 @@ def resample(
     across, down = coordinates.to(torch.float32).unbind(-1)
     down, across = pixels(down, sizes[0]), pixels(across, sizes[1])
     if sampling_mode == "nearest":
-        return picked(down.round().to(torch.int64), across.round().to(torch.int64))
+        down, across = (down + 0.5).floor(), (across + 0.5).floor()
+        return picked(down.to(torch.int64), across.to(torch.int64))
     top, left = down.floor(), across.floor()
     low, right = (down - top)[:, None], (across - left)[:, None]
     top, left = top.to(torch.int64), left.to(torch.int64)
     upper = picked(top, left) * (1 - right) + picked(top, left + 1) * right
     lower = picked(top + 1, left) * (1 - right) + picked(top + 1, left + 1) * right
     return upper * (1 - low) + lower * low
+
+
+@op()
+def affine(
+    x: Float,
+    transform_matrix: Float,
+    output_height: int,
+    output_width: int,
+    sampling_mode: Literal["bilinear"],
+    padding_mode: Literal["constant"],
+    padding_value: float,
+    coordinates_mode: Literal["normalized_minus_one_to_one"],
+    align_corners: bool,
+) -> Tensor:
+    if not align_corners:
+        raise UnknownValueError("align_corners is false")
+    down, across = torch.meshgrid(
+        torch.linspace(-1, 1, output_height),
+        torch.linspace(-1, 1, output_width),
+        indexing="ij",
+    )
+    points = torch.stack([across, down, torch.ones_like(down)], -1)
+    matrices = transform_matrix.reshape(-1, 1, 2, 3)
+    coordinates = points.to(matrices.dtype) @ matrices.mT
+    return resample(
+        *(x, coordinates.expand(len(x), -1, -1, -1), sampling_mode, padding_mode),
+        *(padding_value, coordinates_mode, align_corners),
+    )

@@ -12,21 +12,43 @@ from padc.backends.coreml.evaluator.ops.registry import (
     UnknownValueError,
     op,
 )
+from padc.backends.coreml.evaluator.types import TensorType
+
+
+def _product(x: Tensor, y: Tensor, bias: Tensor | None, result: TensorType) -> Tensor:
+    """`x @ y + bias`, whose type is one operand's where they are of two types.
+
+    How a fraction would become an integer is not documented, so there must be none.
+    """
+    if x.dtype == y.dtype == result.dtype.held_as:
+        product = torch.matmul(x, y)
+        return product if bias is None else product + bias
+    product = torch.matmul(x.to(torch.float64), y.to(torch.float64))
+    product = product if bias is None else product + bias
+    if not result.dtype.is_float and (product != product.round()).any():
+        raise UnknownValueError(f"a fraction in a product of type {result.dtype}")
+    return product.to(result.dtype.held_as)
 
 
 @op()
-def linear(x: Number, weight: Number, bias: Number | None = None) -> Tensor:
-    y = torch.matmul(x, weight.mT)
-    return y if bias is None else y + bias
+def linear(
+    x: Number, weight: Number, bias: Number | None = None, *, result: TensorType
+) -> Tensor:
+    return _product(x, weight.mT, bias, result)
 
 
 @op()
 def matmul(
-    x: Number, y: Number, transpose_x: bool = False, transpose_y: bool = False
+    x: Number,
+    y: Number,
+    transpose_x: bool = False,
+    transpose_y: bool = False,
+    *,
+    result: TensorType,
 ) -> Tensor:
     x = x.mT if transpose_x and x.dim() > 1 else x
     y = y.mT if transpose_y and y.dim() > 1 else y
-    return torch.matmul(x, y)
+    return _product(x, y, None, result)
 
 
 def _canonical(equation: str) -> str:

@@ -3,7 +3,10 @@
 An op is a Python function whose parameters carry the names of the op's inputs, and
 the documented defaults of the optional ones. The annotations say what an input
 must be; the program is checked against them when it is loaded. Tensors arrive as
-types.py holds them. The function returns a tensor, or a tuple of tensors.
+types.py holds them. The function returns a value, or a tuple of values.
+
+Two parameters are no inputs: `result` is the type of the op's first output, and
+`blocks` are the blocks inside of the op, ready to be called with their inputs.
 """
 
 from collections.abc import Callable
@@ -19,6 +22,9 @@ Number = Annotated[Tensor, "a float or integer type"]
 Bool = Annotated[Tensor, "bool"]
 
 Kernel = Callable[..., Any]
+
+AnyValue = Annotated[Any, "a value of any type"]
+Blocks = list[Callable[..., list[Any]]]
 
 
 @dataclass(frozen=True)

@@ -182,8 +182,8 @@ def _scatter_nd(data: Tensor, indices: Tensor, updates: Tensor, mode: Mode) -> T
     indices = _checked(indices, _sizes(data, indices)).reshape(-1, depth)
     steps = [prod(data.shape[axis + 1 : depth]) for axis in range(depth)]
     rows = (indices * torch.tensor(steps)).sum(-1)
-    flat = data.reshape(prod(data.shape[:depth]), -1)
-    updates = updates.reshape(len(rows), -1)
+    flat = data.reshape(prod(data.shape[:depth]), prod(data.shape[depth:]))
+    updates = updates.reshape(len(rows), flat.shape[1])
     return _scatter(flat, rows, updates, 0, mode).reshape(data.shape)
 
 

@@ -51,6 +51,90 @@ def fill_like(ref_tensor: Tensor, value: Tensor | None = None) -> Tensor:
     return fill(list(ref_tensor.shape), value)
 
 
+def _overlaps(boxes: Tensor) -> Tensor:
+    """The intersection over union of each pair of boxes (center, then size)."""
+    low, high = boxes[:, :2] - boxes[:, 2:] / 2, boxes[:, :2] + boxes[:, 2:] / 2
+    inside = torch.minimum(high[:, None], high) - torch.maximum(low[:, None], low)
+    common = inside.clamp(min=0).prod(-1)
+    areas = boxes[:, 2:].prod(-1)
+    return common / (areas[:, None] + areas - common)
+
+
+def _selected(
+    boxes: Tensor, scores: Tensor, iou_threshold: float, least: float, per_class: bool
+) -> list[int]:
+    """The boxes that remain of one image, best first; the best one at least."""
+    best, classes = scores.max(-1)
+    overlap = _overlaps(boxes) > iou_threshold
+    if per_class:
+        overlap &= classes[:, None] == classes
+    order: list[int] = [int(box) for box in best.argsort(descending=True, stable=True)]
+    kept: list[int] = []
+    for box in order:
+        if best[box] > least and not overlap[box, kept].any():
+            kept.append(box)
+    return kept or order[:1]
+
+
+def _suppressed(
+    boxes: Tensor,
+    scores: Tensor,
+    iou_threshold: float,
+    score_threshold: float,
+    max_boxes: int,
+    per_class_suppression: bool,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """What remains of boxes [n, B, 4]: padded with zeros, and indices with -1.
+
+    That, and that one box always remains, is what tests/iOS14/
+    test_tensor_operation.py expects (`_ref_non_maximum_suppression`).
+    """
+    batch = len(boxes)
+    out_boxes = boxes.new_zeros(batch, max_boxes, 4)
+    out_scores = scores.new_zeros(batch, max_boxes, scores.shape[-1])
+    indices = torch.full((batch, max_boxes), -1, dtype=torch.int32)
+    counts = torch.zeros(batch, dtype=torch.int32)
+    for n in range(batch):
+        kept = _selected(
+            *(boxes[n], scores[n], iou_threshold, score_threshold),
+            per_class_suppression,
+        )[:max_boxes]
+        out_boxes[n, : len(kept)] = boxes[n, kept]
+        out_scores[n, : len(kept)] = scores[n, kept]
+        indices[n, : len(kept)] = torch.tensor(kept, dtype=torch.int32)
+        counts[n] = len(kept)
+    return out_boxes, out_scores, indices, counts
+
+
+@op()
+def non_maximum_suppression(
+    boxes: Float,
+    scores: Float,
+    iou_threshold: float,
+    score_threshold: float,
+    max_boxes: int,
+    per_class_suppression: bool = False,
+) -> tuple[Tensor, ...]:
+    return _suppressed(
+        boxes, scores, iou_threshold, score_threshold, max_boxes, per_class_suppression
+    )
+
+
+@op("non_maximum_suppression", since=7)
+def non_maximum_suppression_ios17(
+    boxes: Float,
+    scores: Float,
+    iou_threshold: float,
+    max_boxes: int,
+    per_class_suppression: bool = False,
+) -> tuple[Tensor, ...]:
+    boxes, scores, indices, _ = _suppressed(
+        *(boxes.mT, scores.mT, iou_threshold, -torch.inf, max_boxes),
+        per_class_suppression,
+    )
+    return boxes.mT, scores.mT, indices
+
+
 @op()
 def non_zero(x: Tensor) -> Tensor:
     return torch.nonzero(x)
@@ -155,6 +239,9 @@ def shape(x: Tensor) -> Tensor:
 
 @op()
 def concat(values: list[Tensor], axis: int, interleave: bool = False) -> Tensor:
+    """Scalars, which the documentation leaves out, are as vectors of one element:
+    that is how coremltools joins the dimensions of a dynamic shape."""
+    values = [value.reshape(1) if value.dim() == 0 else value for value in values]
     if not interleave:
         return torch.cat(values, axis)
     axis %= values[0].dim()

@@ -1,0 +1,196 @@
+# pyright: basic, reportMissingTypeStubs=false
+"""Inputs, outputs and states, as a package describes them
+(mlmodel/format/FeatureTypes.proto), and what turns their values into tensors."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from padc.backends.coreml.evaluator.package import Message
+from padc.backends.coreml.evaluator.types import TensorType, Value
+from padc.errors import Problem, UnsupportedError, UsageError
+
+ARRAY_DTYPES: dict[int, npt.DTypeLike] = {
+    65552: np.float16,
+    65568: np.float32,
+    65600: np.float64,
+    131080: np.int8,
+    131104: np.int32,
+}
+"""`ArrayFeatureType.ArrayDataType` of mlmodel/format/FeatureTypes.proto."""
+
+Color = Literal["GRAYSCALE", "RGB", "BGR", "GRAYSCALE_FLOAT16"]
+
+COLORS: dict[int, Color] = {
+    10: "GRAYSCALE",
+    20: "RGB",
+    30: "BGR",
+    40: "GRAYSCALE_FLOAT16",
+}
+"""`ImageFeatureType.ColorSpace`."""
+
+Range = tuple[int, int | None]
+
+
+@dataclass(frozen=True)
+class Feature:
+    """An input, output or state, as the package describes it.
+
+    An image is an array of shape (height, width, 3), or (height, width) if it is
+    gray; its pixels are uint8, red first whatever the program wants, or float16. A
+    classifier's outputs are of dtype object: a label, and a dictionary.
+    """
+
+    name: str
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    """The shape, or the default one of a flexible input."""
+    ranges: tuple[Range, ...] = ()
+    """Smallest and largest size of each dimension; no largest where it is None."""
+    shapes: tuple[tuple[int, ...], ...] = ()
+    """The shapes to choose from, if they are listed."""
+    default: float | None = None
+    """What an optional input is filled with when it is not given."""
+    color: Color | None = None
+    """The pixels of an image."""
+
+    def accepts(self, shape: tuple[int, ...]) -> bool:
+        """Whether a value may have this shape."""
+        if self.shapes:
+            return shape in self.shapes
+        if not self.ranges:
+            return shape == self.shape
+        return len(shape) == len(self.ranges) and all(
+            low <= size and (high is None or size <= high)
+            for size, (low, high) in zip(shape, self.ranges, strict=True)
+        )
+
+    @property
+    def expected(self) -> str:
+        """What `accepts` takes, in words."""
+        if self.shapes:
+            return f"{self.dtype} of one of the shapes {list(self.shapes)}"
+        if self.ranges:
+            dims = (
+                str(low) if low == high else f"{low}..{'' if high is None else high}"
+                for low, high in self.ranges
+            )
+            return f"{self.dtype} of shape ({', '.join(dims)})"
+        return f"{self.dtype} of shape {self.shape}"
+
+
+def describe(item: Message) -> Feature:
+    """The feature in a `FeatureDescription` message."""
+    match item.type.WhichOneof("Type"):
+        case "multiArrayType":
+            return _array(item, item.type.multiArrayType)
+        case "stateType":
+            return _array(item, item.type.stateType.arrayType)
+        case "imageType":
+            return _image(item, item.type.imageType)
+        case "stringType" | "int64Type" | "dictionaryType":
+            return Feature(item.name, np.dtype(object), ())
+        case kind:
+            raise UnsupportedError(
+                [Problem(f"{item.name!r} is a {kind}, not an array or an image")]
+            )
+
+
+def _range(size: Message) -> Range:
+    return size.lowerBound, None if size.upperBound < 0 else size.upperBound
+
+
+def _array(item: Message, array: Message) -> Feature:
+    if (dtype := ARRAY_DTYPES.get(array.dataType)) is None:
+        raise UnsupportedError(
+            [Problem(f"{item.name!r} is an array of type {array.dataType}")]
+        )
+    default = array.WhichOneof("defaultOptionalValue") if item.type.isOptional else None
+    return Feature(
+        item.name,
+        np.dtype(dtype),
+        tuple(array.shape),
+        tuple(_range(size) for size in array.shapeRange.sizeRanges),
+        tuple(tuple(shape.shape) for shape in array.enumeratedShapes.shapes),
+        getattr(array, default) if default else None,
+    )
+
+
+def _image(item: Message, image: Message) -> Feature:
+    if (color := COLORS.get(image.colorSpace)) is None:
+        raise UnsupportedError(
+            [Problem(f"{item.name!r} is an image of color space {image.colorSpace}")]
+        )
+    channels = (3,) if color in ("RGB", "BGR") else ()
+    ranges: tuple[Range, ...] = ()
+    if image.WhichOneof("SizeFlexibility") == "imageSizeRange":
+        sizes = image.imageSizeRange
+        ranges = (
+            _range(sizes.heightRange),
+            _range(sizes.widthRange),
+            *((size, size) for size in channels),
+        )
+    return Feature(
+        item.name,
+        np.dtype(np.float16 if color == "GRAYSCALE_FLOAT16" else np.uint8),
+        (image.height, image.width, *channels),
+        ranges,
+        tuple(
+            (size.height, size.width, *channels) for size in image.enumeratedSizes.sizes
+        ),
+        color=color,
+    )
+
+
+def to_tensor(
+    feature: Feature, data: Mapping[str, npt.ArrayLike], kind: TensorType
+) -> torch.Tensor:
+    """The value of an input, as the program takes it.
+
+    Raises UsageError where it is missing, or not what the feature says.
+    """
+    if feature.name not in data:
+        if feature.default is None:
+            raise UsageError(
+                f"the input {feature.name!r} is missing",
+                hint=f"it is {feature.expected}",
+            )
+        array = np.full(feature.shape, feature.default, feature.dtype)
+    else:
+        array = np.asarray(data[feature.name])
+    if array.dtype != feature.dtype or not feature.accepts(array.shape):
+        raise UsageError(
+            f"the input {feature.name!r} is {array.dtype} of shape {array.shape}",
+            hint=f"it must be {feature.expected}",
+        )
+    if feature.color == "BGR":
+        array = array[..., ::-1]
+    if feature.color is not None:
+        # [height, width, channels] becomes [1, channels, height, width].
+        array = np.atleast_3d(array).transpose(2, 0, 1)[None]
+    held = torch.empty(0, dtype=kind.dtype.held_as).numpy().dtype
+    # A copy: it must be writable for torch, and of the dtype that values are held in.
+    return torch.from_numpy(np.array(array, dtype=held))
+
+
+def from_value(feature: Feature, value: Value, kind: Any) -> Any:
+    """The value of an output, as the caller gets it.
+
+    Pixels are rounded and kept in 0 to 255; how Core ML does it is not documented.
+    """
+    if not isinstance(value, torch.Tensor):
+        return value
+    # Copies, since a result may be an input or one of the model's constants.
+    if feature.color is None:
+        return np.array(value.numpy(), dtype=kind.dtype.storage)
+    pixels = value.squeeze(0).movedim(0, -1)
+    if feature.color != "GRAYSCALE_FLOAT16":
+        pixels = pixels.round().clamp(0, 255)
+    array = np.array(pixels.numpy(), dtype=feature.dtype)
+    if feature.color == "BGR":
+        return array[..., ::-1]
+    return array if feature.color == "RGB" else array.squeeze(-1)

@@ -1,0 +1,172 @@
+"""Recurrent layers, by the docstrings of coremltools' mil/ops/defs: iOS15, iOS17 and
+iOS18 recurrent.py, and where those differ or are silent, by what its tests expect
+(mil/ops/tests/iOS14/test_recurrent.py):
+
+- gru applies the reset gate before the product with W_ho (`get_numpy_prediction_gru`);
+- lstm clips the cell's state, not its gate, and the peephole of the output gate sees
+  the new state (`_get_numpy_prediction_lstm_single_batch`);
+- activations have their usual parameters: hard_sigmoid is 0.2 x + 0.5, scaled_tanh is
+  tanh, linear is x (`_apply_act`);
+- the sequence that comes out of a reverse layer is in the order it was computed in.
+
+Inside a layer nothing is rounded to fp16.
+"""
+
+from collections.abc import Callable
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from padc.backends.coreml.evaluator.ops.registry import Float, op
+
+Activation = Literal[
+    "hard_sigmoid", "linear", "relu", "scaled_tanh", "sigmoid", "sigmoid_hard", "tanh"
+]
+Direction = Literal["forward", "reverse"]
+
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "hard_sigmoid": lambda x: (0.2 * x + 0.5).clamp(0, 1),
+    "linear": lambda x: x,
+    "relu": torch.relu,
+    "scaled_tanh": torch.tanh,
+    "sigmoid": torch.sigmoid,
+    "sigmoid_hard": lambda x: (0.2 * x + 0.5).clamp(0, 1),
+    "tanh": torch.tanh,
+}
+
+
+def _scan(
+    x: Tensor, step: Callable[[Tensor], Tensor], direction: str, sequence: bool
+) -> tuple[Tensor, Tensor]:
+    """What `step` gives for each x[t], or the last alone; and the last once more."""
+    outputs = [step(x_t) for x_t in (x.flip(0) if direction == "reverse" else x)]
+    return torch.stack(outputs if sequence else outputs[-1:]), outputs[-1]
+
+
+def _or_zeros(values: Tensor | None, size: int) -> Tensor:
+    return torch.zeros(size) if values is None else values
+
+
+@op()
+def rnn(
+    x: Float,
+    initial_h: Float,
+    weight_ih: Float,
+    weight_hh: Float,
+    bias: Float | None = None,
+    direction: Direction = "forward",
+    output_sequence: bool = False,
+    activation: Activation = "tanh",
+) -> tuple[Tensor, Tensor]:
+    bias = _or_zeros(bias, len(weight_hh))
+    h = initial_h
+
+    def step(x_t: Tensor) -> Tensor:
+        nonlocal h
+        h = ACTIVATIONS[activation](x_t @ weight_ih.mT + h @ weight_hh.mT + bias)
+        return h
+
+    return _scan(x, step, direction, output_sequence)
+
+
+@op()
+def gru(
+    x: Float,
+    initial_h: Float,
+    weight_ih: Float,
+    weight_hh: Float,
+    bias: Float | None = None,
+    direction: Direction = "forward",
+    output_sequence: bool = False,
+    recurrent_activation: Activation = "sigmoid",
+    activation: Activation = "tanh",
+    reset_after: bool = False,
+    input_bias: Float | None = None,
+) -> tuple[Tensor, Tensor]:
+    """The last two inputs are iOS18's. `bias` is the one inside of `reset_after`."""
+    w_hr, w_ho, w_hz = weight_hh.chunk(3)
+    b_r, b_o, b_z = _or_zeros(bias, len(weight_hh)).chunk(3)
+    gate, act = ACTIVATIONS[recurrent_activation], ACTIVATIONS[activation]
+    h = initial_h
+
+    def step(x_t: Tensor) -> Tensor:
+        nonlocal h
+        from_x = x_t @ weight_ih.mT + _or_zeros(input_bias, len(weight_ih))
+        x_r, x_o, x_z = from_x.chunk(3, -1)
+        r = gate(x_r + h @ w_hr.mT + b_r)
+        z = gate(x_z + h @ w_hz.mT + b_z)
+        if reset_after:
+            o = act(x_o + r * (h @ w_ho.mT + b_o))
+        else:
+            o = act(x_o + (r * h) @ w_ho.mT + b_o)
+        h = (1 - z) * o + z * h
+        return h
+
+    return _scan(x, step, direction, output_sequence)
+
+
+@op()
+def lstm(
+    x: Float,
+    initial_h: Float,
+    initial_c: Float,
+    weight_ih: Float,
+    weight_hh: Float,
+    bias: Float | None = None,
+    peephole: Float | None = None,
+    weight_ih_back: Float | None = None,
+    weight_hh_back: Float | None = None,
+    bias_back: Float | None = None,
+    peephole_back: Float | None = None,
+    direction: Literal["forward", "reverse", "bidirectional"] = "forward",
+    output_sequence: bool = False,
+    recurrent_activation: Activation = "sigmoid",
+    cell_activation: Activation = "tanh",
+    activation: Activation = "tanh",
+    clip: float | None = None,
+) -> tuple[Tensor, Tensor, Tensor]:
+    gate, cell, act = (
+        ACTIVATIONS[name]
+        for name in (recurrent_activation, cell_activation, activation)
+    )
+
+    def run(
+        direction: str,
+        h: Tensor,
+        c: Tensor,
+        weight_ih: Tensor,
+        weight_hh: Tensor,
+        bias: Tensor | None,
+        peephole: Tensor | None,
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        bias = _or_zeros(bias, len(weight_hh))
+        p_i, p_f, p_o = _or_zeros(peephole, 3 * h.shape[-1]).chunk(3)
+
+        def step(x_t: Tensor) -> Tensor:
+            nonlocal h, c
+            gates = x_t @ weight_ih.mT + h @ weight_hh.mT + bias
+            i, f, o, z = gates.chunk(4, -1)
+            c = gate(f + c * p_f) * c + gate(i + c * p_i) * cell(z)
+            c = c if clip is None else c.clamp(-clip, clip)
+            h = gate(o + c * p_o) * act(c)
+            return h
+
+        return *_scan(x, step, direction, output_sequence), c
+
+    if direction != "bidirectional":
+        return run(
+            direction, initial_h, initial_c, weight_ih, weight_hh, bias, peephole
+        )
+    if weight_ih_back is None or weight_hh_back is None:
+        raise ValueError("bidirectional without weights for the way back")
+    (h, h_back), (c, c_back) = initial_h.chunk(2, -1), initial_c.chunk(2, -1)
+    there = run("forward", h, c, weight_ih, weight_hh, bias, peephole)
+    outputs, h, c = run(
+        *("reverse", h_back, c_back),
+        *(weight_ih_back, weight_hh_back, bias_back, peephole_back),
+    )
+    # Here the way back is in the order of x.
+    back = outputs.flip(0), h, c
+    y, h, c = (torch.cat(pair, -1) for pair in zip(there, back, strict=True))
+    return y, h, c
