@@ -5,7 +5,9 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 from padc.errors import MissingEnvironmentError, UsageError
-from padc.ir.mil import TARGETS
+
+PRECISIONS = ("float32", "float16")
+"""What floats can be computed in."""
 
 
 @contextmanager
@@ -25,13 +27,11 @@ def quiet() -> Generator[None]:
         logger.setLevel(level)
 
 
-def resolve_target(name: str) -> str:
-    """One of `TARGETS` for its name or "newest"; `UsageError` for another name."""
-    if name == "newest":
-        return TARGETS[-1]
-    if name not in TARGETS:
+def resolve_precision(name: str) -> str:
+    """A precision for its name; `UsageError` for another name."""
+    if name not in PRECISIONS:
         raise UsageError(
-            f"there is no target '{name}'",
-            hint=f"choose one of {', '.join(TARGETS)} or newest",
+            f"there is no precision '{name}'",
+            hint=f"choose one of {', '.join(PRECISIONS)}",
         )
     return name

@@ -1,0 +1,350 @@
+# pyright: reportUnknownMemberType=false
+"""The walk over a package that finds what breaks the rules."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from math import prod
+from pathlib import Path
+
+import torch
+
+from padc.backends.coreml.checker.finding import Finding
+from padc.backends.coreml.checker.program import Op, Shapes, Value, read_type
+from padc.backends.coreml.checker.rules import RULES, is_available
+from padc.backends.coreml.checker.shapes import WeightShapes, compute, load
+from padc.backends.coreml.evaluator.features import Feature, describe
+from padc.backends.coreml.evaluator.package import Message
+from padc.backends.coreml.evaluator.program import Block
+from padc.backends.coreml.evaluator.types import DTYPES, TensorType
+from padc.errors import InvalidProgramError, Problem, SourceLocation, UnsupportedError
+from padc.ir.mil import TARGETS, resolve_target
+
+LOCATIONS = "padc.locations"
+"""Key of the model's metadata: JSON of `{output of an op: "file:line"}`."""
+
+OPSETS = {f"CoreML{number}": target for number, target in enumerate(TARGETS, 5)}
+
+IO_TYPES = {"fp32": "iOS15", "int32": "iOS15", "fp16": "iOS16", "int8": "iOS26"}
+"""The first target with inputs and outputs of each element type."""
+
+STRING = 2  # DataType of mlmodel/format/MIL.proto
+
+RESERVED = frozenset(
+    "any bool program func tensor list dict tuple true false string bf16 fp16 fp32 "
+    "fp64 int8 int16 int32 int64 uint8 uint16 uint32 uint64 state".split()
+)
+
+
+def check(path: Path | str, target: str | None = None) -> list[Finding]:
+    """
+    Everything in a saved package that breaks a rule of `RULES`.
+
+    `target` is the system that the package is to run on, by default the oldest that
+    its opset allows. Raises UsageError where there is no package or target of that
+    name, InvalidProgramError where its manifest or protobuf is damaged, and
+    UnsupportedError where it holds something else than an ML program.
+    """
+    target = None if target is None else resolve_target(target)
+    package = WeightShapes(path)
+    if (kind := package.spec.WhichOneof("Type")) != "mlProgram":
+        raise UnsupportedError(
+            [Problem(f"{path} holds a model of type {kind}, not an mlProgram")]
+        )
+    model = package.spec.description
+    locations = read_locations(model)
+    described = {item.name: item for item in model.functions}
+    findings: list[Finding] = []
+    for name, function in sorted(package.spec.mlProgram.functions.items()):
+        checker = _FunctionChecker(name, function, package, target, locations)
+        with torch.inference_mode():
+            checker.check(described.get(name, model))
+        findings += checker.findings
+    return findings
+
+
+class _FunctionChecker:
+    def __init__(
+        self,
+        name: str,
+        function: Message,
+        package: WeightShapes,
+        target: str | None,
+        locations: Mapping[str, SourceLocation],
+    ):
+        self.name = name
+        self.function = function
+        self.package = package
+        self.locations = locations
+        self.opset = OPSETS.get(function.opset)
+        if self.opset is None or function.opset not in function.block_specializations:
+            raise InvalidProgramError(
+                f"function {name!r} has no block for its opset {function.opset!r}"
+            )
+        self.target = min(target or self.opset, self.opset, key=TARGETS.index)
+        self.shapes = Shapes(package)
+        self.ops: list[Op] = []
+        self.findings: list[Finding] = []
+
+    def report(self, rule: str, op_type: str, output: str, message: str) -> None:
+        source, location = RULES[rule].source, self.locations.get(output)
+        self.findings.append(Finding(rule, op_type, output, message, source, location))
+
+    def check(self, description: Message) -> None:
+        if self.target != self.opset:
+            message = f"its opset {self.function.opset} is unknown to {self.target}"
+            self.report("target", "function", self.name, message)
+        inputs = {
+            item.name: self.define("input", item, ()) for item in self.function.inputs
+        }
+        outputs = self.read_block(
+            self.function.block_specializations[self.function.opset], inputs
+        )
+        for item in description.state:
+            inputs.pop(item.name, None)
+        self.check_features("input", description.input, inputs)
+        if not description.predictedFeatureName:  # A classifier's outputs are its own.
+            self.check_features("output", description.output, outputs)
+        try:
+            program = load(self.package, self.function)
+        except UnsupportedError:
+            return self.check_ops()  # No shapes but those declared.
+        except InvalidProgramError as error:
+            self.check_ops()
+            if not self.findings:
+                self.report("computed", "function", self.name, error.message)
+            return
+        for sizes in samples(description, program):
+            self.check_shapes(program, sizes)
+
+    def check_shapes(
+        self, program: Block, sizes: Mapping[str, tuple[int, ...]] | None
+    ) -> None:
+        """Check the ops for inputs of some sizes; as they are declared for None."""
+        errors: dict[str, InvalidProgramError] = {}
+        for output, result in compute(program, sizes) if sizes is not None else ():
+            if isinstance(result, InvalidProgramError):
+                errors[output] = result
+            else:
+                self.shapes.computed[output] = result
+        self.check_ops()
+        self.shapes.computed.clear()
+        explained = {finding.output for finding in self.findings}
+        computed = {f.output for f in self.findings if f.rule == "computed"}
+        for op in self.ops:
+            error = errors.get(op.name)
+            if error is None or op.name in computed:
+                continue
+            # What breaks a rule often can't be run, which says nothing new.
+            if error.__cause__ is None or op.name not in explained:
+                message = f"{error.message}, for {sizes}"
+                self.report("computed", op.type, op.name, message)
+
+    def check_ops(self) -> None:
+        """Hold the ops against the rules that they are not known to break."""
+        known = {(finding.rule, finding.output) for finding in self.findings}
+        for name, rule in RULES.items():
+            if rule.check is None:
+                continue
+            for op in self.ops:
+                if rule.op_types and op.type not in rule.op_types:
+                    continue
+                if (name, op.name) not in known:
+                    for message in rule.check(op, self.target):
+                        self.report(name, op.type, op.name, message)
+
+    # --- reading ----------------------------------------------------------------------
+
+    def read_block(
+        self, block: Message, outer: Mapping[str, Value]
+    ) -> dict[str, Value]:
+        """Read the ops of a block, inner blocks first; returns its outputs."""
+        scope = dict(outer)
+        for item in block.inputs:
+            scope[item.name] = self.define("block", item, outer)
+        for operation in block.operations:
+            for inner in operation.blocks:
+                self.read_block(inner, scope)
+            if operation.type == "const":
+                outputs = self.read_const(operation, scope)
+            else:
+                outputs = self.read_op(operation, scope)
+            scope |= {value.name: value for value in outputs}
+        for name in set(block.outputs) - scope.keys():
+            message = f"nothing defines the output '{name}' of a block"
+            self.report("undefined", "function", self.name, message)
+        return {name: scope[name] for name in block.outputs if name in scope}
+
+    def read_const(self, operation: Message, scope: Mapping[str, Value]) -> list[Value]:
+        value = operation.attributes["val"] if "val" in operation.attributes else None
+        for item in operation.outputs:
+            if value is None:
+                self.report("input-missing", "const", item.name, "it has no value")
+            else:
+                self.check_weight("const", item.name, value)
+        return [
+            self.define("const", item, scope, True, value) for item in operation.outputs
+        ]
+
+    def read_op(self, operation: Message, scope: Mapping[str, Value]) -> list[Value]:
+        kind, name = operation.type, next((o.name for o in operation.outputs), "")
+        inputs: dict[str, list[Value]] = {}
+        for key, argument in operation.inputs.items():
+            inputs[key] = []
+            for binding in argument.arguments:
+                if binding.WhichOneof("binding") == "value":
+                    inputs[key].append(self.inline(kind, name, binding.value))
+                elif binding.name in scope:
+                    inputs[key].append(scope[binding.name])
+                else:
+                    message = f"nothing before it defines '{binding.name}'"
+                    self.report("undefined", kind, name, message)
+                    # Given all the same, though nothing is known of it.
+                    inputs[key].append(Value("", None, True))
+        # The constexpr ops of iOS16 have attributes where others have inputs.
+        for key, value in operation.attributes.items():
+            if key != "name" and kind != "custom_layer":
+                inputs[key] = [self.inline(kind, name, value)]
+        is_constant = kind.startswith("constexpr_")
+        outputs = [
+            self.define(kind, item, scope, is_constant) for item in operation.outputs
+        ]
+        self.ops.append(Op(kind, inputs, outputs, self.shapes))
+        return outputs
+
+    def inline(self, op_type: str, output: str, value: Message) -> Value:
+        """A constant that is written where it is used."""
+        self.check_weight(op_type, output, value)
+        return Value("", read_type(value.type), True, value)
+
+    def check_weight(self, op_type: str, output: str, value: Message) -> None:
+        if value.WhichOneof("value") == "blobFileValue":
+            try:
+                self.package.constant(value)
+            except InvalidProgramError as error:
+                self.report("weights", op_type, output, error.message)
+            except UnsupportedError:
+                pass  # Of a type that `define` reports.
+
+    def define(
+        self,
+        op_type: str,
+        item: Message,
+        scope: Mapping[str, Value] | Sequence[str],
+        is_constant: bool = False,
+        constant: Message | None = None,
+    ) -> Value:
+        """The value that a `NamedValueType` declares."""
+        if item.name in scope:
+            message = "a value before it has this name"
+            self.report("name-unique", op_type, item.name, message)
+        if not re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", item.name):
+            message = "a name is of letters, digits and _, and starts with no digit"
+            self.report("name-form", op_type, item.name, message)
+        elif item.name in RESERVED:
+            message = "the name is reserved"
+            self.report("name-form", op_type, item.name, message)
+        if (fault := unknown_element(item.type)) is not None:
+            message = f"Core ML has no tensors of {fault}"
+            self.report("element-type", op_type, item.name, message)
+        return Value(item.name, read_type(item.type), is_constant, constant)
+
+    # --- inputs and outputs of the model ----------------------------------------------
+
+    def check_features(
+        self, kind: str, described: Sequence[Message], values: Mapping[str, Value]
+    ) -> None:
+        features = {item.name: describe(item) for item in described}
+        for name in sorted(features.keys() ^ values.keys()):
+            where = "describes no" if name in values else "only describes the"
+            message = f"the model {where} {kind} of this name"
+            self.report("description", kind, name, message)
+        for name, value in values.items():
+            if not isinstance(value.type, TensorType):
+                continue
+            since = IO_TYPES.get(element := value.type.dtype.name)
+            if since is None or not is_available(since, self.target):
+                message = f"{self.target} has no {kind} of {element}"
+                self.report("io-type", kind, name, message)
+            if kind == "input" and value.type.shape == ():
+                self.report("io-rank", kind, name, "it has rank 0")
+            feature = features.get(name)
+            if feature is None or feature.color is not None:
+                continue
+            if feature.dtype != value.type.dtype.storage or (
+                feature.shape and not fits(feature.shape, value.type)
+            ):
+                message = f"it is {value.type}, the model describes {feature.expected}"
+                self.report("description", kind, name, message)
+
+
+def fits(shape: Sequence[int], kind: TensorType) -> bool:
+    # Core ML gives a scalar as an array of one.
+    dims = kind.shape or (1,)
+    return len(shape) == len(dims) and all(
+        dim in (None, size) for size, dim in zip(shape, dims, strict=True)
+    )
+
+
+def unknown_element(message: Message) -> str | None:
+    """The element type of a tensor, if Core ML's runtime does not have it."""
+    if message.WhichOneof("type") != "tensorType":
+        return None
+    tensor = message.tensorType
+    if tensor.dataType == STRING or (
+        tensor.dataType in DTYPES and DTYPES[tensor.dataType].name != "int64"
+    ):
+        return None
+    names = tensor.DESCRIPTOR.fields_by_name["dataType"].enum_type.values_by_number
+    known = names.get(tensor.dataType)
+    return known.name.lower() if known else f"type {tensor.dataType}"
+
+
+def read_locations(model: Message) -> dict[str, SourceLocation]:
+    """The lines of Python that padc recorded in a package's metadata."""
+    try:
+        recorded = json.loads(model.metadata.userDefined.get(LOCATIONS, "{}"))
+        lines = {name: text.rpartition(":") for name, text in recorded.items()}
+        return {
+            name: SourceLocation(file, int(line))
+            for name, (file, _, line) in lines.items()
+        }
+    except (AttributeError, ValueError, RecursionError):
+        return {}  # Whoever wrote that, it was not padc.
+
+
+def samples(
+    description: Message, program: Block
+) -> Sequence[dict[str, tuple[int, ...]] | None]:
+    """
+    Shapes of a function's inputs: for flexible ones, the default, the smallest and the
+    largest, or all that are listed; None where a shape is not described.
+    """
+    features = {item.name: describe(item) for item in description.input}
+    choices = {
+        name: sizes_of(features.get(name), kind)
+        for name, kind in program.inputs.items()
+        if isinstance(kind, TensorType)
+    }
+    if not all(choices.values()):
+        return [None]
+    return [
+        {name: sizes[min(index, len(sizes) - 1)] for name, sizes in choices.items()}
+        for index in range(max(map(len, choices.values()), default=1))
+    ]
+
+
+def sizes_of(feature: Feature | None, kind: TensorType) -> list[tuple[int, ...]]:
+    static = tuple(size for size in kind.shape if size is not None)
+    if len(static) == len(kind.shape):
+        return [static]
+    if feature is None:
+        return []
+    smallest = tuple(low for low, _ in feature.ranges)
+    largest = tuple(high for _, high in feature.ranges if high is not None)
+    shapes = [feature.shape, *feature.shapes, smallest]
+    if prod(largest) < 2**31:
+        shapes.append(largest)
+    return [shape for shape in dict.fromkeys(shapes) if fits(shape, kind)]

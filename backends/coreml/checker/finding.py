@@ -1,0 +1,30 @@
+"""What the checker says, and where each of its rules is from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from padc.errors import SourceLocation
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A place where a package breaks a rule."""
+
+    rule: str
+    op_type: str
+    """The type of the op; "function" or "model" where it is not about one op."""
+    output: str
+    """The op's first output; the name of the function, input or output otherwise."""
+    message: str
+    source: str
+    """Where the rule is from."""
+    location: SourceLocation | None = None
+    """The line of Python that the op is from, if padc made the package."""
+
+    def __str__(self) -> str:
+        lines = [f"{self.rule}: {self.op_type} '{self.output}': {self.message}"]
+        if self.location is not None:
+            lines.append(f"  at {self.location}")
+        lines.append(f"  source: {self.source}")
+        return "\n".join(lines)

@@ -1,0 +1,146 @@
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+"""
+The shapes that a program computes, without its values.
+
+Each op is run by the evaluator on PyTorch's meta tensors, which have shapes and no
+data. What only depends on shapes and constants, such as the argument of a reshape, is
+computed. Where an op needs data that are not there, its declared shape stands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from math import prod
+from typing import Any
+
+import torch
+
+from padc.backends.coreml.checker.program import Shape
+from padc.backends.coreml.evaluator.package import Message, Package, element_count
+from padc.backends.coreml.evaluator.program import Block, Call, load_program
+from padc.backends.coreml.evaluator.types import FP16, TensorType
+from padc.errors import InvalidProgramError, UnsupportedError
+
+LARGE = 2**20
+"""Elements; what has more is not computed."""
+
+
+class WeightShapes(Package):
+    """A package whose large fp16 weights, slow to convert, have shapes only."""
+
+    def _blob(self, name: str, offset: int, kind: TensorType) -> torch.Tensor:
+        if kind.dtype is not FP16 or element_count(kind) < 4096:
+            return super()._blob(name, offset, kind)
+        as_stored = replace(FP16, held_as=torch.float16)
+        weight = super()._blob(name, offset, TensorType(as_stored, kind.shape))
+        return torch.empty(weight.shape, dtype=FP16.held_as, device="meta")
+
+
+def load(package: Package, function: Message) -> Block:
+    """The function, ready to be given to `compute`; raises what `load_program` does."""
+    try:
+        return load_program(package, function, rounding=False)
+    except InvalidProgramError as error:
+        if not _is_about_meta(error):
+            raise
+        # A constexpr op needs the data of a weight.
+        return load_program(Package(package.path), function, rounding=False)
+
+
+def compute(
+    program: Block, inputs: Mapping[str, tuple[int, ...]]
+) -> Iterator[tuple[str, Shape | InvalidProgramError]]:
+    """
+    The shape of each value, for inputs of these shapes; or what is wrong with it, if
+    its op does not give what is declared, or can't be run (the error has a cause).
+    Raises InvalidProgramError for an input that no memory could hold.
+    """
+    values: dict[str, Any] = dict(program.constants)
+    for name, shape in inputs.items():
+        kind = program.inputs[name]
+        assert isinstance(kind, TensorType)
+        values[name] = _empty(kind, shape)
+        yield name, shape
+    for call in program.calls:
+        try:
+            results = _run(call, values)
+            values |= _declared(call) if results is None else results
+        except InvalidProgramError as error:
+            yield next(iter(call.outputs), ""), error
+            with suppress(InvalidProgramError):
+                values |= _declared(call)
+        for name in call.outputs:
+            if isinstance(value := values.get(name), torch.Tensor):
+                yield name, tuple(value.shape)
+
+
+def _declared(call: Call) -> dict[str, torch.Tensor]:
+    """Outputs as they are declared, but those of unknown sizes."""
+    return {
+        name: _empty(kind, [dim for dim in kind.shape if dim is not None])
+        for name, kind in call.outputs.items()
+        if isinstance(kind, TensorType) and None not in kind.shape
+    }
+
+
+def _run(call: Call, values: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """What the op gives; None where that can't be known without data."""
+    used = {
+        source
+        for _, sources in call.variable.values()
+        for source in sources
+        if isinstance(source, str)
+    }
+    if call.blocks or not used <= values.keys():
+        return None
+    without_data = {
+        name: value
+        for name in used
+        if isinstance(value := values[name], torch.Tensor) and value.is_meta
+    }
+    if not without_data:
+        sizes = (it.shape for it in call.outputs.values() if isinstance(it, TensorType))
+        if any(prod(dim or 1 for dim in shape) > LARGE for shape in sizes):
+            return None
+    attempts = [(call, values)]
+    if without_data:
+        # Operands with data and without don't go together.
+        attempts.append((_strip_call(call), {n: _strip(values[n]) for n in used}))
+    for attempt, given in attempts:
+        try:
+            return attempt.run(given, rounding=False)
+        except UnsupportedError:
+            return None
+        except InvalidProgramError as error:
+            if not _is_about_meta(error):
+                raise
+    return None
+
+
+def _strip(value: Any) -> Any:
+    return value.to("meta") if isinstance(value, torch.Tensor) else value
+
+
+def _strip_call(call: Call) -> Call:
+    return replace(
+        call,
+        fixed={name: _strip(value) for name, value in call.fixed.items()},
+        variable={
+            name: (parameter, [_strip(source) for source in sources])
+            for name, (parameter, sources) in call.variable.items()
+        },
+    )
+
+
+def _empty(kind: TensorType, shape: Sequence[int]) -> torch.Tensor:
+    """A tensor without data; InvalidProgramError where torch can't count its bytes."""
+    try:
+        return torch.empty(shape, dtype=kind.dtype.held_as, device="meta")
+    except (RuntimeError, TypeError) as error:
+        raise InvalidProgramError(f"{kind} of shape {shape} is too large") from error
+
+
+def _is_about_meta(error: InvalidProgramError) -> bool:
+    return "meta" in error.message.lower()

@@ -1,0 +1,626 @@
+# pyright: basic, reportMissingTypeStubs=false
+"""Packages that break a rule, each found; and packages that break none."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import coremltools
+import coremltools.optimize.coreml as cto
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from coremltools.converters.mil import Builder
+from coremltools.converters.mil.mil import Function, Program, types
+from torch import nn
+
+import padc
+from padc.backends.coreml.checker import RULES, check
+from padc.errors import InvalidProgramError, SourceLocation, UsageError
+
+ct: Any = coremltools
+mb: Any = Builder
+
+TARGETS = {15: ct.target.iOS15, 16: ct.target.iOS16, 17: ct.target.iOS17}
+TARGETS[18] = ct.target.iOS18
+FP16, FP32, INT32, INT64 = 10, 11, 23, 24  # DataType of mlmodel/format/MIL.proto
+
+
+def save(
+    path: Path,
+    build: Callable[..., Any],
+    shapes: dict[str, tuple[int, ...]],
+    ios: int,
+    ints: tuple[str, ...] = (),
+) -> Path:
+    """A package of `build(**inputs)`, op for op."""
+    target = TARGETS[ios]
+    with Function(
+        {
+            name: mb.placeholder(shape, types.int32 if name in ints else types.fp32)
+            for name, shape in shapes.items()
+        },
+        opset_version=target,
+    ) as function:
+        function.set_outputs([mb.identity(x=build(**function.inputs), name="out")])
+    program = Program()
+    program.add_function("main", function)
+    model = ct.convert(
+        program,
+        source="milinternal",
+        compute_precision=ct.precision.FLOAT32,
+        minimum_deployment_target=target,
+        pass_pipeline=ct.PassPipeline.EMPTY,
+        skip_model_load=True,
+    )
+    model.save(str(path))
+    return path
+
+
+def edit(path: Path, change: Callable[[Any], Any]) -> None:
+    """Change the protobuf of a package."""
+    file = path / "Data/com.apple.CoreML/model.mlmodel"
+    spec = ct.proto.Model_pb2.Model()
+    spec.ParseFromString(file.read_bytes())
+    change(spec)
+    file.write_bytes(spec.SerializeToString())
+
+
+def find(spec: Any, op_type: str) -> Any:
+    (block,) = spec.mlProgram.functions["main"].block_specializations.values()
+    return next(op for op in block.operations if op.type == op_type)
+
+
+def constant(spec: Any, op_type: str, name: str) -> Any:
+    """The value of a constant input of an op."""
+    (block,) = spec.mlProgram.functions["main"].block_specializations.values()
+    (argument,) = find(spec, op_type).inputs[name].arguments
+    (const,) = (op for op in block.operations if op.outputs[0].name == argument.name)
+    return const.attributes["val"]
+
+
+def set_ints(op_type: str, name: str, *numbers: int) -> Callable[[Any], None]:
+    """An edit that changes a constant of ints, in the same number."""
+
+    def change(spec: Any) -> None:
+        tensor = constant(spec, op_type, name).immediateValue.tensor
+        tensor.ints.values[:] = numbers
+
+    return change
+
+
+def set_text(op_type: str, name: str, text: str) -> Callable[[Any], None]:
+    def change(spec: Any) -> None:
+        tensor = constant(spec, op_type, name).immediateValue.tensor
+        tensor.strings.values[:] = [text]
+
+    return change
+
+
+def bind(op_type: str, name: str, value: str) -> Callable[[Any], None]:
+    """An edit that gives an op another value as input."""
+
+    def change(spec: Any) -> None:
+        argument = find(spec, op_type).inputs[name]
+        del argument.arguments[:]
+        argument.arguments.add().name = value
+
+    return change
+
+
+def set_type(op_type: str, dtype: int, *shape: int) -> Callable[[Any], None]:
+    """An edit that declares another type of an op's output."""
+
+    def change(spec: Any) -> None:
+        tensor = find(spec, op_type).outputs[0].type.tensorType
+        tensor.dataType, tensor.rank = dtype, len(shape)
+        del tensor.dimensions[:]
+        for size in shape:
+            tensor.dimensions.add().constant.size = size
+
+    return change
+
+
+def rename(op_type: str, name: str) -> Callable[[Any], None]:
+    """An edit of the name of an op's output, where it is defined and used."""
+
+    def change(spec: Any) -> None:
+        (block,) = spec.mlProgram.functions["main"].block_specializations.values()
+        old = find(spec, op_type).outputs[0].name
+        find(spec, op_type).outputs[0].name = name
+        for op in block.operations:
+            for argument in op.inputs.values():
+                for binding in argument.arguments:
+                    if binding.name == old:
+                        binding.name = name
+
+    return change
+
+
+@dataclass
+class Case:
+    """A program of one op that matters, and the rules that it breaks."""
+
+    rules: set[str]
+    build: Callable[..., Any]
+    change: Callable[[Any], Any] = lambda spec: None
+    shapes: dict[str, tuple[int, ...]] = field(default_factory=lambda: {"x": X})
+    ints: tuple[str, ...] = ()
+    ios: int = 17
+    target: str | None = None
+
+
+X = (1, 4, 6, 7)
+WEIGHT = np.ones((2, 4, 2, 2), np.float32)
+
+
+def relu(x: Any) -> Any:
+    return mb.relu(x=x)
+
+
+def pad(x: Any, *amounts: int, mode: str = "constant") -> Any:
+    return mb.pad(x=x, pad=list(amounts), mode=mode)
+
+
+def conv(x: Any, weight: Any = WEIGHT, **options: Any) -> Any:
+    return mb.conv(x=x, weight=weight, **options)
+
+
+def avg_pool(x: Any, **options: Any) -> Any:
+    return mb.avg_pool(x=x, **{"kernel_sizes": [2, 2], "pad_type": "custom", **options})
+
+
+def resample(x: Any, coordinates: Any) -> Any:
+    return mb.resample(
+        x=x,
+        coordinates=coordinates,
+        sampling_mode="bilinear",
+        padding_mode="constant",
+        padding_value=0.0,
+        coordinates_mode="normalized_minus_one_to_one",
+        align_corners=False,
+    )
+
+
+GRID = {"x": X, "c": (1, 3, 3, 2)}
+
+CASES: dict[str, Case] = {
+    # pad
+    "reflect outside the last two": Case(
+        {"pad-axes"}, lambda x: pad(x, 1, 1, 0, 0, 0, 1, mode="reflect")
+    ),
+    "replicate outside the last two": Case(
+        {"pad-axes"}, lambda x: pad(x, 1, 0, 0, 0, 0, 0, mode="replicate")
+    ),
+    "reflect by the size": Case(
+        {"pad-reflect"}, lambda x: pad(x, 0, 0, 0, 7, mode="reflect")
+    ),
+    "replicate by more than the size": Case(
+        {"pad-replicate"}, lambda x: pad(x, 7, 0, 0, 0, mode="replicate")
+    ),
+    "symmetric": Case(
+        {"option"},
+        lambda x: pad(x, 1, 1, mode="reflect"),
+        set_text("pad", "mode", "symmetric"),
+    ),
+    "negative": Case(
+        {"pad-negative"},
+        lambda x: pad(x, 0, 1),
+        set_ints("pad", "pad", -1, 2),
+    ),
+    "computed": Case(
+        {"pad-dynamic"},
+        lambda x, p: mb.pad(x=x, pad=p),
+        shapes={"x": (2, 3), "p": (4,)},
+        ints=("p",),
+    ),
+    "too long": Case(
+        {"pad-length"},
+        lambda x, v: pad(x, 1, 1, 1, 1),
+        bind("pad", "x", "v"),
+        {"x": (3, 4), "v": (5,)},
+    ),
+    "pad of ints": Case(
+        {"input-type"},
+        lambda x: pad(relu(x), 1, 1),
+        set_type("relu", INT32, *X),
+    ),
+    # Convolutions, pools and resampling.
+    "conv same": Case({"pad-same"}, lambda x: conv(x, pad_type="same")),
+    "pool same": Case({"pad-same"}, lambda x: avg_pool(x, pad_type="same_lower")),
+    "same_lower on iOS15": Case(
+        {"option", "pad-same"},
+        lambda x: conv(x, pad_type="same"),
+        set_text("conv", "pad_type", "same_lower"),
+        ios=15,
+    ),
+    "dilated computed weight": Case(
+        {"dynamic-weight", "computed"},
+        lambda x, w: conv(x, w, dilations=[1, 1]),
+        set_ints("conv", "dilations", 2, 1),
+        {"x": X, "w": (2, 4, 2, 2)},
+    ),
+    "ceil overhang": Case(
+        {"ceil-overhang"},
+        lambda x: avg_pool(x, strides=[2, 2], ceil_mode=True),
+    ),
+    "ceil and uneven padding": Case(
+        {"ceil-mode"},
+        lambda x: avg_pool(x, strides=[1, 1], pad=[0, 0, 1, 1], ceil_mode=True),
+        set_ints("avg_pool", "pad", 0, 0, 0, 2),
+    ),
+    "instance norm of rank 5": Case(
+        {"input-rank"}, lambda x: mb.instance_norm(x=x), shapes={"x": (1, 2, 3, 4, 5)}
+    ),
+    "resample of rank 3": Case(
+        {"input-rank"},
+        lambda x, c, v: resample(x, c),
+        bind("resample", "x", "v"),
+        {**GRID, "v": (1, 4, 6)},
+    ),
+    "coordinates in threes": Case(
+        {"resample-coordinates"},
+        lambda x, c, v: resample(x, c),
+        bind("resample", "coordinates", "v"),
+        {**GRID, "v": (1, 3, 3, 3)},
+    ),
+    # Gathers.
+    "negative index": Case(
+        {"negative-index"}, lambda x: mb.gather(x=x, indices=[0, -1])
+    ),
+    "index beyond": Case(
+        {"index-range"}, lambda x: mb.gather(x=x, indices=[0, 7], axis=3)
+    ),
+    # What an opset has.
+    "no such op": Case(
+        {"opset"}, relu, lambda s: setattr(find(s, "relu"), "type", "r")
+    ),
+    "a newer package": Case({"target"}, relu, target="iOS15", ios=18),
+    "a newer op": Case(
+        {"target", "opset"},
+        lambda x: mb.scaled_dot_product_attention(query=x, key=x, value=x),
+        target="iOS17",
+        ios=18,
+    ),
+    "a newer input": Case(
+        {"target", "input-unknown"},
+        lambda x: mb.gather(x=x, indices=[0], validate_indices=False),
+        target="iOS16",
+    ),
+    "a missing input": Case(
+        {"input-missing"}, conv, lambda s: find(s, "conv").inputs.pop("weight")
+    ),
+    "a computed option": Case(
+        {"input-constant"},
+        lambda x, k: avg_pool(x),
+        bind("avg_pool", "kernel_sizes", "k"),
+        {"x": X, "k": (2,)},
+        ("k",),
+    ),
+    # Values.
+    "rank 6": Case(
+        {"rank", "computed"},
+        relu,
+        set_type("relu", FP32, *X, 1, 1),
+    ),
+    "empty": Case(
+        {"empty"},
+        lambda x: mb.slice_by_size(x=x, begin=[0, 0, 0, 0], size=[1, 0, 6, 7]),
+    ),
+    "int64": Case(
+        {"element-type", "input-type", "computed"}, relu, set_type("relu", INT64, *X)
+    ),
+    "undefined": Case({"undefined"}, relu, bind("relu", "x", "nothing")),
+    "one name twice": Case({"name-unique"}, relu, rename("relu", "x")),
+    "a name with a dot": Case({"name-form"}, relu, rename("relu", "a.b")),
+    "a reserved name": Case({"name-form"}, relu, rename("relu", "tensor")),
+    "declared otherwise": Case({"computed"}, relu, set_type("relu", FP32, 1, 4, 7, 6)),
+    # Inputs and outputs of the model.
+    "fp16 output on iOS15": Case(
+        {"io-type", "target"}, lambda x: mb.cast(x=x, dtype="fp16"), target="iOS15"
+    ),
+    "input of rank 0": Case(
+        {"io-rank", "computed"},
+        relu,
+        lambda s: clear_shape(s.mlProgram.functions["main"].inputs[0].type.tensorType),
+        {"x": (1,)},
+    ),
+    "described otherwise": Case(
+        {"description"},
+        relu,
+        lambda s: s.description.input[0].type.multiArrayType.shape.append(2),
+    ),
+    "described by another name": Case(
+        {"description"}, relu, lambda s: setattr(s.description.input[0], "name", "z")
+    ),
+}
+
+
+def clear_shape(tensor: Any) -> None:
+    tensor.rank = 0
+    del tensor.dimensions[:]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_breaks_a_rule_is_found(name: str, tmp_path: Path):
+    case = CASES[name]
+    path = save(tmp_path / "m.mlpackage", case.build, case.shapes, case.ios, case.ints)
+    edit(path, case.change)
+
+    findings = check(path, case.target)
+
+    assert {finding.rule for finding in findings} == case.rules
+    for finding in findings:
+        assert finding.source == RULES[finding.rule].source
+        assert finding.source in str(finding) and finding.output in str(finding)
+
+
+def test_every_rule_has_a_case():
+    # The last is that of the test of weights.
+    covered = {rule for case in CASES.values() for rule in case.rules} | {"weights"}
+
+    assert covered == RULES.keys()
+    assert all(rule.source.startswith("https://") for rule in RULES.values())
+
+
+@pytest.mark.parametrize("precision", [ct.precision.FLOAT32, ct.precision.FLOAT16])
+def test_weights_cut_short(precision: Any, tmp_path: Path):
+    model = nn.Sequential(nn.Conv2d(3, 64, 5), nn.Conv2d(64, 8, 3))
+    path = convert(tmp_path, model, 1, 3, 8, 8, precision=precision)
+    weights = path / "Data/com.apple.CoreML/weights/weight.bin"
+    weights.write_bytes(weights.read_bytes()[:-64])
+
+    (finding,) = check(path)
+
+    assert finding.rule == "weights"
+    assert finding.op_type == "const"
+
+
+def test_no_weights(tmp_path: Path):
+    path = convert(tmp_path, nn.Linear(64, 64), 1, 64)
+    (path / "Data/com.apple.CoreML/weights/weight.bin").unlink()
+
+    findings = check(path)
+
+    assert {finding.rule for finding in findings} == {"weights"}
+
+
+def convert(
+    folder: Path,
+    model: nn.Module,
+    *shape: Any,
+    precision: Any = ct.precision.FLOAT32,
+) -> Path:
+    """A package that coremltools makes of a module."""
+    example = torch.rand([s if isinstance(s, int) else s.default for s in shape])
+    package = ct.convert(
+        torch.jit.trace(model.eval(), example),
+        inputs=[ct.TensorType("x", ct.Shape(shape))],
+        minimum_deployment_target=ct.target.iOS17,
+        compute_precision=precision,
+        skip_model_load=True,
+    )
+    package.save(str(folder / "coremltools.mlpackage"))
+    return folder / "coremltools.mlpackage"
+
+
+class Pad(nn.Module):
+    def __init__(self, *amounts: int, mode: str):
+        super().__init__()
+        self.amounts, self.mode = amounts, mode
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return F.pad(x, self.amounts, self.mode)
+
+
+@pytest.mark.parametrize(
+    "model, shape, rule",
+    [
+        (nn.ReplicationPad3d(2), (1, 6, 6, 6, 6), "pad-axes"),
+        (nn.ReflectionPad3d(2), (1, 6, 6, 6, 6), "pad-axes"),
+        (nn.Conv3d(2, 2, 3, padding=1, padding_mode="replicate"), (1, 2, 6, 6, 6), "pad-axes"),
+        (nn.Conv2d(2, 2, 3, padding="same"), (1, 2, 6, 6), "pad-same"),
+        (Pad(0, 5, 0, 0, mode="replicate"), (1, 2, 6, 4), "pad-replicate"),
+        (nn.AvgPool2d(2, ceil_mode=True), (1, 2, 5, 4), "ceil-overhang"),
+    ],
+)  # fmt: skip
+def test_what_coremltools_makes_and_core_ml_refuses(
+    model: nn.Module, shape: tuple[int, ...], rule: str, tmp_path: Path
+):
+    path = convert(tmp_path, model, *shape)
+
+    (finding,) = check(path)
+
+    assert finding.rule == rule
+
+
+def test_sizes_that_a_flexible_input_may_have(tmp_path: Path):
+    height = ct.RangeDim(lower_bound=2, upper_bound=9, default=8)
+    path = convert(tmp_path, Pad(0, 0, 3, 3, mode="reflect"), 1, 2, height, 8)
+
+    findings = check(path)
+
+    assert [finding.rule for finding in findings] == ["pad-reflect"]
+    assert "of size 2 by (3, 3)" in findings[0].message
+
+
+def test_an_input_of_unknown_sizes(tmp_path: Path):
+    height = ct.RangeDim(lower_bound=4, upper_bound=9, default=8)
+    path = convert(tmp_path, Pad(0, 0, 0, 0, 1, 1, mode="reflect"), 1, 2, height, 8, 8)
+    edit(path, lambda s: s.description.input[0].type.multiArrayType.ClearField("shape"))
+    edit(
+        path,
+        lambda s: s.description.input[0].type.multiArrayType.ClearField("shapeRange"),
+    )
+
+    (finding,) = check(path)
+
+    assert finding.rule == "pad-axes"
+
+
+def test_everything_that_is_wrong_with_an_op(tmp_path: Path):
+    def both(spec: Any) -> None:
+        for name in ("x", "weight"):
+            find(spec, "conv").inputs.pop(name)
+
+    path = save(tmp_path / "m.mlpackage", conv, {"x": X}, 17)
+    edit(path, both)
+
+    findings = check(path)
+
+    assert [(f.rule, f.message) for f in findings] == [
+        ("input-missing", "it has no input 'x'"),
+        ("input-missing", "it has no input 'weight'"),
+    ]
+
+
+def test_ops_of_a_branch(tmp_path: Path):
+    def branches(x: Any) -> Any:
+        is_small = mb.less(x=mb.reduce_max(x=x), y=1.0)
+        padded = lambda: pad(x, 1, 1, 0, 0, 0, 0, mode="reflect")  # noqa: E731
+        constant = lambda: pad(x, 1, 1, 0, 0, 0, 0)  # noqa: E731
+        return mb.cond(pred=is_small, _true_fn=padded, _false_fn=constant)
+
+    path = save(tmp_path / "m.mlpackage", branches, {"x": X}, 17)
+
+    (finding,) = check(path)
+
+    assert finding.rule == "pad-axes"
+
+
+def test_nothing_to_find_in_compressed_weights(tmp_path: Path):
+    # The op that expands the weight needs a scale of more values than are read of fp16.
+    linear = nn.Linear(16, 5000)
+    path = convert(tmp_path, linear, 1, 16, precision=ct.precision.FLOAT16)
+    config = cto.OptimizationConfig(global_config=cto.OpLinearQuantizerConfig())
+    package = ct.models.MLModel(str(path), skip_model_load=True)
+    compressed: Any = cto.linear_quantize_weights(package, config)
+    compressed.save(str(path))
+
+    assert check(path) == []
+
+
+class Residual(nn.Module):
+    """What residual networks are made of."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem = nn.Sequential(
+            nn.Conv2d(3, 8, 7, 2, 3), nn.BatchNorm2d(8), nn.MaxPool2d(3, 2, 1)
+        )
+        self.conv = nn.Conv2d(8, 8, 3, padding=1)
+        self.head = nn.Linear(8, 10)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = self.stem(x)
+        y = torch.relu(y + self.conv(y))
+        return torch.softmax(self.head(y.mean([2, 3])), -1)
+
+
+@pytest.mark.parametrize("precision", [ct.precision.FLOAT32, ct.precision.FLOAT16])
+def test_nothing_to_find_in_what_coremltools_makes(precision: Any, tmp_path: Path):
+    path = convert(tmp_path, Residual(), 1, 3, 32, 32, precision=precision)
+
+    assert check(path) == []
+
+
+IMAGE = (1, 4, 9, 8)
+CLEAN: list[tuple[nn.Module, tuple[int, ...]]] = [
+    (Residual(), (1, 3, 32, 32)),
+    (nn.TransformerEncoderLayer(8, 2, 16, batch_first=True), (1, 5, 8)),
+    (nn.GroupNorm(2, 4), IMAGE),
+    (nn.ConvTranspose2d(4, 2, 3, 2, 1, output_padding=1), IMAGE),
+    (nn.AvgPool2d(2, ceil_mode=True), IMAGE),
+    (nn.AvgPool2d(3, 2, 1, ceil_mode=True, count_include_pad=False), IMAGE),
+    (nn.MaxPool2d(3, 2, dilation=2), IMAGE),
+    (nn.Upsample(scale_factor=2, mode="bilinear"), IMAGE),
+    (nn.Upsample(scale_factor=2, mode="nearest"), IMAGE),
+    (nn.Conv2d(4, 4, 2, padding="same"), IMAGE),
+    *(
+        (Pad(2, 1, 0, 3, mode=mode), IMAGE)
+        for mode in ("constant", "reflect", "replicate", "circular")
+    ),
+    *(
+        (Pad(2, 1, 0, 1, 1, 1, mode=mode), (1, 2, 4, 5, 6))
+        for mode in ("constant", "reflect", "replicate", "circular")
+    ),
+    (Pad(0, 7, 0, 0, mode="replicate"), (1, 2, 3, 4)),
+    (Pad(-1, 2, mode="constant"), IMAGE),
+]
+
+
+@pytest.mark.parametrize("model, shape", CLEAN)
+def test_nothing_to_find_in_what_padc_makes(
+    model: nn.Module, shape: tuple[int, ...], tmp_path: Path
+):
+    path = tmp_path / "padc.mlpackage"
+    padc.convert(model.eval(), (torch.rand(shape),)).save(path)
+
+    assert check(path) == []
+
+
+def test_the_line_that_padc_recorded(tmp_path: Path):
+    path = save(
+        tmp_path / "m.mlpackage", lambda x: conv(x, pad_type="same"), {"x": X}, 17
+    )
+    (finding,) = check(path)
+    recorded = json.dumps({finding.output: "/models/net.py:12"})
+    edit(
+        path,
+        lambda spec: spec.description.metadata.userDefined.update(
+            {"padc.locations": recorded}
+        ),
+    )
+
+    (located,) = check(path)
+
+    assert located.location == SourceLocation("/models/net.py", 12)
+    assert "at /models/net.py:12" in str(located)
+
+
+@pytest.mark.parametrize("recorded", ["", "[]", "{", '{"a": 1}', '{"a": "b:c"}'])
+def test_locations_that_padc_did_not_record(recorded: str, tmp_path: Path):
+    path = save(tmp_path / "m.mlpackage", relu, {"x": X}, 17)
+    edit(
+        path,
+        lambda spec: spec.description.metadata.userDefined.update(
+            {"padc.locations": recorded}
+        ),
+    )
+
+    assert check(path) == []
+
+
+def test_what_cannot_be_checked(tmp_path: Path):
+    path = save(tmp_path / "m.mlpackage", relu, {"x": X}, 17)
+
+    with pytest.raises(UsageError, match="no such folder"):
+        check(tmp_path / "nowhere.mlpackage")
+    with pytest.raises(UsageError, match="there is no target 'iOS3'"):
+        check(path, "iOS3")
+    edit(path, lambda s: setattr(s.mlProgram.functions["main"], "opset", "CoreML99"))
+    with pytest.raises(InvalidProgramError, match="'main' has no block for its opset"):
+        check(path)
+
+
+def test_absurd_sizes(tmp_path: Path):
+    path = save(tmp_path / "m.mlpackage", relu, {"x": X}, 17)
+    absurd = set_type("relu", FP32, 2**40, 2**40, 1, 1)
+    edit(path, absurd)
+
+    assert {finding.rule for finding in check(path)} == {"computed"}
+
+    edit(
+        path,
+        lambda spec: (
+            spec.mlProgram.functions["main"]
+            .inputs[0]
+            .type.CopyFrom(find(spec, "relu").outputs[0].type)
+        ),
+    )
+
+    with pytest.raises(InvalidProgramError, match="is too large"):
+        check(path)
