@@ -13,7 +13,8 @@ test: .venv/ready ## everything that CI runs
 	pytest -q
 
 .PHONY: bench
-bench: .venv/ready ## conversion time beside coremltools'
+bench: .venv/ready ## conversion beside coremltools, and the start of padc-opt
+	python -m bench.start
 	python -m bench.convert
 
 .venv/ready: pyproject.toml

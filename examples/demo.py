@@ -67,9 +67,9 @@ class PadCounter:
         if step == "convert-tcp-to-mil":
             windows = ("mil.conv", "mil.max_pool", "mil.avg_pool")
             self.folded = sum(
-                op.name in windows and op.input("pad") not in (None, [0] * 4)
+                isinstance(pad := op.input("pad"), list) and any(pad)
                 for op in module.walk()
-                if isinstance(op, mil.MilOp)
+                if isinstance(op, mil.MilOp) and op.name in windows
             )
 
 
@@ -93,7 +93,7 @@ def convert_and_verify(name: str, folder: Path) -> tuple[list[str], bool]:
         agrees, errors = True, [f"{worst.max_error:.1e}", f"{worst.relative_error:.1e}"]
     except padc.WrongResultError as error:
         print(f"{name}: {error}", file=sys.stderr)
-        agrees, errors = False, ["", ""]
+        agrees, errors = False, ["see above", ""]
     row = [
         name,
         str(layers),

@@ -70,12 +70,14 @@ from xdsl.rewriter import InsertPoint
 
 from padc.errors import (
     InvalidProgramError,
+    Obstacle,
     Problem,
     SourceLocation,
     UnsupportedError,
     UsageError,
 )
 from padc.ir import torch as torch_d
+from padc.ir.names import unique_name
 from padc.ir.weights import Weights
 
 Imported: TypeAlias = Any
@@ -159,14 +161,6 @@ SCALAR_OVERLOADS = (
 )
 
 
-class _Unsupported(Exception):
-    """Why a node cannot be imported, and the way out."""
-
-    def __init__(self, message: str, hint: str | None = None):
-        super().__init__(message)
-        self.message, self.hint = message, hint
-
-
 def import_exported_program(ep: ExportedProgram, weights: Weights) -> ModuleOp:
     """
     A module whose `func.func @main` computes what `ep` computes.
@@ -237,7 +231,7 @@ class _Importer:
             op.location = _location(node)
         return self.builder.insert(op)
 
-    def report(self, node: Node | None, error: _Unsupported) -> None:
+    def report(self, node: Node | None, error: Obstacle) -> None:
         """Keep a problem for the end."""
         location = None if node is None else SourceLocation.of(_location(node))
         self.problems.append(Problem(error.message, location, error.hint))
@@ -251,7 +245,7 @@ class _Importer:
             return
         try:
             self.values[node] = importer(node)
-        except _Unsupported as error:
+        except Obstacle as error:
             self.report(node, error)
 
     # --- the signature -----------------------------------------------------------
@@ -276,7 +270,7 @@ class _Importer:
                     continue
                 case _:
                     message, hint = f"an output of kind {spec.kind.name}", None
-            self.report(node, _Unsupported(message, hint))
+            self.report(node, Obstacle(message, hint))
 
     def import_placeholders(self, nodes: Sequence[Node]) -> list[str]:
         """Make arguments and weights; returns the names of the arguments."""
@@ -299,10 +293,10 @@ class _Importer:
                 case InputKind.USER_INPUT:
                     message = f"the input '{node.name}' is a number, not a tensor"
                     hint = "pass it as a tensor, or as a constant"
-                    self.report(node, _Unsupported(message, hint))
+                    self.report(node, Obstacle(message, hint))
                 case _:
                     message = f"the input '{node.name}' of kind {spec.kind.name}"
-                    self.report(node, _Unsupported(message))
+                    self.report(node, Obstacle(message))
         self.bind_symbols()
         for node, target in literals:
             self.attempt(node, lambda node: self.import_literal(node, target))
@@ -311,7 +305,7 @@ class _Importer:
     def import_argument(self, node: Node) -> SSAValue:
         type = _vtensor_type(node.meta["val"])
         if isinstance(type.element_type, ComplexType):
-            raise _Unsupported(
+            raise Obstacle(
                 f"the input '{node.name}' of type {_describe(node.meta['val'])}",
                 "pass torch.view_as_real(x), and call view_as_complex in the model",
             )
@@ -337,7 +331,7 @@ class _Importer:
                 continue
             try:
                 results = tuple(_affine(e, used) for e in expressions)
-            except _Unsupported as error:
+            except Obstacle as error:
                 self.report(None, error)
                 continue
             map = AffineMap(0, len(used), results)
@@ -357,6 +351,8 @@ class _Importer:
     def import_literal(self, node: Node, name: str) -> SSAValue:
         """A tensor that the model holds, by name; an integer of rank 0 in line."""
         tensor = self.tensors[name]
+        if tensor.is_meta:
+            raise Obstacle(f"'{name}' is on the meta device, without data", "load it")
         type = _vtensor_type(tensor)
         tensor_type = TensorType(type.element_type, tensor.shape)
         array = _as_array(tensor)
@@ -386,12 +382,13 @@ class _Importer:
             if isinstance(spec.arg, TensorArgument):
                 if result in self.values:
                     outputs.append(self.values[result])
-                    names.append(_unique(name or result.name, taken))
+                    names.append(unique_name(name or result.name, taken))
+                    taken.add(names[-1])
             else:
                 which = f"output '{name}'" if name else f"output {index - first_user}"
                 message = f"{which} is not a tensor: {spec.arg}"
                 hint = "return a tensor, or leave it out"
-                self.report(None, _Unsupported(message, hint))
+                self.report(None, Obstacle(message, hint))
         return outputs, names
 
     # --- calls -------------------------------------------------------------------
@@ -414,13 +411,13 @@ class _Importer:
             assert schema is not None
             return [self.add_aten(node, schema, arguments, value[0])]
         if not isinstance(target, torch._ops.OpOverload):
-            raise _Unsupported(
+            raise Obstacle(
                 f"'{target}' on {_describe_operands(node)}",
                 "padc imports graphs of ATen ops; write it with ordinary tensor ops",
             )
         schema = torch_d.schema_of(_schema_name(target))
         if schema is None:
-            raise _Unsupported(
+            raise Obstacle(
                 f"'{_schema_name(target)}' on {_describe_operands(node)}",
                 "padc imports ATen ops that change nothing in place; write it with "
                 "ordinary tensor ops",
@@ -496,7 +493,7 @@ class _Importer:
                 op = self.add(torch_d.aten_op(schema.name, values, types), node)
                 return _named(op.results[0], node.name)
         given = ", ".join(str(value.type) for value in values)
-        raise _Unsupported(f"'{packet}' on ({given})")
+        raise Obstacle(f"'{packet}' on ({given})")
 
     # --- operands ----------------------------------------------------------------
 
@@ -550,7 +547,7 @@ class _Importer:
                 case _ if value in ENUM_CODES:
                     return self.constant("int", ENUM_CODES[value])
                 case _:
-                    raise _Unsupported(f"the constant {value!r}")
+                    raise Obstacle(f"the constant {value!r}")
             self.constants[key] = _named(self.add(op).results[0], hint)
         return self.constants[key]
 
@@ -596,7 +593,7 @@ def _scalar_overload(
         if [argument.type for argument in other.arguments] == wanted:
             return other
     names = ", ".join(schema.arguments[index].name for index in numbers)
-    raise _Unsupported(
+    raise Obstacle(
         f"'{schema.name}' with a number for {names}", "pass a tensor of rank 0"
     )
 
@@ -612,7 +609,7 @@ def _live_nodes(nodes: Sequence[Node]) -> set[Node]:
 
 def _vtensor_type(tensor: torch.Tensor) -> torch_d.VTensorType:
     if tensor.layout != torch.strided or tensor.dtype not in ELEMENT_TYPES:
-        raise _Unsupported(
+        raise Obstacle(
             f"a tensor of type {_describe(tensor)}",
             "padc takes dense tensors of bool, integers up to 64 bits and floats",
         )
@@ -636,7 +633,7 @@ def _type_of(value: Any) -> Attribute:
         case float() | torch.SymFloat():
             return torch_d.FloatType()
         case _:
-            raise _Unsupported(f"an op that gives {value!r}")
+            raise Obstacle(f"an op that gives {value!r}")
 
 
 def _describe(value: Any) -> str:
@@ -684,7 +681,7 @@ def _affine(expression: sympy.Expr, symbols: Sequence[sympy.Symbol]) -> AffineEx
         case Mod() | PythonMod():
             return parts[0] % parts[1]
         case _:
-            raise _Unsupported(f"an input whose size is {expression}")
+            raise Obstacle(f"an input whose size is {expression}")
 
 
 def _as_array(tensor: torch.Tensor) -> np.ndarray[Any, Any]:
@@ -703,16 +700,6 @@ def _named(value: SSAValue, hint: str) -> SSAValue:
 
 def _names(names: Sequence[str]) -> ArrayAttr[DictionaryAttr]:
     return ArrayAttr(DictionaryAttr({"padc.name": StringAttr(name)}) for name in names)
-
-
-def _unique(name: str, taken: set[str]) -> str:
-    """`name`, or with a number behind it; and it is taken from now on."""
-    unique, count = name, 0
-    while unique in taken:
-        count += 1
-        unique = f"{name}_{count}"
-    taken.add(unique)
-    return unique
 
 
 def _output_paths(ep: ExportedProgram) -> dict[int, str]:
@@ -828,7 +815,7 @@ def _explain(error: Exception) -> tuple[str, SourceLocation | None]:
         (
             SourceLocation(frame.filename, frame.lineno or 0)
             for frame in frames
-            if not frame.filename.startswith(_TORCH_FOLDER)
+            if not frame.filename.startswith((_TORCH_FOLDER, "<"))
             and frame.filename != __file__
         ),
         None,

@@ -590,6 +590,7 @@ def static_amount(amount: Amount) -> Amount:
         isinstance(amount, SSAValue)
         and isinstance(amount.owner, ConstantOp)
         and isinstance(value := amount.owner.value, IntegerAttr)
+        and value.value.data != DYNAMIC_INDEX  # the mark of an amount that is not
     ):
         return value.value.data
     return amount

@@ -36,6 +36,7 @@ from xdsl.ir import Attribute, Dialect
 from xdsl.utils.hints import isa
 
 from padc.errors import InvalidProgramError
+from padc.ir.names import unique_name
 
 Array: TypeAlias = npt.NDArray[Any]
 
@@ -92,10 +93,7 @@ class Weights(dict[str, Array]):
         name = re.sub(r"[^\w$.]", "_", name, flags=re.ASCII)
         if not re.match(r"[A-Za-z_]", name):
             name = f"_{name}"
-        unique, count = name, 0
-        while unique in self:
-            count += 1
-            unique = f"{name}_{count}"
+        unique = unique_name(name, self)
         self[unique] = array
         return unique
 

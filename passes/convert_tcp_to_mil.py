@@ -34,17 +34,17 @@ from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
 from padc.errors import (
+    Obstacle,
     Problem,
     SourceLocation,
     UnsupportedError,
-    UsageError,
     origin,
 )
 from padc.ir import mil, padding, resampling, tcp
 from padc.ir.padding import Amounts
 from padc.ir.tcp import ConvDimsAttr, Coordinates, ResampleMode, tensor_type
 from padc.ir.weights import numpy_dtype
-from padc.passes.mil_builder import CannotLowerError, MilBuilder
+from padc.passes.mil_builder import MilBuilder
 
 Lowering: TypeAlias = Callable[[MilBuilder, Any], SSAValue]
 
@@ -67,7 +67,7 @@ def lowers(op_type: type[Operation]) -> Callable[[Lowering], Lowering]:
 def static_amounts(op: tcp.ExpandOp) -> list[Amounts]:
     amounts = op.static_amounts
     if amounts is None:
-        raise CannotLowerError(
+        raise Obstacle(
             "the amounts are computed; Core ML pads by constants only",
             "make them numbers, or the sizes that they come from static",
         )
@@ -78,7 +78,7 @@ def fill_of(op: tcp.PadOp) -> float | int:
     """The constant that a pad fills with."""
     owner = op.fill.owner
     if not isinstance(owner, ConstantOp):
-        raise CannotLowerError(
+        raise Obstacle(
             "the fill is computed; Core ML fills with constants only",
             "make it a number",
         )
@@ -125,7 +125,7 @@ def pad_constant(
             continue
         shape = list(tensor_type(x).get_shape())
         if DYNAMIC_INDEX in (size for d, size in enumerate(shape) if d != dim):
-            raise CannotLowerError(
+            raise Obstacle(
                 "Core ML pads floats only, and others are padded by a block of the "
                 "fill, whose size is dynamic",
                 "pad before converting to integers, or make the other sizes static",
@@ -180,7 +180,7 @@ def insert_between(
     """Insert `count` fills between neighbours: `[D] -> [D, 1] -> [D, 1 + count]`."""
     shape = list(tensor_type(x).get_shape())
     if DYNAMIC_INDEX in shape:
-        raise CannotLowerError(
+        raise Obstacle(
             "elements are inserted between those of a tensor of dynamic size",
             "make its sizes static",
         )
@@ -365,7 +365,7 @@ def lower_conv(build: MilBuilder, op: tcp.ConvOp) -> SSAValue:
     """`conv` with `pad_type` custom always: its `same` is not what others call so."""
     dims = op.dims
     if dims.spatial_rank > 3:
-        raise CannotLowerError(
+        raise Obstacle(
             f"Core ML convolves 3 dimensions at most, not {dims.spatial_rank}",
             "split the convolution into ones of fewer dimensions",
         )
@@ -425,7 +425,7 @@ def lower_max_pool(build: MilBuilder, op: tcp.MaxPoolOp) -> SSAValue:
 def lower_avg_pool(build: MilBuilder, op: tcp.AvgPoolOp) -> SSAValue:
     """The mean of whole windows, times what makes it that of the elements counted."""
     if op.input_type.element_type not in (f16, f32):
-        raise CannotLowerError(
+        raise Obstacle(
             "Core ML averages floats only", "convert the tensor to float32 first"
         )
     elements = math.prod(op.kernel.get_values())
@@ -568,8 +568,8 @@ def native_resample(build: MilBuilder, op: tcp.ResampleOp) -> SSAValue | None:
     """
     Upsampling of the last one or two dimensions, or None where no op does the same.
 
-    Nearest agrees where the factors are whole numbers. Bilinear agrees where they are
-    the ratio of the sizes, which may be dynamic if the factors are whole numbers.
+    Nearest agrees where it repeats every element as often. Bilinear agrees where the
+    factors are the ratio of the sizes, which may be dynamic if these are whole numbers.
     """
     type = op.input_type
     rank = type.get_num_dims()
@@ -584,7 +584,9 @@ def native_resample(build: MilBuilder, op: tcp.ResampleOp) -> SSAValue | None:
     if None not in factors:
         height, width = [1, *factors][-2:]
         scale = {"scale_factor_height": height, "scale_factor_width": width}
-        if mode is ResampleMode.NEAREST and coordinates is not ALIGN_CORNERS:
+        if mode is ResampleMode.NEAREST and all(
+            repeats(op, i, number) for i, number in enumerate(factors) if number
+        ):
             name = "upsample_nearest_neighbor"
             return build.emit(name, type, shape, x=op.input, **scale)
         if mode is ResampleMode.LINEAR and coordinates is HALF_PIXEL:
@@ -632,6 +634,25 @@ def whole_factor(op: tcp.ResampleOp, i: int) -> int | None:
     return int(number) if number is not None and number.is_integer() else None
 
 
+def repeats(op: tcp.ResampleOp, i: int, times: int) -> bool:
+    """
+    Whether nearest resampling takes every element that often, in order.
+
+    PyTorch's coordinates are float32: of 41 it takes some elements 40 or 42 times.
+    """
+    size = op.input_type.get_shape()[op.dims.get_values()[i]]
+    size = LARGE if size == DYNAMIC_INDEX else size
+    scale = None if op.scales is None else op.scales.get_values()[i]
+    ((positions, _),) = resampling.taps(
+        size, size * times, op.mode.data, op.coordinates.data, scale
+    )
+    return np.array_equal(positions, np.arange(size).repeat(times))
+
+
+LARGE = 2**13
+"""A dynamic size is taken to be no larger where that has to be known."""
+
+
 def resample_dimension(
     build: MilBuilder, op: tcp.ResampleOp, x: SSAValue, i: int, dim: int, new_size: int
 ) -> SSAValue:
@@ -639,7 +660,7 @@ def resample_dimension(
     type = tensor_type(x)
     size = type.get_shape()[dim]
     if DYNAMIC_INDEX in (size, new_size):
-        raise CannotLowerError(
+        raise Obstacle(
             f"Core ML resamples sizes that are dynamic by whole factors only, and "
             f"only the last two dimensions; this is {op.mode.data.value}, "
             f"{op.coordinates.data.value}",
@@ -671,11 +692,7 @@ class ConvertTcpToMilPass(ModulePass):
     """The oldest system the program is to run on: iOS15, iOS16, iOS17, iOS18, ..."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        if self.target not in mil.TARGETS:
-            raise UsageError(
-                f"unknown target '{self.target}'",
-                hint=f"choose one of {', '.join(mil.TARGETS)}",
-            )
+        target = mil.resolve_target(self.target)
         problems: list[Problem] = []
         # Users first, so that a convolution still sees the pad that it may fold.
         for old in reversed([old for old in op.walk() if type(old) in LOWERINGS]):
@@ -683,9 +700,9 @@ class ConvertTcpToMilPass(ModulePass):
                 continue  # folded
             try:
                 check_types(old)
-                new = LOWERINGS[type(old)](MilBuilder(old, self.target), old)
-            except CannotLowerError as error:
-                problems.append(problem(old, str(error), error.hint))
+                new = LOWERINGS[type(old)](MilBuilder(old, target), old)
+            except Obstacle as error:
+                problems.append(problem(old, error.message, error.hint))
                 continue
             except VerifyException as error:
                 problems.append(problem(old, str(error), None))
@@ -705,17 +722,17 @@ def check_types(op: Operation) -> None:
         if not isa(type := value.type, TensorType[Attribute]):
             continue
         if type.element_type not in mil.ELEMENT_TYPES:
-            raise CannotLowerError(
+            raise Obstacle(
                 f"Core ML has no {type.element_type}",
                 "convert the model first, with model.float()",
             )
         if type.get_num_dims() > mil.MAX_RANK:
-            raise CannotLowerError(
+            raise Obstacle(
                 f"Core ML's tensors have rank {mil.MAX_RANK} at most, this is {type}",
                 "join dimensions before it",
             )
         if 0 in type.get_shape():
-            raise CannotLowerError(
+            raise Obstacle(
                 f"Core ML has no empty tensors, this is {type}", "leave it out"
             )
 

@@ -19,17 +19,10 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType, f16, i32
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
+from padc.errors import Obstacle
 from padc.ir import mil
 from padc.ir.tcp import AnyTensor, tensor_type
 from padc.ir.weights import numpy_dtype
-
-
-class CannotLowerError(Exception):
-    """Why Core ML cannot do what an op does, and the way out."""
-
-    def __init__(self, reason: str, hint: str):
-        super().__init__(reason)
-        self.hint = hint
 
 
 @dataclass(frozen=True)
@@ -120,7 +113,7 @@ class MilBuilder:
         if tuple(shape) == tuple(type.get_shape()):
             return x
         if shape.count(DYNAMIC_INDEX) > 1:
-            raise CannotLowerError(
+            raise Obstacle(
                 f"{type} would have to be reshaped", "make all sizes but one static"
             )
         sizes = [-1 if size == DYNAMIC_INDEX else size for size in shape]

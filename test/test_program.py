@@ -112,6 +112,56 @@ def test_dynamic_shapes(model: Padded):
         program.run(torch.randn(1, 3, 65, 8))
 
 
+def test_a_program_does_not_change_with_its_model(image: Tensor):
+    model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.Conv2d(4, 2, 1))
+    program = padc.convert(model.eval(), (image,))
+    (before,) = program.run(image)
+
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.mul_(2)
+
+    assert torch.equal(program.run(image)[0], before)
+
+
+@pytest.mark.parametrize(
+    "wrong, message",
+    [
+        (torch.tensor([2**32 + 1, 0]), "has values that the package's int32 has not"),
+        (torch.tensor([1.5, 0.0]), "has values that the package's int32 has not"),
+        (torch.tensor([1 + 1j, 0]), "has values that the package's int32 has not"),
+        ([1, 0], "is of type list"),
+    ],
+)
+def test_inputs_that_the_package_cannot_be_given(wrong: Tensor, message: str):
+    program = padc.convert(Call(lambda i: i + 0.5).eval(), (torch.tensor([1, 2]),))
+
+    with pytest.raises(padc.UsageError, match=message):
+        program.run(wrong)
+
+
+def test_inputs_of_other_dtypes_with_the_same_values():
+    program = padc.convert(Call(lambda x: x * 2).eval(), (torch.ones(2),))
+
+    (result,) = program.run(torch.tensor([1.5, -2.0], dtype=torch.bfloat16))
+
+    assert result.tolist() == [3.0, -4.0]
+
+
+def test_verify_on_nothing_is_refused(program: padc.Program):
+    with pytest.raises(padc.UsageError, match="no inputs to compare"):
+        program.verify([])
+
+
+def test_weights_without_data_are_refused(image: Tensor):
+    with pytest.raises(padc.UnsupportedError, match="on the meta device"):
+        padc.convert(Padded().eval().to("meta"), (image.to("meta"),))
+
+
+def test_own_output_breaks_no_rule(program: padc.Program):
+    assert program.check() == []
+
+
 def test_float16(model: Padded, image: Tensor):
     program = padc.convert(model, (image,), precision="float16")
 
@@ -341,6 +391,8 @@ def test_dynamic_sizes_need_a_bound(model: Padded, image: Tensor):
         ({"target": "iOS3"}, "no target 'iOS3'", "iOS15"),
         ({"precision": "int8"}, "no precision 'int8'", "float32, float16"),
         ({"example_inputs": None}, "needs example_inputs", "padc.convert"),
+        ({"example_inputs": X}, "example_inputs is a Tensor", "tuple"),
+        ({"example_inputs": {"image": X}}, "example_inputs is a dict", "tuple"),
     ],
 )
 def test_usage(options: dict[str, object], message: str, hint: str, model: Padded):

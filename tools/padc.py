@@ -16,9 +16,12 @@ from typing import TYPE_CHECKING, Any, NoReturn, cast
 from padc.errors import (
     MissingEnvironmentError,
     PadcError,
+    Problem,
     SourceLocation,
+    UnsupportedError,
     UsageError,
 )
+from padc.tools import padc_check, padc_run
 
 if TYPE_CHECKING:
     import torch
@@ -93,6 +96,12 @@ def parser() -> argparse.ArgumentParser:
         default="float32",
         help="what the package computes in, which decides what error is allowed",
     )
+    run = commands.add_parser("run", help="run a .mlpackage on this machine")
+    run.set_defaults(command=padc_run.run)
+    padc_run.add_arguments(run)
+    check = commands.add_parser("check", help="list what in a .mlpackage breaks rules")
+    check.set_defaults(command=padc_check.run)
+    padc_check.add_arguments(check)
     return top
 
 
@@ -118,12 +127,14 @@ def add_model(command: argparse.ArgumentParser) -> None:
 
 
 def run_convert(arguments: argparse.Namespace) -> None:
-    from padc.backends.coreml import resolve_target
+    from padc.backends.coreml import resolve_precision
     from padc.backends.coreml.save import check_writable
+    from padc.ir.mil import resolve_target
     from padc.program import convert
 
     check_writable(arguments.output)
     resolve_target(arguments.target)
+    resolve_precision(arguments.precision)
     progress = Progress(arguments.print_ir_after_all)
     model = load_model(arguments.model, arguments.input)
     program = convert(
@@ -136,6 +147,10 @@ def run_convert(arguments: argparse.Namespace) -> None:
     )
     if arguments.verify:
         print_agreement(program.verify())
+    if findings := program.check():
+        raise UnsupportedError(
+            [Problem(str(finding), finding.location) for finding in findings]
+        )
     program.save(arguments.output)
     progress.say(f"wrote {arguments.output}")
 
@@ -143,14 +158,11 @@ def run_convert(arguments: argparse.Namespace) -> None:
 def run_verify(arguments: argparse.Namespace) -> None:
     from torch.export import ExportedProgram
 
+    from padc.backends.coreml import resolve_precision
     from padc.frontends.torch_export import export_module
-    from padc.verification import TOLERANCES, sample_inputs, verify_package
+    from padc.verification import sample_inputs, verify_package
 
-    if arguments.precision not in TOLERANCES:
-        raise UsageError(
-            f"there is no precision '{arguments.precision}'",
-            hint=f"choose one of {', '.join(TOLERANCES)}",
-        )
+    resolve_precision(arguments.precision)
     loaded = load_model(arguments.model, arguments.input)
     model = loaded.model
     exported = (

@@ -15,6 +15,7 @@ import numpy as np
 import torch
 
 from padc.backends.coreml import quiet
+from padc.errors import Obstacle
 from padc.ir.torch import AtenOp, Schema
 
 with quiet():
@@ -46,8 +47,9 @@ IGNORED_KEYWORDS = {"dtype", "pin_memory", "non_blocking"}
 IGNORED_TYPES = {"Device", "Layout", "MemoryFormat", "Generator"}
 
 
-class CannotBorrowError(Exception):
-    """Why an op cannot be left to coremltools."""
+REWRITE = "write it with other ops of PyTorch"
+EVAL = "call model.eval() before converting"
+TRAINS = "it normalizes by the batch that it is given, as in training"
 
 
 def borrow(op: AtenOp, operands: Sequence[Any], name: str) -> list[Any]:
@@ -55,7 +57,7 @@ def borrow(op: AtenOp, operands: Sequence[Any], name: str) -> list[Any]:
     Convert `op` into the pymil function that is being built; its results.
 
     `operands` are pymil variables, Python values and lists of both; `name`, which must
-    be unique, is given to the pymil op. Raises `CannotBorrowError` where coremltools
+    be unique, is given to the pymil op. Raises `Obstacle` where coremltools
     has no converter or is known to be wrong, and whatever its converter raises.
     """
     schema = op.schema
@@ -73,9 +75,7 @@ def _convert(schema: Schema, arguments: dict[str, Any], name: str) -> list[Any]:
     if ".scalar" in kind:  # an overload that fx never has
         kind = kind[: kind.index(".scalar")]
     if (converter := _TORCH_OPS_REGISTRY.get_func(kind)) is None:
-        raise CannotBorrowError(
-            "coremltools has no converter for it; write it with other ops"
-        )
+        raise Obstacle("coremltools has no converter for it", REWRITE)
     context = TranscriptionContext(frontend=TorchFrontend.TORCHEXPORT)
 
     def encode(value: Any) -> Any:
@@ -128,7 +128,7 @@ def _convert(schema: Schema, arguments: dict[str, Any], name: str) -> list[Any]:
             raise
         call(positional)
     for keyword in keywords.keys() - keywords.read - IGNORED_KEYWORDS:
-        raise CannotBorrowError(f"coremltools ignores {keyword}={arguments[keyword]}")
+        raise Obstacle(f"coremltools ignores {keyword}={arguments[keyword]}", REWRITE)
     results = context[name]
     return list(results) if isinstance(results, tuple | list) else [results]
 
@@ -160,7 +160,7 @@ def _keyword_only(name: str) -> frozenset[str]:
 def _dtype_number(number: int) -> int:
     """Torch's number of a dtype, as coremltools' converters expect it."""
     if (dtype := NUM_TO_TORCH_DTYPE.get(number)) is None or dtype == torch.float64:
-        raise CannotBorrowError(f"Core ML does not have the dtype of number {number}")
+        raise Obstacle(f"Core ML does not have the dtype of number {number}")
     return TORCH_DTYPE_TO_NUM[dtype]
 
 
@@ -168,7 +168,7 @@ def _check_integers(name: str, value: Any) -> None:
     """int64 becomes int32 without a word in coremltools: refuse what does not fit."""
     for item in value if isinstance(value, list) else [value]:
         if isinstance(item, int) and item not in INT32:
-            raise CannotBorrowError(f"{name} = {item} does not fit Core ML's int32")
+            raise Obstacle(f"{name} = {item} does not fit Core ML's int32")
 
 
 # --- where coremltools 9.0 is wrong without saying so, or slow ------------------------
@@ -176,7 +176,7 @@ def _check_integers(name: str, value: Any) -> None:
 Correction = Callable[[dict[str, Any], str], Any]
 """
 Given the arguments of an op and its name: the right result, or None where coremltools
-is right once the arguments are changed. Raises `CannotBorrowError` where it is wrong.
+is right once the arguments are changed. Raises `Obstacle` where it is wrong.
 """
 
 
@@ -202,7 +202,7 @@ def _scale(scaled: str) -> Correction:
             return
         if isinstance(value, Var):
             if types.is_int(value.dtype) and isinstance(alpha, float):
-                raise CannotBorrowError("integers times a float alpha")
+                raise Obstacle("integers times a float alpha")
             factor = types.nptype_from_builtin(value.dtype)(alpha)
             arguments[scaled] = mb.mul(x=value, y=factor, name=f"{name}_scaled")
         else:
@@ -241,15 +241,17 @@ def _floor_division(arguments: dict[str, Any], name: str) -> Any:
 
 def _softplus(arguments: dict[str, Any], name: str) -> None:
     if arguments["threshold"] < 20:
-        raise CannotBorrowError("coremltools ignores the threshold")
+        raise Obstacle("coremltools ignores the threshold", REWRITE)
 
 
 def _instance_norm(arguments: dict[str, Any], name: str) -> None:
     if not arguments["use_input_stats"]:
-        raise CannotBorrowError("coremltools ignores the running statistics")
+        raise Obstacle("coremltools ignores the running statistics", REWRITE)
 
 
 def _batch_norm(arguments: dict[str, Any], name: str) -> None:
+    if arguments.get("training"):
+        raise Obstacle(TRAINS, EVAL)
     # Without these it becomes a sub and a div, which no convolution absorbs.
     mean = arguments["running_mean"]
     if mean is not None:
@@ -262,16 +264,19 @@ def _batch_norm(arguments: dict[str, Any], name: str) -> None:
 
 def _average_pool(arguments: dict[str, Any], name: str) -> None:
     if arguments["ceil_mode"] and arguments["count_include_pad"]:
-        raise CannotBorrowError(
-            "Core ML averages over what ceil_mode adds, PyTorch does not"
-        )
+        raise Obstacle("Core ML averages over what ceil_mode adds, PyTorch does not")
     if arguments.get("divisor_override") is not None:
-        raise CannotBorrowError("Core ML has no divisor_override")
+        raise Obstacle("Core ML has no divisor_override")
 
 
-def _refuse(reason: str) -> Correction:
+def _dropout(arguments: dict[str, Any], name: str) -> None:
+    if arguments["train"] is not False:
+        raise Obstacle("it draws random numbers", EVAL)
+
+
+def _refuse(reason: str, hint: str = REWRITE) -> Correction:
     def correct(arguments: dict[str, Any], name: str) -> None:
-        raise CannotBorrowError(reason)
+        raise Obstacle(reason, hint)
 
     return correct
 
@@ -288,6 +293,10 @@ CORRECTIONS: dict[str, Correction] = {
     "aten.avg_pool3d": _average_pool,
     "aten.batch_norm": _batch_norm,
     "aten._native_batch_norm_legit_no_training": _batch_norm,
+    "aten.dropout": _dropout,
+    "aten.native_dropout": _dropout,
+    "aten._native_batch_norm_legit": _refuse(TRAINS, EVAL),
+    "aten._native_batch_norm_legit.no_stats": _refuse(TRAINS, EVAL),
     "aten.floordiv.int": _floor_division,
     "aten.gelu": _gelu,
     "aten.instance_norm": _instance_norm,

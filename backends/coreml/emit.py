@@ -37,10 +37,17 @@ from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 from xdsl.traits import SymbolTable
 from xdsl.utils.exceptions import VerifyException
 
-from padc.backends.coreml import quiet, resolve_target
-from padc.backends.coreml.borrow import CannotBorrowError, borrow
-from padc.errors import InvalidProgramError, Problem, SourceLocation, UnsupportedError
+from padc.backends.coreml import quiet
+from padc.backends.coreml.borrow import REWRITE, borrow
+from padc.errors import (
+    InvalidProgramError,
+    Obstacle,
+    Problem,
+    SourceLocation,
+    UnsupportedError,
+)
 from padc.ir import mil
+from padc.ir.names import unique_name
 from padc.ir.torch import (
     AtenOp,
     BindSymbolicShapeOp,
@@ -78,15 +85,6 @@ INT32 = np.iinfo(np.int32)
 INT64 = (IntegerType(64), IntegerType(64, Signedness.SIGNED))
 
 
-class _Unsupported(Exception):
-    """What is wrong with one op, input or output."""
-
-    def __init__(self, reason: str, hint: str | None = None):
-        super().__init__(reason)
-        self.reason = reason
-        self.hint = hint
-
-
 def emit(module: ModuleOp, weights: Weights, target: str = "newest") -> Program:
     """
     Translate `@main` of `module` to a pymil program for `target`.
@@ -99,7 +97,7 @@ def emit(module: ModuleOp, weights: Weights, target: str = "newest") -> Program:
         raise InvalidProgramError("the module has no function @main to emit")
     with quiet():
         _reset_conversion_state()
-        return _Emitter(main, weights, resolve_target(target)).emit()
+        return _Emitter(main, weights, mil.resolve_target(target)).emit()
 
 
 class _Emitter:
@@ -165,12 +163,9 @@ class _Emitter:
         name = re.sub(r"\W", "_", name, flags=re.ASCII)
         if not re.match("[A-Za-z_]", name):
             name = f"_{name}"
-        candidate, count = name, 0
-        while candidate in self.used_names:
-            count += 1
-            candidate = f"{name}_{count}"
-        self.used_names.add(candidate)
-        return candidate
+        unique = unique_name(name, self.used_names)
+        self.used_names.add(unique)
+        return unique
 
     def io_names(
         self, kind: str, count: int, attributes: ArrayAttr[DictionaryAttr] | None
@@ -201,9 +196,9 @@ class _Emitter:
             try:
                 dtype = types.string_to_builtin(pymil_dtype(argument.type))
                 shape = self.input_shape(argument, ranges)
-            except _Unsupported as error:
+            except Obstacle as error:
                 type_ = describe_type(argument.type)
-                self.problem(f"input {name}: {type_} {error.reason}", None, error.hint)
+                self.problem(f"input {name}: {type_} {error.message}", None, error.hint)
                 continue
             # Core ML has no inputs of rank 0.
             input_types[argument] = ct.TensorType(name, shape or [1], dtype)
@@ -213,7 +208,7 @@ class _Emitter:
         """The sizes of an input; equal dynamic sizes are one `RangeDim` in `ranges`."""
         shape: list[Any] = list(shape_of(argument.type) or ())
         if len(shape) > mil.MAX_RANK:
-            raise _Unsupported(
+            raise Obstacle(
                 f"has rank {len(shape)}; Core ML's tensors have rank {mil.MAX_RANK} "
                 "at most",
                 hint="join dimensions of the input, and reshape it in the model",
@@ -224,7 +219,7 @@ class _Emitter:
             if isinstance(binding := use.operation, BindSymbolicShapeOp):
                 break
         else:
-            raise _Unsupported("has sizes without bounds (torch.bind_symbolic_shape)")
+            raise Obstacle("has sizes without bounds (torch.bind_symbolic_shape)")
         owners = [symbol.owner for symbol in binding.shape_symbols]
         symbols = [owner for owner in owners if isinstance(owner, SymbolicIntOp)]
         lowest = [symbol.min_val.value.data for symbol in symbols]
@@ -234,7 +229,7 @@ class _Emitter:
                 continue
             lower, upper = sorted((size.eval([], lowest), size.eval([], highest)))
             if upper >= INT32.max:
-                raise _Unsupported(
+                raise Obstacle(
                     f"has no upper bound of dimension {i}, and Core ML needs one",
                     hint='give the dimension one: torch.export.Dim("name", max=...)',
                 )
@@ -272,14 +267,18 @@ class _Emitter:
         try:
             values = self.convert(op)
             if len(values) != len(op.results):
-                raise _Unsupported(f"coremltools makes {len(values)} results of it")
+                raise Obstacle(
+                    f"coremltools makes {len(values)} results of it", REWRITE
+                )
             for index, (result, value) in enumerate(zip(op.results, values)):
                 if not isinstance(result.type, VTensorType) or value is not None:
                     check_result(result.type, value)
                 elif result.first_use is not None:
-                    raise _Unsupported(f"coremltools does not compute result {index}")
-        except _Unsupported as error:
-            self.problem(f"{describe(op)}: {error.reason}", op.location, error.hint)
+                    raise Obstacle(
+                        f"coremltools does not compute result {index}", REWRITE
+                    )
+        except Obstacle as error:
+            self.problem(f"{describe(op)}: {error.message}", op.location, error.hint)
             return
         self.values.update(zip(op.results, values))
 
@@ -312,14 +311,16 @@ class _Emitter:
                         pymil_dtype(result.type)
                 try:
                     values = borrow(op, operands, self.name_of(op))
-                except CannotBorrowError as error:
-                    raise _Unsupported(str(error)) from error
+                except Obstacle:
+                    raise
                 except Exception as error:
-                    raise _Unsupported(f"coremltools: {first_line(error)}") from error
+                    raise Obstacle(
+                        f"coremltools cannot convert it: {first_line(error)}", REWRITE
+                    ) from error
                 is_list = [isinstance(result.type, ListType) for result in op.results]
                 return [values] if is_list == [True] else values
             case _:
-                raise _Unsupported(
+                raise Obstacle(
                     "Core ML has no such op",
                     hint="lower it: -p convert-torch-to-tcp,convert-tcp-to-mil",
                 )
@@ -353,7 +354,7 @@ class _Emitter:
         try:
             op.check(self.target)
         except VerifyException as error:
-            raise _Unsupported(str(error), hint="choose a newer target") from error
+            raise Obstacle(str(error), hint="choose a newer target") from error
         form = op.form(self.target)
         assert form is not None
         inputs: dict[str, Any] = {}
@@ -371,7 +372,7 @@ class _Emitter:
         try:
             outputs = builder(**inputs, name=self.name_of(op))
         except Exception as error:
-            raise _Unsupported(f"coremltools: {first_line(error)}") from error
+            raise Obstacle(f"coremltools: {first_line(error)}") from error
         return outputs if isinstance(outputs, tuple | list) else [outputs]
 
 
@@ -407,7 +408,7 @@ def int32_of(array: np.ndarray) -> np.ndarray:
     if array.dtype != np.int64:
         return array
     if array.size and not INT32.min <= array.min() <= array.max() <= INT32.max:
-        raise _Unsupported(
+        raise Obstacle(
             f"a constant of int64 reaches from {array.min()} to {array.max()}, "
             "Core ML has int32"
         )
@@ -433,7 +434,7 @@ def pymil_dtype(type_: Attribute) -> str:
         if element.signedness.data == Signedness.SIGNED:
             element = IntegerType(element.width.data)
     if (dtype := mil.ELEMENT_TYPES.get(element)) is None:
-        raise _Unsupported(
+        raise Obstacle(
             f"Core ML has no {describe_element(element)}",
             hint="use float32: .float() on the model and its inputs"
             if isinstance(element, AnyFloat)
@@ -457,7 +458,7 @@ def check_result(type_: Attribute, value: Any) -> None:
     )
     if dtype != inferred or not sizes_agree:
         shape = ",".join("?" if is_symbolic(s) else str(s) for s in value.shape)
-        raise _Unsupported(f"coremltools makes {inferred}[{shape}] of it")
+        raise Obstacle(f"coremltools makes {inferred}[{shape}] of it", REWRITE)
 
 
 # --- what messages say --------------------------------------------------------------

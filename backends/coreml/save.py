@@ -16,7 +16,7 @@ import uuid
 from collections.abc import Generator
 from pathlib import Path
 
-from padc.backends.coreml import quiet
+from padc.backends.coreml import quiet, resolve_precision
 from padc.errors import Problem, UnsupportedError, UsageError
 
 with quiet():
@@ -24,8 +24,6 @@ with quiet():
     from coremltools.converters.mil.backend.mil.load import load as mil_to_proto
     from coremltools.converters.mil.mil import Program
     from coremltools.converters.mil.mil.passes.pass_registry import PASS_REGISTRY
-
-PRECISIONS = ("float32", "float16")
 
 # The order is that of coremltools' default pipeline. Left out are passes for
 # quantised weights, states, images, loops, complex numbers, for what only its
@@ -108,11 +106,7 @@ def optimize(program: Program, precision: str = "float32") -> None:
     `precision` is that of the computation, "float32" or "float16"; inputs and outputs
     keep their types. Raises `UnsupportedError` if a tensor of rank 6 or more is left.
     """
-    if precision not in PRECISIONS:
-        raise UsageError(
-            f"there is no precision '{precision}'",
-            hint=f"choose one of {', '.join(PRECISIONS)}",
-        )
+    resolve_precision(precision)
     with quiet():
         for name in PASSES:
             if name in WRONG_FOR_GROUPED_TRANSPOSE and _has_grouped_transpose(program):

@@ -10,6 +10,7 @@ The subpackages are links to the folders at the top of the repository.
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 from padc.errors import (
@@ -24,6 +25,7 @@ from padc.errors import (
 )
 
 if TYPE_CHECKING:
+    from padc import coreml
     from padc.program import Program, convert
     from padc.verification import Comparison
 
@@ -39,17 +41,15 @@ __all__ = [
     "UsageError",
     "WrongResultError",
     "convert",
+    "coreml",
 ]
 
 
 def __getattr__(name: str) -> Any:
     # padc-opt starts without PyTorch, which these need.
-    if name in ("Program", "convert"):
-        from padc import program
-
-        return getattr(program, name)
-    if name == "Comparison":
-        from padc.verification import Comparison
-
-        return Comparison
-    raise AttributeError(f"module 'padc' has no attribute '{name}'")
+    if name == "coreml":
+        return importlib.import_module("padc.coreml")
+    modules = {"Comparison": "verification", "Program": "program", "convert": "program"}
+    if name not in modules:
+        raise AttributeError(f"module 'padc' has no attribute '{name}'")
+    return getattr(importlib.import_module(f"padc.{modules[name]}"), name)

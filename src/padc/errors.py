@@ -131,6 +131,20 @@ class UnsupportedError(PadcError, PassFailedException):
         self.location, self.hint = problems[0].location, problems[0].hint
 
 
+class Obstacle(Exception):
+    """
+    Why one thing cannot be converted, and the way out.
+
+    Whoever walks a program catches it, adds where it was, and raises them all as one
+    `UnsupportedError`.
+    """
+
+    def __init__(self, message: str, hint: str | None = None):
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
 class InvalidProgramError(PadcError):
     """A file or module that is damaged, or whose IR does not verify."""
 

@@ -20,10 +20,12 @@ from xdsl.printer import Printer
 from xdsl.transforms.canonicalize import CanonicalizePass
 from xdsl.utils.exceptions import DiagnosticException
 
-from padc.backends.coreml import resolve_target
+from padc.backends.coreml import resolve_precision
+from padc.backends.coreml.checker import Finding, check
 from padc.errors import InvalidProgramError, PadcError, UsageError
 from padc.frontends.torch_export import export_module, import_exported_program
 from padc.ir import make_context
+from padc.ir.mil import resolve_target
 from padc.ir.weights import weights_of
 from padc.passes.convert_tcp_to_mil import ConvertTcpToMilPass
 from padc.passes.convert_torch_to_tcp import ConvertTorchToTcpPass
@@ -103,13 +105,21 @@ class Program:
             self.save(path)
             return run_package(path, inputs)
 
+    def check(self) -> list[Finding]:
+        """What in the saved package would break a rule of Core ML; see `padc check`."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "program.mlpackage"
+            self.save(path)
+            return check(path, self.target)
+
     def verify(
         self, inputs: Sequence[Sequence[torch.Tensor]] | None = None
     ) -> list[Comparison]:
         """
         Compare with PyTorch eager: for each of `inputs`, a run of the saved package.
 
-        Without `inputs`, on two: the example inputs, and random ones like them.
+        Without `inputs`, on two: the example inputs, and random ones like them, both
+        of their shapes: give others to verify other sizes of dynamic dimensions.
         Raises WrongResultError where an output is off by more than `TOLERANCES` of
         `padc.verification` for the precision.
         """
@@ -148,11 +158,7 @@ def convert(
     that can't be converted, WrongResultError where `verify` finds a difference.
     """
     target = resolve_target(target)
-    if precision not in get_args(Precision):
-        raise UsageError(
-            f"there is no precision '{precision}'",
-            hint=f"choose one of {', '.join(get_args(Precision))}",
-        )
+    resolve_precision(precision)
     steps = _Steps(observer)
     if isinstance(model, ExportedProgram):
         if example_inputs is not None or dynamic_shapes is not None:
@@ -167,19 +173,28 @@ def convert(
                 "a module needs example_inputs to be traced with",
                 hint="padc.convert(model, (torch.randn(1, 3, 224, 224),))",
             )
+        if not isinstance(example_inputs, list | tuple):
+            raise UsageError(
+                f"example_inputs is a {type(example_inputs).__name__}",
+                hint="give a tuple with one entry for each argument of the model",
+            )
         exported = export_module(
             model, tuple(example_inputs), dynamic_shapes=dynamic_shapes
         )
         steps.end("export")
     ctx = make_context()
-    module = import_exported_program(exported, weights_of(ctx))
+    weights = weights_of(ctx)
+    module = import_exported_program(exported, weights)
+    # The program must not change when the model's weights do.
+    for name, array in weights.items():
+        weights[name] = array.copy()
     steps.end("import", module)
     lower(module, ctx, target, steps)
 
     from padc.backends.coreml.emit import emit
     from padc.backends.coreml.save import optimize
 
-    pymil = emit(module, weights_of(ctx), target)
+    pymil = emit(module, weights, target)
     steps.end("emit")
     optimize(pymil, precision)
     steps.end("optimize")

@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeGuard
 
+import numpy as np
+import numpy.typing as npt
 import torch
 import torch.utils._pytree as pytree
 from torch.export import ExportedProgram
 
-from padc.backends.coreml.evaluator import Model, load
+from padc.backends.coreml.evaluator import Feature, Model, load
 from padc.errors import UsageError, WrongResultError
 
 TOLERANCES: Mapping[str, float] = {"float32": 1e-4, "float16": 1e-2}
@@ -42,16 +44,32 @@ def _run(model: Model, inputs: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ..
         raise UsageError(
             f"the package takes {len(model.inputs)} inputs, got {len(inputs)}"
         )
-    # Core ML has no int64, bool or rank 0 at its borders: int32, floats, [1] instead.
     given = {
-        feature.name: tensor.detach()
-        .numpy()
-        .astype(feature.dtype)
-        .reshape(feature.shape if tensor.dim() == 0 else tensor.shape)
+        feature.name: _as_input(feature, tensor)
         for feature, tensor in zip(model.inputs, inputs, strict=True)
     }
     outputs = model.predict(given)
     return tuple(torch.from_numpy(outputs[feature.name]) for feature in model.outputs)
+
+
+def _as_input(feature: Feature, tensor: torch.Tensor) -> npt.NDArray[Any]:
+    """The same values in the dtype that the package takes; UsageError if it can't."""
+    if not _is_tensor(tensor):
+        raise UsageError(
+            f"the input '{feature.name}' is of type {type(tensor).__name__}",
+            hint="give a torch.Tensor",
+        )
+    exact = tensor.detach().cpu()
+    # numpy has no bfloat16.
+    exact = (exact.float() if exact.dtype == torch.bfloat16 else exact).numpy()
+    # Core ML has no int64, bool or rank 0 at its borders: int32, floats, [1] instead.
+    array = np.real(exact).astype(feature.dtype)
+    if not np.array_equal(array, exact, equal_nan=array.dtype.kind == "f"):
+        raise UsageError(
+            f"the input '{feature.name}' of dtype {tensor.dtype} has values that the "
+            f"package's {feature.dtype} has not"
+        )
+    return array.reshape(feature.shape) if tensor.dim() == 0 else array
 
 
 def sample_inputs(exported: ExportedProgram) -> list[tuple[torch.Tensor, ...]]:
@@ -91,11 +109,13 @@ def verify_package(
     inputs or outputs do not correspond.
     """
     package = load(path)
+    if not inputs:
+        raise UsageError("there are no inputs to compare the package on")
     worst: dict[str, Comparison] = {}
     for sample in inputs:
         example = exported.example_inputs or (tuple(sample), {})
-        expected = _run_eager(model, example, sample)
         actual = _run(package, sample)
+        expected = _run_eager(model, example, sample)
         if len(actual) != len(expected):
             raise UsageError(
                 f"{path} has {len(actual)} outputs, the model has {len(expected)}"

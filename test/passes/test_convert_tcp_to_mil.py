@@ -430,11 +430,22 @@ def test_pads_of_booleans(mode: str, target: str):
     assert_close(predict(compile_model(model, x, target=target), x), model(x))
 
 
+@pytest.mark.parametrize("factor", [3, 41])
+def test_nearest_by_factors_that_pytorch_rounds(factor: int):
+    # In float32 41 does not take every element 41 times.
+    model = nn.Upsample(scale_factor=factor)
+    x = numbers(1, 1, 200)
+
+    compiled = compile_model(model, x)
+
+    assert torch.equal(predict(compiled, x), model(x))
+
+
 # What Core ML cannot do.
 
 
 def test_an_unknown_target_is_refused():
-    with pytest.raises(UsageError, match="unknown target 'iOS3'"):
+    with pytest.raises(UsageError, match="no target 'iOS3'"):
         ConvertTcpToMilPass(target="iOS3").apply(make_context(), ModuleOp([]))
 
 

@@ -1,6 +1,5 @@
 """The driver, run as a process, as a shell does."""
 
-import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -71,18 +70,6 @@ def test_start_imports_neither_torch_nor_coremltools():
 
     assert "mil.slice_by_index" in result.stdout, result.stderr
     assert result.stdout.splitlines()[-1] == "[]"
-
-
-def test_report_cpu_time_of_start(capsys: pytest.CaptureFixture[str]):
-    def cpu() -> float:
-        usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-        return usage.ru_utime + usage.ru_stime
-
-    before = cpu()
-    printed(input="builtin.module {}")
-
-    with capsys.disabled():
-        print(f"\npadc-opt starts, parses and prints in {cpu() - before:.2f} s of CPU")
 
 
 def test_reads_mlir_and_runs_passes(tmp_path: Path):

@@ -191,3 +191,12 @@ func.func @unused(%x : tensor<8xf32>) {
   %0 = tcp.circular_pad %x lowerExpansion [2] upperExpansion [0] : tensor<8xf32> -> tensor<10xf32>
   return
 }
+
+// The least integer marks a dynamic amount: as an amount it stays a value.
+// CHECK-LABEL: func.func @least_amount
+// CHECK:         tcp.pad %{{.*}} lowerExpansion [%{{.*}}]
+func.func @least_amount(%x : tensor<4xf32>, %zero : f32) -> tensor<?xf32> {
+  %c = arith.constant -9223372036854775808 : index
+  %y = tcp.pad %x, %zero lowerExpansion [%c] upperExpansion [0] : tensor<4xf32>, f32 -> tensor<?xf32>
+  func.return %y : tensor<?xf32>
+}

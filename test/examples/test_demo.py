@@ -1,0 +1,51 @@
+"""The demo: its table, and its exit code."""
+
+import importlib
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+import torch
+from torch import nn
+
+import padc
+
+NAME = "even kernels, same padding, ceil mode"
+
+pytestmark = pytest.mark.filterwarnings("ignore:Using padding='same' with even kernel")
+
+
+@pytest.fixture
+def demo(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(Path(__file__).parents[2])
+    return importlib.import_module("examples.demo")
+
+
+def test_a_network_agrees(demo: ModuleType, tmp_path: Path):
+    row, agrees = demo.convert_and_verify(NAME, tmp_path)
+
+    cells = dict(zip(demo.COLUMNS, row, strict=True))
+    assert agrees and cells[""] == "ok"
+    assert (cells["layers"], cells["pads"], cells["folded"]) == ("36", "13", "12")
+    assert float(cells["of range"]) <= 1e-4
+
+
+def small(seed: int) -> tuple[nn.Module, tuple[torch.Tensor, ...]]:
+    torch.manual_seed(seed)
+    return nn.Conv2d(3, 4, 3).eval(), (torch.randn(1, 3, 8, 8),)
+
+
+def test_exit_code_tells_of_a_wrong_package(
+    demo: ModuleType,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+):
+    monkeypatch.setattr(demo, "NETWORKS", {"small": lambda: small(0)})
+    right = demo.main()
+    other = padc.convert(*small(1))
+    monkeypatch.setattr(padc, "convert", lambda *args, **options: other)
+
+    wrong = demo.main()
+
+    assert (right, wrong) == (0, 1)
+    assert "WRONG" in capsys.readouterr().out
