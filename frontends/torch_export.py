@@ -13,11 +13,13 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import io
 import logging
 import math
 import operator
 import os
 import re
+import sys
 import traceback
 import warnings
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -771,10 +773,13 @@ def export_module(
 
     args, kwargs = pytree.tree_map(distinct, (args, dict(kwargs or {})))
     try:
-        with _quiet():
-            return torch.export.export(
+        # PyTorch prints the graph where it cannot trace on.
+        with _quiet(), contextlib.redirect_stderr(io.StringIO()) as printed:
+            exported = torch.export.export(
                 module, args, kwargs, dynamic_shapes=dynamic_shapes
             )
+        print(printed.getvalue(), end="", file=sys.stderr)
+        return exported
     except Exception as error:
         reason, location = _explain(error)
         _check_runs(module, args, kwargs or {})

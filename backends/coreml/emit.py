@@ -438,7 +438,7 @@ def pymil_dtype(type_: Attribute) -> str:
             f"Core ML has no {describe_element(element)}",
             hint="use float32: .float() on the model and its inputs"
             if isinstance(element, AnyFloat)
-            else None,
+            else "use float32, bool or int32; of complex numbers the two parts",
         )
     return dtype
 
