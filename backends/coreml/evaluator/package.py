@@ -29,6 +29,7 @@ from padc.backends.coreml.evaluator.types import (
     BOOL,
     DTYPES,
     FP32,
+    INT64,
     DictionaryType,
     Dtype,
     ListType,
@@ -280,7 +281,12 @@ def _immediate(tensor: Message, kind: TensorType | StringType) -> torch.Tensor |
         if len(values) != packed_size(count, kind.dtype):
             raise InvalidProgramError(f"a constant {kind} has {len(values)} bytes")
         return _tensor(values, count, kind)
-    accepts = {"floats": {FP32}, "bools": {BOOL}, "ints": _ints()}
+    accepts = {
+        "floats": {FP32},
+        "bools": {BOOL},
+        "ints": _ints(),
+        "longInts": {INT64},
+    }
     if form not in accepts or kind.dtype not in accepts[form] or len(values) != count:
         raise InvalidProgramError(f"a constant {kind} has {len(values)} {form}")
     listed = np.array(values, np.float32 if form == "floats" else np.int64)
