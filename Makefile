@@ -12,6 +12,10 @@ test: .venv/ready ## everything that CI runs
 	lit -q test
 	pytest -q
 
+.PHONY: conformance
+conformance: .venv/ready ## Apple's own tests of Core ML's ops, run by the evaluator
+	python test/conformance
+
 .PHONY: bench
 bench: .venv/ready ## conversion beside coremltools, and the start of padc-opt
 	python -m bench.start

@@ -1,0 +1,80 @@
+# pyright: basic, reportMissingTypeStubs=false
+"""
+Apple's tests of each Core ML op, run against padc's evaluator.
+
+    python test/conformance                        # all
+    python test/conformance --sample 3             # at most 3 cases of each test
+    python test/conformance --shard 1/4            # the first of four parts
+    python test/conformance iOS17/test_conv.py     # files of the suite
+    python test/conformance -k pad                 # any option of pytest
+
+The tests are those in coremltools' wheel (coremltools/converters/mil/mil/ops/tests),
+for mlprogram, in fp16 and fp32, each for its own opset and all later ones.
+`--jobs N` (2 by default) is how many processes share them.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+# What the suite is made of is decided when coremltools' test modules are imported.
+os.environ.update(
+    PYMIL_TEST_TARGETS="mlprogram",
+    INCLUDE_MIL_FP32_UNIT_TESTS="1",
+    RUN_BACKWARD_COMPATIBILITY="1",
+    TQDM_DISABLE="1",
+)
+
+
+def main() -> int:
+    """Run the suite, print the tally; 0 if nothing failed."""
+    parser = argparse.ArgumentParser(description=__doc__, add_help=False)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--shard", default="1/1")
+    options, rest = parser.parse_known_args()
+    part, parts = map(int, options.shard.split("/"))
+    with tempfile.TemporaryDirectory() as folder:
+        files = [Path(folder, str(number)) for number in range(options.jobs)]
+        children: list[subprocess.Popen[bytes]] = []
+        for number, file in enumerate(files):
+            shard = f"{part + parts * number}/{parts * options.jobs}"
+            flags = [f"--tally={file}", f"--shard={shard}"]
+            command = [sys.executable, __file__, *rest, *flags]
+            children.append(subprocess.Popen(command))
+        codes = [child.wait() for child in children]
+        from plugin import Tally
+
+        tally = Tally()
+        for file in files:
+            if file.exists():
+                tally.add(file.read_text())
+    print(tally)
+    return max(codes)
+
+
+def run_part(arguments: list[str]) -> int:
+    """Run pytest on the suite, or on the files of it that are named."""
+    import coremltools
+    import plugin
+    import pytest
+
+    tests = Path(coremltools.__file__).parent / "converters/mil/mil/ops/tests"
+    files = [name for name in arguments if (tests / name.partition("::")[0]).exists()]
+    options = [name for name in arguments if name not in files]
+    plugin.stand_in()
+    return pytest.main(
+        [
+            *("-c", str(Path(__file__).with_name("pytest.ini"))),
+            *("--rootdir", str(tests), *options),
+            *(str(tests / name) for name in files or [""]),
+        ],
+        plugins=[plugin],
+    )
+
+
+if __name__ == "__main__":
+    is_part = any(argument.startswith("--tally") for argument in sys.argv)
+    sys.exit(run_part(sys.argv[1:]) if is_part else main())
