@@ -57,9 +57,13 @@ def main() -> int:
 
 def run_part(arguments: list[str]) -> int:
     """Run pytest on the suite, or on the files of it that are named."""
-    import coremltools
     import plugin
     import pytest
+
+    from padc.backends.coreml import quiet
+
+    with quiet():
+        import coremltools
 
     tests = Path(coremltools.__file__).parent / "converters/mil/mil/ops/tests"
     files = [name for name in arguments if (tests / name.partition("::")[0]).exists()]
