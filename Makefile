@@ -10,11 +10,16 @@ test: .venv/ready ## everything that CI runs
 	ruff check . && ruff format --check .
 	pyright
 	lit -q test
-	pytest -q -n auto --maxprocesses 4 --dist loadfile
+	OMP_NUM_THREADS=1 pytest -q -n auto --maxprocesses 4 --dist loadfile
 
 .PHONY: conformance
-conformance: .venv/tensorflow ## Apple's own tests of Core ML's ops, run by the evaluator
+conformance: .venv/tensorflow ## Apple's own tests of Core ML's ops; 2000 examples of each property
 	python test/conformance
+	pytest -q -m slow
+	PADC_PROGRAMS=1000 pytest -q test/backends/native/test_programs.py
+	PADC_PROGRAMS=240 pytest -q test/passes/test_buffers.py
+	PADC_EXAMPLES=2000 pytest -q --hypothesis-show-statistics \
+		test/passes/test_pads.py test/passes/test_grid_sample.py
 
 .PHONY: conformance-onnx
 conformance-onnx: .venv/onnx ## ONNX' own tests of padded ops, mapped onto tcp
@@ -46,5 +51,5 @@ bench: .venv/ready ## beside coremltools and PyTorch, and the start of padc-opt
 .venv/ready: pyproject.toml
 	$(PYTHON) -m venv .venv
 	pip install -q torch==2.13.0
-	pip install -q -e '.[coreml,dev]'
+	pip install -q -e '.[coreml,native,dev]'
 	touch $@

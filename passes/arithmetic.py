@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -18,9 +19,11 @@ from xdsl.ir import Attribute, SSAValue
 
 from padc.ir.tcp import tensor_type
 from padc.ir.torch import LiteralOp, ToBuiltinTensorOp
-from padc.passes.aten_builder import AtenBuilder
+from padc.passes.aten_builder import AtenBuilder, Integer
 
 Reals: TypeAlias = npt.NDArray[np.floating[Any]]
+Vector: TypeAlias = SSAValue | npt.NDArray[Any]
+"""A tensor of rank 1, as an array where all its numbers are known."""
 SI64 = IntegerType(64, Signedness.SIGNED)
 
 
@@ -40,6 +43,26 @@ class Arithmetic:
         )
         literal = LiteralOp(value)
         return self.build.insert(ToBuiltinTensorOp(self.build.insert(literal)))
+
+    def integers(self, numbers: Sequence[Integer]) -> Vector:
+        """A vector of int64."""
+        known = [number for number in numbers if isinstance(number, int)]
+        if len(known) == len(numbers):
+            return np.array(known)
+        zero = self.constant([0])
+        parts = [
+            self.build.elementwise("add.Scalar", zero, other=number)
+            for number in numbers
+        ]
+        return self.build.cat(parts, 0)
+
+    def reals(self, numbers: Sequence[Integer], factor: float = 1.0) -> Vector:
+        """A vector of `element_type`: these numbers times `factor`."""
+        vector = self.integers(numbers)
+        if not isinstance(vector, SSAValue):
+            return vector * factor
+        vector = self.build.cast(vector, self.element_type)
+        return vector if factor == 1 else self.mul(vector, factor)
 
     def binary(
         self, name: str, x: SSAValue, y: SSAValue | npt.ArrayLike, /, **others: Any
@@ -63,12 +86,12 @@ class Arithmetic:
     def unary(self, name: str, x: SSAValue) -> SSAValue:
         return self.build.call(name, tensor_type(x), self=x)
 
-    def clamp(self, x: SSAValue, low: Reals, high: Reals) -> SSAValue:
+    def clamp(self, x: SSAValue, low: float, high: Vector) -> SSAValue:
         """`x` from `low` to `high`, along the last dimension."""
-        if len({*low}) == len({*high}) == 1:
-            bounds = {"min": float(low[0]), "max": float(high[0])}
-            return self.build.call("clamp", tensor_type(x), self=x, **bounds)
-        return self.binary("maximum", self.binary("minimum", x, high), low)
+        if isinstance(high, SSAValue) or len({*high}) > 1:
+            return self.binary("maximum", self.binary("minimum", x, high), low)
+        bounds = {"min": low, "max": float(high[0])}
+        return self.build.call("clamp", tensor_type(x), self=x, **bounds)
 
     def reduced(self, name: str, x: SSAValue) -> SSAValue:
         """The "sum" or "prod" along the last dimension."""

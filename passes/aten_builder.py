@@ -6,14 +6,21 @@ Slices, concatenations and arithmetic have no ops in `tcp`: ATen's serve every b
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from xdsl.builder import Builder
+from xdsl.dialects.arith import IndexCastOp
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
+    DenseIntOrFPElementsAttr,
+    IntegerType,
+    NameLoc,
+    Signedness,
+    StringAttr,
     TensorType,
     bf16,
     f16,
@@ -26,7 +33,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
 from padc.ir import torch as torch_dialect
-from padc.ir.tcp import AnyTensor, tensor_type
+from padc.ir.tcp import Amount, AnyTensor, tensor_type
 from padc.ir.torch import schema_of
 
 Argument: TypeAlias = "SSAValue | int | float | bool | str | Sequence[Argument] | None"
@@ -35,11 +42,15 @@ Argument: TypeAlias = "SSAValue | int | float | bool | str | Sequence[Argument] 
 Integer: TypeAlias = int | SSAValue
 """A number that is known, or a value of type `!torch.int`."""
 
+LARGEST_SIZE = 2**13
+"""A dynamic size is taken to be no larger where that has to be known."""
+
 INT64_MAX = 2**63 - 1
 """What ATen takes for the end of a dimension."""
 
 ARITHMETIC: Mapping[str, tuple[Callable[[int, int], int], int | None]] = {
     "aten.add": (operator.add, 0),
+    "aten.floordiv": (lambda a, b: a // b, 1),
     "aten.mul": (operator.mul, 1),
     "aten.sub": (operator.sub, 0),
     "prim.max": (max, None),
@@ -56,10 +67,14 @@ class AtenBuilder:
     """Makes ATen ops before `anchor`, at its source line, of builtin tensors."""
 
     anchor: Operation
+    purpose: str | None = None
+    """What their location says that they are for; left out, what the anchor is for."""
 
     def insert(self, op: Operation) -> SSAValue:
         """Put a new op before the anchor; its first result."""
         op.location = self.anchor.location
+        if self.purpose is not None:
+            op.location = NameLoc(StringAttr(self.purpose), op.location)
         return Builder(InsertPoint.before(self.anchor)).insert(op).results[0]
 
     def call(self, name: str, result: AnyTensor, /, **arguments: Argument) -> SSAValue:
@@ -89,7 +104,7 @@ class AtenBuilder:
         compute, neutral = ARITHMETIC[name]
         if isinstance(a, int) and isinstance(b, int):
             return compute(a, b)
-        if isinstance(a, int) and name != "aten.sub":
+        if isinstance(a, int) and name not in ("aten.floordiv", "aten.sub"):
             a, b = b, a
         if b == neutral:
             return a
@@ -165,6 +180,14 @@ class AtenBuilder:
         result = TensorType(types[0].element_type, shape)
         return self.call("cat", result, tensors=parts, dim=dim)
 
+    def stack(self, parts: Sequence[SSAValue], dim: int) -> SSAValue:
+        """Tensors of one type, one behind the other along a new dimension."""
+        type = tensor_type(parts[0])
+        shape = list(type.get_shape())
+        shape.insert(dim, len(parts))
+        result = TensorType(type.element_type, shape)
+        return self.call("stack", result, tensors=parts, dim=dim)
+
     def flip(self, x: SSAValue, dims: Sequence[int]) -> SSAValue:
         """`x` with the order of elements along `dims` reversed."""
         type = tensor_type(x)
@@ -208,6 +231,33 @@ class AtenBuilder:
             ]
         return self.call("reshape", result, self=x, shape=shape)
 
+    def flatten(self, x: SSAValue, first: int, last: int) -> SSAValue:
+        """Dimensions `first` to `last`, both included, as one."""
+        type = tensor_type(x)
+        shape = list(type.get_shape())
+        joined = shape[first : last + 1]
+        dynamic = DYNAMIC_INDEX in joined
+        shape[first : last + 1] = [DYNAMIC_INDEX if dynamic else math.prod(joined)]
+        result = TensorType(type.element_type, shape)
+        return self.call(
+            "flatten.using_ints", result, self=x, start_dim=first, end_dim=last
+        )
+
+    def unsqueeze(self, x: SSAValue, dim: int) -> SSAValue:
+        """`x` with a new dimension of one element before `dim`."""
+        type = tensor_type(x)
+        shape = list(type.get_shape())
+        shape.insert(dim, 1)
+        result = TensorType(type.element_type, shape)
+        return self.call("unsqueeze", result, self=x, dim=dim)
+
+    def select(self, x: SSAValue, dim: int, index: int) -> SSAValue:
+        """`x[index]` along `dim`, which the result has not."""
+        type = tensor_type(x)
+        shape = [size for d, size in enumerate(type.get_shape()) if d != dim]
+        result = TensorType(type.element_type, shape)
+        return self.call("select.int", result, self=x, dim=dim, index=index)
+
     def full(
         self, shape: Sequence[Integer], fill: float | int, like: SSAValue
     ) -> SSAValue:
@@ -215,6 +265,13 @@ class AtenBuilder:
         element_type = tensor_type(like).element_type
         result = TensorType(element_type, sizes_in_type(shape))
         return self.call("new_full", result, self=like, size=shape, fill_value=fill)
+
+    def literal(self, values: Sequence[int]) -> SSAValue:
+        """A constant vector of int64."""
+        type = TensorType(IntegerType(64, Signedness.SIGNED), [len(values)])
+        value = DenseIntOrFPElementsAttr.from_list(type, values)
+        literal = self.insert(torch_dialect.LiteralOp(value))
+        return self.insert(torch_dialect.ToBuiltinTensorOp(literal))
 
     def arange(self, start: Integer, end: Integer) -> SSAValue:
         """The numbers from `start` up to, not including, `end`, as int64."""
@@ -252,3 +309,18 @@ class AtenBuilder:
 def sizes_in_type(shape: Sequence[Integer]) -> list[int]:
     """The sizes as a type has them: `DYNAMIC_INDEX` for those that are computed."""
     return [size if isinstance(size, int) else DYNAMIC_INDEX for size in shape]
+
+
+def integer_of(amount: Amount) -> Integer | None:
+    """An amount as an integer of ATen; None where that is not what it comes from."""
+    match amount:
+        case int():
+            return amount
+        case SSAValue(
+            owner=IndexCastOp(
+                input=SSAValue(owner=torch_dialect.ToI64Op(operand=value))
+            )
+        ):
+            return value
+        case _:
+            return None

@@ -32,6 +32,7 @@ from padc.errors import (
 from padc.ir import mil, tcp
 from padc.passes.mil_builder import MilBuilder
 from padc.passes.tcp_to_mil import LOWERINGS
+from padc.passes.tcp_to_mil.convolutions import pad_what_is_added
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,9 @@ class ConvertTcpToMilPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         target = mil.resolve_target(self.target)
         problems: list[Problem] = []
+        for old in [old for old in op.walk() if isinstance(old, tcp.ConvTransposeOp)]:
+            pad_what_is_added(old)
+        region_dce(op.body)
         # Users first, so that a convolution still sees the pad that it may fold.
         for old in reversed([old for old in op.walk() if type(old) in LOWERINGS]):
             if isinstance(old, tcp.PadOp) and old.result.first_use is None:

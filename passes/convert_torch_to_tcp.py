@@ -17,13 +17,13 @@ from xdsl.rewriter import InsertPoint
 from xdsl.transforms.dead_code_elimination import region_dce
 from xdsl.utils.exceptions import VerifyException
 
-from padc.errors import Obstacle, Problem, SourceLocation, UnsupportedError
+from padc.errors import Obstacle, Problem, UnsupportedError
 from padc.ir.torch import (
     AtenOp,
     FromBuiltinTensorOp,
     NotConstantError,
-    VTensorType,
 )
+from padc.passes.aten_call import problem
 from padc.passes.torch_to_tcp import LOWERINGS, Lowered
 
 
@@ -51,12 +51,6 @@ def lower(op: AtenOp) -> Problem | None:
         op.detach()
         op.erase()
     return None
-
-
-def problem(op: AtenOp, what: str, hint: str | None) -> Problem:
-    types = [str(type) for type in op.operand_types if isinstance(type, VTensorType)]
-    message = f"{op.schema.name} of {', '.join(types)}: {what}"
-    return Problem(message, SourceLocation.of(op.location), hint)
 
 
 class ConvertTorchToTcpPass(ModulePass):

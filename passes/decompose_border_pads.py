@@ -22,7 +22,7 @@ from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 from xdsl.context import Context
-from xdsl.dialects.arith import ConstantOp, IndexCastOp
+from xdsl.dialects.arith import ConstantOp
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     AnyFloat,
@@ -35,13 +35,12 @@ from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
 from xdsl.transforms.dead_code_elimination import region_dce
 
-from padc.errors import Obstacle, Problem, UnsupportedError, UsageError
+from padc.errors import Obstacle, Problem, UnsupportedError, resolve
 from padc.ir import mil, tcp
 from padc.ir.padding import Amounts, padded_size
-from padc.ir.tcp import Amount, AnyTensor, tensor_type
-from padc.ir.torch import ToI64Op
+from padc.ir.tcp import AnyTensor, tensor_type
 from padc.ir.weights import numpy_dtype
-from padc.passes.aten_builder import AtenBuilder, Integer
+from padc.passes.aten_builder import AtenBuilder, Integer, integer_of
 from padc.passes.convert_tcp_to_mil import problem
 from padc.passes.tcp_to_mil.pads import can_pad_natively, fill_of, is_within, positive
 
@@ -54,12 +53,7 @@ OTHER_POLICY = "choose the pad policy auto: other ops then do it"
 
 def resolve_pad_policy(name: str) -> str:
     """The policy of this name; `UsageError` for another name."""
-    if name not in (policies := get_args(PadPolicy)):
-        raise UsageError(
-            f"there is no pad policy '{name}'",
-            hint=f"choose one of {', '.join(policies)}",
-        )
-    return name
+    return resolve("pad policy", name, get_args(PadPolicy))
 
 
 @dataclass(frozen=True)
@@ -132,22 +126,11 @@ def amounts_of(op: tcp.ExpandOp) -> list[Sides] | None:
     """Lower and upper amounts as ATen computes them; None where it computes not all."""
     amounts: list[Sides] = []
     for lower, upper, interior in op.expansions:
-        sides = integer(lower), integer(upper)
+        sides = integer_of(lower), integer_of(upper)
         if sides[0] is None or sides[1] is None or not isinstance(interior, int):
             return None
         amounts.append((sides[0], sides[1]))
     return amounts
-
-
-def integer(amount: Amount) -> Integer | None:
-    """An amount as an integer of ATen; None where that is not what it comes from."""
-    match amount:
-        case int():
-            return amount
-        case SSAValue(owner=IndexCastOp(input=SSAValue(owner=ToI64Op(operand=value)))):
-            return value
-        case _:
-            return None
 
 
 def check_native(op: tcp.ExpandOp, amounts: Sequence[Amounts] | None) -> None:

@@ -66,7 +66,7 @@ class DecomposeConvTransposePass(ModulePass):
         weights = weights_of(ctx)
         for old in [old for old in op.walk() if isinstance(old, tcp.ConvTransposeOp)]:
             if self.form == "crop":
-                crop(old)
+                pad_behind(old)
             else:
                 zero_insert(old, weights)
         region_dce(op.body)
@@ -104,21 +104,20 @@ def pad(
 def split_amounts(
     x: SSAValue, dims: Sequence[int], amounts: Sequence[Amounts]
 ) -> list[list[Amounts]]:
-    """The amounts of one pad, or of two where one would crop more than there is."""
+    """The amounts of one pad, or of two where one would crop all there is."""
     first: list[Amounts] = []
     second: list[Amounts] = []
     for dim, amount in zip(dims, amounts, strict=True):
         size = tensor_type(x).get_shape()[dim]
-        first.append(amount)
-        second.append(Amounts(0, 0))
-        try:
-            # Of a dynamic size no more is known than that it is not 0.
-            size = 1 if size == DYNAMIC_INDEX else size
-            padding.check_constant(size, amount.lower, amount.upper, amount.interior)
-        except ValueError:
+        # Of a dynamic size no more is known than that it is not 0.
+        size = 1 if size == DYNAMIC_INDEX else size
+        cropped = Amounts(min(amount.lower, 0), min(amount.upper, 0))
+        later = Amounts(0, 0)
+        if padding.padded_size(size, cropped.lower, cropped.upper, amount.interior) < 1:
             added = max(amount.lower, 0), max(amount.upper, 0)
-            first[-1] = Amounts(*added, amount.interior)
-            second[-1] = Amounts(min(amount.lower, 0), min(amount.upper, 0))
+            amount, later = Amounts(*added, amount.interior), cropped
+        first.append(amount)
+        second.append(later)
     return [first, second]
 
 
@@ -210,23 +209,27 @@ def insert_weight(
     return build.insert(ToBuiltinTensorOp(build.insert(LiteralOp(value))))
 
 
-# As a VALID transposed convolution.
+# As a transposed convolution of less, and a pad.
 
 
-def crop(op: tcp.ConvTransposeOp) -> None:
-    """`conv_transpose(x, w, b) -> pad(conv_transpose(x, w)) + b` of any not VALID."""
-    build = AtenBuilder(op)
-    expansions = op.expansions
-    if all(amount == Amounts(0, 0) for amount in expansions):
+def pad_behind(op: tcp.ConvTransposeOp, kept: Sequence[Amounts] = ()) -> None:
+    """`conv_transpose(x, w, b) -> pad(conv_transpose(x, w)) + b`, but for `kept`."""
+    build, rank = AtenBuilder(op), op.dims.spatial_rank
+    kept = kept or [Amounts(0, 0)] * rank
+    amounts = [
+        Amounts(all.lower - own.lower, all.upper - own.upper)
+        for all, own in zip(op.expansions, kept, strict=True)
+    ]
+    if all(amount == Amounts(0, 0) for amount in amounts):
         return
     dims = ConvDimsAttr.spatial(op.dims.result)
     shape = list(op.result.type.get_shape())
-    for dim, amount in zip(dims, expansions, strict=True):
+    for dim, amount in zip(dims, amounts, strict=True):
         if shape[dim] != DYNAMIC_INDEX:
             shape[dim] -= amount.lower + amount.upper
     # The bias is for what is added too.
-    adds = any(max(amount.lower, amount.upper) > 0 for amount in expansions)
-    valid = tcp.ConvTransposeOp(
+    adds = any(max(amount.lower, amount.upper) > 0 for amount in amounts)
+    less = tcp.ConvTransposeOp(
         op.input,
         op.kernel,
         None if adds else op.bias,
@@ -235,8 +238,9 @@ def crop(op: tcp.ConvTransposeOp) -> None:
         op.groups.value.data,
         op.dims,
         TensorType(op.result.type.element_type, shape),
+        kept,
     )
-    y = pad(build, build.insert(valid), dims, expansions)
+    y = pad(build, build.insert(less), dims, amounts)
     if adds and op.bias is not None:
         ones = len(op.dims.result) - op.dims.result.index("f") - 1
         (count,) = tensor_type(op.bias).get_shape()

@@ -7,6 +7,7 @@ is found where it would be emitted, and named.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -15,8 +16,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from xdsl.builder import Builder
-from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType, f16, i32
-from xdsl.ir import Operation, SSAValue
+from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType, f16, i32, i64
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
 from padc.errors import Obstacle
@@ -116,3 +117,21 @@ class MilBuilder:
     def total(self, parts: Sequence[SSAValue], name: str) -> SSAValue:
         """All parts combined by the elementwise op `name`."""
         return reduce(lambda x, y: self.binary(name, x, y), parts)
+
+    def cast(self, x: SSAValue, element_type: Attribute) -> SSAValue:
+        """`x` in another type, into which its values fit."""
+        type = tensor_type(x)
+        if type.element_type == element_type:
+            return x
+        like, name = type.get_shape(), mil.ELEMENT_TYPES[element_type]
+        return self.emit("cast", TensorType(element_type, like), like, x=x, dtype=name)
+
+    def as_int32(self, x: SSAValue) -> SSAValue:
+        """`x`, whose integers Core ML's arithmetic may not take, as int32."""
+        is_wide = tensor_type(x).element_type in (i32, i64)
+        return x if is_wide else self.cast(x, i32)
+
+
+def product(sizes: Sequence[int]) -> int:
+    """How many elements there are; dynamic where any size is."""
+    return DYNAMIC_INDEX if DYNAMIC_INDEX in sizes else math.prod(sizes)

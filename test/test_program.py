@@ -220,7 +220,9 @@ def test_function(case: str):
 def test_int16_before_ios17_is_refused():
     function, inputs = FUNCTIONS["int16"]
 
-    with pytest.raises(padc.UnsupportedError, match=r"input .*: int16\[2\] is of what"):
+    with pytest.raises(
+        padc.UnsupportedError, match=r"input .*: int16\[2\] iOS16 has no int16"
+    ):
         padc.convert(Call(function), inputs, target="iOS16")
 
 

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Generator
 from contextlib import contextmanager
 
-from padc.errors import MissingEnvironmentError, UsageError
+from padc.errors import MissingEnvironmentError, resolve
 
 PRECISIONS = ("float32", "float16")
 """What floats can be computed in."""
@@ -32,9 +32,4 @@ def quiet() -> Generator[None]:
 
 def resolve_precision(name: str) -> str:
     """A precision for its name; `UsageError` for another name."""
-    if name not in PRECISIONS:
-        raise UsageError(
-            f"there is no precision '{name}'",
-            hint=f"choose one of {', '.join(PRECISIONS)}",
-        )
-    return name
+    return resolve("precision", name, PRECISIONS)

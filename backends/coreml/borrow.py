@@ -31,6 +31,7 @@ with quiet():
         _TORCH_OPS_REGISTRY,
     )
     from coremltools.converters.mil.frontend.torch.utils import (
+        NUM_TO_DTYPE_STRING,
         NUM_TO_TORCH_DTYPE,
         TORCH_DTYPE_TO_NUM,
         TorchFrontend,
@@ -179,7 +180,7 @@ def _keyword_only(name: str) -> frozenset[str]:
 def _dtype_number(number: int) -> int:
     """Torch's number of a dtype, as coremltools' converters expect it."""
     if (dtype := NUM_TO_TORCH_DTYPE.get(number)) is None or dtype == torch.float64:
-        raise Obstacle(f"Core ML does not have the dtype of number {number}")
+        raise Obstacle(f"Core ML does not have {dtype or f'the dtype {number}'}")
     return TORCH_DTYPE_TO_NUM[dtype]
 
 
@@ -281,13 +282,6 @@ def _batch_norm(arguments: dict[str, Any], name: str) -> None:
                 arguments[key] = mb.const(val=filled, name=f"{name}_{key}")
 
 
-def _average_pool(arguments: dict[str, Any], name: str) -> None:
-    if arguments["ceil_mode"] and arguments["count_include_pad"]:
-        raise Obstacle("Core ML averages over what ceil_mode adds, PyTorch does not")
-    if arguments.get("divisor_override") is not None:
-        raise Obstacle("Core ML has no divisor_override")
-
-
 def _dropout(arguments: dict[str, Any], name: str) -> None:
     if arguments["train"] is not False:
         raise Obstacle("it draws random numbers", EVAL)
@@ -315,18 +309,19 @@ def _narrow(arguments: dict[str, Any], name: str) -> Any:
     )
 
 
-def _as_integers(op: str) -> Correction:
-    # It becomes a gather or a scatter, which take no bools.
+def _as_int32(op: str, takes_bool: bool = False) -> Correction:
+    # It only moves elements, by what takes no bool or no small integers.
     def correct(arguments: dict[str, Any], name: str) -> Any:
-        if not types.is_bool(arguments["self"].dtype):
+        dtype = types.builtin_to_string(arguments["self"].dtype)
+        if dtype in FILLS and (takes_bool or dtype != "bool"):
             return None
         for key, value in arguments.items():
-            if isinstance(value, Var) and types.is_bool(value.dtype):
+            if isinstance(value, Var) and value.dtype == arguments["self"].dtype:
                 arguments[key] = mb.cast(x=value, dtype="int32")
         schema = schema_of(op)
         assert schema is not None
         (result,) = _convert(schema, arguments, f"{name}_int32")
-        return mb.cast(x=result, dtype="bool", name=name)
+        return mb.cast(x=result, dtype=dtype, name=name)
 
     return correct
 
@@ -354,19 +349,62 @@ def _unfold(arguments: dict[str, Any], name: str) -> Any:
     return mb.transpose(x=x, perm=[*order, dim + 1], name=name)
 
 
-def _new_full(arguments: dict[str, Any], name: str) -> Any:
-    # What it fills is of the dtype of the number, not of the tensor.
-    if arguments["dtype"] is not None:
-        return None
-    value = types.nptype_from_builtin(arguments["self"].dtype)(arguments["fill_value"])
-    return mb.fill(shape=_shape(arguments["size"]), value=value, name=name)
+def _filled(number: float | None = None) -> Correction:
+    # The dtype is ignored, or only some are known.
+    def correct(arguments: dict[str, Any], name: str) -> Any:
+        fill = number
+        if fill is None:
+            fill = arguments["value" if "value" in arguments else "fill_value"]
+        if isinstance(fill, Var):
+            raise Obstacle("the number is computed", "add it to zeros")
+        like: Any = arguments.get("self")
+        dtype = _dtype_of_fill(arguments.get("dtype"), like, fill)
+        sizes = arguments.get("size")
+        if sizes is None:
+            sizes = _sizes(like) if like.rank else []
+        # Core ML fills with four types, and makes the others of these.
+        wide = dtype if dtype in FILLS else "int32"
+        if wide == "int32":
+            _check_integers("fill_value", fill)
+        value = types.nptype_from_builtin(types.string_to_builtin(wide))(fill)
+        if isinstance(sizes, list) and not sizes:
+            result = mb.const(val=value, name=name)
+        else:
+            result = mb.fill(shape=_shape(sizes), value=value, name=name)
+        return result if wide == dtype else mb.cast(x=result, dtype=dtype)
+
+    return correct
 
 
-def _shape(sizes: list[Any]) -> Any:
+FILLS = {"fp16", "fp32", "int32", "bool"}
+
+
+def _dtype_of_fill(number: int | None, like: Any, fill: float | int) -> str:
+    """What a tensor is filled as: by the dtype given, a tensor, or the filling."""
+    if number is not None:
+        return NUM_TO_DTYPE_STRING[_dtype_number(number)]
+    if like is not None:
+        return types.builtin_to_string(like.dtype)
+    return {bool: "bool", int: "int32"}.get(type(fill), "fp32")
+
+
+def _shape(sizes: Any) -> Any:
     """Sizes, of which some may be computed, as one value."""
-    if any(isinstance(size, Var) for size in sizes):
+    if isinstance(sizes, list) and any(isinstance(size, Var) for size in sizes):
         return mb.concat(values=sizes, axis=0)
     return sizes
+
+
+def _sizes(x: Any) -> Any:
+    """The shape of `x`, as a value; Core ML tells that of four types only."""
+    known = types.builtin_to_string(x.dtype) in FILLS
+    return mb.shape(x=x if known else mb.cast(x=x, dtype="int32"))
+
+
+def _size(arguments: dict[str, Any], name: str) -> Any:
+    # coremltools does not cast what Core ML has no `shape` of.
+    x, dim = arguments["self"], arguments["dim"]
+    return mb.gather(x=_sizes(x), indices=dim % x.rank, axis=0, name=name)
 
 
 def _extremum(of_two: str) -> Correction:
@@ -414,41 +452,58 @@ def _refuse(reason: str, hint: str = REWRITE) -> Correction:
     return correct
 
 
+UNEVEN = _refuse(
+    "its windows, or two dimensions beside them, have sizes that are dynamic",
+    "make the sizes static, or pool to one element",
+)
+
 CORRECTIONS: dict[str, Correction] = {
     "aten._upsample_bicubic2d_aa": _refuse("coremltools ignores antialias"),
     "aten._upsample_bicubic2d_aa.vec": _refuse("coremltools ignores antialias"),
     "aten._upsample_bilinear2d_aa": _refuse("coremltools ignores antialias"),
     "aten._upsample_bilinear2d_aa.vec": _refuse("coremltools ignores antialias"),
+    "aten.adaptive_max_pool1d": UNEVEN,
+    "aten.adaptive_max_pool2d": UNEVEN,
+    "aten.adaptive_max_pool3d": UNEVEN,
     "aten.add.Scalar": _scale("other"),
     "aten.add.Tensor": _scale("other"),
     "aten.arange": _arange,
     "aten.arange.start": _arange,
     "aten.arange.start_step": _arange,
-    "aten.avg_pool1d": _average_pool,
-    "aten.avg_pool2d": _average_pool,
-    "aten.avg_pool3d": _average_pool,
     "aten.batch_norm": _batch_norm,
     "aten._native_batch_norm_legit_no_training": _batch_norm,
     "aten.dropout": _dropout,
     "aten.native_dropout": _dropout,
     "aten._native_batch_norm_legit": _refuse(TRAINS, EVAL),
     "aten._native_batch_norm_legit.no_stats": _refuse(TRAINS, EVAL),
+    "aten.empty.memory_format": _filled(0.0),
+    "aten.empty_like": _filled(0.0),
+    "aten.fill.Scalar": _filled(),
     "aten.flip": _flip,
     "aten.flipud": _flip,
     "aten.floordiv.int": _floor_division,
+    "aten.full": _filled(),
+    "aten.full_like": _filled(),
     "aten.gelu": _gelu,
     "aten.instance_norm": _instance_norm,
     "aten.narrow": _narrow,
     "aten.narrow_copy": _narrow,
-    "aten.new_full": _new_full,
+    "aten.new_empty": _filled(0.0),
+    "aten.new_full": _filled(),
+    "aten.new_ones": _filled(1.0),
+    "aten.new_zeros": _filled(0.0),
+    "aten.ones": _filled(1.0),
+    "aten.ones_like": _filled(1.0),
     "aten.prod.dim_int": _product,
     "aten.reciprocal": _reciprocal,
     "aten.relu": _relu,
     "aten.rms_norm": _rms_norm,
-    "aten.roll": _as_integers("aten.roll"),
+    "aten.repeat": _as_int32("aten.repeat", takes_bool=True),
+    "aten.roll": _as_int32("aten.roll"),
     "aten.rsub.Scalar": _scale("self"),
     "aten.rsub.Tensor": _scale("self"),
-    "aten.slice_scatter": _as_integers("aten.slice_scatter"),
+    "aten.size.int": _size,
+    "aten.slice_scatter": _as_int32("aten.slice_scatter"),
     "aten.softplus": _softplus,
     "aten.std.correction": _deviation,
     "aten.sub.Scalar": _scale("other"),
@@ -464,6 +519,8 @@ CORRECTIONS: dict[str, Correction] = {
     "aten.upsample_trilinear3d": _interpolate,
     "aten.upsample_trilinear3d.vec": _interpolate,
     "aten.var.correction": _deviation,
+    "aten.zeros": _filled(0.0),
+    "aten.zeros_like": _filled(0.0),
     "prim.max.int": _extremum("maximum"),
     "prim.min.int": _extremum("minimum"),
 }

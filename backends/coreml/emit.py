@@ -213,11 +213,8 @@ class _Emitter:
     def input_dtype(self, argument: BlockArgument) -> Any:
         """An input's dtype in the package, where coremltools does not choose it."""
         dtype = pymil_dtype(argument.type)
-        if dtype != "int16":
-            return types.string_to_builtin(dtype)
-        if mil.TARGETS.index(self.target) < mil.TARGETS.index("iOS17"):
-            raise Obstacle("is of what Core ML has from iOS17", "choose a newer target")
-        return types.int32
+        check_dtype(dtype, self.target)
+        return types.int32 if dtype == "int16" else types.string_to_builtin(dtype)
 
     def input_shape(self, argument: BlockArgument, ranges: dict[str, Any]) -> list[Any]:
         """The sizes of an input; equal dynamic sizes are one `RangeDim` in `ranges`."""
@@ -338,7 +335,7 @@ class _Emitter:
                 operands = [self.values[operand] for operand in op.operands]
                 for result in op.results:
                     if isinstance(result.type, VTensorType):
-                        pymil_dtype(result.type)
+                        check_dtype(pymil_dtype(result.type), self.target)
                 try:
                     values = borrow(op, operands, self.name_of(op))
                 except Obstacle:
@@ -471,6 +468,14 @@ def pymil_dtype(type_: Attribute) -> str:
             else "use float32, bool or int32; of complex numbers the two parts",
         )
     return dtype
+
+
+def check_dtype(dtype: str, target: str) -> None:
+    """Raise where `target` has no such tensors: its `cast` takes all that it has."""
+    form = mil.OPS["cast"].form(target)
+    assert form is not None
+    if dtype not in form.inputs["x"].domain:
+        raise Obstacle(f"{target} has no {dtype}", "choose iOS17 or a newer target")
 
 
 def check_result(type_: Attribute, value: Any) -> None:

@@ -26,6 +26,7 @@ with quiet():
     from coremltools.converters.mil.mil import Program
     from coremltools.converters.mil.mil.passes.pass_registry import PASS_REGISTRY
     from coremltools.converters.mil.mil.scope import ScopeSource
+    from coremltools.converters.mil.mil.types.symbolic import is_symbolic
 
 # The order is that of coremltools' default pipeline. Left out are passes for
 # quantised weights, states, images, loops, complex numbers, for what only its
@@ -119,6 +120,8 @@ def optimize(program: Program, precision: str = "float32") -> None:
                 float16_pass: Any = PASS_REGISTRY[name]
                 if name == "common::add_fp16_cast":
                     float16_pass.op_selector = is_for_float16
+                if name == "common::add_int16_cast":
+                    float16_pass.op_selector = is_for_int16
                 float16_pass(program)
         for name in LAST_PASSES:
             PASS_REGISTRY[name](program)
@@ -138,6 +141,17 @@ def is_for_float16(op: Any) -> bool:
     """
     made_from = op.scopes[ScopeSource.TORCHSCRIPT_MODULE_TYPE]
     return not any("grid" in name for name in made_from)
+
+
+def is_for_int16(op: Any) -> bool:
+    """
+    Whether the indices of a gather can be 16 bits wide.
+
+    coremltools takes a dynamic size for one that is small.
+    """
+    if op.op_type not in ("gather", "gather_along_axis"):
+        return True
+    return not is_symbolic(op.x.shape[op.axis.val])
 
 
 def _has_grouped_transpose(program: Program) -> bool:

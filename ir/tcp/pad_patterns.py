@@ -133,7 +133,9 @@ class NoInterior(RewritePattern):
                 op.input_type.get_shape(), op.expansions, strict=True
             )
         ]
-        if expansions != op.expansions:
+        if expansions != op.expansions and agrees(
+            op.result.type, padded_type(op.input_type, expansions)
+        ):
             replace(rewriter, op, with_expansions(op, op.input, expansions))
 
 

@@ -4,35 +4,101 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import DYNAMIC_INDEX, AnyFloat
-from xdsl.ir import SSAValue
+import numpy as np
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    IntegerType,
+    Signedness,
+    f16,
+    f32,
+    i32,
+    i64,
+)
+from xdsl.ir import Attribute, SSAValue
+from xdsl.utils.hints import isa
 
 from padc.errors import Obstacle
 from padc.ir import mil, padding, tcp
 from padc.ir.padding import Amounts
 from padc.ir.tcp import ConvDimsAttr, tensor_type
 from padc.ir.tcp.convolutions import Role
-from padc.passes.mil_builder import MilBuilder
+from padc.passes.decompose_conv_transpose import pad_behind
+from padc.passes.mil_builder import MilBuilder, product
 from padc.passes.tcp_to_mil.folding import fold_pad
-from padc.passes.tcp_to_mil.pads import crop, native_pad, positive
 from padc.passes.tcp_to_mil.table import lowers
+from padc.passes.tcp_to_mil.taps import window_taps
 
-NONE = Amounts(0, 0)
 DECOMPOSE = "run decompose-computed-kernels before"
 
 
 @lowers(tcp.ConvOp)
 def lower_conv(build: MilBuilder, op: tcp.ConvOp) -> SSAValue:
     """`conv` with `pad_type` custom always: its `same` is not what others call so."""
+    check_rank(op)
+    if is_integer(op):
+        return as_result(build, op, convolve_integers(build, op))
     check(op)
-    padded = fold_pad(op, ConvDimsAttr.spatial(op.dims.input))
+    padded = fold_pad(build, op, ConvDimsAttr.spatial(op.dims.input))
     y = convolve(build, op, padded.input, result_shape(op), padded.pad)
     return as_result(build, op, y)
 
 
+def is_integer(op: tcp.ConvolutionOp) -> bool:
+    return isinstance(tensor_type(op.input).element_type, IntegerType)
+
+
+def convolve_integers(build: MilBuilder, op: tcp.ConvOp) -> SSAValue:
+    """
+    The columns of all windows times the kernel: `matmul` takes int32, `conv` does not.
+
+    Narrower integers wrap around, as in PyTorch.
+    """
+    order = ConvDimsAttr.channels_first(op.dims.spatial_rank)
+    x = build.as_int32(in_order(build, op.input, op.dims.input, order.input))
+    kernel = build.as_int32(in_order(build, op.kernel, op.dims.kernel, order.kernel))
+    outputs, inputs, *window = tensor_type(kernel).get_shape()
+    shape, groups = result_shape(op), op.groups.value.data
+    batch, count = shape[0], product(shape[2:])
+    options = (window, op.strides.get_values(), op.dilations.get_values())
+    for dim, (size, stride, dilation) in enumerate(zip(*options, strict=True), 2):
+        # One dimension after the other: 2k slices for k x k elements.
+        taps = window_taps(build, x, [dim], [size], [stride], [dilation])
+        sizes = list(tensor_type(taps[0]).get_shape())
+        sizes[1] *= size
+        type = tensor_type(x)
+        x = build.emit("concat", type, sizes, values=taps, axis=1, interleave=True)
+    type, rows = tensor_type(x), inputs * product(window)
+    y = build.emit(
+        "matmul",
+        type,
+        [batch, groups, outputs // groups, count],
+        x=build.reshape(kernel, [1, groups, outputs // groups, rows]),
+        y=build.reshape(x, [batch, groups, rows, count]),
+    )
+    y = build.reshape(y, shape)
+    if op.bias is not None:
+        y = add_bias(build, y, build.as_int32(op.bias))
+    return wrapped(build, y, op.result.type.element_type)
+
+
+def wrapped(build: MilBuilder, x: SSAValue, element_type: Attribute) -> SSAValue:
+    """int32 as narrower integers, by as many of their lowest bits."""
+    if element_type in (i32, i64):
+        return x
+    assert isa(element_type, IntegerType[int, Signedness])
+    type, shape = tensor_type(x), tensor_type(x).get_shape()
+    bits, name = element_type.width.data, mil.ELEMENT_TYPES[element_type]
+    least = 0 if name.startswith("u") else -(2 ** (bits - 1))
+    for op, number in ("sub", least), ("mod", 2**bits), ("add", least):
+        if number:
+            x = build.emit(op, type, shape, x=x, y=np.int32(number))
+    return build.cast(x, element_type)
+
+
 @lowers(tcp.ConvTransposeOp)
 def lower_conv_transpose(build: MilBuilder, op: tcp.ConvTransposeOp) -> SSAValue:
-    """`conv_transpose`, which crops by its `pad`; a pad behind it where it expands."""
+    """`conv_transpose`, which crops by its `pad`."""
+    check_rank(op)
     check(op)
     if not takes_kernel(op, build.target):
         raise Obstacle(
@@ -41,27 +107,18 @@ def lower_conv_transpose(build: MilBuilder, op: tcp.ConvTransposeOp) -> SSAValue
             "biases",
             DECOMPOSE,
         )
-    amounts = [NONE, NONE, *op.expansions]
-    added = list(map(positive, amounts))
-    first = [Amounts(min(a.lower, 0), min(a.upper, 0)) for a in amounts]
-    last = [NONE] * len(amounts)
-    if (expands := set(added) != {NONE}) and not may_crop_first(op):
-        first, last = last, first
-    shape = [
-        size if size == DYNAMIC_INDEX else size - sum_of(more) - sum_of(less)
-        for size, more, less in zip(result_shape(op), added, last, strict=True)
-    ]
-    pad = [-n for amount in first[2:] for n in (amount.lower, amount.upper)]
-    # The bias is for what is added too.
-    y = convolve(build, op, op.input, shape, pad, bias=not expands)
-    y = crop(build, native_pad(build, y, added, "constant", 0), last)
-    if expands and op.bias is not None:
-        y = add_bias(build, y, op.bias)
+    pad = [-n for amount in op.expansions for n in (amount.lower, amount.upper)]
+    y = convolve(build, op, op.input, result_shape(op), pad)
     return as_result(build, op, y)
 
 
-def sum_of(amount: Amounts) -> int:
-    return amount.lower + amount.upper
+def pad_what_is_added(op: tcp.ConvTransposeOp) -> None:
+    """Let `op` only crop, as Core ML's can, and a pad behind it do the rest."""
+    amounts = op.expansions
+    is_float = tensor_type(op.input).element_type in (f16, f32)
+    if is_float and any(max(a.lower, a.upper) > 0 for a in amounts):
+        cropped = [Amounts(min(a.lower, 0), min(a.upper, 0)) for a in amounts]
+        pad_behind(op, cropped if may_crop_first(op) else ())
 
 
 def may_crop_first(op: tcp.ConvTransposeOp) -> bool:
@@ -82,14 +139,18 @@ def may_crop_first(op: tcp.ConvTransposeOp) -> bool:
     return True
 
 
-def check(op: tcp.ConvolutionOp) -> None:
-    """Raise `Obstacle` where Core ML has no such convolution."""
+def check_rank(op: tcp.ConvolutionOp) -> None:
+    """Raise `Obstacle` where Core ML has no convolution of as many dimensions."""
     if (rank := op.dims.spatial_rank) > 3:
         raise Obstacle(
             f"Core ML convolves 3 dimensions at most, not {rank}",
             "split the convolution into ones of fewer dimensions",
         )
-    if not isinstance(tensor_type(op.input).element_type, AnyFloat):
+
+
+def check(op: tcp.ConvolutionOp) -> None:
+    """Raise `Obstacle` where Core ML has no such convolution."""
+    if tensor_type(op.input).element_type not in (f16, f32):
         raise Obstacle(
             "Core ML convolves floats only", "convert the tensors to float32 first"
         )
@@ -103,11 +164,13 @@ def is_dilated(op: tcp.ConvolutionOp) -> bool:
 
 def takes_kernel(op: tcp.ConvTransposeOp, target: str) -> bool:
     """
-    Whether the `conv_transpose` of `target` takes this kernel.
+    Whether the `conv_transpose` of `target` takes this kernel: no integers.
 
     A computed one, since iOS17, with a constant bias: coremltools 9.0 wants its value,
     and a bias that is added apart is rounded apart.
     """
+    if is_integer(op):
+        return False
     order = ConvDimsAttr.transposed(op.dims.spatial_rank).kernel
     if mil.is_constant(op.kernel) and op.dims.kernel == order:
         return True
@@ -134,14 +197,13 @@ def convolve(
     x: SSAValue,
     shape: Sequence[int],
     pad: Sequence[int],
-    bias: bool = True,
 ) -> SSAValue:
-    """Core ML's op, by the kernel and `bias` of `op`, of `x`: `[n, c, *spatial]`."""
+    """Core ML's op, by the kernel and bias of `op`, of `x`: `[n, c, *spatial]`."""
     if isinstance(op, tcp.ConvTransposeOp):
         name, dims = "conv_transpose", ConvDimsAttr.transposed(op.dims.spatial_rank)
     else:
         name, dims = "conv", ConvDimsAttr.channels_first(op.dims.spatial_rank)
-    added = op.bias if bias else None
+    added = op.bias
     # Of a transposed convolution, coremltools 9.0 wants the value of any bias.
     may_be_any = name == "conv" and may_be_computed(name, "bias", build.target)
     is_native = added is not None and (mil.is_constant(added) or may_be_any)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from xdsl.dialects.arith import ConstantOp
 from xdsl.dialects.builtin import (
@@ -14,6 +14,8 @@ from xdsl.ir import Operation, SSAValue
 
 from padc.ir import tcp
 from padc.ir.padding import Amounts
+from padc.passes.mil_builder import MilBuilder
+from padc.passes.tcp_to_mil.pads import crop, positive
 
 
 @dataclass(frozen=True)
@@ -21,6 +23,7 @@ class Padded:
     """The input of a window op, and the padding that the op itself is to do."""
 
     input: SSAValue
+    """Without what negative amounts crop."""
     amounts: list[Amounts]
     """For each of the window's dimensions; never negative, no interior."""
 
@@ -30,13 +33,14 @@ class Padded:
         return [n for a in self.amounts for n in (a.lower, a.upper)]
 
 
-def fold_pad(op: Operation, dims: Sequence[int]) -> Padded:
+def fold_pad(build: MilBuilder, op: Operation, dims: Sequence[int]) -> Padded:
     """
     The input of a convolution or pool without the pad that can be folded into it.
 
     That is a pad of nothing but the window's dimensions, by what is implied there:
-    zeros in a convolution or average, the least value in a maximum. What else uses the
-    pad does not matter: folded into each op that can, it is made for the others only.
+    zeros in a convolution or average, the least value in a maximum; negative amounts
+    are slices before it. What else uses the pad does not matter: folded into each op
+    that can, it is made for the others only.
     """
     x = op.operands[0]
     unpadded = Padded(x, [Amounts(0, 0)] * len(dims))
@@ -49,14 +53,12 @@ def fold_pad(op: Operation, dims: Sequence[int]) -> Padded:
     if not isinstance(value, FloatAttr) or value.value.data != implied_fill(op):
         return unpadded
     for dim, amount in enumerate(amounts):
-        if amount.interior or min(amount.lower, amount.upper) < 0:
+        if amount.interior or (dim not in dims and positive(amount) != Amounts(0, 0)):
             return unpadded
-        if dim not in dims and (amount.lower, amount.upper) != (0, 0):
-            return unpadded
-    folded = [amounts[dim] for dim in dims]
+    folded = [positive(amounts[dim]) for dim in dims]
     if isinstance(op, tcp.PoolOp) and not pool_can_fold(op, folded):
         return unpadded
-    return Padded(pad.input, folded)
+    return Padded(crop(replace(build, anchor=pad), pad.input, amounts), folded)
 
 
 def implied_fill(op: Operation) -> float:

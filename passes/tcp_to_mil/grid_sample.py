@@ -6,7 +6,7 @@ from xdsl.dialects.builtin import TensorType, f16, f32
 from xdsl.ir import SSAValue
 
 from padc.errors import Obstacle
-from padc.ir.tcp import GridPadding, GridSampleOp, ResampleMode
+from padc.ir.tcp import GridPadding, GridSampleOp, ResampleMode, tensor_type
 from padc.passes.mil_builder import MilBuilder
 from padc.passes.tcp_to_mil.table import lowers
 
@@ -28,6 +28,8 @@ def lower_grid_sample(build: MilBuilder, op: GridSampleOp) -> SSAValue:
     `grid_sample(x, grid) -> resample(x, coordinates=grid)`.
 
     A reflection at the outer edges of the outermost pixels repeats these: "symmetric".
+    Beyond -1 and 1 there is nothing but the border, which is taken from there: how far
+    out `resample` can compute is not documented.
     """
     if not is_native(op):
         raise Obstacle(
@@ -44,6 +46,9 @@ def lower_grid_sample(build: MilBuilder, op: GridSampleOp) -> SSAValue:
     if op.grid_type.element_type != f32:
         shape = op.grid_type.get_shape()
         grid = build.emit("cast", TensorType(f32, shape), shape, x=grid, dtype="fp32")
+    if op.padding.data is GridPadding.BORDER:
+        type = tensor_type(grid)
+        grid = build.emit("clip", type, type.get_shape(), x=grid, alpha=-1.0, beta=1.0)
     return build.emit(
         "resample",
         op.input_type,

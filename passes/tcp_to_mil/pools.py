@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -21,26 +21,37 @@ from xdsl.ir import SSAValue
 from padc.errors import (
     Obstacle,
 )
-from padc.ir import padding, tcp
+from padc.ir import tcp
 from padc.ir.padding import Amounts
 from padc.ir.tcp import tensor_type
 from padc.ir.weights import numpy_dtype
-from padc.passes.mil_builder import MilBuilder
+from padc.passes.mil_builder import MilBuilder, product
 from padc.passes.tcp_to_mil.folding import Padded, fold_pad
 from padc.passes.tcp_to_mil.pads import crop, native_pad
 from padc.passes.tcp_to_mil.table import lowers
+from padc.passes.tcp_to_mil.taps import tap_offsets, window_taps
 
 
 @lowers(tcp.MaxPoolOp)
 def lower_max_pool(build: MilBuilder, op: tcp.MaxPoolOp) -> SSAValue:
     if is_native_pool(op):
-        return native_pool(build, op, "max_pool", fold_pad(op, op.dims.get_values()))
-    type, sizes = op.input_type, op.result.type.get_shape()
-    largest, *others = taps(build, op, op.input)
+        return native_pool(
+            build, op, "max_pool", fold_pad(build, op, op.dims.get_values())
+        )
+    sizes = op.result.type.get_shape()
+    x = comparable(build, op)
+    largest, *others = taps(build, op, x)
     for tap in others:
         larger = takes_over(build, tap, largest)
+        type = tensor_type(x)
         largest = build.emit("select", type, sizes, cond=larger, a=tap, b=largest)
-    return largest
+    return build.cast(largest, op.result.type.element_type)
+
+
+def comparable(build: MilBuilder, op: tcp.PoolOp) -> SSAValue:
+    """What `op` pools, in a type that Core ML compares."""
+    is_float = op.input_type.element_type in (f16, f32)
+    return op.input if is_float else build.as_int32(op.input)
 
 
 def takes_over(
@@ -75,7 +86,8 @@ def lower_arg_max_pool(build: MilBuilder, op: tcp.ArgMaxPoolOp) -> SSAValue:
     is_float = type.element_type in (f16, f32)
     dtype = numpy_dtype(type.element_type) if is_float else np.int32
     least = np.array(-np.inf if is_float else -(2**31), dtype)
-    largest, *others = taps(build, op, op.input)
+    x = comparable(build, op)
+    largest, *others = taps(build, op, x)
     # Where the first tap is the least value, it is as if there was none.
     found = takes_over(build, largest, least)
     booleans = TensorType(i1, sizes)
@@ -83,11 +95,13 @@ def lower_arg_max_pool(build: MilBuilder, op: tcp.ArgMaxPoolOp) -> SSAValue:
     one = build.emit("cast", where, sizes, x=nothing, dtype="int32")
     starts = over_windows(op, positions.starts)
     distance = build.emit("mul", where, sizes, x=one, y=starts)
-    for offsets, tap in zip(list(tap_offsets(op))[1:], others, strict=True):
+    _, *distances = tap_offsets(op.kernel.get_values())
+    for offsets, tap in zip(distances, others, strict=True):
         larger = takes_over(build, tap, largest)
         terms = zip(offsets, op.dilations.get_values(), positions.steps, strict=True)
         here = np.int32(sum(map(math.prod, terms)))
-        largest = build.emit("select", type, sizes, cond=larger, a=tap, b=largest)
+        compared = tensor_type(x)
+        largest = build.emit("select", compared, sizes, cond=larger, a=tap, b=largest)
         distance = build.emit("select", where, sizes, cond=larger, a=here, b=distance)
     firsts = over_windows(op, positions.windows)
     return build.emit("add", where, sizes, x=distance, y=firsts)
@@ -112,7 +126,7 @@ def lower_avg_pool(build: MilBuilder, op: tcp.AvgPoolOp) -> SSAValue:
     elements = math.prod(op.kernel.get_values())
     exclude: bool | None = None
     if is_native_pool(op):
-        padded = fold_pad(op, op.dims.get_values())
+        padded = fold_pad(build, op, op.dims.get_values())
         folded = [(amount.lower, amount.upper) for amount in padded.amounts]
         exclude = op.uncounted == folded and op.divisor is None
         y = native_pool(
@@ -227,37 +241,10 @@ def native_pool(
 
 def two_of(sizes: Sequence[int]) -> list[int]:
     """Two sizes with as many elements as `sizes`, dynamic where any is."""
-    if len(sizes) == 2:
-        return list(sizes)
-    if DYNAMIC_INDEX in sizes:
-        return [1, DYNAMIC_INDEX]
-    return [1, math.prod(sizes)]
-
-
-def tap_offsets(op: tcp.PoolOp) -> Iterator[tuple[int, ...]]:
-    """The positions in the kernel, in order."""
-    return itertools.product(*map(range, op.kernel.get_values()))
+    return list(sizes) if len(sizes) == 2 else [1, product(sizes)]
 
 
 def taps(build: MilBuilder, op: tcp.PoolOp, x: SSAValue) -> list[SSAValue]:
     """For each position in the kernel, the elements it meets, window by window."""
-    result: list[SSAValue] = []
-    for offsets in tap_offsets(op):
-        tap = x
-        for dim, offset, kernel, stride, dilation in zip(
-            op.dims.get_values(),
-            offsets,
-            op.kernel.get_values(),
-            op.strides.get_values(),
-            op.dilations.get_values(),
-            strict=True,
-        ):
-            size = tensor_type(tap).get_shape()[dim]
-            if size == DYNAMIC_INDEX:
-                stop = (offset - kernel + 1) * dilation or None
-            else:
-                count = padding.conv_output_size(size, kernel, stride, dilation)
-                stop = offset * dilation + (count - 1) * stride + 1
-            tap = build.slice(tap, dim, offset * dilation, stop, stride)
-        result.append(tap)
-    return result
+    windows = (op.dims, op.kernel, op.strides, op.dilations)
+    return window_taps(build, x, *(array.get_values() for array in windows))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -20,7 +19,9 @@ from padc.errors import (
 )
 from padc.ir import resampling, tcp
 from padc.ir.tcp import Coordinates, ResampleMode, tensor_type
-from padc.passes.mil_builder import MilBuilder
+from padc.passes.aten_builder import LARGEST_SIZE, Integer, integer_of
+from padc.passes.mil_builder import MilBuilder, product
+from padc.passes.tcp_to_mil.dynamic_resample import resample_dynamic
 from padc.passes.tcp_to_mil.table import lowers
 
 
@@ -34,9 +35,13 @@ def lower_resample(build: MilBuilder, op: tcp.ResampleOp) -> SSAValue:
         op.mode.data is not ResampleMode.NEAREST
     )
     x = cast(build, op.input, f32) if is_half else op.input
-    sizes = op.static_size.get_values()
-    for i, dim in enumerate(op.dims.get_values()):
-        x = resample_dimension(build, op, x, i, dim, sizes[i])
+    for i, (dim, size) in enumerate(zip(op.dims.get_values(), op.sizes, strict=True)):
+        if (new_size := integer_of(size)) is None:
+            raise Obstacle(
+                "no integer arithmetic of ATen computes the new size",
+                "give a size that is computed by +, -, * and //, and no scale_factor",
+            )
+        x = resample_dimension(build, op, x, i, dim, new_size)
     return cast(build, x, f16) if is_half else x
 
 
@@ -127,17 +132,18 @@ def repeats(op: tcp.ResampleOp, i: int, times: int) -> bool:
     PyTorch's coordinates are float32: of 41 it takes some elements 40 or 42 times.
     """
     size = op.input_type.get_shape()[op.dims.get_values()[i]]
-    size = LARGE if size == DYNAMIC_INDEX else size
+    size = LARGEST_SIZE if size == DYNAMIC_INDEX else size
     ((positions, _),) = resampling.taps(size, size * times, op.sampling(i))
     return np.array_equal(positions, np.arange(size).repeat(times))
 
 
-LARGE = 2**13
-"""A dynamic size is taken to be no larger where that has to be known."""
-
-
 def resample_dimension(
-    build: MilBuilder, op: tcp.ResampleOp, x: SSAValue, i: int, dim: int, new_size: int
+    build: MilBuilder,
+    op: tcp.ResampleOp,
+    x: SSAValue,
+    i: int,
+    dim: int,
+    new_size: Integer,
 ) -> SSAValue:
     """
     The weighted sum of the elements around each coordinate, along one dimension.
@@ -151,13 +157,12 @@ def resample_dimension(
     if sampling.mode is ResampleMode.AREA and new_size == 1:
         shape = [*before, 1, *after]
         return build.emit("reduce_mean", type, shape, x=x, axes=[dim], keep_dims=True)
-    if DYNAMIC_INDEX in (size, new_size):
-        raise Obstacle(
-            f"Core ML resamples sizes that are dynamic by whole factors only, and "
-            f"only the last two dimensions; this is {sampling.mode.value}, "
-            f"{sampling.coordinates.value}",
-            "make the sizes static, or use a whole scale_factor",
-        )
+    if (
+        size == DYNAMIC_INDEX
+        or not isinstance(new_size, int)
+        or [*before, *after].count(DYNAMIC_INDEX) > 1
+    ):
+        return resample_dynamic(op, x, dim, new_size, sampling)
     taps = resampling.taps(size, new_size, sampling)
     positions = np.stack([position for position, _ in taps], -1).astype(np.int32)
     weights = [weight for _, weight in taps if weight is not None]
@@ -191,8 +196,3 @@ def gather(
     """The elements at these positions of `dim`."""
     type = tensor_type(x)
     return build.emit("gather", type, shape, x=x, indices=positions, axis=dim)
-
-
-def product(sizes: Sequence[int]) -> int:
-    """How many elements there are; dynamic where any size is."""
-    return DYNAMIC_INDEX if DYNAMIC_INDEX in sizes else math.prod(sizes)

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from xdsl.builder import Builder
-from xdsl.dialects import arith
 from xdsl.dialects.builtin import (
     ComplexType,
     IndexType,
@@ -19,26 +18,15 @@ from xdsl.ir import Operation, SSAValue
 from padc.errors import Obstacle
 from padc.ir import tcp
 from padc.ir.padding import Amounts
-from padc.ir.tcp import Amount, AnyTensor, tensor_type
-from padc.ir.torch import (
-    AtenOp,
-    ListConstructOp,
-    NoneType,
-    NotConstantError,
-    PythonValue,
-    ToBuiltinTensorOp,
-    ToI64Op,
-    VTensorType,
-    builtin_type,
-    constant_value,
-)
+from padc.ir.tcp import tensor_type
+from padc.ir.torch import ToBuiltinTensorOp, VTensorType
+from padc.passes.aten_call import AtenCall
 
 
 @dataclass(frozen=True)
-class Lowered:
-    """An ATen op that is being lowered: its arguments, and where new ops go."""
+class Lowered(AtenCall):
+    """An ATen op that is being lowered to `tcp`."""
 
-    op: AtenOp
     builder: Builder
 
     def insert(self, op: Operation) -> SSAValue:
@@ -60,43 +48,12 @@ class Lowered:
         is_tensor = isinstance(self.op.arg(name).type, VTensorType)
         return self.tensor(name) if is_tensor else None
 
-    def result_type(self, index: int = 0) -> AnyTensor:
-        """The type that PyTorch gives a result, as a builtin tensor."""
-        type = self.op.results[index].type
-        assert isinstance(type, VTensorType)
-        return builtin_type(type)
-
-    def constant(self, name: str) -> PythonValue:
-        return self.op.constant(name)
-
-    def is_none(self, name: str) -> bool:
-        return isinstance(self.op.arg(name).type, NoneType)
-
-    def boolean(self, name: str) -> bool:
-        return bool(self.constant(name))
-
     def integers(self, name: str, count: int) -> list[int]:
         """A list of integers; one stands for `count` of them."""
         values = self.constant(name)
         assert isinstance(values, list)
         values = values * count if len(values) == 1 else values
         return [value for value in values if isinstance(value, int)]
-
-    def amounts(self, name: str) -> list[Amount]:
-        """A list of integers, each static or computed when the program runs."""
-        owner = self.op.arg(name).owner
-        if not isinstance(owner, ListConstructOp):
-            raise NotConstantError(f"{name} is not a list with a known length")
-        return [self.amount(element) for element in owner.elements]
-
-    def amount(self, value: SSAValue) -> Amount:
-        """An integer, static or as an index."""
-        try:
-            constant = constant_value(value)
-        except NotConstantError:
-            return self.insert(arith.IndexCastOp(self.insert(ToI64Op(value)), INDEX))
-        assert isinstance(constant, int)
-        return constant
 
     def pad(
         self, x: SSAValue, fill: float | int, amounts: Sequence[Amounts]

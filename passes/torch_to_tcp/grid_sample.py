@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from xdsl.dialects.builtin import DYNAMIC_INDEX
+from xdsl.dialects.builtin import DYNAMIC_INDEX, f32, f64
 from xdsl.ir import SSAValue
 
 from padc.ir import tcp
@@ -42,14 +42,16 @@ def lower_affine_grid(call: Lowered) -> SSAValue | None:
     Every dimension's share of a point is computed by itself, and broadcast. Along S
     elements the points are `linspace(-1, 1, S)`, 0 where S is 1, times (S - 1) / S
     where corners do not align: `linspace_from_neg_one` of PyTorch's
-    AffineGridGenerator.cpp.
+    AffineGridGenerator.cpp. They are of the result's type, but what is summed is
+    float32 at least.
     """
     theta, type = call.tensor("theta"), call.result_type()
     batch, *sizes, rank = type.get_shape()
     if DYNAMIC_INDEX in sizes:
         return None
     build = AtenBuilder(call.op)
-    points = Arithmetic(build, type.element_type)
+    points = Arithmetic(build, f64 if type.element_type == f64 else f32)
+    theta = build.cast(theta, points.element_type)
 
     def column(number: int) -> SSAValue:
         part = build.slice(theta, 2, number, number + 1)
@@ -60,8 +62,10 @@ def lower_affine_grid(call: Lowered) -> SSAValue | None:
         dim = rank - 1 - number
         along = linspace(sizes[dim], call.boolean("align_corners"))
         along = along.reshape([-1 if d == dim else 1 for d in range(rank)] + [1])
+        along = Arithmetic(build, type.element_type).constant(along)
+        along = build.cast(along, points.element_type)
         grid = points.add(points.mul(column(number), along), grid)
-    return build.refined(grid, type)
+    return build.refined(build.cast(grid, type.element_type), type)
 
 
 def linspace(size: int, align_corners: bool) -> Reals:

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 import numpy as np
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
-    DenseIntOrFPElementsAttr,
     IntegerType,
     Signedness,
     TensorType,
+    i64,
 )
 from xdsl.ir import Attribute, SSAValue
 from xdsl.utils.hints import isa
@@ -23,7 +23,7 @@ from xdsl.utils.hints import isa
 from padc.ir import padding, resampling, tcp
 from padc.ir.padding import Amounts
 from padc.ir.tcp import Coordinates, ResampleMode, tensor_type
-from padc.ir.torch import LiteralOp
+from padc.passes.arithmetic import Arithmetic
 from padc.passes.aten_builder import AtenBuilder
 from padc.passes.torch_to_tcp.call import Lowered, last_dims, lowers
 
@@ -96,7 +96,7 @@ def lower_adaptive_max_pool(call: Lowered) -> list[SSAValue] | None:
     """
     `tcp.max_pool`, of elements that are first put side by side where windows differ.
 
-    Where windows are dynamic, only the largest element of all can be computed.
+    Where windows are dynamic, only the largest element of all can be found.
     """
     build, x = AtenBuilder(call.op), call.tensor("self")
     new_sizes = call.integers("output_size", 1)
@@ -106,9 +106,7 @@ def lower_adaptive_max_pool(call: Lowered) -> list[SSAValue] | None:
         return None
     if DYNAMIC_INDEX in sizes:
         is_global = math.prod(new_sizes) == 1
-        if not is_global or call.op.results[1].first_use is not None:
-            return None
-        return [build.call("amax", call.result_type(), self=x, dim=dims, keepdim=True)]
+        return global_max_pool(call, build, x, dims) if is_global else None
     if tensor_type(x).get_shape().count(DYNAMIC_INDEX) > 1:
         return None
     pools: list[tuple[int, int]] = []
@@ -119,7 +117,7 @@ def lower_adaptive_max_pool(call: Lowered) -> list[SSAValue] | None:
             positions.append(list(range(size)))
         else:
             positions.append(side_by_side(resampling.area_windows(size, new_size)))
-            x = index_select(build, x, dim, positions[-1])
+            x = build.index_select(x, dim, build.literal(positions[-1]))
             longest = len(positions[-1]) // new_size
             pool = longest, longest
         pools.append(pool)
@@ -130,6 +128,34 @@ def lower_adaptive_max_pool(call: Lowered) -> list[SSAValue] | None:
         places = np.ravel_multi_index(np.ix_(*positions), sizes).ravel().tolist()
         indices = [look_up(build, places, where) for where in indices]
     return [values, *indices]
+
+
+def global_max_pool(
+    call: Lowered, build: AtenBuilder, x: SSAValue, dims: Sequence[int]
+) -> list[SSAValue]:
+    """The largest of all, and the first such or the last NaN if `call` asks for it."""
+    largest = build.call("amax", call.result_type(), self=x, dim=dims, keepdim=True)
+    if call.op.results[1].first_use is None:
+        return [largest]
+    of = Arithmetic(build, i64)
+    row, peak = (build.flatten(y, dims[0], dims[-1]) for y in (x, largest))
+    count = build.size(row, -1)
+    forwards = build.arange(0, count)
+    backwards = build.elementwise("rsub.Scalar", forwards, other=count)
+    # Of n places, the i-th counts n - i where the largest is, n + 1 + i where NaN is.
+    is_peak = of.binary("eq.Tensor", row, peak)
+    is_nan = of.unary("logical_not", of.binary("eq.Tensor", row, row))
+    after = build.integer("aten.add", count, 1)
+    numbers = build.elementwise("add.Scalar", forwards, other=after)
+    score = of.add(
+        of.mul(build.cast(is_peak, i64), backwards),
+        of.mul(build.cast(is_nan, i64), numbers),
+    )
+    type = TensorType(i64, tensor_type(peak).get_shape())
+    best = build.call("amax", type, self=score, dim=[-1], keepdim=True)
+    best = build.elementwise("sub.Scalar", best, other=count)
+    place = of.binary("maximum", of.mul(best, -1), of.sub(best, 1))
+    return [largest, build.reshape(place, call.result_type(1).get_shape())]
 
 
 def side_by_side(windows: Sequence[range]) -> list[int]:
@@ -150,37 +176,12 @@ def even_windows(size: int, new_size: int) -> tuple[int, int] | None:
     return (len(windows[0]), stride) if stride and windows == even else None
 
 
-def index_select(
-    build: AtenBuilder, x: SSAValue, dim: int, positions: Sequence[int]
-) -> SSAValue:
-    """The elements of `x` at these positions of `dim`."""
-    type = tensor_type(x)
-    shape = list(type.get_shape())
-    shape[dim] = len(positions)
-    return build.call(
-        "index_select",
-        TensorType(type.element_type, shape),
-        self=x,
-        dim=dim,
-        index=literal(build, positions),
-    )
-
-
 def look_up(build: AtenBuilder, table: Sequence[int], indices: SSAValue) -> SSAValue:
     """What `table` has at each of these indices, of at most one dynamic size."""
     shape = tensor_type(indices).get_shape()
     is_dynamic = DYNAMIC_INDEX in shape
     row = build.reshape(indices, [DYNAMIC_INDEX if is_dynamic else math.prod(shape)])
-    result = build.call(
-        "index_select", tensor_type(row), self=literal(build, table), dim=0, index=row
-    )
-    return build.reshape(result, shape)
-
-
-def literal(build: AtenBuilder, values: Sequence[int]) -> SSAValue:
-    """A constant vector of int64."""
-    type = TensorType(IntegerType(64, Signedness.SIGNED), [len(values)])
-    return build.insert(LiteralOp(DenseIntOrFPElementsAttr.from_list(type, values)))
+    return build.reshape(build.index_select(build.literal(table), 0, row), shape)
 
 
 @lowers(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from xdsl.dialects import arith, tensor
+from fractions import Fraction
+
+import numpy as np
+from xdsl.dialects import arith
 from xdsl.dialects.builtin import (
-    DYNAMIC_INDEX,
     AnyFloat,
-    IntegerAttr,
     f64,
     i64,
 )
@@ -14,6 +15,7 @@ from xdsl.ir import SSAValue
 
 from padc.ir import tcp
 from padc.ir.tcp import Amount, Coordinates, ResampleMode, tensor_type
+from padc.passes.aten_builder import LARGEST_SIZE, AtenBuilder
 from padc.passes.torch_to_tcp.call import INDEX, Lowered, last_dims, lowers
 
 NEAREST = (ResampleMode.NEAREST, Coordinates.ASYMMETRIC)
@@ -96,19 +98,36 @@ def scale_factors(call: Lowered, rank: int, vector: bool) -> list[float]:
 
 def scaled_size(call: Lowered, x: SSAValue, dim: int, factor: float) -> Amount:
     """`floor(size * factor)`, `compute_output_size` of PyTorch's UpSample.cpp."""
-    size = tensor_type(x).get_shape()[dim]
-    if size != DYNAMIC_INDEX:
+    build = AtenBuilder(call.op)
+    size = build.size(x, dim)
+    if isinstance(size, int):
         return int(size * factor)
-    position = call.insert(arith.ConstantOp(IntegerAttr(dim, INDEX)))
-    size = call.insert(tensor.DimOp(x, position))
-    if factor == 1:
-        return size
-    if factor.is_integer():
-        times = call.insert(arith.ConstantOp(IntegerAttr(int(factor), INDEX)))
-        return call.insert(arith.MuliOp(size, times))
-    real = call.insert(arith.SIToFPOp(call.insert(arith.IndexCastOp(size, i64)), f64))
+    if (ratio := ratio_of(factor)) is not None:
+        size = build.integer("aten.mul", size, ratio.numerator)
+        size = build.integer("aten.floordiv", size, ratio.denominator)
+        assert isinstance(size, SSAValue)
+        return call.amount(size)
+    index = call.amount(size)
+    assert isinstance(index, SSAValue)
+    real = call.insert(arith.SIToFPOp(call.insert(arith.IndexCastOp(index, i64)), f64))
     times = call.insert(tcp.fill_constant(factor, f64))
     scaled = call.insert(arith.MulfOp(real, times))
     return call.insert(
         arith.IndexCastOp(call.insert(arith.FPToSIOp(scaled, i64)), INDEX)
     )
+
+
+def ratio_of(factor: float) -> Fraction | None:
+    """
+    A ratio of integers by which all sizes up to `LARGEST_SIZE` become the same.
+
+    That is the largest of a size and what it becomes, or none: PyTorch multiplies in
+    float64, where 100 * 0.29 is less than 29.
+    """
+    sizes = np.arange(1, LARGEST_SIZE + 1)
+    scaled = np.floor(sizes * factor).astype(np.int64)
+    i = np.argmax(scaled / sizes)
+    ratio = Fraction(int(scaled[i]), int(sizes[i]))
+    again = sizes * ratio.numerator // ratio.denominator
+    fits = ratio.numerator * LARGEST_SIZE < 2**31
+    return ratio if fits and np.array_equal(scaled, again) else None

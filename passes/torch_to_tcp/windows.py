@@ -8,11 +8,9 @@ holds the channels and the positions within the kernel that have been dealt with
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
 from functools import reduce
 
-from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType, i1
+from xdsl.dialects.builtin import i1
 from xdsl.ir import SSAValue
 
 from padc.ir import padding, tcp
@@ -35,7 +33,7 @@ def lower_im2col(call: Lowered) -> SSAValue:
     options = list(zip(*(call.integers(name, 2) for name in ARGUMENTS), strict=True))
     x = call.pad(x, 0, [Amounts(p, p) for *_, p in options])
     is_batched = tensor_type(x).get_num_dims() == 4
-    x = x if is_batched else unsqueeze(build, x)
+    x = x if is_batched else build.unsqueeze(x, 0)
     for dim, (kernel, stride, dilation, _) in enumerate(options, 2):
         extent = dilation * (kernel - 1)
         taps = [
@@ -43,9 +41,9 @@ def lower_im2col(call: Lowered) -> SSAValue:
             build.slice(x, dim, i * dilation, i * dilation - extent or None, stride)
             for i in range(kernel)
         ]
-        x = flatten(build, stack(build, taps, 2), 1, 2)
-    x = flatten(build, x, 2, 3)
-    return x if is_batched else squeeze(build, x)
+        x = build.flatten(build.stack(taps, 2), 1, 2)
+    x = build.flatten(x, 2, 3)
+    return x if is_batched else build.select(x, 0, 0)
 
 
 @lowers("aten.col2im")
@@ -65,12 +63,12 @@ def lower_col2im(call: Lowered) -> SSAValue:
         for size, (kernel, stride, dilation, p) in zip(sizes, options, strict=True)
     ]
     is_batched = tensor_type(x).get_num_dims() == 3
-    x = x if is_batched else unsqueeze(build, x)
+    x = x if is_batched else build.unsqueeze(x, 0)
     batch, channels, _ = tensor_type(x).get_shape()
     x = build.reshape(x, [batch, channels, *windows])
     for dim in (3, 2):
         x = add_up(build, call, x, dim, sizes[dim - 2], *options[dim - 2])
-    return x if is_batched else squeeze(build, x)
+    return x if is_batched else build.select(x, 0, 0)
 
 
 def add_up(
@@ -92,7 +90,7 @@ def add_up(
         # The windows stand side by side.
         order = [d for d in range(5) if d != 2]
         order.insert(dim + 1, 2)
-        x = flatten(build, build.permute(x, order), dim, dim + 1)
+        x = build.flatten(build.permute(x, order), dim, dim + 1)
         return pad(call, x, dim, Amounts(-crop, size + crop - count * kernel))
     spread = (count - 1) * stride + 1
     places = [i * dilation - crop for i in range(kernel)]
@@ -102,7 +100,7 @@ def add_up(
     for i in seen:
         lower = min(max(places[i], -spread), size)
         amounts = Amounts(lower, size - spread - lower, stride - 1)
-        terms.append(pad(call, select(build, x, 2, i), dim, amounts))
+        terms.append(pad(call, build.select(x, 2, i), dim, amounts))
     type = tensor_type(terms[0])
     add = "logical_or" if type.element_type == i1 else "add.Tensor"
     return reduce(lambda a, b: build.call(add, type, self=a, other=b), terms)
@@ -120,45 +118,3 @@ def pad(call: Lowered, x: SSAValue, dim: int, amounts: Amounts) -> SSAValue:
     fill = call.insert(tcp.fill_constant(0, type.element_type))
     lower, upper = along(amounts.lower), along(amounts.upper)
     return call.insert(tcp.PadOp(x, fill, lower, upper, along(amounts.interior)))
-
-
-def stack(build: AtenBuilder, parts: Sequence[SSAValue], dim: int) -> SSAValue:
-    """Tensors of one type, one behind the other along a new dimension."""
-    type = tensor_type(parts[0])
-    shape = list(type.get_shape())
-    shape.insert(dim, len(parts))
-    result = TensorType(type.element_type, shape)
-    return build.call("stack", result, tensors=parts, dim=dim)
-
-
-def flatten(build: AtenBuilder, x: SSAValue, first: int, last: int) -> SSAValue:
-    """Dimensions `first` to `last` as one."""
-    type = tensor_type(x)
-    shape = list(type.get_shape())
-    joined = shape[first : last + 1]
-    dynamic = DYNAMIC_INDEX in joined
-    shape[first : last + 1] = [DYNAMIC_INDEX if dynamic else math.prod(joined)]
-    result = TensorType(type.element_type, shape)
-    return build.call(
-        "flatten.using_ints", result, self=x, start_dim=first, end_dim=last
-    )
-
-
-def select(build: AtenBuilder, x: SSAValue, dim: int, index: int) -> SSAValue:
-    """`x[index]` along `dim`, which the result has not."""
-    type = tensor_type(x)
-    shape = [size for d, size in enumerate(type.get_shape()) if d != dim]
-    result = TensorType(type.element_type, shape)
-    return build.call("select.int", result, self=x, dim=dim, index=index)
-
-
-def unsqueeze(build: AtenBuilder, x: SSAValue) -> SSAValue:
-    """`x` as a batch of one."""
-    type = tensor_type(x)
-    result = TensorType(type.element_type, [1, *type.get_shape()])
-    return build.call("unsqueeze", result, self=x, dim=0)
-
-
-def squeeze(build: AtenBuilder, x: SSAValue) -> SSAValue:
-    """The only one of a batch."""
-    return select(build, x, 0, 0)

@@ -155,3 +155,12 @@ class MissingEnvironmentError(PadcError):
     """A package that this command needs is not installed."""
 
     exit_code = 5
+
+
+def resolve(what: str, name: str, choices: Sequence[str]) -> str:
+    """`name`, which is one of `choices`; `UsageError` for another."""
+    if name not in choices:
+        raise UsageError(
+            f"there is no {what} '{name}'", hint=f"choose one of {', '.join(choices)}"
+        )
+    return name

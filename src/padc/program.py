@@ -22,7 +22,7 @@ from xdsl.utils.exceptions import DiagnosticException
 
 from padc.backends.coreml import resolve_precision
 from padc.backends.coreml.checker import Finding, check
-from padc.errors import InvalidProgramError, PadcError, UsageError
+from padc.errors import InvalidProgramError, PadcError, UsageError, resolve
 from padc.frontends.torch_export import export_module, import_exported_program
 from padc.ir import make_context
 from padc.ir.mil import resolve_target
@@ -109,11 +109,7 @@ class Program:
 
     def mlir(self, stage: Stage = "mil") -> str:
         """The program's text after a stage: torch, tcp or mil; without weights."""
-        if stage not in get_args(Stage):
-            raise UsageError(
-                f"there is no stage '{stage}'",
-                hint=f"choose one of {', '.join(get_args(Stage))}",
-            )
+        resolve("stage", stage, get_args(Stage))
         ctx = make_context()
         module = import_exported_program(self.exported, weights_of(ctx))
         stages = get_args(Stage)

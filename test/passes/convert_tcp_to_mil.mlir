@@ -52,9 +52,9 @@ func.func @pad_of_users_of_two_kinds(%x : tensor<1x2x6xf32>, %w : tensor<4x2x3xf
 // CHECK:         mil.conv_transpose(x = %x, weight = %w, bias = %b, {{.*}}pad = [1, 0]
 // CHECK-NEXT:    %[[Y:.*]] = mil.conv_transpose(x = %x, weight = %w, strides = [3], pad_type = "custom", pad = [1, 0]
 // CHECK-NEXT:    %[[P:.*]] = mil.pad(x = %[[Y]], pad = [0, 2], mode = "constant", constant_val = 0.0)
-// CHECK-NEXT:    %[[B:.*]] = mil.reshape(x = %b, shape = [4, 1])
-// CHECK-NEXT:    mil.add(x = %[[P]], y = %[[B]])
-// CHECK-NEXT:    return
+// CHECK:         torch.aten.reshape
+// CHECK:         torch.aten.add.Tensor
+// CHECK:         return
 func.func @conv_transpose(%x : tensor<1x2x6xf32>, %w : tensor<2x4x3xf32>) -> (tensor<1x4x17xf32>, tensor<1x4x19xf32>) {
   %l = torch.vtensor.literal(dense<1.0> : tensor<4xf32>) : !torch.vtensor<[4],f32>
   %b = torch_c.to_builtin_tensor %l : !torch.vtensor<[4],f32> -> tensor<4xf32>
@@ -84,15 +84,28 @@ func.func @pad_of_features(%x : tensor<1x1x6xf32>, %w : tensor<4x2x3xf32>) -> te
   return %1 : tensor<1x4x5xf32>
 }
 
+// What is cropped is a slice, in any dimension; the rest is the convolution's own.
 // CHECK-LABEL: func.func @negative_amounts
-// CHECK-NEXT:    mil.slice_by_index
-// CHECK-NEXT:    mil.pad(x = %{{.*}}, pad = [0, 2], mode = "constant", constant_val = 0.0)
-// CHECK-NEXT:    mil.conv({{.*}}pad = [0, 0]
-func.func @negative_amounts(%x : tensor<1x2x6xf32>, %w : tensor<4x2x3xf32>) -> tensor<1x4x5xf32> {
+// CHECK-NEXT:    %[[F:.*]] = mil.slice_by_index(x = %x, begin = [0, 1, 0]
+// CHECK-NEXT:    %[[X:.*]] = mil.slice_by_index(x = %[[F]], begin = [0, 0, 1]
+// CHECK-NEXT:    mil.conv(x = %[[X]], {{.*}}pad = [0, 2]
+// CHECK-NEXT:    return
+func.func @negative_amounts(%x : tensor<1x3x6xf32>, %w : tensor<4x2x3xf32>) -> tensor<1x4x5xf32> {
   %f = arith.constant 0.0 : f32
-  %0 = tcp.pad %x, %f lowerExpansion [0, 0, -1] upperExpansion [0, 0, 2] : tensor<1x2x6xf32>, f32 -> tensor<1x2x7xf32>
+  %0 = tcp.pad %x, %f lowerExpansion [0, -1, -1] upperExpansion [0, 0, 2] : tensor<1x3x6xf32>, f32 -> tensor<1x2x7xf32>
   %1 = tcp.conv %0, %w strides [1] dilations [1] groups 1 dims <[b, f, 0] x [o, i, 0] -> [b, f, 0]> : tensor<1x2x7xf32>, tensor<4x2x3xf32> -> tensor<1x4x5xf32>
   return %1 : tensor<1x4x5xf32>
+}
+
+// CHECK-LABEL: func.func @negative_amounts_and_pools
+// CHECK-NEXT:    %[[X:.*]] = mil.slice_by_index(x = %x, begin = [0, 0, 1]
+// CHECK-NEXT:    mil.avg_pool(x = %[[X]], {{.*}}pad = [0, 2], {{.*}}exclude_padding_from_average = true
+// CHECK-NEXT:    return
+func.func @negative_amounts_and_pools(%x : tensor<1x2x6xf32>) -> tensor<1x2x5xf32> {
+  %f = arith.constant 0.0 : f32
+  %0 = tcp.pad %x, %f lowerExpansion [0, 0, -1] upperExpansion [0, 0, 2] : tensor<1x2x6xf32>, f32 -> tensor<1x2x7xf32>
+  %1 = tcp.avg_pool %0 kernel [3] strides [1] dilations [1] dims [2] uncountedUpper [2] : tensor<1x2x7xf32> -> tensor<1x2x5xf32>
+  return %1 : tensor<1x2x5xf32>
 }
 
 // CHECK-LABEL: func.func @other_fill

@@ -360,12 +360,53 @@ def test_core_ml_dilates_computed_kernels(target: str):
     assert program.check() == []
 
 
-def test_core_ml_convolves_floats_only():
-    model = Function(lambda x, w: F.conv1d(x, w))
-    inputs = numbers(1, 2, 5, dtype=torch.int32), numbers(3, 2, 2, dtype=torch.int32)
+INTEGERS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "conv1d": lambda x, w: F.conv1d(x[:, :2, 0], w[:, :, 0], padding=1),
+    "conv2d": lambda x, w: F.conv2d(x, w, w[:, 0, 0, 0], 2, (1, 3), (2, 1), 2),
+    "conv3d": lambda x, w: F.conv3d(x[None], w[:, :, None], padding=1),
+    "unbatched": lambda x, w: F.conv2d(x[0], w, padding="same", groups=2),
+    "transposed": lambda x, w: F.conv_transpose2d(x, w, None, 2, 1, 1, 2, (1, 2)),
+}
 
-    with pytest.raises(UnsupportedError, match="Core ML convolves floats only"):
-        convert(model, inputs)
+
+@pytest.mark.parametrize("name", INTEGERS)
+@pytest.mark.parametrize("is_computed", [False, True])
+def test_integers_are_convolved_in_core_ml(name: str, is_computed: bool):
+    x, w = (
+        numbers(2, 4, 6, 7, dtype=torch.int64),
+        numbers(4, 2, 3, 2, dtype=torch.int64),
+    )
+    function = INTEGERS[name]
+    model = Function(function if is_computed else lambda x: function(x, w))
+    inputs = (x, w) if is_computed else (x,)
+
+    program = convert(model, inputs)
+
+    assert torch.equal(program.run(*inputs)[0], model(*inputs))
+    assert program.check() == []
+
+
+@pytest.mark.parametrize("dtype", [torch.int8, torch.uint8, torch.int16], ids=str)
+def test_small_integers_wrap_around_in_core_ml(dtype: torch.dtype):
+    x, w = (numbers(1, 9, n, dtype=torch.int64).abs().mul(31).to(dtype) for n in (9, 3))
+    model = Function(lambda x, w: F.conv1d(x, w, padding=1).int())
+    assert (F.conv1d(x.long(), w.long(), padding=1) != model(x, w)).any()
+
+    (actual,) = convert(model, (x, w)).run(x, w)
+
+    assert torch.equal(actual, model(x, w))
+
+
+def test_integers_of_dynamic_sizes():
+    w = numbers(3, 2, 3, dtype=torch.int64)
+    model = Function(lambda x: F.conv1d(x, w, stride=2, padding=1))
+    xs = [numbers(2, 2, n, dtype=torch.int64) for n in (9, 4, 12)]
+    sizes = {2: Dim("n", min=4, max=20)}
+
+    program = convert(model, (xs[0],), dynamic_shapes=((sizes,),))
+
+    for x in xs:
+        assert torch.equal(program.run(x)[0], model(x))
 
 
 X, W = numbers(1, 2, 3), numbers(2, 2, 2)

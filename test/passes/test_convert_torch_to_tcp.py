@@ -150,52 +150,9 @@ def one_thread() -> Iterator[None]:
     torch.set_num_threads(threads)
 
 
-# Pads.
+# Pads; those of each mode, shape and dtype are in test_pads.py.
 
-LIMITS: dict[str, Callable[[int], int]] = {
-    "constant": lambda size: 4,
-    "reflect": lambda size: size - 1,
-    "replicate": lambda size: 4,
-    "circular": lambda size: size,
-}
 DTYPES = [dtype for dtype in ELEMENT_TYPES if not dtype.is_complex]
-
-
-@st.composite
-def pads(draw: st.DrawFn, mode: str) -> tuple[list[int], list[int]]:
-    """A shape, and legal amounts as PyTorch takes them: last dimension first."""
-    if mode == "constant":
-        rank = draw(st.integers(1, 6))
-        count, least = draw(st.integers(0, rank)), 0
-    else:
-        ranks = [(2, 1), (3, 1), (3, 2), (4, 2), (4, 3), (5, 3)]
-        (rank, count), least = draw(st.sampled_from(ranks)), 1
-    shape = draw(st.lists(st.integers(least, 5), min_size=rank, max_size=rank))
-    amounts: list[int] = []
-    for size in shape[::-1][:count]:
-        most = LIMITS[mode](size)
-        kept = int(mode != "constant")  # The other modes leave an element.
-        lower = draw(st.integers(kept - size, most))
-        cropped = size + min(lower, 0)
-        if mode == "circular":
-            # PyTorch reads uninitialised memory where more is asked for than is left.
-            most = cropped
-        upper = draw(st.integers(kept - cropped, most))
-        if mode == "circular":
-            assume(lower <= size + min(upper, 0))
-        amounts += [lower, upper]
-    return shape, amounts
-
-
-@pytest.mark.parametrize("mode", LIMITS)
-@given(st.data())
-@settings(max_examples=60, deadline=None)
-def test_pad(mode: str, data: st.DataObject):
-    shape, amounts = data.draw(pads(mode))
-    dtype = data.draw(st.sampled_from(DTYPES))
-    assume(mode in ("constant", "circular") or dtype != torch.bool)
-
-    check("pad", numbers(*shape, dtype=dtype), amounts, mode, None)
 
 
 @pytest.mark.parametrize(

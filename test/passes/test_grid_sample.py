@@ -4,6 +4,7 @@ import itertools
 import math
 import os
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
-from torch.export import Dim
+from torch.export import Dim, ExportedProgram
 
 import padc
 from padc.backends.reference import run
@@ -33,7 +34,7 @@ KINDS = [
     )
     if rank == 2 or mode != "bicubic"
 ]
-EXAMPLES = int(os.environ.get("PADC_EXAMPLES", "100"))
+EXAMPLES = int(os.environ.get("PADC_EXAMPLES", "60"))
 """How many cases Hypothesis draws; `make conformance` asks for 2000."""
 
 
@@ -58,19 +59,25 @@ def inputs(rank: int, dtype: torch.dtype = torch.float32) -> tuple[Tensor, Tenso
     return x.to(dtype), grid.to(dtype)
 
 
-def interpreted(model: nn.Module, x: tuple[Tensor, ...]) -> list[Tensor]:
-    """By the reference: as `tcp.grid_sample`, and decomposed."""
+def interpreters(
+    exported: ExportedProgram,
+) -> list[Callable[..., tuple[Tensor, ...]]]:
+    """The model in the reference: as `tcp.grid_sample`, and decomposed."""
     ctx = make_context()
     weights = weights_of(ctx)
-    module = import_exported_program(export_module(model, x), weights)
+    module = import_exported_program(exported, weights)
     ConvertTorchToTcpPass().apply(ctx, module)
     assert "tcp.grid_sample" in str(module)
-    (sampled,) = run(module, *x, weights=weights)
-    DecomposeGridSamplePass().apply(ctx, module)
-    module.verify()
-    assert "tcp.grid_sample" not in str(module)
-    (decomposed,) = run(module, *x, weights=weights)
-    return [sampled, decomposed]
+    decomposed = module.clone()
+    DecomposeGridSamplePass().apply(ctx, decomposed)
+    decomposed.verify()
+    assert "tcp.grid_sample" not in str(decomposed)
+    return [partial(run, it, weights=weights) for it in (module, decomposed)]
+
+
+def interpreted(model: nn.Module, x: tuple[Tensor, ...]) -> list[Tensor]:
+    """What the interpreters make of these inputs."""
+    return [compiled(*x)[0] for compiled in interpreters(export_module(model, x))]
 
 
 @pytest.mark.parametrize("rank, mode, padding, aligned", KINDS)
@@ -217,13 +224,36 @@ def test_coordinates_are_not_of_half_precision(mode: str):
         torch.testing.assert_close(actual, model(x, grid), atol=2e-3, rtol=0)
 
 
-def test_far_points_are_of_the_border():
-    x = torch.arange(12.0).reshape(1, 1, 3, 4)
-    grid = torch.tensor([[[[3e38, -3e38], [-3e38, math.inf]]]])
-    model = Sampler("nearest", "border", False)
+@pytest.mark.parametrize("aligned", [True, False])
+@pytest.mark.parametrize(
+    "mode, padding", [("bilinear", "reflection"), ("bicubic", "border")]
+)
+def test_steep_images_show_no_rounding(mode: str, padding: str, aligned: bool):
+    # An error of one unit in the last place of a coordinate, or of a weight, is more.
+    x = torch.arange(2 * 345 * 456).reshape(1, 2, 345, 456).to(torch.uint8).float()
+    theta = torch.tensor([[[0.575, 0.707, 0.0], [-0.707, 0.528, 0.0]]])
+    grid = F.affine_grid(theta, list(x.shape), align_corners=aligned)
+    model = Sampler(mode, padding, aligned)
 
-    for actual in interpreted(model, (x, grid)):
-        assert actual.flatten().tolist() == [3, 8]
+    (actual,) = padc.convert(model, (x, grid)).run(x, grid)
+
+    torch.testing.assert_close(actual, model(x, grid), atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("aligned", [True, False])
+@pytest.mark.parametrize("mode", ["bilinear", "nearest"])
+def test_far_points_are_of_the_border(mode: str, aligned: bool):
+    x = torch.arange(12.0).reshape(1, 1, 3, 4)
+    grid = torch.tensor([[[[3e38, -3e38], [-3e38, math.inf], [-math.inf, 1e30]]]])
+    model = Sampler(mode, "border", aligned)
+    results = interpreted(model, (x, grid))
+
+    for policy in ("decompose", "native"):
+        program = padc.convert(model, (x, grid), grid_sample_policy=policy)
+        results += program.run(x, grid)
+
+    for actual in results:
+        assert actual.flatten().tolist() == [3, 8, 8]
 
 
 def test_infinities_outside_do_not_leak():
@@ -251,13 +281,53 @@ def test_the_number_of_points_may_be_dynamic(mode: str, padding: str):
         torch.testing.assert_close(actual, model(x[0], grid), atol=1e-5, rtol=0)
 
 
-def test_a_decomposed_input_of_dynamic_size_is_refused():
-    model, x = Sampler("bicubic", "zeros", False), inputs(2)
-    dynamic = ({2: Dim("height", min=2, max=9)}, None)
+@pytest.mark.parametrize("rank, mode, padding, aligned", KINDS)
+def test_all_sizes_may_be_dynamic(rank: int, mode: str, padding: str, aligned: bool):
+    model, x = Sampler(mode, padding, aligned), inputs(rank)
+    batch, channels = Dim("batch", min=2, max=9), Dim("channels", min=2, max=9)
+    sizes = [Dim(f"size{i}", min=2, max=9) for i in range(2 * rank)]
+    dynamic = (
+        {**dict(enumerate((batch, channels, *sizes[:rank])))},
+        {**dict(enumerate((batch, *sizes[rank:])))},
+    )
+    exported = export_module(model, x, dynamic_shapes=dynamic)
+    program = padc.convert(exported, grid_sample_policy="decompose")
 
-    with pytest.raises(UnsupportedError, match="sizes, which are dynamic") as info:
-        padc.convert(model, x, dynamic_shapes=dynamic)
-    assert "make the input's sizes static" in str(info.value)
+    assert program.check() == []
+    for compiled in [*interpreters(exported), program.run]:
+        for shape, points in [
+            ((2, 3, 5, 6, 4), (4, 3, 2)),
+            ((3, 2, 4, 2, 7), (2, 6, 9)),
+        ]:
+            image = torch.randn(shape[: rank + 2])
+            grid = torch.rand(shape[0], *points[:rank], rank) * 6 - 3
+            (actual,) = compiled(image, grid)
+            expected = model(image, grid)
+            torch.testing.assert_close(actual, expected, atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize(
+    "dynamic", [{0: Dim("batch", min=2, max=9)}, {2: Dim("height", min=2, max=9)}]
+)
+def test_some_sizes_may_be_dynamic(dynamic: dict[int, Any]):
+    model, x = Sampler("nearest", "zeros", False), inputs(2)
+    of_grid = {dim: size for dim, size in dynamic.items() if dim == 0}
+    exported = export_module(model, x, dynamic_shapes=(dynamic, of_grid))
+
+    for compiled in [*interpreters(exported), padc.convert(exported).run]:
+        (actual,) = compiled(*x)
+        torch.testing.assert_close(actual, model(*x))
+
+
+def test_a_single_pixel_of_a_dynamic_size_is_reflected():
+    model, x = Sampler("nearest", "reflection", True), inputs(2)
+    sizes = {2: Dim("height", min=1, max=9), 3: Dim("width", min=1, max=9)}
+    image = torch.randn(2, 3, 1, 1)
+
+    exported = export_module(model, x, dynamic_shapes=(sizes, None))
+    for compiled in interpreters(exported):
+        (actual,) = compiled(image, x[1])
+        torch.testing.assert_close(actual, model(image, x[1]))
 
 
 def test_policies():
@@ -331,3 +401,17 @@ def test_constant_grids_are_folded(
     assert program.operation_count <= most
     (actual,) = program.run(x)
     torch.testing.assert_close(actual, model(x), atol=1e-5, rtol=0)
+
+
+def test_an_image_of_dynamic_size_has_many_pixels_in_half_precision():
+    x = torch.rand(1, 1, 300, 300).half().float()
+    grid = torch.rand(1, 20, 20, 2) * 2 - 1
+    model = Sampler("nearest", "zeros", False)
+    sizes = {2: Dim("height", min=2, max=400), 3: Dim("width", min=2, max=400)}
+    program = padc.convert(
+        model, (x, grid), precision="float16", dynamic_shapes=(sizes, None)
+    )
+
+    (actual,) = program.run(x, grid)
+
+    torch.testing.assert_close(actual, model(x, grid))

@@ -271,6 +271,26 @@ def test_strategies(x: Tensor, arguments: tuple[Any, ...], policy: PadPolicy, op
     assert converted.operation_count == ops
 
 
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("dtype", [torch.int8, torch.uint8, torch.int16], ids=str)
+def test_small_integers(mode: str, dtype: torch.dtype):
+    x = IMAGE.abs().to(dtype)
+
+    check_package(lambda x: F.pad(x, (1, 2, -1, 3), mode).int(), (x,))
+    check_package(
+        lambda x: F.pad(x.to(dtype), (1, 0, 3, 2), mode).int(), (IMAGE.abs(),)
+    )
+
+
+def test_small_integers_need_a_target_that_has_them():
+    model = Function(lambda x: F.pad(x.to(torch.int8), (1, 2)).int())
+
+    with pytest.raises(UnsupportedError, match="iOS16 has no int8") as raised:
+        padc.convert(model, (IMAGE,), target="iOS16")
+
+    assert raised.value.hint == "choose iOS17 or a newer target"
+
+
 @pytest.mark.parametrize("arguments", [((1, 2, -3, 3), "replicate"), ((-6, 3),)])
 def test_half_precision(arguments: tuple[Any, ...]):
     def pad(x: Tensor) -> Tensor:

@@ -207,6 +207,7 @@ def test_an_infinity_stays_in_its_windows(backend: str):
 GLOBAL = {
     "avg": lambda x: F.adaptive_avg_pool2d(x, 1),
     "max": lambda x: F.adaptive_max_pool2d(x, 1),
+    "arg max": lambda x: F.adaptive_max_pool2d(x, 1, return_indices=True),
 }
 
 
@@ -214,12 +215,27 @@ GLOBAL = {
 @pytest.mark.parametrize("name", GLOBAL)
 def test_global_pools_of_dynamic_sizes(backend: str, name: str):
     sizes = {2: Dim("h", min=2, max=40), 3: Dim("w", min=2, max=40)}
-    xs = halves(2, 3, 5, 6), halves(2, 3, 9, 4)
+    xs = halves(2, 3, 5, 6), halves(2, 3, 9, 4), special(2, 3, 4, 7)
+    xs = *xs, torch.full((2, 3, 2, 2), -INF)
 
     compiled = BACKENDS[backend](exported(GLOBAL[name], xs[0], dynamic=((sizes,),)))
 
     for x in xs:
-        torch.testing.assert_close(compiled(x)[0], GLOBAL[name](x))
+        for actual, expected in zip(compiled(x), tensors(GLOBAL[name](x)), strict=True):
+            torch.testing.assert_close(actual, expected, equal_nan=True)
+
+
+@pytest.mark.parametrize("dims", [(2, 3), (0, 1)])
+def test_other_pools_of_dynamic_sizes_are_refused_for_core_ml(dims: tuple[int, ...]):
+    function = lambda x: F.adaptive_max_pool2d(x, (3, 2), return_indices=True)  # noqa: E731
+    sizes = {dim: Dim(f"n{dim}", min=4, max=40) for dim in dims}
+    ep = exported(function, halves(5, 6, 7, 8), dynamic=((sizes,),))
+
+    assert torch.equal(
+        compile_for_oracle(ep)(x := halves(5, 6, 7, 8))[1], function(x)[1]
+    )
+    with pytest.raises(UnsupportedError, match="have sizes that are dynamic"):
+        compile_for_coreml(ep)
 
 
 @both

@@ -13,9 +13,12 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.export import Dim
 
+from padc import convert
 from padc.errors import UnsupportedError
 from padc.ir import resampling
 from padc.ir.tcp import Coordinates, ResampleMode, Sampling
+from padc.passes.aten_builder import LARGEST_SIZE
+from padc.passes.torch_to_tcp.upsampling import ratio_of
 from padc.testing import compile_for_coreml, compile_for_oracle
 
 BACKENDS = {"reference": compile_for_oracle, "coreml": compile_for_coreml}
@@ -140,6 +143,106 @@ def test_to_a_size_from_a_dynamic_one(backend: str):
 
     for x in xs:
         torch.testing.assert_close(compiled(x)[0], function(x))
+
+
+DYNAMIC: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "nearest": lambda x, y: F.interpolate(x, y.shape[-2:]),
+    "nearest-exact": lambda x, y: F.interpolate(x, y.shape[-2:], mode="nearest-exact"),
+    "bilinear": lambda x, y: F.interpolate(x, y.shape[-2:], mode="bilinear"),
+    "bilinear, corners": lambda x, y: F.interpolate(
+        x, y.shape[-2:], mode="bilinear", align_corners=True
+    ),
+    "bicubic": lambda x, y: F.interpolate(x, y.shape[-2:], mode="bicubic"),
+    "bicubic, corners": lambda x, y: F.interpolate(
+        x, y.shape[-2:], mode="bicubic", align_corners=True
+    ),
+    "of one": lambda x, y: F.interpolate(x, (7, y.shape[3] + 1), mode="bicubic"),
+    "of float16": lambda x, y: F.interpolate(x.half(), y.shape[-2:], mode="bilinear"),
+    "of integers": lambda x, y: F.interpolate((x * 9).to(torch.uint8), (9, 7)).float(),
+    "to fixed ones": lambda x, y: F.interpolate(x, (9, 7)),
+    "by scales": lambda x, y: F.interpolate(x, scale_factor=1.7, mode="bilinear"),
+    "by a whole scale": lambda x, y: F.interpolate(x, scale_factor=3, mode="bicubic"),
+    "by smaller scales": lambda x, y: F.interpolate(x, scale_factor=(0.6, 1.5)),
+}
+
+
+@both
+@pytest.mark.parametrize("name", DYNAMIC)
+def test_dynamic_sizes(backend: str, name: str):
+    model = Function(DYNAMIC[name])
+    sizes = [{i: Dim(f"{x}{i}", min=4, max=99) for i in (2, 3)} for x in "xy"]
+    samples = [
+        (numbers(1, 2, *shape[:2]).abs(), numbers(1, 1, *shape[2:]))
+        for shape in ((7, 9, 11, 5), (41, 33, 20, 82), (5, 4, 4, 60), (49, 45, 9, 7))
+    ]
+
+    compiled = BACKENDS[backend](
+        torch.export.export(model, samples[0], dynamic_shapes=(tuple(sizes),))
+    )
+
+    for x, y in samples:
+        torch.testing.assert_close(compiled(x, y)[0], model(x, y))
+
+
+@both
+def test_dynamic_sizes_of_other_ranks(backend: str):
+    def function(x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
+        return (
+            F.interpolate(x, x.shape[2] * 2 + 1, mode="linear"),
+            F.interpolate(y, scale_factor=1.5, mode="trilinear"),
+        )
+
+    dims = [Dim(name, min=2, max=20) for name in "abcd"]
+    compiled = BACKENDS[backend](
+        torch.export.export(
+            Function(function),
+            (numbers(1, 2, 7), numbers(1, 2, 7, 5, 4)),
+            dynamic_shapes=(({2: dims[0]}, dict(zip((2, 3, 4), dims[1:]))),),
+        )
+    )
+
+    for inputs in (
+        (numbers(1, 2, 19), numbers(1, 2, 3, 2, 9)),
+        (numbers(1, 2, 2), numbers(1, 2, 7, 8, 4)),
+    ):
+        for actual, expected in zip(compiled(*inputs), function(*inputs), strict=True):
+            torch.testing.assert_close(actual, expected)
+
+
+def test_coordinates_are_float32_in_a_program_of_float16():
+    model = Function(lambda x: F.interpolate(x, (x.shape[2] // 2,), mode="nearest"))
+    x = torch.arange(4000.0).remainder(7).reshape(1, 1, -1)
+    sizes = {2: Dim("n", min=10, max=4000)}
+
+    program = convert(model, (x,), dynamic_shapes=((sizes,),), precision="float16")
+
+    assert torch.equal(program.run(x)[0], model(x))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"size": (7, 9), "mode": "area"}, "adaptive averages of dynamic sizes"),
+        ({"size": (7, 9), "mode": "bicubic", "antialias": True}, "antialiasing of"),
+        # 100 * 0.29 is less than 29 in float64.
+        ({"scale_factor": 0.29}, "no integer arithmetic of ATen computes the new size"),
+    ],
+)
+def test_what_core_ml_has_not_of_dynamic_sizes(options: Any, message: str):
+    sizes = {2: Dim("h", min=8, max=40), 3: Dim("w", min=8, max=40)}
+    ep = exported(
+        lambda x: F.interpolate(x, **options), numbers(1, 2, 8, 9), ((sizes,),)
+    )
+
+    with pytest.raises(UnsupportedError, match=message):
+        compile_for_coreml(ep)
+
+
+@given(st.floats(0.01, 30) | st.integers(1, 400).map(lambda n: n / 100))
+def test_ratios_scale_as_float64_does(factor: float):
+    if (ratio := ratio_of(factor)) is not None:
+        for size in range(1, LARGEST_SIZE + 1, 7):
+            assert size * ratio.numerator // ratio.denominator == int(size * factor)
 
 
 def test_bytes_are_interpolated_by_pytorch():

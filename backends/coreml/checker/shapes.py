@@ -26,7 +26,7 @@ from padc.backends.coreml.evaluator.program import (
     load_program,
 )
 from padc.backends.coreml.evaluator.types import FP16, TensorType
-from padc.errors import InvalidProgramError, UnsupportedError
+from padc.errors import InvalidProgramError, PadcError, UnsupportedError
 
 LARGE = 2**20
 """Elements; what has more is not computed."""
@@ -148,4 +148,8 @@ def _empty(kind: TensorType, shape: Sequence[int]) -> torch.Tensor:
 
 
 def _is_about_meta(error: InvalidProgramError) -> bool:
-    return "meta" in error.message.lower()
+    """Whether PyTorch raised it: the message itself has names of the program too."""
+    cause = error.__cause__
+    while isinstance(cause, PadcError):
+        cause = cause.__cause__
+    return cause is not None and "meta" in str(cause).lower()

@@ -22,6 +22,9 @@ class Limits:
     elements: int = 2**29
     """Elements of a value that is computed; in float32 these are 2 GiB. Constants are
     as large as the file that holds them."""
+    total: int = 2**30
+    """Elements of all values that are kept at one time; in float32 these are 4 GiB. A
+    view of another value counts as if it had elements of its own."""
     iterations: int = 100_000
     """How often the blocks inside of ops run in one prediction, and how many steps one
     op takes over a tensor, as a recurrent layer does."""
@@ -36,6 +39,15 @@ class Limits:
                 f"{what} of shape {list(shape)} has more than {self.elements} elements",
                 hint="load(path, limits=Limits(elements=...)) of padc.coreml "
                 "sets what is allowed",
+            )
+
+    def check_total(self, elements: int) -> None:
+        """Raise Obstacle where values together are too large."""
+        if elements > self.total:
+            raise Obstacle(
+                f"with it, {elements} elements are kept, more than {self.total}",
+                hint="load(path, limits=Limits(total=...)) of padc.coreml sets how "
+                "many are allowed",
             )
 
     def check_iterations(self, count: int) -> None:

@@ -13,9 +13,10 @@ Formats: github.com/apple/coremltools, the files named above.
 
 import importlib.util
 import json
-import mmap
+import os
 import struct
 import sys
+from io import BufferedReader
 from math import prod
 from pathlib import Path
 from types import ModuleType
@@ -98,7 +99,7 @@ class Package:
             what = "it is a file" if self.path.is_file() else "no such folder"
             raise UsageError(f"{self.path} is not an .mlpackage: {what}")
         self._model_file = self._find_model()
-        self._weights: dict[str, mmap.mmap] = {}
+        self._weights: dict[str, Path] = {}
         self.spec: Message = _load_proto().Model_pb2.Model()
         try:
             self.spec.ParseFromString(self._model_file.read_bytes())
@@ -176,46 +177,70 @@ class Package:
         raise _unsupported("a constant list of anything but strings or int64")
 
     def _blob(self, name: str, offset: int, kind: TensorType) -> torch.Tensor:
-        content = self._weight_file(name)
         where = f"{name} at {offset}"
-        if offset % ALIGNMENT or offset + BLOB_METADATA.size > len(content):
-            raise InvalidProgramError(
-                f"{where}: expected a multiple of {ALIGNMENT} inside the file's "
-                f"{len(content)} bytes"
-            )
-        sentinel, code, size, start = BLOB_METADATA.unpack_from(content, offset)
-        if sentinel != SENTINEL:
-            raise InvalidProgramError(
-                f"{where}: expected the mark {SENTINEL:#x}, got {sentinel:#x}"
-            )
-        count = element_count(kind)
-        expected = packed_size(count, kind.dtype)
-        if code != kind.dtype.blob_code or size != expected:
-            raise InvalidProgramError(
-                f"{where}: {kind} needs {expected} bytes of type "
-                f"{kind.dtype.blob_code}, the file has {size} of type {code}"
-            )
-        if start % ALIGNMENT or start + size > len(content):
-            raise InvalidProgramError(
-                f"{where}: {size} bytes at {start} are not in the file's {len(content)}"
-            )
-        return _tensor(memoryview(content)[start : start + size], count, kind)
+        try:
+            with self._weight_file(name).open("rb") as stream:
+                data = _read_blob(stream, where, offset, kind)
+        except (OSError, MemoryError) as error:
+            raise InvalidProgramError(f"{where}: {error or 'too large'}") from error
+        return _tensor(data, element_count(kind), kind)
 
-    def _weight_file(self, name: str) -> mmap.mmap:
+    def _weight_file(self, name: str) -> Path:
+        """The file, whose header was seen to be right."""
         if (known := self._weights.get(name)) is not None:
             return known
         relative = name.removeprefix("@model_path/")
         file = self._inside(self._model_file.parent, relative)
         with file.open("rb") as stream:
-            if file.stat().st_size < STORAGE_HEADER.size:
-                raise InvalidProgramError(f"{name}: shorter than its header")
-            # A private copy-on-write mapping: torch wants writable memory.
-            content = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_COPY)
-        _, version = STORAGE_HEADER.unpack_from(content)
+            header = stream.read(STORAGE_HEADER.size)
+        if len(header) < STORAGE_HEADER.size:
+            raise InvalidProgramError(f"{name}: shorter than its header")
+        _, version = STORAGE_HEADER.unpack(header)
         if version != 2:
             raise InvalidProgramError(f"{name}: version {version} is not 2")
-        self._weights[name] = content
-        return content
+        self._weights[name] = file
+        return file
+
+
+def _read_blob(
+    stream: BufferedReader, where: str, offset: int, kind: TensorType
+) -> memoryview:
+    """The bytes of a constant of this kind, in memory that may be written to.
+
+    They are read and not mapped: to touch a mapped file that has become shorter ends
+    the process.
+    """
+    length = os.fstat(stream.fileno()).st_size
+    if offset % ALIGNMENT or offset + BLOB_METADATA.size > length:
+        raise InvalidProgramError(
+            f"{where}: expected a multiple of {ALIGNMENT} inside the file's "
+            f"{length} bytes"
+        )
+    metadata = _read(stream, where, offset, BLOB_METADATA.size)
+    sentinel, code, size, start = BLOB_METADATA.unpack(metadata)
+    if sentinel != SENTINEL:
+        raise InvalidProgramError(
+            f"{where}: expected the mark {SENTINEL:#x}, got {sentinel:#x}"
+        )
+    expected = packed_size(element_count(kind), kind.dtype)
+    if code != kind.dtype.blob_code or size != expected:
+        raise InvalidProgramError(
+            f"{where}: {kind} needs {expected} bytes of type "
+            f"{kind.dtype.blob_code}, the file has {size} of type {code}"
+        )
+    if start % ALIGNMENT or start + size > length:
+        raise InvalidProgramError(
+            f"{where}: {size} bytes at {start} are not in the file's {length}"
+        )
+    return _read(stream, where, start, size)
+
+
+def _read(stream: BufferedReader, where: str, start: int, size: int) -> memoryview:
+    data = np.empty(size, np.uint8).data
+    stream.seek(start)
+    if stream.readinto(data) != size:
+        raise InvalidProgramError(f"{where}: the file became shorter while it was read")
+    return data
 
 
 def value_type(message: Message) -> ValueType:

@@ -74,6 +74,8 @@ class Execution:
     limits: Limits = DEFAULT_LIMITS
     iterations: int = 0
     """How often blocks inside of ops ran so far."""
+    kept: int = 0
+    """Elements of the values that blocks hold, without constants."""
 
 
 @dataclass
@@ -140,6 +142,8 @@ class Call:
             results = (results,)
         if len(results) != len(self.outputs):
             raise InvalidProgramError(f"{self}: it has {len(results)} outputs")
+        execution.kept += sum(map(_elements, results))
+        execution.limits.check_total(execution.kept)
         pairs = zip(self.outputs.items(), results, strict=True)
         return {
             name: self._settle(it, kind, execution.rounding)
@@ -196,10 +200,14 @@ class Block:
         """The outputs, held as types.py says, where `outer` are values around it."""
         values: dict[str, Any] = {**outer, **self.constants}
         values |= zip(self.inputs, inputs, strict=True)
+        before = execution.kept
+        execution.kept += sum(map(_elements, inputs))
         for call in self.calls:
             values |= call.run(values, execution)
             for name in call.last_uses:
-                del values[name]
+                execution.kept -= _elements(values.pop(name))
+        # What is returned is for the op to count that the block is in.
+        execution.kept = before
         return [values[name] for name in self.results]
 
     def uses(self) -> set[str]:
@@ -430,6 +438,18 @@ class _Loader:
 
 class _Name(str):
     """The name of a value, told from a constant string."""
+
+
+def _elements(value: Value) -> int:
+    """How many elements a value has in memory."""
+    match value:
+        case Tensor():
+            return value.numel()
+        case TensorList():
+            items = {id(it): it for it in value.items if it is not None}
+            return sum(it.numel() for it in items.values())
+        case _:
+            return 0
 
 
 def _shapes(argument: Any) -> Any:

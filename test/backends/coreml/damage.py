@@ -36,7 +36,7 @@ HEADERS = 64
 MEMORY = 3 * 2**30
 """What a process may take besides what torch and Python take themselves."""
 SECONDS = 30
-LIMITS = Limits(elements=2**22, iterations=200)
+LIMITS = Limits(elements=2**22, total=2**25, iterations=200)
 NUMBERS = (0, 1, 2, 3, 5, 7, 64, 255, 2**15, 2**31 - 1, 2**31, 2**40, 2**63 - 1)
 Random = random.Random
 

@@ -635,6 +635,20 @@ def test_what_cannot_be_checked(tmp_path: Path):
         check(path)
 
 
+def test_a_name_that_is_in_messages_of_pytorch(tmp_path: Path):
+    path = save(tmp_path / "m.mlpackage", relu, {"x": X}, 17)
+
+    def rename(spec: Any) -> None:
+        find(spec, "relu").outputs[0].name = "metadata"
+        find(spec, "identity").inputs["x"].arguments[0].name = "metadata"
+
+    edit(path, rename)
+    assert check(path) == []
+    edit(path, set_type("relu", FP32, 1, 4, 7, 6))
+
+    assert {finding.rule for finding in check(path)} == {"computed"}
+
+
 def test_absurd_sizes(tmp_path: Path):
     path = save(tmp_path / "m.mlpackage", relu, {"x": X}, 17)
     absurd = set_type("relu", FP32, 2**40, 2**40, 1, 1)

@@ -287,6 +287,38 @@ def test_values_that_grow_are_told_when_they_are_too_large(tmp_path: Path):
         predict(package, Limits(elements=1000))
 
 
+def test_values_that_are_too_large_together(tmp_path: Path):
+    def build(x: Any) -> Any:
+        parts = [mb.add(x=x, y=float(i)) for i in range(4)]
+        return mb.sqrt(x=mb.concat(values=parts, axis=0))
+
+    package = save(tmp_path / "m.mlpackage", [spec(1, 2, 4, 4)], build)
+
+    # The input and the concatenation of four, which are let go after it.
+    enough = 32 + 2 * 4 * 32
+    predict(package, Limits(total=enough))
+    message = f"'concat' .* {enough} elements are kept, more than {enough - 1}"
+    with pytest.raises(UnsupportedError, match=message) as raised:
+        predict(package, Limits(total=enough - 1))
+    assert "Limits(total=...)" in str(raised.value)
+
+
+def test_loops_let_go_of_their_values(tmp_path: Path):
+    def build(x: Any) -> Any:
+        def body(x: Any, i: Any) -> Any:
+            return mb.add(x=mb.exp(x=mb.mul(x=x, y=0.0)), y=1.0), mb.sub(x=i, y=1.0)
+
+        return mb.while_loop(
+            _cond=lambda _, i: mb.greater(x=i, y=0.0),
+            _body=body,
+            loop_vars=(x, np.float32(100)),
+        )[0]
+
+    package = save(tmp_path / "m.mlpackage", [spec(1, 2, 4, 4)], build)
+
+    predict(package, Limits(total=5 * 32))
+
+
 def test_constants_that_decompress_to_too_much_are_told_at_load(tmp_path: Path):
     def build(x: Any) -> Any:
         scale = np.ones((64, 64), np.float32)

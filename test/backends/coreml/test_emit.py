@@ -143,6 +143,46 @@ CORRECTED: dict[str, tuple[Any, ...]] = {
 }
 
 
+# Of each the dtype, or that of the tensor, is lost or becomes float32 there.
+FILLED: dict[str, Callable[[Tensor], Any]] = {
+    "big": lambda x: torch.full((2,), 2**40, dtype=torch.float32),
+    "zeros": lambda x: (torch.zeros(2, 3), torch.zeros(2, dtype=torch.int32)),
+    "ones": lambda x: (torch.ones(2, dtype=torch.bool), torch.ones(2, dtype=torch.int64)),
+    "full": lambda x: (torch.full((2,), 7), torch.full((2,), 7.9, dtype=torch.int32)),
+    "full_of_bools": lambda x: (torch.full((2,), True), torch.full((2,), 2.5)),
+    "rank_0": lambda x: (x + torch.full((), 7), torch.zeros((), dtype=torch.int32)),
+    "empty": lambda x: torch.empty(2, dtype=torch.int32).fill_(3),
+    "new": lambda x: (x.new_zeros(2, dtype=torch.int32), x.new_ones(2)),
+    "new_full": lambda x: (x.new_full((2,), 7), (x > 0).new_full((2,), 3)),
+    "zeros_like": lambda x: torch.zeros_like(x, dtype=torch.bool),
+    "ones_like": lambda x: torch.ones_like(x, dtype=torch.int32),
+    "full_like": lambda x: (torch.full_like(x, 3), torch.full_like(x, 3, dtype=torch.int32)),
+    "of_computed_sizes": lambda x: x.new_zeros(x.shape[0], 2, dtype=torch.int32),
+    "small_integers": lambda x: torch.full((3,), -7, dtype=torch.int8).int(),
+    "repeated_bytes": lambda x: x.abs().to(torch.uint8).repeat(2, 3).int(),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FILLED)
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_fills(name: str, dynamic: bool, tmp_path: Path):
+    function = FILLED[name]
+    shapes = {0: Dim("n", min=2, max=9)} if dynamic else None
+
+    outputs = evaluate(
+        emitted(function, MATRIX, dynamic_shapes=((shapes,),)), tmp_path, MATRIX
+    )
+
+    expected = function(MATRIX)
+    expected = expected if isinstance(expected, tuple) else (expected,)
+    for one, other in zip(outputs, expected, strict=True):
+        # Core ML's programs have no outputs of bool.
+        assert np.issubdtype(one.dtype, np.floating) == other.is_floating_point() or (
+            other.dtype == torch.bool
+        )
+        np.testing.assert_array_equal(one.reshape(other.shape), other.numpy())
+
+
 @pytest.mark.parametrize("name", CORRECTED)
 def test_corrected_op(name: str, tmp_path: Path):
     model, *args = CORRECTED[name]
@@ -204,10 +244,10 @@ REFUSED: dict[str, tuple[str, Any, Tensor]] = {
         nn.InstanceNorm2d(3, track_running_stats=True),
         X,
     ),
-    "avg_pool": (
-        "averages over what ceil_mode adds",
-        lambda x: F.avg_pool2d(x, 3, 2, 1, ceil_mode=True),
-        X,
+    "filled_with_a_big_int": (
+        "fill_value = 1099511627776 does not fit",
+        lambda x: x + torch.full((5,), 2**40),
+        MATRIX,
     ),
     "wrong_dtype": (r"makes fp32\[2,3,6\] of it", lambda i: F.pad(i, (1, 1)), INTS),
     "wrong_shape": (r"makes int32\[2,3,8\] of it", lambda x: x.argmax() * 1.0, X),

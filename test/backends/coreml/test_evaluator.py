@@ -102,6 +102,8 @@ UNIT = numbers(2, 3, 4, low=-0.9, high=0.9)
 W3, W4, W5 = numbers(6, 4, 3), numbers(6, 2, 2, 3), numbers(3, 2, 2, 3, 1)
 B6, B3 = numbers(6), numbers(3)
 T4 = numbers(4, 3, 2, 3)
+FAR = np.array([0.5, 1e30, -3e38, np.inf, -np.inf, np.nan, -0.1], np.float32)
+FAR = np.resize(FAR, (2, 3, 5, 2))
 INTS = np.array([[5, -7, 0], [2, 9, -3]], np.int32)
 T = torch.from_numpy
 
@@ -312,6 +314,12 @@ CASES: list[Case] = [
          lambda x, grid, mode=mode, padding=padding, align=align: F.grid_sample(x, grid, mode, padding[0], align))
         for mode in ("bilinear", "nearest")
         for padding, align in ((("zeros", "constant"), True), (("border", "border"), False), (("reflection", "reflection"), True), (("reflection", "symmetric"), False))
+    ),
+    *(
+        (f"resample_far_{mode}_{padding}", 15, {"x": X4, "grid": FAR},
+         lambda x, grid, mode=mode, padding=padding: mb.resample(x=x, coordinates=grid, sampling_mode=mode, padding_mode=padding, padding_value=0.0, coordinates_mode="normalized_minus_one_to_one", align_corners=False),
+         lambda x, grid, mode=mode, padding=padding: F.grid_sample(x, grid, mode, {"constant": "zeros"}.get(padding, padding), False))
+        for mode, padding in (("bilinear", "border"), ("nearest", "border"), ("nearest", "constant"))
     ),
     # Compressed constants.
     ("dequantize16", 16, {"x": X3}, lambda x: mb.add(x=x, y=mb.constexpr_affine_dequantize(quantized_data=np.arange(8, dtype=np.uint8).reshape(2, 4, 1), zero_point=np.array([3, 5], np.uint8), scale=np.array([0.5, 2], np.float32), axis=0)),

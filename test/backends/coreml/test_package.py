@@ -210,6 +210,14 @@ def test_wrong_path_precision_and_function_are_usage_errors(saved: Path):
         load(saved, function_name="other")
 
 
+def test_weights_cut_while_the_model_is_open(package: Path):
+    model = load(package)
+
+    cut(BLOBS, 10)(package)
+
+    np.testing.assert_array_equal(model.predict({"x": WEIGHT + 1})["y"], X)
+
+
 def test_results_are_not_the_models_own_memory(package: Path):
     def constant_output(spec: Any) -> None:
         (relu,) = [op for op in operations(spec) if op.type == "relu"]

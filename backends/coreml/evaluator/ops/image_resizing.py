@@ -265,18 +265,24 @@ def crop_resize_ios17(
 PaddingMode = Literal["constant", "border", "reflection", "symmetric"]
 
 
-def _inside(positions: Tensor, size: int, mode: PaddingMode) -> Tensor:
-    """Where in the image a pixel of the padded one comes from."""
+def _padded(at: Tensor, size: int, mode: PaddingMode) -> Tensor:
+    """Where in the image a place in the padded image is: the first if at no number.
+
+    Places may be between pixels. A constant is nowhere in the image.
+    """
     match mode:
-        case "constant" | "border":
-            return positions.clamp(0, size - 1)
+        case "constant":
+            return at
+        case "border":
+            pass
         case "reflection":
             period = max(2 * (size - 1), 1)
-            folded = positions.remainder(period)
-            return torch.minimum(folded, period - folded).clamp(max=size - 1)
+            at = at.abs().remainder(period)
+            at = torch.minimum(at, period - at)
         case "symmetric":
-            folded = positions.remainder(2 * size)
-            return torch.minimum(folded, 2 * size - 1 - folded)
+            at = (at + 0.5).abs().remainder(2 * size)
+            at = torch.minimum(at, 2 * size - at) - 0.5
+    return at.clamp(0, size - 1).nan_to_num(0)
 
 
 @op()
@@ -295,35 +301,37 @@ def resample(
 
     The image is taken as padded without end. Of two pixels a point halfway is nearest
     to the later one (tests/iOS15/test_image_resizing.py, TestResample: 6.5 is 7).
+    In what precision places are computed the documentation does not say: it is taken
+    to be float32, rounded where PyTorch's `grid_sample` on a CPU does.
     """
     batch, channels, *sizes = x.shape
 
     def pixels(normal: Tensor, size: int) -> Tensor:
         if coordinates_mode == "unnormalized":
             return normal
+        scale, shift = (size - 1, 0.0) if align_corners else (size, 0.5)
         if coordinates_mode == "normalized_minus_one_to_one":
-            normal = (normal + 1) / 2
-        return normal * (size - 1) if align_corners else normal * size - 0.5
+            normal, scale = normal + 1, scale / 2
+        return (normal.to(torch.float64) * scale - shift).to(torch.float32)
 
     def picked(row: Tensor, column: Tensor) -> Tensor:
         is_in = (row >= 0) & (row < sizes[0]) & (column >= 0) & (column < sizes[1])
-        row = _inside(row, sizes[0], padding_mode)
-        column = _inside(column, sizes[1], padding_mode)
-        flat = (row * sizes[1] + column).reshape(batch, 1, -1)
-        values = x.flatten(2).gather(2, flat.expand(-1, channels, -1))
+        flat = torch.where(is_in, row * sizes[1] + column, 0).to(torch.int64)
+        flat = flat.reshape(batch, 1, -1).expand(-1, channels, -1)
+        values = x.flatten(2).gather(2, flat)
         values = values.reshape(batch, channels, *row.shape[1:])
-        if padding_mode == "constant":
-            values = torch.where(is_in[:, None], values, padding_value)
-        return values
+        return torch.where(is_in[:, None], values, padding_value)
 
     across, down = coordinates.to(torch.float32).unbind(-1)
     down, across = pixels(down, sizes[0]), pixels(across, sizes[1])
     if sampling_mode == "nearest":
         down, across = (down + 0.5).floor(), (across + 0.5).floor()
-        return picked(down.to(torch.int64), across.to(torch.int64))
+    down = _padded(down, sizes[0], padding_mode)
+    across = _padded(across, sizes[1], padding_mode)
+    if sampling_mode == "nearest":
+        return picked(down, across)
     top, left = down.floor(), across.floor()
     low, right = (down - top)[:, None], (across - left)[:, None]
-    top, left = top.to(torch.int64), left.to(torch.int64)
     upper = picked(top, left) * (1 - right) + picked(top, left + 1) * right
     lower = picked(top + 1, left) * (1 - right) + picked(top + 1, left + 1) * right
     return upper * (1 - low) + lower * low

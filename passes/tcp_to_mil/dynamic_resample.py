@@ -1,0 +1,169 @@
+"""
+Resampling from and to sizes that are known when the program runs, in ATen's ops.
+
+One dimension after the other: where each new element lies is computed, as
+`padc.ir.resampling` does it, then come a gather and a weight for each tap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from typing import TypeAlias
+
+import numpy as np
+from xdsl.dialects.builtin import f32, i64
+from xdsl.ir import Operation, SSAValue
+
+from padc.errors import Obstacle, origin
+from padc.ir import resampling
+from padc.ir.tcp import Coordinates, ResampleMode, Sampling, tensor_type
+from padc.passes.arithmetic import Arithmetic, Vector
+from padc.passes.aten_builder import AtenBuilder, Integer
+
+Taps: TypeAlias = Sequence[tuple[SSAValue, SSAValue | None]]
+
+
+def resample_dynamic(
+    op: Operation, x: SSAValue, dim: int, new_size: Integer, sampling: Sampling
+) -> SSAValue:
+    """
+    One dimension of `x`, of float32 but for the nearest, resampled before `op`.
+
+    `Obstacle` where a mode takes as many elements as only the sizes say.
+    """
+    build = AtenBuilder(op)
+    # Coordinates need float32, as those of a grid do: it is by this name that they
+    # are kept from becoming float16.
+    points = Arithmetic(AtenBuilder(op, f"the grid of {origin(op)}"), f32)
+    size = build.size(x, dim)
+    if isinstance(size, int) and isinstance(new_size, int):
+        taps = static_taps(points, size, new_size, sampling)
+    else:
+        taps = dynamic_taps(points, size, new_size, sampling)
+    sums = Arithmetic(build, f32)
+    trailing = [1] * (tensor_type(x).get_num_dims() - dim - 1)
+    terms: list[SSAValue] = []
+    for places, weights in taps:
+        terms.append(build.index_select(x, dim, places))
+        if weights is not None:
+            column = build.reshape(
+                weights, [*tensor_type(weights).get_shape(), *trailing]
+            )
+            terms[-1] = sums.mul(terms[-1], column)
+    return reduce(sums.add, terms)
+
+
+def static_taps(
+    points: Arithmetic, size: int, new_size: int, sampling: Sampling
+) -> Taps:
+    return [
+        (points.constant(places), None if weights is None else points.constant(weights))
+        for places, weights in resampling.taps(size, new_size, sampling)
+    ]
+
+
+def dynamic_taps(
+    points: Arithmetic, size: Integer, new_size: Integer, sampling: Sampling
+) -> Taps:
+    """`resampling.taps`, where a size is computed."""
+    if sampling.antialias or sampling.mode is ResampleMode.AREA:
+        name = "antialiasing" if sampling.antialias else "adaptive averages"
+        raise Obstacle(
+            f"{name} of dynamic sizes: how many elements they combine depends on these",
+            "make the sizes static",
+        )
+    at = coordinates(points, size, new_size, sampling)
+    if sampling.mode is ResampleMode.LINEAR:
+        at = points.build.elementwise("clamp", at, min=0.0)
+    low = points.unary("floor", at)
+    if sampling.mode is ResampleMode.NEAREST:
+        return [(place(points, low, 0, size), None)]
+    rest = points.sub(at, low)
+    if sampling.mode is ResampleMode.LINEAR:
+        weights = [points.sub(points.mul(rest, -1.0), -1.0), rest]
+        offsets = [0, 1]
+    else:
+        offsets = [-1, 0, 1, 2]
+        weights = [cubic_weight(points, rest, offset) for offset in offsets]
+    places = [place(points, low, offset, size) for offset in offsets]
+    return list(zip(places, weights, strict=True))
+
+
+def place(points: Arithmetic, low: SSAValue, offset: int, size: Integer) -> SSAValue:
+    """The positions `offset` behind `low`, or the border where these are outside."""
+    build = points.build
+    index = build.cast(low, i64)
+    if offset:
+        index = build.elementwise("add.Scalar", index, other=offset)
+    last = build.integer("aten.sub", size, 1)
+    return build.elementwise("clamp", index, min=0, max=last)
+
+
+def cubic_weight(points: Arithmetic, rest: SSAValue, offset: int) -> SSAValue:
+    """R. Keys' cubic convolution kernel with a = -0.75, at a distance from `offset`."""
+    a = -0.75
+    distance = points.unary("abs", points.sub(rest, float(offset)))
+    is_near = offset in (0, 1)
+    coefficients = (
+        (a + 2, -(a + 3), 0.0, 1.0) if is_near else (a, -5 * a, 8 * a, -4 * a)
+    )
+    first, *others = coefficients
+    weight = points.add(points.mul(distance, first), others[0])
+    for coefficient in others[1:]:
+        weight = points.mul(weight, distance)
+        weight = points.add(weight, coefficient) if coefficient else weight
+    return weight
+
+
+def coordinates(
+    points: Arithmetic, size: Integer, new_size: Integer, sampling: Sampling
+) -> SSAValue:
+    """Where each new element lies; for the nearest, from that element's own start."""
+    build = points.build
+    j = build.cast(build.arange(0, new_size), f32)
+    step = step_of(points, size, new_size, sampling)
+    if sampling.coordinates is not Coordinates.HALF_PIXEL:
+        return points.mul(j, step)
+    j = points.add(j, 0.5)
+    if sampling.mode is ResampleMode.NEAREST:
+        return points.mul(j, step)
+    # PyTorch's kernels multiply and subtract at once, and round then. Of a step in two
+    # parts, the first product is exact (up to 2048 elements, as is the second).
+    upper, lower = halves(points, step)
+    return points.add(points.sub(points.mul(j, upper), 0.5), points.mul(j, lower))
+
+
+def step_of(
+    points: Arithmetic, size: Integer, new_size: Integer, sampling: Sampling
+) -> Vector:
+    """How far apart two new elements are: one number, of float32."""
+    build = points.build
+    if sampling.coordinates is Coordinates.ALIGN_CORNERS:
+        size, new_size = (build.integer("aten.sub", n, 1) for n in (size, new_size))
+        new_size = build.integer("prim.max", new_size, 1)
+    elif sampling.scale is not None:
+        return np.array([1 / sampling.scale], np.float32)
+    numerator, divisor = points.reals([size]), points.reals([new_size])
+    if not isinstance(numerator, SSAValue):
+        numerator = points.constant(numerator)
+    elif not isinstance(divisor, SSAValue):
+        # coremltools makes `x * (1 / 7)` of `x / 7`, which is rounded twice.
+        divisor = points.add(points.mul(numerator, 0.0), divisor)
+    return points.binary("div.Tensor", numerator, divisor)
+
+
+def halves(points: Arithmetic, step: Vector) -> tuple[Vector, Vector]:
+    """
+    Two numbers of 12 bits at most that add up to one of float32.
+
+    Source: T. J. Dekker, "A floating-point technique for extending the available
+    precision" (Numerische Mathematik 18, 1971), 5.
+    """
+    if not isinstance(step, SSAValue):
+        wide = step * np.float32(2**12 + 1)
+        upper = wide - (wide - step)
+        return upper, step - upper
+    wide = points.mul(step, 2.0**12 + 1)
+    upper = points.sub(wide, points.sub(wide, step))
+    return upper, points.sub(step, upper)
