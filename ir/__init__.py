@@ -42,9 +42,13 @@ def make_context() -> Context:
     """A context that knows the dialects of xDSL and padc, with its own weights."""
     from padc.ir.weights import weights_builtin_dialect
 
+    def get_arith() -> Dialect:
+        from padc.ir.arith import Arith
+
+        return Arith
+
     ctx = Context()
-    for name, dialect in (get_xdsl_dialects() | get_all_dialects()).items():
-        ctx.register_dialect(
-            name, dialect if name != "builtin" else weights_builtin_dialect
-        )
+    own = {"arith": get_arith, "builtin": weights_builtin_dialect}
+    for name, dialect in (get_xdsl_dialects() | get_all_dialects() | own).items():
+        ctx.register_dialect(name, dialect)
     return ctx

@@ -1,0 +1,48 @@
+"""A buffer, or a view of one, while it is lowered: a pointer, sizes and strides."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import DYNAMIC_INDEX
+from xdsl.ir import Attribute, SSAValue
+
+from padc.passes.buffers_to_llvm.builder import LlvmBuilder, Size
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """What a memref is, which LLVM has no value for."""
+
+    pointer: SSAValue
+    """Where the first element is."""
+    element_type: Attribute
+    sizes: Sequence[Size]
+    strides: Sequence[Size]
+    """How many elements neighbours are apart, in each dimension."""
+
+    def element(self, build: LlvmBuilder, places: Sequence[Size]) -> SSAValue:
+        """The address of the element at `places`."""
+        offset = build.dot(places, self.strides)
+        return build.address(self.pointer, offset, self.element_type)
+
+
+def contiguous(
+    build: LlvmBuilder, pointer: SSAValue, type: Attribute, sizes: Sequence[Size]
+) -> Buffer:
+    """A buffer whose elements are next to one another."""
+    strides: list[Size] = []
+    stride: Size = 1
+    for size in reversed(sizes):
+        strides.append(stride)
+        stride = build.mul(stride, size)
+    return Buffer(pointer, type, sizes, strides[::-1])
+
+
+def refined(sizes: Sequence[Size], shape: Sequence[int]) -> list[Size]:
+    """`sizes`, as integers where a type knows them."""
+    return [
+        size if static == DYNAMIC_INDEX else static
+        for size, static in zip(sizes, shape, strict=True)
+    ]

@@ -1,0 +1,173 @@
+"""Building ops of LLVM's dialect: arithmetic, memory, loops."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from xdsl.dialects import llvm
+from xdsl.dialects.builtin import (
+    BFloat16Type,
+    IndexType,
+    IntegerAttr,
+    IntegerType,
+    i1,
+    i8,
+    i16,
+    i64,
+)
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+
+Size: TypeAlias = int | SSAValue
+"""A size, stride or place: an integer, or an i64."""
+
+POINTER = llvm.LLVMPointerType()
+
+
+def value_type(type: Attribute) -> Attribute:
+    """What LLVM computes with for `type`: i64 for index, the bits of a bf16."""
+    match type:
+        case IndexType():
+            return i64
+        case BFloat16Type():
+            return i16
+        case _:
+            return type
+
+
+def stored_type(type: Attribute) -> Attribute:
+    """What lies in memory for `type`: a byte for a bit."""
+    return i8 if type == i1 else value_type(type)
+
+
+def predicate(name: str) -> IntegerAttr[IntegerType]:
+    return IntegerAttr(llvm.ICmpPredicateFlag(name).to_int(), i64)
+
+
+@dataclass
+class LlvmBuilder:
+    """Inserts ops at the end of `block`, and goes on to others of `region`."""
+
+    region: Region
+    block: Block
+    products: dict[tuple[Size, Size], SSAValue] = field(
+        default_factory=dict[tuple[Size, Size], SSAValue]
+    )
+    """Of sizes: that a product is the same is known where it is the same value."""
+
+    def insert(self, op: Operation) -> SSAValue:
+        self.block.add_op(op)
+        return op.results[0]
+
+    def do(self, op: Operation) -> None:
+        self.block.add_op(op)
+
+    def new_block(self, *arg_types: Attribute) -> Block:
+        block = Block(arg_types=arg_types)
+        self.region.add_block(block)
+        return block
+
+    def value(self, size: Size) -> SSAValue:
+        if isinstance(size, SSAValue):
+            return size
+        return self.insert(llvm.ConstantOp(IntegerAttr(size, i64), i64))
+
+    def add(self, a: Size, b: Size) -> Size:
+        if a == 0 or b == 0:
+            return b if a == 0 else a
+        if isinstance(a, int) and isinstance(b, int):
+            return a + b
+        return self.insert(llvm.AddOp(self.value(a), self.value(b)))
+
+    def mul(self, a: Size, b: Size) -> Size:
+        if a == 1 or b == 1:
+            return b if a == 1 else a
+        if a == 0 or b == 0:
+            return 0
+        if isinstance(a, int) and isinstance(b, int):
+            return a * b
+        if (a, b) not in self.products:
+            product = self.insert(llvm.MulOp(self.value(a), self.value(b)))
+            self.products[a, b] = self.products[b, a] = product
+        return self.products[a, b]
+
+    def dot(self, places: Sequence[Size], strides: Sequence[Size]) -> Size:
+        """How far an element at `places` is from the first."""
+        total: Size = 0
+        for place, stride in zip(places, strides, strict=True):
+            total = self.add(total, self.mul(place, stride))
+        return total
+
+    def address(self, pointer: SSAValue, offset: Size, type: Attribute) -> SSAValue:
+        """The address of the element of `type` that is `offset` behind another."""
+        if offset == 0:
+            return pointer
+        gep = llvm.GEPOp(
+            pointer,
+            [llvm.GEP_USE_SSA_VAL],
+            stored_type(type),
+            [self.value(offset)],
+            inbounds=True,
+        )
+        return self.insert(gep)
+
+    def load(self, address: SSAValue, type: Attribute) -> SSAValue:
+        value = self.insert(llvm.LoadOp(address, stored_type(type)))
+        if type != i1:
+            return value
+        zero = self.insert(llvm.ConstantOp(IntegerAttr(0, i8), i8))
+        return self.insert(llvm.ICmpOp(value, zero, predicate("ne")))
+
+    def store(self, value: SSAValue, address: SSAValue) -> None:
+        if value.type == i1:
+            value = self.insert(llvm.ZExtOp(value, i8))
+        self.do(llvm.StoreOp(value, address))
+
+    def loop(
+        self,
+        first: Size,
+        end: Size,
+        step: Size,
+        body: Callable[[LlvmBuilder, SSAValue], None],
+    ) -> None:
+        """`body` for the numbers from `first` up to `end`, which it is less than."""
+        head, inside, behind = self.new_block(i64), self.new_block(), self.new_block()
+        end_value, step_value = self.value(end), self.value(step)
+        self.do(llvm.BrOp(head, self.value(first)))
+        (place,) = head.args
+        self.block = head
+        more = self.insert(llvm.ICmpOp(place, end_value, predicate("slt")))
+        self.do(llvm.CondBrOp(more, inside, [], behind, []))
+        self.block = inside
+        known = dict(self.products)
+        body(self, place)
+        self.do(llvm.BrOp(head, self.insert(llvm.AddOp(place, step_value))))
+        # What was computed within is not known behind.
+        self.products = known
+        self.block = behind
+
+    def carry(
+        self,
+        count: Size,
+        values: Sequence[SSAValue],
+        body: Callable[[SSAValue, Sequence[SSAValue]], Sequence[SSAValue]],
+    ) -> list[SSAValue]:
+        """`body` for 0 up to `count`, each time of what it made before of `values`."""
+        types = [value.type for value in values]
+        head, inside = self.new_block(i64, *types), self.new_block()
+        behind = self.new_block()
+        end, one = self.value(count), self.value(1)
+        self.do(llvm.BrOp(head, self.value(0), *values))
+        place, *carried = head.args
+        self.block = head
+        more = self.insert(llvm.ICmpOp(place, end, predicate("slt")))
+        self.do(llvm.CondBrOp(more, inside, [], behind, []))
+        self.block = inside
+        known = dict(self.products)
+        results = body(place, carried)
+        next_place = self.insert(llvm.AddOp(place, one))
+        self.do(llvm.BrOp(head, next_place, *results))
+        self.products = known
+        self.block = behind
+        return list(carried)

@@ -1,0 +1,374 @@
+"""
+Sums of products: convolutions and matrix products, in tiles that stay in registers.
+
+One loop runs along neighbours of the result and of one input, the streamed one: it is
+computed in vectors. Another, along which the streamed input stays where it is, is
+unrolled: each vector that is loaded is multiplied by several elements of the other
+input. The sums of such a tile are made in registers, of a few hundred products at a
+time, which also keeps what rounding loses small.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects import arith, llvm
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    DenseArrayBase,
+    Float32Type,
+    Float64Type,
+    FloatAttr,
+    IntegerAttr,
+    StringAttr,
+    VectorType,
+    i1,
+    i32,
+    i64,
+)
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
+from xdsl.ir import SSAValue
+
+from padc.passes.buffers_to_llvm.buffer import Buffer
+from padc.passes.buffers_to_llvm.builder import LlvmBuilder, Size
+from padc.passes.buffers_to_llvm.loops import Loop
+
+REGISTERS = 24
+"""How many vectors a tile may be: of 32 registers, some hold what is loaded."""
+ROWS = 8
+"""How many rows a tile has at most."""
+PRODUCTS = 512
+"""How many products are added up before they are added to the rest."""
+
+
+@dataclass(frozen=True)
+class Contraction:
+    """A linalg op that adds up products, by the numbers of its operands and loops."""
+
+    streamed: int
+    """The input of which vectors are loaded."""
+    repeated: int
+    """The input of which elements are repeated in vectors."""
+    along: Loop
+    """Runs along the vectors."""
+    rows: Loop | None
+    """Does not move in the streamed input: is unrolled."""
+    outer: Sequence[Loop]
+    sums: Sequence[Loop]
+    type: AnyFloat
+    lanes: int
+
+
+def contraction_of(
+    op: LinalgStructuredOperation, loops: Sequence[Loop], vector_bytes: int
+) -> Contraction | None:
+    """`op` as a contraction that can be computed in tiles; None if it is none."""
+    if len(op.inputs) != 2 or len(op.outputs) != 1 or not multiplies_and_adds(op):
+        return None
+    type = op.body.block.args[2].type
+    if not isinstance(type, Float32Type | Float64Type):
+        return None
+    sums = [loop for loop in loops if loop.reduces]
+    lanes = vector_bytes // type.size
+    for along in reversed([loop for loop in loops if not loop.reduces]):
+        is_short = isinstance(along.count, int) and along.count < lanes // 4
+        if along.steps[2] != 1 or is_short or not sums:
+            continue
+        for streamed in (0, 1):
+            repeated = 1 - streamed
+            if along.steps[streamed] in (1, 2) and along.steps[repeated] == 0:
+                outer = [x for x in loops if not x.reduces and x is not along]
+                rows = [
+                    x
+                    for x in outer
+                    if x.steps[streamed] == 0 and isinstance(x.count, int)
+                ]
+                row = max(rows, key=tile_rows, default=None)
+                rest = [x for x in outer if x is not row]
+                return Contraction(
+                    streamed, repeated, along, row, rest, sums, type, lanes
+                )
+    return None
+
+
+def multiplies_and_adds(op: LinalgStructuredOperation) -> bool:
+    """Whether the body of `op` is `a * b + c`, of two inputs and the output."""
+    block = op.body.block
+    match list(block.ops):
+        case [
+            arith.MulfOp() as product,
+            arith.AddfOp() as sum,
+            linalg.YieldOp() as end,
+        ]:
+            return (
+                {product.lhs, product.rhs} == set(block.args[:2])
+                and {sum.lhs, sum.rhs} == {product.result, block.args[2]}
+                and end.operands[0] is sum.result
+            )
+        case _:
+            return False
+
+
+def tile_rows(loop: Loop) -> int:
+    """How many rows of a loop are a tile: the most that divide it."""
+    assert isinstance(loop.count, int)
+    count = loop.count
+    return max((n for n in range(1, ROWS + 1) if count and count % n == 0), default=1)
+
+
+@dataclass(frozen=True)
+class Tile:
+    """Part of the result, of `rows` rows and `vectors` vectors, the last masked."""
+
+    rows: int
+    vectors: int
+    left: Size | None
+    """How many elements of each row there are; None if all are."""
+
+
+class ContractionKernel:
+    """Emits the loops of a contraction."""
+
+    def __init__(self, build: LlvmBuilder, op: Contraction, operands: Sequence[Buffer]):
+        self.build = build
+        self.op = op
+        self.operands = operands
+        self.vector = VectorType(op.type, [op.lanes])
+
+    def run(self, offsets: Sequence[Size]) -> None:
+        self.outer(list(self.op.outer), offsets)
+
+    def moved(self, offsets: Sequence[Size], loop: Loop, place: Size) -> list[Size]:
+        build = self.build
+        return [
+            build.add(offset, build.mul(place, step))
+            for offset, step in zip(offsets, loop.steps, strict=True)
+        ]
+
+    def outer(self, loops: Sequence[Loop], offsets: Sequence[Size]) -> None:
+        if not loops:
+            return self.columns(offsets)
+        first, *rest = loops
+
+        def inside(_: LlvmBuilder, place: SSAValue) -> None:
+            self.outer(rest, self.moved(offsets, first, place))
+
+        self.build.loop(0, first.count, 1, inside)
+
+    def columns(self, offsets: Sequence[Size]) -> None:
+        """All vectors of a row: as many as fit into a tile at a time."""
+        build, along, lanes = self.build, self.op.along, self.op.lanes
+        rows = 1 if self.op.rows is None else tile_rows(self.op.rows)
+        # Of every other element, twice as many registers are loaded.
+        loaded = 2 if along.steps[self.op.streamed] == 2 else 1
+        most = min(max(REGISTERS // rows // loaded, 1), 4)
+        if isinstance(along.count, int):
+            full = -(-along.count // lanes)
+            blocks = -(-full // most)
+            vectors = -(-full // blocks)
+        else:
+            vectors = min(most, 2)
+        width = vectors * lanes
+        if isinstance(along.count, int):
+            end: Size = along.count // width * width
+        else:
+            count = build.value(along.count)
+            parts = build.insert(llvm.UDivOp(count, build.value(width)))
+            end = build.mul(parts, width)
+
+        def whole(_: LlvmBuilder, place: SSAValue) -> None:
+            self.rows(Tile(rows, vectors, None), self.moved(offsets, along, place))
+
+        if end != 0:
+            build.loop(0, end, width, whole)
+        if isinstance(along.count, int):
+            assert isinstance(end, int)
+            if left := along.count - end:
+                tile = Tile(rows, -(-left // lanes), left)
+                self.rows(tile, self.moved(offsets, along, end))
+            return
+
+        def rest(_: LlvmBuilder, place: SSAValue) -> None:
+            left = build.insert(llvm.SubOp(build.value(along.count), place))
+            self.rows(Tile(rows, vectors, left), self.moved(offsets, along, place))
+
+        build.loop(end, along.count, width, rest)
+
+    def rows(self, tile: Tile, offsets: Sequence[Size]) -> None:
+        rows = self.op.rows
+        if rows is None:
+            return self.sums(tile, offsets)
+
+        def inside(_: LlvmBuilder, place: SSAValue) -> None:
+            self.sums(tile, self.moved(offsets, rows, place))
+
+        self.build.loop(0, rows.count, tile.rows, inside)
+
+    def sums(self, tile: Tile, offsets: Sequence[Size]) -> None:
+        """Add the sums of `PRODUCTS` products each to a tile of the result."""
+        first, *rest = self.op.sums
+        inner = 1
+        for loop in rest:
+            inner *= loop.count if isinstance(loop.count, int) else 1
+        step = max(PRODUCTS // max(inner, 1), 1)
+        build = self.build
+        if isinstance(first.count, int) and first.count <= step * 3 // 2:
+            zeros = self.zeros(tile)
+            sums = self.add_up([first, *rest], tile, offsets, zeros)
+            return self.finish(tile, offsets, sums)
+
+        def part(_: LlvmBuilder, place: SSAValue) -> None:
+            left = build.insert(llvm.SubOp(build.value(first.count), place))
+            name = StringAttr("llvm.smin.i64")
+            count = build.insert(
+                llvm.CallIntrinsicOp(name, [left, build.value(step)], [i64])
+            )
+            loop = Loop(first.dims, count, first.steps, True)
+            at = self.moved(offsets, first, place)
+            sums = self.add_up([loop, *rest], tile, at, self.zeros(tile))
+            self.finish(tile, offsets, sums)
+
+        build.loop(0, first.count, step, part)
+
+    def zeros(self, tile: Tile) -> list[SSAValue]:
+        return [self.zero()] * (tile.rows * tile.vectors)
+
+    def add_up(
+        self,
+        loops: Sequence[Loop],
+        tile: Tile,
+        offsets: Sequence[Size],
+        sums: Sequence[SSAValue],
+    ) -> list[SSAValue]:
+        if not loops:
+            return self.multiply(tile, offsets, sums)
+        first, *rest = loops
+
+        def inside(place: SSAValue, carried: Sequence[SSAValue]) -> list[SSAValue]:
+            return self.add_up(rest, tile, self.moved(offsets, first, place), carried)
+
+        return self.build.carry(first.count, sums, inside)
+
+    def multiply(
+        self, tile: Tile, offsets: Sequence[Size], sums: Sequence[SSAValue]
+    ) -> list[SSAValue]:
+        """One product for each element of a tile."""
+        build, op = self.build, self.op
+        streamed, repeated = self.operands[op.streamed], self.operands[op.repeated]
+        vectors = [
+            self.stream(streamed, offsets[op.streamed], tile, i)
+            for i in range(tile.vectors)
+        ]
+        results: list[SSAValue] = []
+        for row in range(tile.rows):
+            step = 0 if op.rows is None else op.rows.steps[op.repeated]
+            place = build.add(offsets[op.repeated], build.mul(row, step))
+            address = build.address(repeated.pointer, place, op.type)
+            factor = self.repeat(build.load(address, op.type))
+            for i, vector in enumerate(vectors):
+                sum = sums[row * tile.vectors + i]
+                results.append(build.insert(llvm.FMAOp(vector, factor, sum)))
+        return results
+
+    def finish(
+        self, tile: Tile, offsets: Sequence[Size], sums: Sequence[SSAValue]
+    ) -> None:
+        """Add sums to the result."""
+        build, result = self.build, self.operands[2]
+        for row in range(tile.rows):
+            step = 0 if self.op.rows is None else self.op.rows.steps[2]
+            place = build.add(offsets[2], build.mul(row, step))
+            for i in range(tile.vectors):
+                at = build.add(place, i * self.op.lanes)
+                address = build.address(result.pointer, at, self.op.type)
+                mask = self.mask(tile, i * self.op.lanes)
+                old = self.load(address, mask)
+                new = sums[row * tile.vectors + i]
+                self.store(build.insert(llvm.FAddOp(old, new)), address, mask)
+
+    def stream(self, buffer: Buffer, offset: Size, tile: Tile, number: int) -> SSAValue:
+        """Vector `number` of the streamed input."""
+        build, lanes = self.build, self.op.lanes
+        step = self.op.along.steps[self.op.streamed]
+        if step == 1:
+            at = build.add(offset, number * lanes)
+            address = build.address(buffer.pointer, at, self.op.type)
+            return self.load(address, self.mask(tile, number * lanes))
+        # Every other element of two vectors, of which the last element is not there.
+        count = lanes if tile.left is None else self.left(tile, number * lanes)
+        elements = build.add(build.mul(count, 2), -1)
+        parts: list[SSAValue] = []
+        for half in range(2):
+            at = build.add(offset, (2 * number + half) * lanes)
+            address = build.address(buffer.pointer, at, self.op.type)
+            is_whole = tile.left is None and half == 0
+            mask = None if is_whole else self.lane_mask(half * lanes, elements)
+            parts.append(self.load(address, mask))
+        evens = DenseArrayBase.from_list(i32, range(0, 2 * lanes, 2))
+        return build.insert(
+            llvm.ShuffleVectorOp(parts[0], parts[1], evens, self.vector)
+        )
+
+    def left(self, tile: Tile, first: int) -> Size:
+        """How many elements there are from `first` on; less than 0 is none."""
+        assert tile.left is not None
+        return self.build.add(tile.left, -first)
+
+    def mask(self, tile: Tile, first: int) -> SSAValue | None:
+        """Which lanes of the vector at `first` there are; None for all."""
+        if tile.left is None:
+            return None
+        if isinstance(tile.left, int) and tile.left >= first + self.op.lanes:
+            return None
+        return self.lane_mask(first, tile.left)
+
+    def lane_mask(self, first: int, end: Size) -> SSAValue:
+        """Which of the places from `first` on are before `end`."""
+        build, lanes = self.build, self.op.lanes
+        name = f"llvm.get.active.lane.mask.v{lanes}i1.i64"
+        # It takes what is less than 0 for very large.
+        zero = build.value(0)
+        maximum = StringAttr("llvm.smax.i64")
+        end = build.insert(
+            llvm.CallIntrinsicOp(maximum, [build.value(end), zero], [i64])
+        )
+        type = VectorType(i1, [lanes])
+        args = [build.value(first), end]
+        return build.insert(llvm.CallIntrinsicOp(StringAttr(name), args, [type]))
+
+    def zero(self) -> SSAValue:
+        type = self.vector.element_type
+        zero = llvm.ConstantOp(FloatAttr(0.0, type), type)
+        return self.repeat(self.build.insert(zero))
+
+    def repeat(self, x: SSAValue) -> SSAValue:
+        build = self.build
+        undefined = build.insert(llvm.UndefOp(self.vector))
+        first = build.insert(llvm.InsertElementOp(undefined, x, build.value(0)))
+        zeros = DenseArrayBase.from_list(i32, [0] * self.op.lanes)
+        return build.insert(llvm.ShuffleVectorOp(first, first, zeros, self.vector))
+
+    def load(self, address: SSAValue, mask: SSAValue | None) -> SSAValue:
+        """A vector from anywhere; where masked, zero, and nothing is read."""
+        build, size = self.build, self.op.type.size
+        if mask is None:
+            return build.insert(llvm.LoadOp(address, self.vector, alignment=size))
+        zero = self.zero()
+        name = StringAttr(f"llvm.masked.load.{self.suffix}.p0")
+        alignment = build.insert(llvm.ConstantOp(IntegerAttr(size, i32), i32))
+        args = [address, alignment, mask, zero]
+        return build.insert(llvm.CallIntrinsicOp(name, args, [self.vector]))
+
+    def store(self, x: SSAValue, address: SSAValue, mask: SSAValue | None) -> None:
+        build, size = self.build, self.op.type.size
+        if mask is None:
+            return build.do(llvm.StoreOp(x, address, alignment=size))
+        name = StringAttr(f"llvm.masked.store.{self.suffix}.p0")
+        alignment = build.insert(llvm.ConstantOp(IntegerAttr(size, i32), i32))
+        build.do(llvm.CallIntrinsicOp(name, [x, address, alignment, mask], []))
+
+    @property
+    def suffix(self) -> str:
+        return f"v{self.op.lanes}f{self.op.type.size * 8}"

@@ -1,0 +1,259 @@
+"""
+A function of buffers as one of LLVM's: it calls a function for each linalg op.
+
+It takes the address of a table of 64-bit numbers: of each buffer the address of its
+first element and its dynamic sizes, and each index, in the order of its arguments.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from xdsl.dialects import arith, func, llvm, memref, scf
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    IndexType,
+    IntegerAttr,
+    ModuleOp,
+    i8,
+    i64,
+)
+from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
+from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.printer import Printer
+from xdsl.utils.exceptions import PassFailedException
+from xdsl.utils.hints import isa
+
+from padc.passes.buffer_builder import AnyMemRef, memref_type
+from padc.passes.buffers_to_llvm.buffer import Buffer, contiguous, refined
+from padc.passes.buffers_to_llvm.builder import POINTER, LlvmBuilder, Size
+from padc.passes.buffers_to_llvm.kernels import Value, dim, outline, scalar, size
+from padc.passes.buffers_to_llvm.scalars import lower_scalar
+
+
+class Module:
+    """LLVM functions in the making; those that are the same are there once."""
+
+    def __init__(self, target: ModuleOp, vector_bytes: int):
+        self.target = target
+        self.vector_bytes = vector_bytes
+        self.names: dict[str, str] = {}
+
+    def add(self, function: llvm.FuncOp) -> None:
+        self.target.body.block.add_op(function)
+
+    def kernel(self, make: Callable[[str], llvm.FuncOp]) -> str:
+        """The name of the function that `make` makes."""
+        text = io.StringIO()
+        function = make("kernel")
+        Printer(text).print_op(function)
+        if (name := self.names.get(text.getvalue())) is None:
+            name = f"kernel_{len(self.names)}"
+            self.names[text.getvalue()] = name
+            function.properties["sym_name"] = type(function.sym_name)(name)
+            self.add(function)
+        return name
+
+
+def declare_library(module: ModuleOp) -> None:
+    """Declare the functions of C's math library that `module` calls."""
+    defined = {op.sym_name.data for op in module.ops if isinstance(op, llvm.FuncOp)}
+    for call in [op for op in module.walk() if isinstance(op, llvm.CallOp)]:
+        assert call.callee is not None
+        name = call.callee.string_value()
+        if name not in defined:
+            defined.add(name)
+            assert call.returned is not None
+            type = llvm.LLVMFunctionType(list(call.args.types), call.returned.type)
+            external = llvm.LinkageAttr("external")
+            module.body.block.add_op(llvm.FuncOp(name, type, linkage=external))
+
+
+def lower_function(function: func.FuncOp, module: Module) -> None:
+    """Add what `function` becomes to `module`."""
+    FunctionLowering(function, module).run()
+
+
+class FunctionLowering:
+    """A function of buffers, while it is lowered."""
+
+    def __init__(self, function: func.FuncOp, module: Module):
+        self.function = function
+        self.module = module
+        self.region = Region(Block(arg_types=[POINTER]))
+        self.build = LlvmBuilder(self.region, self.region.block)
+        self.values: dict[SSAValue, Value] = {}
+
+    def run(self) -> None:
+        self.arguments()
+        self.block(self.function.body.block)
+        self.module.add(
+            llvm.FuncOp(
+                self.function.sym_name.data,
+                llvm.LLVMFunctionType([POINTER]),
+                linkage=llvm.LinkageAttr("external"),
+                body=self.region,
+            )
+        )
+
+    def arguments(self) -> None:
+        table = self.region.block.args[0]
+        place = 0
+
+        def entry(type: Any) -> SSAValue:
+            nonlocal place
+            address = self.build.address(table, place, i64)
+            place += 1
+            return self.build.load(address, type)
+
+        for arg in self.function.body.block.args:
+            if isa(type := arg.type, AnyMemRef):
+                pointer = entry(POINTER)
+                sizes = [
+                    entry(i64) if size == DYNAMIC_INDEX else size
+                    for size in type.get_shape()
+                ]
+                self.values[arg] = contiguous(
+                    self.build, pointer, type.element_type, sizes
+                )
+            elif arg.type in (IndexType(), i64):
+                self.values[arg] = entry(i64)
+            else:
+                raise PassFailedException(
+                    f"a function that runs takes buffers and indices, not {arg.type}"
+                )
+
+    def block(self, block: Block) -> None:
+        for op in block.ops:
+            self.op(op)
+
+    def op(self, op: Operation) -> None:
+        match op:
+            case LinalgStructuredOperation():
+                kernel = outline(op, self.values, self.build, self.module.vector_bytes)
+                name = self.module.kernel(kernel.finished)
+                self.build.do(llvm.CallOp(name, *kernel.arguments))
+            case scf.ForOp():
+                self.loop(op)
+            case scf.YieldOp():
+                pass
+            case func.ReturnOp():
+                if op.operands:
+                    raise PassFailedException(
+                        "a function that runs returns nothing; run plan-buffers first"
+                    )
+                self.build.do(llvm.ReturnOp())
+            case memref.AllocOp():
+                raise PassFailedException(
+                    "buffers are allocated outside of what runs; run plan-buffers first"
+                )
+            case memref.StoreOp():
+                buffer = self.buffer(op.memref)
+                address = buffer.element(self.build, self.sizes(op.indices))
+                self.build.store(scalar(self.build, self.values[op.value]), address)
+            case _:
+                self.values[op.results[0]] = self.value(op)
+
+    def loop(self, op: scf.ForOp) -> None:
+        if op.iter_args:
+            raise PassFailedException("'scf.for' may not carry values")
+        first, end, step = self.sizes([op.lb, op.ub, op.step])
+
+        def body(build: LlvmBuilder, place: SSAValue) -> None:
+            self.values[op.body.block.args[0]] = place
+            self.block(op.body.block)
+
+        self.build.loop(first, end, step, body)
+
+    def value(self, op: Operation) -> Value:
+        """What the result of an op is that does not write."""
+        build = self.build
+        match op:
+            case arith.ConstantOp(value=IntegerAttr() as number) if isinstance(
+                number.type, IndexType
+            ):
+                return number.value.data
+            case arith.AddiOp() if isinstance(op.result.type, IndexType):
+                return build.add(*self.sizes(op.operands))
+            case arith.MuliOp() if isinstance(op.result.type, IndexType):
+                return build.mul(*self.sizes(op.operands))
+            case memref.DimOp():
+                return dim(self.values, op)
+            case memref.LoadOp():
+                buffer = self.buffer(op.memref)
+                address = buffer.element(build, self.sizes(op.indices))
+                return build.load(address, buffer.element_type)
+            case memref.CastOp():
+                buffer = self.buffer(op.source)
+                sizes = refined(buffer.sizes, memref_type(op.dest).get_shape())
+                return Buffer(
+                    buffer.pointer, buffer.element_type, sizes, buffer.strides
+                )
+            case memref.SubviewOp():
+                return self.subview(op)
+            case memref.ViewOp():
+                pointer = build.address(
+                    self.buffer(op.source).pointer, self.size(op.byte_shift), i8
+                )
+                type = memref_type(op.result)
+                sizes = self.amounts(type.get_shape(), op.sizes)
+                return contiguous(build, pointer, type.element_type, sizes)
+            case memref.ExpandShapeOp():
+                return self.expand(op)
+            case memref.CollapseShapeOp():
+                buffer = self.buffer(op.src)
+                sizes: list[Size] = []
+                for group in op.reassociation:
+                    total: Size = 1
+                    for number in group:
+                        total = build.mul(total, buffer.sizes[number.value.data])
+                    sizes.append(total)
+                sizes = refined(sizes, memref_type(op.result).get_shape())
+                return contiguous(build, buffer.pointer, buffer.element_type, sizes)
+            case _:
+                args = [scalar(build, self.values[x]) for x in op.operands]
+                return lower_scalar(build, op, args)
+
+    def subview(self, op: memref.SubviewOp) -> Buffer:
+        build, buffer = self.build, self.buffer(op.source)
+        offsets = self.amounts(op.static_offsets.get_values(), op.offsets)
+        sizes = self.amounts(op.static_sizes.get_values(), op.sizes)
+        steps = self.amounts(op.static_strides.get_values(), op.strides)
+        strides = [
+            build.mul(step, stride)
+            for step, stride in zip(steps, buffer.strides, strict=True)
+        ]
+        pointer = buffer.element(build, offsets)
+        return Buffer(pointer, buffer.element_type, sizes, strides)
+
+    def expand(self, op: memref.ExpandShapeOp) -> Buffer:
+        build, buffer = self.build, self.buffer(op.src)
+        sizes = self.amounts(op.static_output_shape.get_values(), op.output_shape)
+        strides: list[Size] = []
+        for group, stride in zip(op.reassociation, buffer.strides, strict=True):
+            along: list[Size] = []
+            for number in reversed(list(group)):
+                along.append(stride)
+                stride = build.mul(stride, sizes[number.value.data])
+            strides += reversed(along)
+        return Buffer(buffer.pointer, buffer.element_type, sizes, strides)
+
+    def buffer(self, x: SSAValue) -> Buffer:
+        buffer = self.values[x]
+        assert isinstance(buffer, Buffer)
+        return buffer
+
+    def size(self, x: SSAValue) -> Size:
+        return size(self.values[x])
+
+    def sizes(self, xs: Sequence[SSAValue]) -> list[Size]:
+        return [self.size(x) for x in xs]
+
+    def amounts(self, static: Sequence[int], dynamic: Sequence[SSAValue]) -> list[Size]:
+        known = iter(dynamic)
+        return [
+            self.size(next(known)) if amount == DYNAMIC_INDEX else amount
+            for amount in static
+        ]

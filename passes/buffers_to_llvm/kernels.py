@@ -1,0 +1,270 @@
+"""
+A linalg op on buffers as a function of its own.
+
+It takes the pointers, sizes and strides that are not known before, and what its body
+uses from outside. Of its pointers LLVM may assume that what is written by one is not
+read by another: no op reads elements that it writes through another operand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from xdsl.dialects import arith, llvm, memref
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, UnitAttr
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
+from xdsl.dialects.linalg.attrs import IteratorType
+from xdsl.ir import Block, Operation, Region, SSAValue
+
+from padc.passes.buffers_to_llvm.buffer import Buffer
+from padc.passes.buffers_to_llvm.builder import POINTER, LlvmBuilder, Size
+from padc.passes.buffers_to_llvm.contractions import (
+    Contraction,
+    ContractionKernel,
+    contraction_of,
+)
+from padc.passes.buffers_to_llvm.loops import Loop, linear, merged, ordered
+from padc.passes.buffers_to_llvm.scalars import lower_scalar
+
+Value = Buffer | Size
+"""What a value of the buffer form is: a buffer, an index or size, or a scalar."""
+
+
+class Outline:
+    """A function in the making, which is to be called from another."""
+
+    def __init__(self) -> None:
+        self.region = Region(Block())
+        self.entry = self.region.block
+        self.build = LlvmBuilder(self.region, self.entry)
+        self.arguments: dict[SSAValue, SSAValue] = {}
+        """Of each value of the caller that is passed, the parameter."""
+
+    def parameter(self, value: SSAValue) -> SSAValue:
+        if value not in self.arguments:
+            place = len(self.entry.args)
+            self.arguments[value] = self.entry.insert_arg(value.type, place)
+        return self.arguments[value]
+
+    def size(self, size: Size) -> Size:
+        return size if isinstance(size, int) else self.parameter(size)
+
+    def sizes(self, sizes: Sequence[Size]) -> list[Size]:
+        return [self.size(size) for size in sizes]
+
+    def value(self, value: Value) -> Value:
+        if isinstance(value, Buffer):
+            return Buffer(
+                self.parameter(value.pointer),
+                value.element_type,
+                self.sizes(value.sizes),
+                self.sizes(value.strides),
+            )
+        return self.size(value)
+
+    def finished(self, name: str) -> llvm.FuncOp:
+        self.build.do(llvm.ReturnOp())
+        types = list(self.entry.arg_types)
+        attributes = [
+            DictionaryAttr({"llvm.noalias": UnitAttr()} if type == POINTER else {})
+            for type in types
+        ]
+        return llvm.FuncOp(
+            name,
+            llvm.LLVMFunctionType(types),
+            body=self.region,
+            other_props={"arg_attrs": ArrayAttr(attributes)},
+        )
+
+
+def outline(
+    op: LinalgStructuredOperation,
+    values: Mapping[SSAValue, Value],
+    main: LlvmBuilder,
+    vector_bytes: int,
+) -> Outline:
+    """The function that is `op`, of what its operands are in `main`."""
+    operands = [values[x] for x in op.operands]
+    loops, firsts = plan(op, operands, main)
+    kernel = Outline()
+    if (contraction := contraction_of(op, loops, vector_bytes)) is not None:
+        return contracted(kernel, contraction, operands, firsts)
+    loops = ordered(loops, len(op.outputs))
+    inner = {
+        x: kernel.value(values[x]) for x in (*op.operands, *captured(op)) if x in values
+    }
+    body = Body(op, kernel, [inner[x] for x in op.operands], inner, len(op.outputs))
+    counts = kernel.sizes([loop.count for loop in loops])
+    steps = [kernel.sizes(loop.steps) for loop in loops]
+    body.nest(loops, counts, steps, kernel.sizes(firsts), {})
+    return kernel
+
+
+def contracted(
+    kernel: Outline,
+    op: Contraction,
+    operands: Sequence[Value],
+    firsts: Sequence[Size],
+) -> Outline:
+    def here(loop: Loop) -> Loop:
+        steps = tuple(kernel.sizes(loop.steps))
+        return Loop(loop.dims, kernel.size(loop.count), steps, loop.reduces)
+
+    buffers: list[Buffer] = []
+    for operand in operands:
+        buffer = kernel.value(operand)
+        assert isinstance(buffer, Buffer)
+        buffers.append(buffer)
+    op = replace(
+        op,
+        along=here(op.along),
+        rows=None if op.rows is None else here(op.rows),
+        outer=[here(loop) for loop in op.outer],
+        sums=[here(loop) for loop in op.sums],
+    )
+    ContractionKernel(kernel.build, op, buffers).run(kernel.sizes(firsts))
+    return kernel
+
+
+def captured(op: LinalgStructuredOperation) -> list[SSAValue]:
+    """What the body uses from outside, each once."""
+    inside = {op.body.block, *(inner.parent for inner in op.body.walk())}
+    values: dict[SSAValue, None] = {}
+    for inner in op.body.walk():
+        for operand in inner.operands:
+            owner = operand.owner
+            block = owner.parent if isinstance(owner, Operation) else owner
+            if block not in inside:
+                values[operand] = None
+    return list(values)
+
+
+def plan(
+    op: LinalgStructuredOperation, operands: Sequence[Value], main: LlvmBuilder
+) -> tuple[list[Loop], list[Size]]:
+    """The loops of `op`, and where each operand starts."""
+    kinds = op.get_iterator_types()
+    reduces = [kind.data is IteratorType.REDUCTION for kind in kinds]
+    rank = len(reduces)
+    by_operand: list[list[Size]] = []
+    for x, map in zip(operands, op.get_indexing_maps(), strict=True):
+        strides = x.strides if isinstance(x, Buffer) else ()
+        by_operand.append(linear(main, map.data.results, strides, rank))
+    counts: list[Size] = []
+    of = dict(zip(op.operands, operands, strict=True))
+    for source in op.get_loop_bound_sources():
+        buffer = of[source.operand]
+        assert isinstance(buffer, Buffer)
+        counts.append(buffer.sizes[source.dim_index])
+    loops = [
+        Loop((i,), counts[i], tuple(steps[i] for steps in by_operand), reduces[i])
+        for i in range(rank)
+    ]
+    firsts = [steps[rank] for steps in by_operand]
+    if any(isinstance(inner, linalg.IndexOp) for inner in op.body.walk()):
+        return loops, firsts
+    return merged(main, [loop for loop in loops if loop.count != 1]), firsts
+
+
+@dataclass
+class Body:
+    """The loops and the body of a linalg op, in its own function."""
+
+    op: LinalgStructuredOperation
+    kernel: Outline
+    operands: Sequence[Value]
+    values: Mapping[SSAValue, Value]
+    outputs: int
+
+    def nest(
+        self,
+        loops: Sequence[Loop],
+        counts: Sequence[Size],
+        steps: Sequence[Sequence[Size]],
+        offsets: Sequence[Size],
+        places: dict[int, SSAValue],
+    ) -> None:
+        """The loops from here on inwards; operands are at `offsets`."""
+        build = self.kernel.build
+        if not loops:
+            return self.element(build, offsets, places)
+
+        def inside(build: LlvmBuilder, place: SSAValue) -> None:
+            moved = [
+                build.add(offset, build.mul(place, step))
+                for offset, step in zip(offsets, steps[0], strict=True)
+            ]
+            here = {**places, loops[0].dims[0]: place}
+            self.nest(loops[1:], counts[1:], steps[1:], moved, here)
+
+        build.loop(0, counts[0], 1, inside)
+
+    def element(
+        self, build: LlvmBuilder, offsets: Sequence[Size], places: dict[int, SSAValue]
+    ) -> None:
+        block = self.op.body.block
+        values = dict(self.values)
+        addresses: list[SSAValue | None] = []
+        for arg, x, offset in zip(block.args, self.operands, offsets, strict=True):
+            if not isinstance(x, Buffer):
+                values[arg] = x
+                addresses.append(None)
+                continue
+            address = build.address(x.pointer, offset, x.element_type)
+            addresses.append(address)
+            if arg.first_use is not None:
+                values[arg] = build.load(address, x.element_type)
+        for op in block.ops:
+            match op:
+                case linalg.YieldOp():
+                    for x, address in zip(
+                        op.operands, addresses[-self.outputs :], strict=True
+                    ):
+                        assert address is not None
+                        build.store(scalar(build, values[x]), address)
+                case linalg.IndexOp():
+                    values[op.result] = places[op.dim.value.data]
+                case memref.LoadOp():
+                    buffer = values[op.memref]
+                    assert isinstance(buffer, Buffer)
+                    indices = [size(values[index]) for index in op.indices]
+                    address = buffer.element(build, indices)
+                    values[op.res] = build.load(address, buffer.element_type)
+                case memref.DimOp():
+                    values[op.result] = dim(values, op)
+                case _:
+                    args = [scalar(build, values[x]) for x in op.operands]
+                    is_sum = self.is_sum(op)
+                    values[op.results[0]] = lower_scalar(build, op, args, is_sum)
+
+    def is_sum(self, op: Operation) -> bool:
+        """Whether `op` adds to what an output holds, or multiplies what it adds."""
+        block = self.op.body.block
+        adds = isinstance(op, arith.AddfOp) and any(
+            x in block.args[-self.outputs :] for x in op.operands
+        )
+        uses = list(op.results[0].uses)
+        return adds or (
+            isinstance(op, arith.MulfOp)
+            and len(uses) == 1
+            and isinstance(uses[0].operation, arith.AddfOp)
+            and self.is_sum(uses[0].operation)
+        )
+
+
+def scalar(build: LlvmBuilder, value: Value) -> SSAValue:
+    assert not isinstance(value, Buffer)
+    return build.value(value)
+
+
+def size(value: Value) -> Size:
+    assert not isinstance(value, Buffer)
+    return value
+
+
+def dim(values: Mapping[SSAValue, Value], op: memref.DimOp) -> Size:
+    buffer, number = values[op.source], values[op.index]
+    assert isinstance(buffer, Buffer) and isinstance(number, int)
+    return buffer.sizes[number]

@@ -1,0 +1,322 @@
+"""
+What is computed for one element: ops of arith and math, as LLVM's.
+
+A bf16 is its bits, in an i16. Halves are computed with in f32, and rounded to the
+nearest, half to even: for the four operations and the root that is as if computed
+in the half itself. To and from f64 and integers they convert by way of f32, as
+PyTorch's do. Floats become integers as LLVM's saturating conversions do it, where
+arith leaves open what does not fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from xdsl.dialects import arith, llvm, math
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    BFloat16Type,
+    Float16Type,
+    Float32Type,
+    Float64Type,
+    FloatAttr,
+    IntegerAttr,
+    IntegerType,
+    Signedness,
+    StringAttr,
+    bf16,
+    f16,
+    f32,
+    f64,
+    i16,
+    i32,
+    i64,
+)
+from xdsl.dialects.utils import FastMathFlag
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.utils.exceptions import PassFailedException
+from xdsl.utils.hints import isa
+
+from padc.ir.arith import RemFOp
+from padc.passes.buffers_to_llvm.builder import LlvmBuilder, predicate, value_type
+
+SUM = llvm.FastMathAttr([FastMathFlag.REASSOC, FastMathFlag.ALLOW_CONTRACT])
+"""A sum's order is left open, and whether products are rounded before it."""
+
+AnyInteger: TypeAlias = IntegerType[int, Signedness]
+
+INTEGER_OPS: dict[type[Operation], Callable[[SSAValue, SSAValue], Operation]] = {
+    arith.AddiOp: llvm.AddOp,
+    arith.SubiOp: llvm.SubOp,
+    arith.MuliOp: llvm.MulOp,
+    arith.DivSIOp: llvm.SDivOp,
+    arith.DivUIOp: llvm.UDivOp,
+    arith.RemSIOp: llvm.SRemOp,
+    arith.RemUIOp: llvm.URemOp,
+    arith.AndIOp: llvm.AndOp,
+    arith.OrIOp: llvm.OrOp,
+    arith.XOrIOp: llvm.XOrOp,
+    arith.ShLIOp: llvm.ShlOp,
+    arith.ShRSIOp: llvm.AShrOp,
+    arith.ShRUIOp: llvm.LShrOp,
+}
+INTEGER_INTRINSICS: dict[type[Operation], str] = {
+    arith.MaxSIOp: "llvm.smax",
+    arith.MinSIOp: "llvm.smin",
+    arith.MaxUIOp: "llvm.umax",
+    arith.MinUIOp: "llvm.umin",
+}
+FLOAT_OPS: dict[type[Operation], type[llvm.AbstractFloatArithOp]] = {
+    arith.AddfOp: llvm.FAddOp,
+    arith.SubfOp: llvm.FSubOp,
+    arith.MulfOp: llvm.FMulOp,
+    arith.DivfOp: llvm.FDivOp,
+    RemFOp: llvm.FRemOp,
+}
+FLOAT_INTRINSICS: dict[type[Operation], str] = {
+    arith.MaximumfOp: "llvm.maximum",
+    arith.MinimumfOp: "llvm.minimum",
+    arith.MaxnumfOp: "llvm.maxnum",
+    arith.MinnumfOp: "llvm.minnum",
+    math.AbsFOp: "llvm.fabs",
+    math.CeilOp: "llvm.ceil",
+    math.CopySignOp: "llvm.copysign",
+    math.CosOp: "llvm.cos",
+    math.ExpOp: "llvm.exp",
+    math.Exp2Op: "llvm.exp2",
+    math.FloorOp: "llvm.floor",
+    math.FmaOp: "llvm.fma",
+    math.LogOp: "llvm.log",
+    math.Log2Op: "llvm.log2",
+    math.Log10Op: "llvm.log10",
+    math.PowFOp: "llvm.pow",
+    math.RoundEvenOp: "llvm.roundeven",
+    math.SinOp: "llvm.sin",
+    math.SqrtOp: "llvm.sqrt",
+    math.TruncOp: "llvm.trunc",
+}
+LIBRARY_FUNCTIONS: dict[type[Operation], str] = {
+    math.AcosOp: "acos",
+    math.AcoshOp: "acosh",
+    math.AsinOp: "asin",
+    math.AsinhOp: "asinh",
+    math.Atan2Op: "atan2",
+    math.AtanOp: "atan",
+    math.AtanhOp: "atanh",
+    math.CoshOp: "cosh",
+    math.ErfOp: "erf",
+    math.ExpM1Op: "expm1",
+    math.Log1pOp: "log1p",
+    math.SinhOp: "sinh",
+    math.TanOp: "tan",
+    math.TanhOp: "tanh",
+}
+"""Functions of C's math library, for f64; with an "f" behind the name, for f32."""
+
+
+def suffix(type: Attribute) -> str:
+    match type:
+        case Float16Type():
+            return "f16"
+        case Float32Type():
+            return "f32"
+        case Float64Type():
+            return "f64"
+        case _ if isa(type, AnyInteger):
+            return f"i{type.width.data}"
+        case _:
+            raise PassFailedException(f"LLVM has no intrinsics for {type}")
+
+
+def intrinsic(
+    build: LlvmBuilder, name: str, args: Sequence[SSAValue], *types: Attribute
+) -> SSAValue:
+    """A call of LLVM's `name` for `types`, the first of which is the result's."""
+    full = ".".join([name, *map(suffix, types)])
+    return build.insert(llvm.CallIntrinsicOp(StringAttr(full), args, [types[0]]))
+
+
+def constant(build: LlvmBuilder, value: int, type: Attribute) -> SSAValue:
+    assert isa(type, AnyInteger)
+    return build.insert(llvm.ConstantOp(IntegerAttr(value, type), type))
+
+
+def from_bfloat(build: LlvmBuilder, bits: SSAValue) -> SSAValue:
+    """The f32 that a bf16 is the upper half of."""
+    wide = build.insert(llvm.ZExtOp(bits, i32))
+    shifted = build.insert(llvm.ShlOp(wide, constant(build, 16, i32)))
+    return build.insert(llvm.BitcastOp(shifted, f32))
+
+
+def to_bfloat(build: LlvmBuilder, x: SSAValue) -> SSAValue:
+    """The bf16 that is nearest to an f32, even where two are; one NaN for all."""
+    bits = build.insert(llvm.BitcastOp(x, i32))
+    upper = build.insert(llvm.LShrOp(bits, constant(build, 16, i32)))
+    odd = build.insert(llvm.AndOp(upper, constant(build, 1, i32)))
+    half = build.insert(llvm.AddOp(odd, constant(build, 0x7FFF, i32)))
+    rounded = build.insert(llvm.AddOp(bits, half))
+    shifted = build.insert(llvm.LShrOp(rounded, constant(build, 16, i32)))
+    is_nan = build.insert(llvm.FCmpOp(x, x, "uno"))
+    nan = constant(build, 0x7FC0, i32)
+    return build.insert(
+        llvm.TruncOp(build.insert(llvm.SelectOp(is_nan, nan, shifted)), i16)
+    )
+
+
+def widened(build: LlvmBuilder, x: SSAValue, type: Attribute) -> SSAValue:
+    """`x`, a `type`, in f32 if that is a half."""
+    match type:
+        case BFloat16Type():
+            return from_bfloat(build, x)
+        case Float16Type():
+            return build.insert(llvm.FPExtOp(x, f32))
+        case _:
+            return x
+
+
+def rounded(build: LlvmBuilder, x: SSAValue, type: Attribute) -> SSAValue:
+    """A float as `type`."""
+    if type in (f16, bf16) and x.type == f64:
+        x = build.insert(llvm.FPTruncOp(x, f32))
+    if isinstance(type, BFloat16Type):
+        return to_bfloat(build, x)
+    if x.type == type:
+        return x
+    wider = isinstance(type, Float64Type)
+    return build.insert((llvm.FPExtOp if wider else llvm.FPTruncOp)(x, type))
+
+
+def lower_scalar(
+    build: LlvmBuilder, op: Operation, args: Sequence[SSAValue], is_sum: bool = False
+) -> SSAValue:
+    """
+    `op`, an op of arith or math, of `args`.
+
+    Where it `is_sum` of many, these may be added in any order, and products fused.
+    """
+    result = op.results[0].type
+    types = [operand.type for operand in op.operands]
+    match op:
+        case arith.ConstantOp():
+            return literal(build, op.value)
+        case arith.SelectOp():
+            return build.insert(llvm.SelectOp(*args))
+        case arith.BitcastOp():
+            if args[0].type == value_type(result):
+                return args[0]
+            return build.insert(llvm.BitcastOp(args[0], value_type(result)))
+        case arith.ExtFOp() | arith.TruncFOp():
+            return rounded(build, widened(build, args[0], types[0]), result)
+        case _:
+            pass
+    wide = [widened(build, x, type) for x, type in zip(args, types, strict=True)]
+    y = computed(build, op, wide, is_sum)
+    return rounded(build, y, result) if isinstance(result, AnyFloat) else y
+
+
+def literal(build: LlvmBuilder, value: Attribute) -> SSAValue:
+    match value:
+        case FloatAttr() if value.type == bf16:
+            x = build.insert(llvm.ConstantOp(FloatAttr(value.value.data, f32), f32))
+            return to_bfloat(build, x)
+        case FloatAttr():
+            return build.insert(llvm.ConstantOp(value, value.type))
+        case IntegerAttr():
+            return constant(build, value.value.data, value_type(value.type))
+        case _:
+            raise PassFailedException(f"LLVM has no scalar constant {value}")
+
+
+def computed(
+    build: LlvmBuilder, op: Operation, args: Sequence[SSAValue], is_sum: bool
+) -> SSAValue:
+    """`op` of `args`, halves among which are in f32, as is a result that is one."""
+    kind, type = op.__class__, args[0].type
+    result = value_type(op.results[0].type)
+    if (integer := INTEGER_OPS.get(kind)) is not None:
+        return build.insert(integer(args[0], args[1]))
+    if (name := INTEGER_INTRINSICS.get(kind)) is not None:
+        return intrinsic(build, name, args, type)
+    if (floating := FLOAT_OPS.get(kind)) is not None:
+        flags = SUM if is_sum else None
+        return build.insert(floating(args[0], args[1], flags))
+    if (name := FLOAT_INTRINSICS.get(kind)) is not None:
+        return intrinsic(build, name, args, type)
+    if (name := LIBRARY_FUNCTIONS.get(kind)) is not None:
+        return build.insert(
+            llvm.CallOp(library_name(name, type), *args, return_type=type)
+        )
+    match op:
+        case arith.NegfOp():
+            return build.insert(llvm.FNegOp(args[0], llvm.FastMathAttr(None)))
+        case math.RsqrtOp():
+            assert isinstance(type, AnyFloat)
+            one = literal(build, FloatAttr(1.0, type))
+            root = intrinsic(build, "llvm.sqrt", args, type)
+            return build.insert(llvm.FDivOp(one, root))
+        case arith.CmpiOp():
+            comparison = IntegerAttr(op.predicate.value.data, i64)
+            return build.insert(llvm.ICmpOp(args[0], args[1], comparison))
+        case arith.CmpfOp():
+            comparison = IntegerAttr(op.predicate.value.data, i64)
+            return build.insert(llvm.FCmpOp(args[0], args[1], comparison))
+        case arith.FloorDivSIOp():
+            return divided(build, args[0], args[1], down=True)
+        case arith.CeilDivSIOp():
+            return divided(build, args[0], args[1], down=False)
+        case arith.FPToSIOp():
+            return intrinsic(build, "llvm.fptosi.sat", args, result, type)
+        case arith.FPToUIOp():
+            return intrinsic(build, "llvm.fptoui.sat", args, result, type)
+        case arith.SIToFPOp():
+            return to_float(build, args[0], result)
+        case arith.UIToFPOp():
+            # What is unsigned is at most 32 bits wide, and not negative in 64.
+            return to_float(build, build.insert(llvm.ZExtOp(args[0], i64)), result)
+        case arith.ExtSIOp():
+            return build.insert(llvm.SExtOp(args[0], result))
+        case arith.ExtUIOp():
+            return build.insert(llvm.ZExtOp(args[0], result))
+        case arith.TruncIOp():
+            return build.insert(llvm.TruncOp(args[0], result))
+        case arith.IndexCastOp():
+            return as_width(build, args[0], result)
+        case _:
+            raise PassFailedException(f"'{op.name}' has no lowering to LLVM's dialect")
+
+
+def as_width(build: LlvmBuilder, x: SSAValue, type: Attribute) -> SSAValue:
+    """A signed integer in another width."""
+    assert isa(x.type, AnyInteger) and isa(type, AnyInteger)
+    old, new = x.type.width.data, type.width.data
+    if old == new:
+        return x
+    return build.insert((llvm.SExtOp if old < new else llvm.TruncOp)(x, type))
+
+
+def to_float(build: LlvmBuilder, x: SSAValue, type: Attribute) -> SSAValue:
+    """A signed integer as `type`, or as f32 if that is a half."""
+    wide = f32 if type in (f16, i16) else type
+    return build.insert(llvm.SIToFPOp(x, wide))
+
+
+def divided(build: LlvmBuilder, a: SSAValue, b: SSAValue, *, down: bool) -> SSAValue:
+    """`a / b`, rounded down or up, not towards zero."""
+    quotient = build.insert(llvm.SDivOp(a, b))
+    rest = build.insert(llvm.SubOp(a, build.insert(llvm.MulOp(quotient, b))))
+    zero = constant(build, 0, a.type)
+    inexact = build.insert(llvm.ICmpOp(rest, zero, predicate("ne")))
+    signs = build.insert(llvm.XOrOp(rest, b))
+    negative = build.insert(
+        llvm.ICmpOp(signs, zero, predicate("slt" if down else "sge"))
+    )
+    adjust = build.insert(
+        llvm.ZExtOp(build.insert(llvm.AndOp(inexact, negative)), a.type)
+    )
+    step = llvm.SubOp if down else llvm.AddOp
+    return build.insert(step(quotient, adjust))
+
+
+def library_name(name: str, type: Attribute) -> str:
+    return name if type == f64 else f"{name}f"

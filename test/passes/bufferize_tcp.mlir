@@ -1,0 +1,98 @@
+// RUN: padc-opt -p bufferize-tcp,canonicalize,cse %s | filecheck %s
+
+// A buffer, a fill, a copy into a part of it.
+// CHECK-LABEL: func.func @constant
+// CHECK-NEXT:    %[[Y:.*]] = memref.alloc() : memref<4x6xf32>
+// CHECK-NEXT:    linalg.fill ins(%f : f32) outs(%[[Y]] : memref<4x6xf32>)
+// CHECK-NEXT:    %[[IN:.*]] = memref.subview %[[Y]][1, 1] [2, 3] [1, 1]
+// CHECK-NEXT:    linalg.copy ins(%x : memref<2x3xf32>) outs(%[[IN]]
+// CHECK-NEXT:    return %[[Y]]
+func.func @constant(%x: tensor<2x3xf32>, %f: f32) -> tensor<4x6xf32> {
+  %y = tcp.pad %x, %f lowerExpansion [1, 1] upperExpansion [1, 2] : tensor<2x3xf32>, f32 -> tensor<4x6xf32>
+  return %y : tensor<4x6xf32>
+}
+
+// Interior amounts are strides.
+// CHECK-LABEL: func.func @interior
+// CHECK-NEXT:    %[[Y:.*]] = memref.alloc() : memref<3x5xf32>
+// CHECK-NEXT:    linalg.fill ins(%f : f32) outs(%[[Y]] : memref<3x5xf32>)
+// CHECK-NEXT:    %[[IN:.*]] = memref.subview %[[Y]][0, 0] [2, 3] [2, 2]
+// CHECK-NEXT:    linalg.copy ins(%x : memref<2x3xf32>) outs(%[[IN]]
+// CHECK-NEXT:    return %[[Y]]
+func.func @interior(%x: tensor<2x3xf32>, %f: f32) -> tensor<3x5xf32> {
+  %y = tcp.pad %x, %f lowerExpansion [0, 0] upperExpansion [0, 0] interiorExpansion [1, 1] : tensor<2x3xf32>, f32 -> tensor<3x5xf32>
+  return %y : tensor<3x5xf32>
+}
+
+// What crops is a view, which is not copied.
+// CHECK-LABEL: func.func @crop
+// CHECK-NEXT:    %[[X:.*]] = memref.subview %x[1, 0] [2, 2] [1, 1]
+// CHECK-NOT:     copy
+// CHECK:         linalg.generic
+// CHECK-SAME:    ins(%[[X]],
+func.func @crop(%x: tensor<4x4xf32>, %f: f32) -> tensor<1x1xf32> {
+  %y = tcp.pad %x, %f lowerExpansion [-1, 0] upperExpansion [-1, -2] : tensor<4x4xf32>, f32 -> tensor<2x2xf32>
+  %z = tcp.max_pool %y kernel [2, 2] strides [1, 1] dilations [1, 1] dims [0, 1] : tensor<2x2xf32> -> tensor<1x1xf32>
+  return %z : tensor<1x1xf32>
+}
+
+// But a function returns only what is its own.
+// CHECK-LABEL: func.func @returned_crop
+// CHECK:         %[[X:.*]] = memref.subview %x[1] [2] [1]
+// CHECK:         %[[Y:.*]] = memref.alloc() : memref<2xf32>
+// CHECK-NEXT:    linalg.copy ins(%[[X]]
+// CHECK-NEXT:    return %[[Y]]
+func.func @returned_crop(%x: tensor<3xf32>, %f: f32) -> tensor<2xf32> {
+  %y = tcp.pad %x, %f lowerExpansion [-1] upperExpansion [0] : tensor<3xf32>, f32 -> tensor<2xf32>
+  return %y : tensor<2xf32>
+}
+
+// Two copies of a block each.
+// CHECK-LABEL: func.func @circular
+// CHECK:         %[[Y:.*]] = memref.alloc({{.*}}) : memref<?x5xf32>
+// CHECK:         linalg.copy ins(%x
+// CHECK-NOT:     scf.for
+// CHECK:         %[[FROM:.*]] = memref.subview %{{.*}}[0, 3]
+// CHECK-NEXT:    %[[TO:.*]] = memref.subview %{{.*}}[0, 0]
+// CHECK-NEXT:    linalg.copy ins(%[[FROM]] : {{.*}}) outs(%[[TO]]
+// CHECK:         linalg.copy
+// CHECK-NOT:     linalg.copy
+// CHECK:         return %[[Y]]
+func.func @circular(%x: tensor<?x3xf32>) -> tensor<?x5xf32> {
+  %y = tcp.circular_pad %x lowerExpansion [0, 1] upperExpansion [0, 1] : tensor<?x3xf32> -> tensor<?x5xf32>
+  return %y : tensor<?x5xf32>
+}
+
+// One row is copied below, and two in a loop above.
+// CHECK-LABEL: func.func @replication
+// CHECK:         %[[Y:.*]] = memref.alloc() : memref<6xf32>
+// CHECK:         linalg.copy ins(%x
+// CHECK:         %[[FIRST:.*]] = memref.subview %[[Y]][1] [1] [1]
+// CHECK:         linalg.copy ins(%[[FIRST]]
+// CHECK:         scf.for
+// CHECK:           %[[LAST:.*]] = memref.subview %[[Y]][3] [1] [1]
+// CHECK:           linalg.copy ins(%[[LAST]]
+// CHECK:         return %[[Y]]
+func.func @replication(%x: tensor<3xf32>) -> tensor<6xf32> {
+  %y = tcp.replication_pad %x lowerExpansion [1] upperExpansion [2] : tensor<3xf32> -> tensor<6xf32>
+  return %y : tensor<6xf32>
+}
+
+// What nobody else uses is written in place; what others use is copied.
+// CHECK-LABEL: func.func @in_place
+// CHECK:         %[[Z:.*]] = memref.alloc() : memref<4xf32>
+// CHECK-NEXT:    linalg.fill ins(%f : f32) outs(%[[Z]]
+// CHECK-NEXT:    %[[ONE:.*]] = memref.subview %[[Z]][1]
+// CHECK-NEXT:    linalg.copy ins(%x : {{.*}}) outs(%[[ONE]]
+// CHECK-NEXT:    %[[COPY:.*]] = memref.alloc() : memref<4xf32>
+// CHECK-NEXT:    linalg.copy ins(%[[Z]] : {{.*}}) outs(%[[COPY]]
+// CHECK-NEXT:    %[[TWO:.*]] = memref.subview %[[COPY]][2]
+// CHECK-NEXT:    linalg.copy ins(%x : {{.*}}) outs(%[[TWO]]
+// CHECK-NEXT:    return %[[Z]], %[[COPY]]
+func.func @in_place(%x: tensor<2xf32>, %f: f32) -> (tensor<4xf32>, tensor<4xf32>) {
+  %e = tensor.empty() : tensor<4xf32>
+  %z = linalg.fill ins(%f : f32) outs(%e : tensor<4xf32>) -> tensor<4xf32>
+  %one = tensor.insert_slice %x into %z[1] [2] [1] : tensor<2xf32> into tensor<4xf32>
+  %two = tensor.insert_slice %x into %one[2] [2] [1] : tensor<2xf32> into tensor<4xf32>
+  return %one, %two : tensor<4xf32>, tensor<4xf32>
+}

@@ -1,0 +1,81 @@
+// RUN: padc-opt -p bufferize-tcp,canonicalize,cse,pad-into-producer %s | filecheck %s
+// RUN: padc-opt -p bufferize-tcp,canonicalize,cse,pad-into-producer,fill-border-only %s | filecheck %s --check-prefix=BORDER
+// RUN: padc-opt -p bufferize-tcp,canonicalize,cse,pad-into-producer,fill-border-only,plan-buffers %s | filecheck %s --check-prefix=PLAN
+
+// Of eight padded convolutions only the input is copied, and what is filled beside
+// their results is borders. At any time two padded buffers are in use, of 1600 bytes each.
+// CHECK-LABEL:  func.func @chain
+// CHECK:          linalg.copy ins(%x
+// CHECK-NOT:      linalg.copy
+// CHECK:          return
+// BORDER-LABEL: func.func @chain
+// BORDER-NOT:     linalg.fill {{.*}} outs(%{{.*}} : memref<1x4x10x10xf32>)
+// BORDER:         linalg.fill {{.*}} : memref<1x4x1x10xf32
+// BORDER:         linalg.fill {{.*}} : memref<1x4x8x1xf32
+// BORDER-NOT:     linalg.fill {{.*}} outs(%{{.*}} : memref<1x4x10x10xf32>)
+// BORDER:         return
+// PLAN-LABEL:   func.func @chain
+// PLAN-SAME:      padc.live_bytes = 3200 : i64
+// PLAN-SAME:      padc.arena_bytes = 3200 : i64
+func.func @chain(%x: tensor<1x4x8x8xf32>, %w: tensor<4x4x3x3xf32>) -> tensor<1x4x8x8xf32> {
+  %z = arith.constant 0.0 : f32
+  %p0 = tcp.pad %x, %z lowerExpansion [0, 0, 1, 1] upperExpansion [0, 0, 1, 1] : tensor<1x4x8x8xf32>, f32 -> tensor<1x4x10x10xf32>
+  %y0 = tcp.conv %p0, %w strides [1, 1] dilations [1, 1] groups 1 dims <[b, f, 0, 1] x [o, i, 0, 1] -> [b, f, 0, 1]> : tensor<1x4x10x10xf32>, tensor<4x4x3x3xf32> -> tensor<1x4x8x8xf32>
+  %p1 = tcp.pad %y0, %z lowerExpansion [0, 0, 1, 1] upperExpansion [0, 0, 1, 1] : tensor<1x4x8x8xf32>, f32 -> tensor<1x4x10x10xf32>
+  %y1 = tcp.conv %p1, %w strides [1, 1] dilations [1, 1] groups 1 dims <[b, f, 0, 1] x [o, i, 0, 1] -> [b, f, 0, 1]> : tensor<1x4x10x10xf32>, tensor<4x4x3x3xf32> -> tensor<1x4x8x8xf32>
+  %p2 = tcp.pad %y1, %z lowerExpansion [0, 0, 1, 1] upperExpansion [0, 0, 1, 1] : tensor<1x4x8x8xf32>, f32 -> tensor<1x4x10x10xf32>
+  %y2 = tcp.conv %p2, %w strides [1, 1] dilations [1, 1] groups 1 dims <[b, f, 0, 1] x [o, i, 0, 1] -> [b, f, 0, 1]> : tensor<1x4x10x10xf32>, tensor<4x4x3x3xf32> -> tensor<1x4x8x8xf32>
+  %p3 = tcp.pad %y2, %z lowerExpansion [0, 0, 1, 1] upperExpansion [0, 0, 1, 1] : tensor<1x4x8x8xf32>, f32 -> tensor<1x4x10x10xf32>
+  %y3 = tcp.conv %p3, %w strides [1, 1] dilations [1, 1] groups 1 dims <[b, f, 0, 1] x [o, i, 0, 1] -> [b, f, 0, 1]> : tensor<1x4x10x10xf32>, tensor<4x4x3x3xf32> -> tensor<1x4x8x8xf32>
+  %p4 = tcp.pad %y3, %z lowerExpansion [0, 0, 1, 1] upperExpansion [0, 0, 1, 1] : tensor<1x4x8x8xf32>, f32 -> tensor<1x4x10x10xf32>
+  %y4 = tcp.conv %p4, %w strides [1, 1] dilations [1, 1] groups 1 dims <[b, f, 0, 1] x [o, i, 0, 1] -> [b, f, 0, 1]> : tensor<1x4x10x10xf32>, tensor<4x4x3x3xf32> -> tensor<1x4x8x8xf32>
+  %p5 = tcp.pad %y4, %z lowerExpansion [0, 0, 1, 1] upperExpansion [0, 0, 1, 1] : tensor<1x4x8x8xf32>, f32 -> tensor<1x4x10x10xf32>
+  %y5 = tcp.conv %p5, %w strides [1, 1] dilations [1, 1] groups 1 dims <[b, f, 0, 1] x [o, i, 0, 1] -> [b, f, 0, 1]> : tensor<1x4x10x10xf32>, tensor<4x4x3x3xf32> -> tensor<1x4x8x8xf32>
+  %p6 = tcp.pad %y5, %z lowerExpansion [0, 0, 1, 1] upperExpansion [0, 0, 1, 1] : tensor<1x4x8x8xf32>, f32 -> tensor<1x4x10x10xf32>
+  %y6 = tcp.conv %p6, %w strides [1, 1] dilations [1, 1] groups 1 dims <[b, f, 0, 1] x [o, i, 0, 1] -> [b, f, 0, 1]> : tensor<1x4x10x10xf32>, tensor<4x4x3x3xf32> -> tensor<1x4x8x8xf32>
+  %p7 = tcp.pad %y6, %z lowerExpansion [0, 0, 1, 1] upperExpansion [0, 0, 1, 1] : tensor<1x4x8x8xf32>, f32 -> tensor<1x4x10x10xf32>
+  %y7 = tcp.conv %p7, %w strides [1, 1] dilations [1, 1] groups 1 dims <[b, f, 0, 1] x [o, i, 0, 1] -> [b, f, 0, 1]> : tensor<1x4x10x10xf32>, tensor<4x4x3x3xf32> -> tensor<1x4x8x8xf32>
+  return %y7 : tensor<1x4x8x8xf32>
+}
+
+// The widest of the pads that have the same fill is made, and the others are parts.
+// CHECK-LABEL: func.func @several
+// CHECK:         %[[P:.*]] = memref.alloc() : memref<9xf32>
+// CHECK-NEXT:    linalg.fill {{.*}} outs(%[[P]]
+// CHECK-NEXT:    %[[IN:.*]] = memref.subview %[[P]][3] [4] [1]
+// CHECK-NOT:     copy
+// CHECK-NOT:     memref.alloc() : memref<7xf32>
+// CHECK:         linalg.fill {{.*}} outs(%[[IN]]
+// CHECK:         memref.subview %[[P]][2] [7] [1]
+func.func @several(%x: tensor<4xf32>) -> (tensor<3xf32>, tensor<2xf32>) {
+  %z = arith.constant 0.0 : f32
+  %e = tcp.max_pool %x kernel [1] strides [1] dilations [1] dims [0] : tensor<4xf32> -> tensor<4xf32>
+  %p = tcp.pad %e, %z lowerExpansion [1] upperExpansion [2] : tensor<4xf32>, f32 -> tensor<7xf32>
+  %q = tcp.pad %e, %z lowerExpansion [3] upperExpansion [0] : tensor<4xf32>, f32 -> tensor<7xf32>
+  %a = tcp.max_pool %p kernel [5] strides [1] dilations [1] dims [0] : tensor<7xf32> -> tensor<3xf32>
+  %b = tcp.max_pool %q kernel [6] strides [1] dilations [1] dims [0] : tensor<7xf32> -> tensor<2xf32>
+  return %a, %b : tensor<3xf32>, tensor<2xf32>
+}
+
+// What is concatenated is written where it will be.
+// CHECK-LABEL: func.func @concatenation
+// CHECK:         %[[C:.*]] = memref.alloc() : memref<6xf32>
+// CHECK-NOT:     copy
+// CHECK:         return %[[C]]
+func.func @concatenation(%x: tensor<4xf32>) -> tensor<6xf32> {
+  %a = tcp.max_pool %x kernel [1] strides [1] dilations [1] dims [0] : tensor<4xf32> -> tensor<4xf32>
+  %b = tcp.max_pool %x kernel [3] strides [1] dilations [1] dims [0] : tensor<4xf32> -> tensor<2xf32>
+  %c = tensor.concat dim(0) %a, %b : (tensor<4xf32>, tensor<2xf32>) -> tensor<6xf32>
+  return %c : tensor<6xf32>
+}
+
+// What is written after it was copied is another's.
+// CHECK-LABEL: func.func @returned
+// CHECK:         linalg.copy
+// CHECK:         return
+func.func @returned(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<5xf32>) {
+  %z = arith.constant 0.0 : f32
+  %a = tcp.max_pool %x kernel [1] strides [1] dilations [1] dims [0] : tensor<4xf32> -> tensor<4xf32>
+  %b = tcp.pad %a, %z lowerExpansion [0] upperExpansion [1] : tensor<4xf32>, f32 -> tensor<5xf32>
+  return %a, %b : tensor<4xf32>, tensor<5xf32>
+}
