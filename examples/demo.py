@@ -1,22 +1,26 @@
 """
-Convert the example networks to Core ML, run each saved package, compare with PyTorch.
+Convert the example networks to Core ML, run each saved package, compare with PyTorch,
+and so with machine code of this computer.
 
-Prints a table, and exits with 1 if any package is off.
+Prints a table, and exits with 1 if any result is off, or a network is not one native
+function.
 """
 
 from __future__ import annotations
 
+import copy
 import io
 import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import redirect_stderr
 from pathlib import Path
 from typing import Any
 
 import torch
+import torch.utils._pytree as pytree
 from xdsl.dialects.builtin import ModuleOp
 
 import padc
@@ -29,7 +33,7 @@ from examples.unet import unet
 from examples.voxel_morph import voxel_morph
 from padc.backends.coreml import quiet
 from padc.ir import mil, tcp
-from padc.verification import sample_inputs, verify_package
+from padc.verification import compare, sample_inputs, verify_package
 
 with quiet():
     import coremltools as ct
@@ -54,9 +58,16 @@ COLUMNS: tuple[str, ...] = (
     "coremltools s",
     "max error",
     "of range",
+    "native",
     "",
 )
+"""`of range`: the error of Core ML's package; `native`: of `padc.compile`, likewise."""
 TARGET = "iOS17"
+NATIVE_TOLERANCE = 1e-5
+"""
+The largest error of machine code, in parts of the range of what is expected: unless
+PyTorch itself, in float32, is as far from what it computes in float64.
+"""
 
 
 class PadCounter:
@@ -80,7 +91,7 @@ class PadCounter:
 
 
 def convert_and_verify(name: str, folder: Path) -> tuple[list[str], bool]:
-    """The table's row of one network, and whether its package agrees with PyTorch."""
+    """The table's row of one network, and whether all of it agrees with PyTorch."""
     model, inputs = NETWORKS[name]()
     layers = sum(not list(module.children()) for module in model.modules())
     start = time.perf_counter()
@@ -100,6 +111,8 @@ def convert_and_verify(name: str, folder: Path) -> tuple[list[str], bool]:
     except padc.WrongResultError as error:
         print(f"{name}: {error}", file=sys.stderr)
         agrees, errors = False, ["see above", ""]
+    native, native_agrees = run_native(name, model, exported)
+    agrees &= native_agrees
     row = [
         name,
         str(layers),
@@ -110,9 +123,44 @@ def convert_and_verify(name: str, folder: Path) -> tuple[list[str], bool]:
         f"{padc_seconds:.2f}",
         coremltools_seconds(exported, folder),
         *errors,
+        native,
         "ok" if agrees else "WRONG",
     ]
     return row, agrees
+
+
+def run_native(
+    name: str, model: torch.nn.Module, exported: torch.export.ExportedProgram
+) -> tuple[str, bool]:
+    """The error of machine code, in parts of the range, and whether it is right."""
+    compiled = padc.compile(exported)
+    if not compiled.is_native:
+        print(f"{name}: {compiled.report()}", file=sys.stderr)
+        return "in parts", False
+    worst, is_right = 0.0, True
+    for inputs in sample_inputs(exported):
+        expected = outputs(model, inputs)
+        error = distance(outputs(compiled, inputs), expected)
+        worst = max(worst, error)
+        if error > NATIVE_TOLERANCE:
+            # Two results as far from the exact one as PyTorch's are that far apart.
+            doubles = [x.double() if x.is_floating_point() else x for x in inputs]
+            exact = outputs(copy.deepcopy(model).double(), doubles)
+            is_right &= error <= 2 * distance(expected, exact)
+    return f"{worst:.1e}", is_right
+
+
+def outputs(
+    function: Callable[..., Any], inputs: Sequence[torch.Tensor]
+) -> list[torch.Tensor]:
+    with torch.no_grad():
+        return pytree.tree_leaves(function(*inputs))
+
+
+def distance(actual: Sequence[torch.Tensor], expected: Sequence[torch.Tensor]) -> float:
+    """The largest error of any output, in parts of its range."""
+    pairs = zip(actual, expected, strict=True)
+    return max(compare("", is_, should).relative_error for is_, should in pairs)
 
 
 def coremltools_seconds(exported: torch.export.ExportedProgram, folder: Path) -> str:

@@ -1,6 +1,8 @@
 """Helpers shared by the Python tests."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from xdsl.context import Context
@@ -8,6 +10,14 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.parser import Parser
 
 from padc.ir import make_context
+
+
+@pytest.fixture(autouse=True, scope="session")
+def cache_folder() -> Generator[Path]:
+    """Where the tests keep machine code: not where the user does."""
+    with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setenv("PADC_CACHE_DIR", folder)
+        yield Path(folder)
 
 
 @pytest.fixture

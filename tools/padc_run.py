@@ -1,26 +1,59 @@
 # pyright: reportUnknownMemberType=false
-"""`padc run`: the outputs of a saved package, on any machine."""
+"""`padc run`: the outputs of a model or a saved package, on any machine."""
 
 from __future__ import annotations
 
 import argparse
 import zipfile
 import zlib
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from padc.errors import UsageError
+from padc.tools.models import add_input_option, is_factory, load_model
 from padc.tools.whole_file import whole_file
 
 if TYPE_CHECKING:
-    from padc.coreml import Feature
+    import torch
+    from torch.export import ExportedProgram
+
+BACKENDS = ("coreml", "native", "reference")
+
+
+class Feature(Protocol):
+    """What is known of an input."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def dtype(self) -> npt.DTypeLike: ...
+    @property
+    def shape(self) -> Sequence[int]: ...
+    @property
+    def color(self) -> str | None:
+        """None unless it is an image."""
+        ...
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("package", metavar="MODEL.mlpackage")
+    parser.add_argument(
+        "model",
+        metavar="MODEL",
+        help="a .mlpackage, a .pt2 file, or pkg.module:factory",
+    )
+    parser.add_argument(
+        "--backend",
+        choices=BACKENDS,
+        help=(
+            "what runs it: coreml, the evaluator of packages; for others native, "
+            "machine code (default), or reference, what each op means"
+        ),
+    )
+    add_input_option(parser)
     parser.add_argument(
         "--inputs",
         required=True,
@@ -34,8 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--precision",
-        default="program",
-        help="program, which rounds as the program says, or float32",
+        help="of a package: program, which rounds as the program says, or float32",
     )
     parser.add_argument(
         "--function", metavar="NAME", help="a function of the package, if not its own"
@@ -44,17 +76,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Print each output's name, type and range; save them if that is asked for."""
-    from padc.coreml import load
-
     output_file = arguments.save_outputs
     if output_file is not None and not output_file.endswith(".npz"):
         raise UsageError(f"--save-outputs {output_file}: the name must end in .npz")
-    model = load(
-        arguments.package,
-        function_name=arguments.function,
-        precision=arguments.precision,
-    )
-    outputs = model.predict(read_inputs(arguments.inputs, model.inputs))
+    is_model = is_factory(arguments.model) or arguments.model.endswith(".pt2")
+    outputs = run_model(arguments) if is_model else run_package(arguments)
     for name, value in outputs.items():
         print(f"{name}: {describe(value)}")
     if output_file is not None:
@@ -63,6 +89,153 @@ def run(arguments: argparse.Namespace) -> None:
                 save(file, outputs)
         except OSError as error:
             raise UsageError(f"cannot write {output_file}: {error.strerror}") from error
+
+
+def run_package(arguments: argparse.Namespace) -> Mapping[str, Any]:
+    """The outputs of a package, as Core ML computes them."""
+    if arguments.backend not in (None, "coreml"):
+        raise UsageError(
+            f"--backend {arguments.backend} cannot run {arguments.model}",
+            hint="a package is Core ML's; give the .pt2 or the factory it was made of",
+        )
+    if arguments.input:
+        raise UsageError(f"--input is given, but {arguments.model} has its inputs")
+    from padc.coreml import load
+
+    model = load(
+        arguments.model,
+        function_name=arguments.function,
+        precision=arguments.precision or "program",
+    )
+    return model.predict(read_inputs(arguments.inputs, model.inputs))
+
+
+def run_model(arguments: argparse.Namespace) -> dict[str, npt.NDArray[Any]]:
+    """The outputs of a model, as this machine computes them."""
+    if arguments.backend == "coreml":
+        raise UsageError(
+            f"--backend coreml cannot run {arguments.model}",
+            hint="write it as a package first: padc convert",
+        )
+    for option in ("precision", "function"):
+        if getattr(arguments, option) is not None:
+            raise UsageError(
+                f"--{option} is for packages, which {arguments.model} isn't"
+            )
+    from torch.export import ExportedProgram
+
+    from padc.compiled import as_array, check_names, compile
+    from padc.frontends.torch_export import export_module
+
+    loaded = load_model(arguments.model, arguments.input)
+    exported = (
+        loaded.model
+        if isinstance(loaded.model, ExportedProgram)
+        else export_module(
+            loaded.model, loaded.inputs or (), dynamic_shapes=loaded.dynamic_shapes
+        )
+    )
+    program = (
+        interpreted(exported)
+        if arguments.backend == "reference"
+        else compile(exported).run_named
+    )
+    inputs = tensor_inputs(exported)
+    given = read_inputs(arguments.inputs, inputs)
+    check_names(given, [input.name for input in inputs])
+    outputs = program({input.name: input.tensor(given[input.name]) for input in inputs})
+    return {name: as_array(tensor) for name, tensor in outputs.items()}
+
+
+def interpreted(
+    exported: ExportedProgram,
+) -> Callable[[Mapping[str, torch.Tensor]], dict[str, torch.Tensor]]:
+    """What the reference computes, by name, padding made explicit."""
+    from padc.backends.native.compilation import main
+    from padc.backends.native.sizes import InputCheck, value_names
+    from padc.backends.reference import run
+    from padc.frontends.torch_export import import_exported_program
+    from padc.ir import make_context
+    from padc.ir.weights import weights_of
+    from padc.passes.convert_torch_to_tcp import ConvertTorchToTcpPass
+
+    ctx = make_context()
+    weights = weights_of(ctx)
+    module = import_exported_program(exported, weights)
+    check, names = InputCheck(main(module)), value_names(main(module).res_attrs)
+    ConvertTorchToTcpPass().apply(ctx, module)
+
+    def program(inputs: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        tensors = list(inputs.values())
+        check(tensors)
+        return dict(zip(names, run(module, *tensors, weights=weights), strict=True))
+
+    return program
+
+
+@dataclass(frozen=True)
+class TensorInput:
+    """An input of an exported program."""
+
+    name: str
+    torch_dtype: torch.dtype
+    sizes: tuple[int | torch.SymInt, ...]
+    """Those of the example, if there is one."""
+    color: None = None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """UsageError where it is not known."""
+        known = [size for size in self.sizes if isinstance(size, int)]
+        if len(known) != len(self.sizes):
+            raise UsageError(
+                f"the sizes of the input '{self.name}' are dynamic, and the program "
+                "was saved without an example",
+                hint="give --inputs X.npz",
+            )
+        return tuple(known)
+
+    @property
+    def dtype(self) -> npt.DTypeLike:
+        """The nearest that numpy has."""
+        import torch
+
+        dtype = (
+            torch.float32 if self.torch_dtype == torch.bfloat16 else self.torch_dtype
+        )
+        return str(dtype).removeprefix("torch.")
+
+    def tensor(self, array: npt.NDArray[Any]) -> torch.Tensor:
+        """An array as the program takes it; UsageError where the dtype is another."""
+        import torch
+
+        if array.dtype != self.dtype:
+            raise UsageError(
+                f"the input '{self.name}' is {self.dtype}, got {array.dtype}"
+            )
+        return torch.from_numpy(array).to(self.torch_dtype)
+
+
+def tensor_inputs(exported: ExportedProgram) -> list[TensorInput]:
+    """The tensors that a program takes, in order."""
+    import torch
+    import torch.utils._pytree as pytree
+
+    leaves = pytree.tree_leaves(exported.example_inputs)
+    examples = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
+    placeholders = {node.name: node.meta.get("val") for node in exported.graph.nodes}
+    named = [
+        (name, value)
+        for name in exported.graph_signature.user_inputs
+        if isinstance(name, str)
+        and isinstance(value := placeholders.get(name), torch.Tensor)
+    ]
+    if len(examples) != len(named):  # It was saved without them.
+        examples = [value for _, value in named]
+    return [
+        TensorInput(name, value.dtype, tuple(example.shape))
+        for (name, value), example in zip(named, examples, strict=True)
+    ]
 
 
 def save(file: str, outputs: Mapping[str, Any]) -> None:

@@ -26,11 +26,13 @@ from padc.errors import (
 
 if TYPE_CHECKING:
     from padc import coreml, nn
+    from padc.compiled import CompiledModel, compile
     from padc.program import Program, convert
     from padc.verification import Comparison
 
 __all__ = [
     "Comparison",
+    "CompiledModel",
     "InvalidProgramError",
     "MissingEnvironmentError",
     "PadcError",
@@ -40,6 +42,7 @@ __all__ = [
     "UnsupportedError",
     "UsageError",
     "WrongResultError",
+    "compile",
     "convert",
     "coreml",
     "nn",
@@ -50,7 +53,13 @@ def __getattr__(name: str) -> Any:
     # padc-opt starts without PyTorch, which these need.
     if name in ("coreml", "nn"):
         return importlib.import_module(f"padc.{name}")
-    modules = {"Comparison": "verification", "Program": "program", "convert": "program"}
+    modules = {
+        "Comparison": "verification",
+        "CompiledModel": "compiled",
+        "Program": "program",
+        "compile": "compiled",
+        "convert": "program",
+    }
     if name not in modules:
         raise AttributeError(f"module 'padc' has no attribute '{name}'")
     return getattr(importlib.import_module(f"padc.{modules[name]}"), name)

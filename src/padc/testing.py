@@ -10,8 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import torch
+import torch.utils._pytree as pytree
 
 from padc.backends.reference import run
+from padc.errors import Problem, UnsupportedError
 from padc.frontends.torch_export import import_exported_program
 from padc.ir import make_context
 from padc.ir.weights import weights_of
@@ -34,3 +36,14 @@ def compile_for_oracle(program: torch.export.ExportedProgram) -> Compiled:
 def compile_for_coreml(program: torch.export.ExportedProgram) -> Compiled:
     """Convert, save a package, and run that with the evaluator."""
     return convert(program).run
+
+
+def compile_for_native(program: torch.export.ExportedProgram) -> Compiled:
+    """Compile to machine code, all of it, and run that."""
+    # Which needs llvmlite.
+    from padc.compiled import compile
+
+    compiled = compile(program)
+    if not compiled.is_native:
+        raise UnsupportedError([Problem(compiled.report())])
+    return lambda *inputs: tuple(pytree.tree_leaves(compiled(*inputs)))

@@ -28,6 +28,7 @@ def test_a_network_agrees(demo: ModuleType, tmp_path: Path):
     assert agrees and cells[""] == "ok"
     assert (cells["layers"], cells["pads"], cells["folded"]) == ("36", "13", "12")
     assert float(cells["of range"]) <= 1e-4
+    assert float(cells["native"]) <= 1e-5
 
 
 def small(seed: int) -> tuple[nn.Module, tuple[torch.Tensor, ...]]:
@@ -49,3 +50,33 @@ def test_exit_code_tells_of_a_wrong_package(
 
     assert (right, wrong) == (0, 1)
     assert "WRONG" in capsys.readouterr().out
+
+
+def test_exit_code_tells_of_wrong_machine_code(
+    demo: ModuleType,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+):
+    monkeypatch.setattr(demo, "NETWORKS", {"small": lambda: small(0)})
+    other = padc.compile(*small(1))
+    monkeypatch.setattr(padc, "compile", lambda model: other)
+
+    assert demo.main() == 1
+    assert "WRONG" in capsys.readouterr().out
+
+
+class Sums(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.cumsum(x.relu(), 0)
+
+
+def test_a_network_in_parts_is_not_native(
+    demo: ModuleType, capsys: pytest.CaptureFixture[str]
+):
+    x = torch.randn(3, 4)
+    exported = torch.export.export(Sums(), (x,))
+
+    cell, agrees = demo.run_native("sums", Sums(), exported)
+
+    assert (cell, agrees) == ("in parts", False)
+    assert "not compiled: aten.cumsum" in capsys.readouterr().err

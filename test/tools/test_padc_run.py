@@ -1,7 +1,9 @@
 # pyright: basic, reportMissingTypeStubs=false
-"""`padc check` and `padc run` on a package."""
+"""`padc check` on a package; `padc run` on packages and models."""
 
 import argparse
+import importlib
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -141,3 +143,197 @@ def test_a_folder_without_a_manifest(command: str, tmp_path: Path):
         run(padc_run if command == "run" else padc_check, str(tmp_path), *arguments)
 
     assert "name the folder that" in (raised.value.hint or "")
+
+
+# --- models ---------------------------------------------------------------------------
+
+MODELS = """
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(2, 3, 3, padding=1, padding_mode="circular")
+
+    def forward(self, image, scale):
+        image = self.conv(image)
+        return {"scaled": image * scale, "parts": (image.relu(), image > 0)}
+
+def net():
+    return Net(), (torch.randn(1, 2, 4, 4), torch.ones(()))
+
+def plain():
+    return Net()
+
+class Half(nn.Module):
+    def forward(self, x, n):
+        return x + 1, n.cumsum(0)
+
+def half():
+    return Half(), (torch.ones(3, dtype=torch.bfloat16), torch.arange(3))
+"""
+
+
+@pytest.fixture
+def models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The module that holds the factories above."""
+    (tmp_path / "factories.py").write_text(MODELS)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "factories", raising=False)
+    return importlib.import_module("factories")
+
+
+@pytest.mark.parametrize(
+    "backend", [[], ["--backend", "native"], ["--backend", "reference"]]
+)
+@pytest.mark.parametrize("form", ["factory", "pt2"])
+def test_a_model(backend: list[str], form: str, models: Any, tmp_path: Path):
+    torch.manual_seed(0)
+    model, inputs = models.net()
+    name = "factories:net"
+    if form == "pt2":
+        name = str(tmp_path / "net.pt2")
+        torch.export.save(torch.export.export(model, inputs), name)
+    image, scale = torch.randn(1, 2, 4, 4), torch.tensor(2.0)
+    np.savez(tmp_path / "in.npz", image=image, scale=scale)
+    options = ["--inputs", str(tmp_path / "in.npz"), "--save-outputs"]
+
+    run(padc_run, name, *options, str(tmp_path / "out.npz"), *backend)
+
+    with torch.no_grad(), np.load(tmp_path / "out.npz") as saved:
+        expected = model(image, scale)
+        names = {"scaled": "scaled", "parts_0": "parts", "parts_1": "parts"}
+        assert sorted(saved.files) == sorted(names)
+        np.testing.assert_allclose(saved["scaled"], expected["scaled"], atol=1e-6)
+        np.testing.assert_allclose(saved["parts_0"], expected["parts"][0], atol=1e-6)
+        np.testing.assert_array_equal(saved["parts_1"], expected["parts"][1])
+
+
+def test_sizes_of_inputs_that_are_described(
+    models: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    np.savez(
+        tmp_path / "in.npz",
+        image=np.ones((1, 2, 7, 4), np.float32),
+        scale=np.float32(2),
+    )
+    model = ["factories:plain", "--input", "scale::float32"]
+    model += ["--input", "image:1x2x3..8x4:float32"]
+
+    run(padc_run, *model, "--inputs", str(tmp_path / "in.npz"))
+    run(padc_run, *model, "--inputs", "random:0")
+
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("scaled: float32 (1, 3, 7, 4), min ")
+    assert lines[3].startswith("scaled: float32 (1, 3, 3, 4), min ")
+
+
+@pytest.mark.parametrize("backend", ["native", "reference"])
+def test_bfloat16_is_float32_in_files(
+    backend: str, models: Any, capsys: pytest.CaptureFixture[str], tmp_path: Path
+):
+    np.savez(tmp_path / "in.npz", x=np.array([1, 2, 300.5], np.float32), n=np.arange(3))
+
+    run(
+        padc_run,
+        "factories:half",
+        "--backend",
+        backend,
+        "--inputs",
+        str(tmp_path / "in.npz"),
+    )
+
+    first, second = capsys.readouterr().out.splitlines()
+    assert first.endswith("float32 (3,), min 2, max 300, mean 101.667")
+    assert second.endswith("int64 (3,), min 0, max 3, mean 1.33333")
+
+
+@pytest.mark.parametrize("backend", ["native", "reference"])
+@pytest.mark.parametrize(
+    "arrays, message",
+    [
+        (
+            {"image": np.ones((1, 2, 4, 4), np.float32)},
+            "inputs missing: scale\n.*are image, scale",
+        ),
+        (
+            {
+                "image": np.ones((1, 2, 4, 4), np.float32),
+                "scale": np.float32(1),
+                "y": np.ones(1),
+            },
+            "inputs unknown: y",
+        ),
+        (
+            {"image": np.ones((1, 2, 4, 4)), "scale": np.float32(1)},
+            "'image' is float32, got float64",
+        ),
+        (
+            {"image": np.ones((1, 2, 4), np.float32), "scale": np.float32(1)},
+            r"'image' is torch.float32 of shape \[1, 2, 4, 4\], got .* \[1, 2, 4\]",
+        ),
+    ],
+)
+def test_arrays_that_do_not_fit(
+    arrays: dict[str, Any], message: str, backend: str, models: Any, tmp_path: Path
+):
+    np.savez(tmp_path / "in.npz", **arrays)
+
+    with pytest.raises(UsageError, match=message):
+        run(
+            padc_run,
+            "factories:net",
+            "--backend",
+            backend,
+            "--inputs",
+            str(tmp_path / "in.npz"),
+        )
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (["factories:net", "--backend", "coreml"], "coreml cannot run factories:net"),
+        (["factories:net", "--precision", "float32"], "--precision is for packages"),
+        (["factories:net", "--function", "f"], "--function is for packages"),
+        (["factories:plain"], "without example inputs"),
+        (["factories:nothing"], "has no nothing"),
+        (["no.pt2"], "there is no file no.pt2"),
+        (["no.pt2", "--input", "x:1:float32"], "has its inputs already"),
+    ],
+)
+def test_options_that_do_not_fit_a_model(
+    arguments: list[str], message: str, models: Any
+):
+    with pytest.raises(UsageError, match=message):
+        run(padc_run, *arguments, "--inputs", "random:0")
+
+
+def test_a_package_is_core_mls(package: str):
+    for backend in ("native", "reference"):
+        with pytest.raises(
+            UsageError, match=f"--backend {backend} cannot run"
+        ) as raised:
+            run(padc_run, package, "--inputs", "random:0", "--backend", backend)
+        assert "a package is Core ML's" in (raised.value.hint or "")
+    with pytest.raises(UsageError, match="--input is given"):
+        run(padc_run, package, "--inputs", "random:0", "--input", "x:1:float32")
+    run(padc_run, package, "--inputs", "random:0", "--backend", "coreml")
+
+
+def test_a_program_saved_without_examples(models: Any, tmp_path: Path):
+    rows = {"image": {2: torch.export.Dim("rows", min=3, max=9)}, "scale": None}
+    exported = torch.export.export(*models.net(), dynamic_shapes=rows)
+    exported.example_inputs = None
+    path = str(tmp_path / "net.pt2")
+    torch.export.save(exported, path)
+    np.savez(
+        tmp_path / "in.npz",
+        image=np.ones((1, 2, 4, 4), np.float32),
+        scale=np.float32(1),
+    )
+
+    run(padc_run, path, "--inputs", str(tmp_path / "in.npz"))
+    with pytest.raises(UsageError, match="sizes of the input 'image' are dynamic"):
+        run(padc_run, path, "--inputs", "random:0")

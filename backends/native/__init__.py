@@ -1,0 +1,1 @@
+"""Machine code for the CPU that padc runs on."""

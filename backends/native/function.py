@@ -1,0 +1,173 @@
+# pyright: reportUnknownMemberType=false
+"""A compiled function, called on PyTorch's tensors."""
+
+from __future__ import annotations
+
+import ctypes
+from collections import deque
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import torch
+
+from padc.backends.native.machine import Code
+from padc.backends.native.signature import Parameter, Signature
+from padc.errors import UsageError
+from padc.ir.weights import Array
+
+Value: TypeAlias = "torch.Tensor | int"
+ALIGNMENT = 64
+
+
+class NativeFunction:
+    """
+    Machine code and its weights.
+
+    Any number of threads may call it at once; each call has its own arena, of those
+    that are left from earlier calls, and no call holds Python's lock while it runs.
+    """
+
+    def __init__(
+        self, signature: Signature, code: Code, weights: Mapping[str, Array]
+    ) -> None:
+        self.signature = signature
+        self._code = code
+        self._inputs = [p for p in signature.parameters if p.kind == "input"]
+        self._results = [p for p in signature.parameters if p.kind == "result"]
+        # Row-major, which views of what PyTorch holds need not be.
+        self._weights = [
+            np.ascontiguousarray(weights[p.weight])
+            for p in signature.parameters
+            if p.weight is not None
+        ]
+        self._arenas: deque[torch.Tensor] = deque()
+        call = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+        self._run = call(code.address("main"))
+        self._sizes = call(code.address("main_sizes"))
+        self._sizes_count = 1 + sum(map(dynamic_sizes, self._results))
+        self._is_static = signature.arena_bytes is not None and self._sizes_count == 1
+        self._dtypes = [getattr(torch, str(p.dtype)) for p in self._results]
+
+    def __call__(
+        self, inputs: Sequence[Value], outputs: Sequence[torch.Tensor] | None = None
+    ) -> list[torch.Tensor]:
+        """
+        Run on `inputs`, tensors of any layout, and return new tensors, or `outputs`.
+
+        Raises UsageError unless inputs and outputs are what the function takes; the
+        outputs must be contiguous, and share no memory with the inputs.
+        """
+        table: list[int] = []
+        # What is passed by address lives until the call is over.
+        alive: list[Any] = []
+        for i, (parameter, value) in enumerate(zip(self._inputs, inputs, strict=True)):
+            if parameter.dtype is None:
+                table.append(int(value))
+                continue
+            checked = check_tensor(f"input {i}", parameter, value).contiguous()
+            alive.append(checked)
+            add(table, parameter, checked.data_ptr(), checked.shape)
+        for weight in self._weights:
+            table.append(weight.ctypes.data)
+        arena_bytes, shapes = self._shapes(table)
+        if outputs is None:
+            outputs = [
+                torch.empty(shape, dtype=dtype)
+                for shape, dtype in zip(shapes, self._dtypes, strict=True)
+            ]
+        else:
+            check_outputs(outputs, self._results, shapes)
+        for parameter, output, shape in zip(
+            self._results, outputs, shapes, strict=True
+        ):
+            add(table, parameter, output.data_ptr(), shape)
+        arena = self._arena(arena_bytes)
+        table += [-(-arena.data_ptr() // ALIGNMENT) * ALIGNMENT, arena_bytes]
+        numbers = (ctypes.c_int64 * len(table))(*table)
+        self._run(ctypes.addressof(numbers))
+        self._arenas.append(arena)
+        return list(outputs)
+
+    def _shapes(self, table: Sequence[int]) -> tuple[int, list[Sequence[int]]]:
+        """How large the arena and the results are, for the inputs in `table`."""
+        if self._is_static:
+            assert self.signature.arena_bytes is not None
+            return self.signature.arena_bytes, [p.shape for p in self._results]
+        sizes = (ctypes.c_int64 * self._sizes_count)()
+        full = [*table, ctypes.addressof(sizes), self._sizes_count]
+        numbers = (ctypes.c_int64 * len(full))(*full)
+        self._sizes(ctypes.addressof(numbers))
+        arena_bytes, *dynamic = sizes
+        known = iter(dynamic)
+        return arena_bytes, [
+            [next(known) if size < 0 else size for size in p.shape]
+            for p in self._results
+        ]
+
+    def _arena(self, bytes: int) -> torch.Tensor:
+        """Memory of at least so many bytes, and some to align it."""
+        try:
+            arena = self._arenas.pop()
+        except IndexError:
+            arena = None
+        if arena is None or arena.numel() < bytes + ALIGNMENT:
+            arena = torch.empty(bytes + ALIGNMENT, dtype=torch.uint8)
+        return arena
+
+
+def dynamic_sizes(parameter: Parameter) -> int:
+    return sum(size < 0 for size in parameter.shape)
+
+
+def add(
+    table: list[int], parameter: Parameter, address: int, shape: Sequence[int]
+) -> None:
+    """Put a tensor at the end of the table that machine code reads."""
+    table.append(address)
+    for size, static in zip(shape, parameter.shape, strict=True):
+        if static < 0:
+            table.append(size)
+
+
+def check_tensor(what: str, parameter: Parameter, value: Value) -> torch.Tensor:
+    """`value`; UsageError unless it is a tensor of the dtype and the static sizes."""
+    if (
+        not isinstance(value, torch.Tensor)
+        or str(value.dtype) != f"torch.{parameter.dtype}"
+        or value.dim() != len(parameter.shape)
+        or any(
+            static >= 0 and static != size
+            for size, static in zip(value.shape, parameter.shape, strict=True)
+        )
+    ):
+        sizes = ["?" if size < 0 else str(size) for size in parameter.shape]
+        got = (
+            f"{value.dtype} of shape {list(value.shape)}"
+            if isinstance(value, torch.Tensor)
+            else type(value).__name__
+        )
+        expected = f"torch.{parameter.dtype} of shape [{', '.join(sizes)}]"
+        raise UsageError(f"{what} is {expected}, got {got}")
+    if value.device.type != "cpu":
+        raise UsageError(f"{what} is on {value.device}", hint="call .cpu() on it")
+    if value.layout != torch.strided:
+        raise UsageError(f"{what} is {value.layout}", hint="call .to_dense() on it")
+    return value.detach().resolve_neg()
+
+
+def check_outputs(
+    outputs: Sequence[torch.Tensor],
+    results: Sequence[Parameter],
+    shapes: Sequence[Sequence[int]],
+) -> None:
+    if len(outputs) != len(results):
+        raise UsageError(f"there are {len(results)} outputs, got {len(outputs)}")
+    for i, (output, parameter, shape) in enumerate(
+        zip(outputs, results, shapes, strict=True)
+    ):
+        exact = Parameter("result", parameter.dtype, tuple(shape))
+        if not check_tensor(f"output {i}", exact, output).is_contiguous():
+            raise UsageError(
+                f"output {i} is not contiguous", hint="give torch.empty(shape)"
+            )

@@ -1,0 +1,77 @@
+# pyright: reportUnknownMemberType=false, reportMissingTypeStubs=false
+"""Machine code for this CPU from LLVM's IR, and memory to run it from."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import llvmlite.binding as binding
+from llvmlite import ir
+
+_names = itertools.count()
+_lock = threading.Lock()
+"""LLVM's contexts, which all modules here share, are for one thread at a time."""
+
+
+@functools.cache
+def target_machine() -> Any:
+    """The CPU that this runs on, with all that it can do."""
+    binding.initialize_native_target()
+    binding.initialize_native_asmprinter()
+    target = binding.Target.from_default_triple()
+    return target.create_target_machine(
+        cpu=binding.get_host_cpu_name(),
+        features=binding.get_host_cpu_features().flatten(),
+        opt=3,
+        reloc="pic",
+        jit=True,
+    )
+
+
+def machine_name() -> str:
+    """What an object file made here depends on: CPU, its features, LLVM's version."""
+    features = binding.get_host_cpu_features().flatten()
+    return f"{binding.get_host_cpu_name()} {features} LLVM {binding.llvm_version_info}"
+
+
+def vector_bytes() -> int:
+    """How long the vectors are that this CPU computes with."""
+    features: Mapping[str, bool] = binding.get_host_cpu_features()
+    for name, length in (("avx512f", 64), ("avx", 32)):
+        if features.get(name):
+            return length
+    return 16
+
+
+def compile_object(module: ir.Module) -> bytes:
+    """An object file of an LLVM module, optimised."""
+    with _lock:
+        machine = target_machine()
+        parsed = binding.parse_assembly(str(module))
+        parsed.verify()
+        options = binding.create_pipeline_tuning_options(speed_level=3)
+        options.loop_vectorization = True
+        options.slp_vectorization = True
+        builder = binding.create_pass_builder(machine, options)
+        builder.getModulePassManager().run(parsed, builder)
+        return machine.emit_object(parsed)
+
+
+class Code:
+    """Machine code that can be called for as long as this object lives."""
+
+    def __init__(self, object_file: bytes, symbols: Sequence[str]):
+        with _lock:
+            self._jit = binding.create_lljit_compiler(target_machine())
+            library = binding.JITLibraryBuilder().add_object_img(object_file)
+            library.add_current_process()
+            for symbol in symbols:
+                library.export_symbol(symbol)
+            self._tracker: Any = library.link(self._jit, f"padc_{next(_names)}")
+
+    def address(self, symbol: str) -> int:
+        return self._tracker[symbol]

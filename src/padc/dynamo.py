@@ -1,0 +1,146 @@
+# pyright: reportUnknownMemberType=false
+"""
+padc as a backend of `torch.compile`: `torch.compile(model, backend="padc")`.
+
+Dynamo's graphs take parameters as they take inputs, so that weights may change between
+calls. A graph is compiled when it is first called with tensors of some shapes and
+dtypes, and integers of some values. Where gradients will be needed of what it returns
+it is run as it is, so a training step computes what it does without padc: call the
+model under `torch.no_grad` or `torch.inference_mode` to have it compiled.
+"""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+import torch._dynamo.config  # pyright: ignore[reportMissingTypeStubs]
+from torch._subclasses.fake_tensor import FakeTensorMode
+
+from padc.compiled import compile
+from padc.errors import Obstacle, PadcError, UnsupportedError
+
+Function = Callable[..., Any]
+
+
+def backend(graph: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Function:
+    """A function of the arguments of `graph`, which computes what `graph` does."""
+    return Graph(graph)
+
+
+class Graph:
+    """A graph of Dynamo's; threads may call it at the same time."""
+
+    def __init__(self, graph: torch.fx.GraphModule):
+        self._graph = graph
+        self._compiled: dict[Any, Function] = {}
+        self._lock = threading.Lock()
+        self._is_compilable = True
+
+    def __call__(self, *args: Any) -> Any:
+        key = (torch.is_grad_enabled(), *map(kind, args))
+        function = self._compiled.get(key)
+        if function is None:
+            with self._lock:
+                function = self._compiled.get(key) or self._compile(args)
+                self._compiled[key] = function
+        return function(*args)
+
+    def _compile(self, args: Sequence[Any]) -> Function:
+        """A function for arguments like these: the graph itself, if need be."""
+        if not self._is_compilable:
+            return self._graph
+        # The limit within which Dynamo compiles a function again.
+        limit = torch._dynamo.config.recompile_limit  # pyright: ignore
+        if len(self._compiled) >= limit:
+            return self._give_up(f"it was compiled for {limit} kinds of arguments")
+        try:
+            return compiled(self._graph, args)
+        except UnsupportedError as error:
+            messages = dict.fromkeys(problem.message for problem in error.problems)
+            return self._give_up(", ".join(messages))
+        except (Obstacle, PadcError) as error:
+            return self._give_up(error.message)
+
+    def _give_up(self, why: str) -> Function:
+        self._is_compilable = False
+        warnings.warn(
+            f"padc leaves a graph of torch.compile to PyTorch: {why}", stacklevel=5
+        )
+        return self._graph
+
+
+def kind(value: Any) -> Any:
+    """What a graph is compiled for, of an argument."""
+    if isinstance(value, torch.Tensor):
+        return value.shape, value.dtype, value.device, value.requires_grad
+    return type(value), value
+
+
+class TensorsOf(torch.nn.Module):
+    """Some outputs of a graph."""
+
+    def __init__(self, graph: torch.fx.GraphModule, which: Sequence[int]):
+        super().__init__()
+        self._graph = graph
+        self._which = which
+
+    def forward(self, *args: Any) -> Any:
+        outputs = self._graph(*args)
+        return [outputs[i] for i in self._which]
+
+
+def compiled(graph: torch.fx.GraphModule, args: Sequence[Any]) -> Function:
+    """
+    `graph` as machine code, for arguments like `args`; `graph` itself where what it
+    returns has a gradient.
+
+    Raises Obstacle or PadcError where it cannot be compiled.
+    """
+    outputs = fake_outputs(graph, args)
+    which = [i for i, x in enumerate(outputs) if isinstance(x, torch.Tensor)]
+    if not which or any(outputs[i].requires_grad for i in which):
+        return graph
+    try:
+        with torch.no_grad():
+            exported = torch.export.export(TensorsOf(graph, which), tuple(args))
+    except Exception as error:
+        raise Obstacle(f"torch.export cannot trace it: {summary(error)}") from error
+    model = compile(exported)
+
+    def run(*args: Any) -> list[Any]:
+        results = list(outputs)
+        for i, tensor in zip(which, model(*args), strict=True):
+            results[i] = tensor
+        return results
+
+    return run
+
+
+def fake_outputs(graph: torch.fx.GraphModule, args: Sequence[Any]) -> list[Any]:
+    """What `graph` returns, tensors without data; raises Obstacle where these alias."""
+    mode = FakeTensorMode()
+    fakes = [mode.from_tensor(x) if isinstance(x, torch.Tensor) else x for x in args]
+    try:
+        with mode:
+            outputs = list(graph(*fakes))
+    except Exception as error:
+        raise Obstacle(f"its shapes cannot be told: {summary(error)}") from error
+    taken = {storage(x) for x in fakes if isinstance(x, torch.Tensor)}
+    for output in outputs:
+        if isinstance(output, torch.Tensor):
+            if storage(output) in taken:
+                raise Obstacle("what it returns is not all memory of its own")
+            taken.add(storage(output))
+    return outputs
+
+
+def summary(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0]
+
+
+def storage(tensor: torch.Tensor) -> int:
+    return tensor.untyped_storage()._cdata  # pyright: ignore[reportPrivateUsage]

@@ -1,0 +1,619 @@
+# pyright: basic
+"""`padc.compile`: what goes in and comes out, what is refused, the report, the cache."""
+
+import os
+import threading
+import time
+from collections import namedtuple
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from torch.export import Dim
+
+import padc
+from padc import compiled
+from padc.backends.native import cache
+
+Pair = namedtuple("Pair", "left right")
+
+
+class Call(nn.Module):
+    def __init__(self, function: Callable[..., Any]):
+        super().__init__()
+        self.function = function
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        return self.function(*args, **kwargs)
+
+
+class Affine(nn.Module):
+    """A model with a weight, a buffer and a number."""
+
+    offset: torch.Tensor
+
+    def __init__(self, scale: float = 2.0):
+        super().__init__()
+        self.weight = nn.Parameter(torch.full((4,), scale))
+        self.register_buffer("offset", torch.tensor(scale + 1))
+
+    def forward(self, x: torch.Tensor, n: int = 1) -> torch.Tensor:
+        return x * self.weight * n + self.offset
+
+
+def compile_function(function: Callable[..., Any], *args: Any, **options: Any):
+    return padc.compile(Call(function), args, **options)
+
+
+def check(function: Callable[..., Any], *args: Any, native: bool = True) -> None:
+    """Compiled, the function computes what it does, bit for bit."""
+    model = compile_function(function, *args)
+
+    assert model.is_native == native, model.report()
+    torch.testing.assert_close(model(*args), function(*args), rtol=0, atol=0)
+
+
+def ladder(x: torch.Tensor) -> torch.Tensor:
+    return (x + 1).relu()
+
+
+ROWS = Dim("rows", min=2, max=8)
+
+
+# --- inputs and outputs ---------------------------------------------------------------
+
+
+def test_structures():
+    def function(pair: Any, named: Any) -> Any:
+        x, y = pair
+        z = named["z"][0]
+        return {"sum": x + y, "rest": [(z - x,), Pair(x * z, None)]}
+
+    x, y, z = torch.randn(3, 4)
+    model = compile_function(function, (x, y), {"z": [z], "a": 3})
+
+    actual = model((x, y), {"a": 3, "z": [z]})
+
+    torch.testing.assert_close(actual, function((x, y), {"z": [z]}))
+    assert type(actual["rest"][1]) is Pair
+    assert model.input_names == ("args_0_0", "args_0_1", "args_1_z_0")
+    assert model.output_names == ("sum", "rest_0_0", "rest_1_left")
+
+
+def test_keyword_arguments_and_constants():
+    model = Affine()
+    x = torch.randn(3, 4)
+    exported = torch.export.export(model, (x,), {"n": 3})
+
+    compiled_model = padc.compile(exported)
+
+    torch.testing.assert_close(compiled_model(x, n=3), model(x, n=3))
+    with pytest.raises(padc.UsageError, match=r"exported with n 3, got 4"):
+        compiled_model(x, n=4)
+    with pytest.raises(padc.UsageError, match=r"exported with n 3, got ndarray"):
+        compiled_model(x, n=np.ones(2))
+    with pytest.raises(padc.UsageError, match="other arguments") as raised:
+        compiled_model(x)
+    assert "it takes 1 arguments by position, and n by name" in str(raised.value)
+
+
+def test_arrays_are_read_and_returned_where_they_are():
+    model = compile_function(lambda x: (x, x + 1), torch.randn(3, 4))
+    x = np.random.default_rng(0).standard_normal((3, 4)).astype(np.float32)
+
+    same, more = model(x)
+
+    assert isinstance(more, np.ndarray) and np.shares_memory(same, x)
+    np.testing.assert_array_equal(more, x + 1)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda x: x[::-1, ::2],
+        lambda x: x[1:, 1:-1:2].copy(order="F"),
+        lambda x: np.lib.stride_tricks.as_strided(x, (3, 4), (4, 4)),
+        lambda x: np.frombuffer(x.tobytes(), np.float32)[:12].reshape(
+            3, 4
+        ),  # read-only
+    ],
+)
+def test_arrays_of_any_layout(change: Callable[[Any], Any]):
+    model = compile_function(ladder, torch.zeros(3, 4))
+    x = change(np.arange(-12, 12, dtype=np.float32).reshape(3, 8))
+    x = x if x.shape == (3, 4) else np.broadcast_to(x[:1, :1], (3, 4))
+
+    np.testing.assert_array_equal(model(x), np.maximum(x + 1, 0))
+
+
+def test_tensors_where_not_all_are_arrays():
+    model = compile_function(torch.add, torch.zeros(3), torch.zeros(3))
+
+    actual = model(np.ones(3, np.float32), torch.ones(3))
+
+    assert isinstance(actual, torch.Tensor)
+    torch.testing.assert_close(actual, torch.full((3,), 2.0))
+
+
+def test_numpy_has_no_bfloat16():
+    model = compile_function(lambda x: x.bfloat16() + 1, torch.zeros(3))
+
+    actual = model(np.array([1, 2, 300.5], np.float32))
+
+    assert actual.dtype == np.float32
+    np.testing.assert_array_equal(actual, [2, 3, 300])
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda x: x.mT,
+        lambda x: x.unfold(0, 2, 1)[..., 0],
+        lambda x: x[::2].expand(4, 4),
+        lambda x: (
+            x.to(memory_format=torch.channels_last) if x.dim() == 4 else x.flip(0)
+        ),
+        lambda x: torch.complex(x, x).conj().imag,
+        lambda x: nn.Parameter(x),
+    ],
+)
+def test_tensors_of_any_layout(make: Callable[[torch.Tensor], torch.Tensor]):
+    x = make(torch.randn(4, 4)[: 2 if "expand" in make.__code__.co_names else 4])
+    model = compile_function(ladder, torch.zeros(x.shape))
+
+    actual = model(x)
+
+    torch.testing.assert_close(actual, ladder(x).detach())
+    assert not actual.requires_grad
+
+
+@pytest.mark.parametrize(
+    "dtype", ["bool", "uint8", "int64", "float16", "bfloat16", "float32", "float64"]
+)
+@pytest.mark.parametrize("shape", [(), (0,), (2, 0, 3), (5,)])
+def test_dtypes_and_shapes(dtype: str, shape: tuple[int, ...]):
+    x = (torch.randn(shape) * 50).abs().to(getattr(torch, dtype))
+
+    if dtype == "bool":
+        check(lambda x: (x.logical_not(), x & x), x)
+    else:
+        check(lambda x: (x + x, x * 2, x > 3), x)
+
+
+def test_it_returns_its_input_or_a_weight():
+    x = torch.randn(4)
+    echo = padc.compile(Call(lambda x: (x, x)), (x,))
+
+    class Weight(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = nn.Parameter(torch.arange(4.0))
+
+        def forward(self, x: torch.Tensor) -> Any:
+            return self.weight, x + 1, torch.cumsum(self.weight, 0), self.weight
+
+    model = padc.compile(Weight(), (x,))
+    for tensor in model(x):
+        tensor.zero_()
+
+    assert all(torch.equal(y, x) for y in echo(x))
+    first, _, summed, last = model(x)
+    assert torch.equal(first, torch.arange(4.0)) and torch.equal(first, last)
+    assert torch.equal(summed, torch.tensor([0.0, 1.0, 3.0, 6.0]))
+
+
+def test_later_changes_of_the_weights_have_no_effect():
+    source = Affine()
+    x = torch.randn(3, 4)
+    model, expected = padc.compile(source, (x,)), source(x)
+    with torch.no_grad():
+        source.weight.zero_()
+        source.offset.zero_()
+
+    torch.testing.assert_close(model(x), expected.detach())
+
+
+# --- run_into and run_named -----------------------------------------------------------
+
+
+@pytest.mark.parametrize("native", [True, False])
+def test_run_into(native: bool):
+    def function(x: torch.Tensor) -> Any:
+        return x + 1, x.relu() if native else torch.cumsum(x, 0)
+
+    x = torch.randn(3, 4)
+    model = compile_function(function, x)
+    tensors = [torch.empty(3, 4), torch.empty(3, 4)]
+    arrays = [np.empty((3, 4), np.float32), np.empty((3, 4), np.float32)]
+
+    model.run_into(tensors, x)
+    model.run_into(arrays, x.numpy())
+
+    torch.testing.assert_close(tuple(tensors), function(x))
+    torch.testing.assert_close(tuple(map(torch.from_numpy, arrays)), function(x))
+    memory = torch.zeros(30)
+    good = tensors[0]
+    read_only = np.zeros((3, 4), np.float32)
+    read_only.flags.writeable = False
+    for outputs, message in [
+        ([good], "there are 2 outputs, got 1"),
+        ([good, torch.empty(3, 5)], r"output 1 is .* of shape \[3, 4\], got"),
+        (
+            [good, torch.empty(3, 4).double()],
+            "output 1 is torch.float32 .* torch.float64",
+        ),
+        ([good, torch.empty(4, 3).T], "output 1 is not contiguous"),
+        ([good, read_only], "output 1 is not writable"),
+        ([good, 3], "output 1 is of type int"),
+        ([good, x], "output 1 shares memory with input 0"),
+        (
+            [memory[:12].view(3, 4), memory[8:20].view(3, 4)],
+            "output 1 shares memory with output 0",
+        ),
+    ]:
+        with pytest.raises(padc.UsageError, match=message):
+            model.run_into(outputs, x)
+
+
+def test_run_named():
+    model = padc.compile(Affine(), (torch.zeros(3, 4),))
+    x = torch.randn(3, 4)
+
+    actual = model.run_named({"x": x})
+
+    assert list(actual) == list(model.output_names)
+    torch.testing.assert_close(next(iter(actual.values())), Affine()(x).detach())
+    with pytest.raises(padc.UsageError, match=r"inputs missing: x; unknown: y"):
+        model.run_named({"y": x})
+
+
+# --- what is refused ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "args, message",
+    [
+        (
+            (torch.zeros(3, 4).double(),),
+            "'args_0' is torch.float32 of shape .*, got torch.float64",
+        ),
+        (
+            (torch.zeros(3, 5),),
+            r"of shape \[3, 4\], got torch.float32 of shape \[3, 5\]",
+        ),
+        ((torch.zeros(3),), r"of shape \[3, 4\], got torch.float32 of shape \[3\]"),
+        ((torch.zeros(3, 4, device="meta"),), "'args_0' is on meta"),
+        ((torch.zeros(3, 4).to_sparse(),), "'args_0' is torch.sparse_coo"),
+        (([1.0],), "'args_0' is of type list"),
+        ((3,), "'args_0' is of type int"),
+        ((np.zeros((3, 4)),), "got torch.float64"),
+        ((np.zeros((3, 4), ">f4"),), "'args_0' is an array of dtype >f4"),
+        ((np.full((3, 4), "a"),), "'args_0' is an array of dtype <U1"),
+        ((), "exported with other arguments"),
+        ((torch.zeros(3, 4), 1), "exported with other arguments"),
+    ],
+)
+def test_arguments_that_do_not_fit(args: tuple[Any, ...], message: str):
+    model = compile_function(ladder, torch.zeros(3, 4))
+
+    with pytest.raises(padc.UsageError, match=message):
+        model(*args)
+
+
+def test_what_cannot_be_compiled():
+    exported = torch.export.export(Affine(), (torch.zeros(4),))
+    with pytest.raises(
+        padc.UsageError, match="has its inputs and dynamic shapes already"
+    ):
+        padc.compile(exported, (torch.zeros(4),))
+    with pytest.raises(padc.UsageError, match="needs a tuple of example_inputs"):
+        padc.compile(Affine())
+    with pytest.raises(padc.UnsupportedError, match="changes its input"):
+        compile_function(lambda x: x.add_(1), torch.zeros(3))
+
+
+# --- dynamic shapes -------------------------------------------------------------------
+
+
+def test_sizes_that_vary():
+    def function(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return torch.cat([x.relu(), y], 1) + x.shape[0]
+
+    model = compile_function(
+        function,
+        torch.zeros(3, 4),
+        torch.zeros(3, 2),
+        dynamic_shapes=(({0: ROWS}, {0: ROWS}),),
+    )
+
+    assert model.is_native
+    for rows in (2, 8, 5):
+        x, y = torch.randn(rows, 4), torch.randn(rows, 2)
+        torch.testing.assert_close(model(x, y), function(x, y))
+    for shapes, message in [
+        (((1, 4), (1, 2)), "dimension 0 of the input 'args_0' is 1; .* for 2 to 8"),
+        (((9, 4), (9, 2)), "dimension 0 of the input 'args_0' is 9; .* for 2 to 8"),
+        (
+            ((5, 4), (6, 2)),
+            "'args_1' is 6, but has to be 5 where dimension 0 of the input 'args_0' is 5",
+        ),
+        (((5, 4), (5,)), r"'args_1' is torch.float32 of shape \[\?, 2\], got .* \[5\]"),
+        (
+            ((5, 3), (5, 2)),
+            r"'args_0' is torch.float32 of shape \[\?, 4\], got .* \[5, 3\]",
+        ),
+    ]:
+        with pytest.raises(padc.UsageError, match=message):
+            model(*map(torch.zeros, shapes))
+    with pytest.raises(padc.UsageError, match=r"of shape \[5, 6\], got .* \[4, 6\]"):
+        model.run_into([torch.zeros(4, 6)], torch.zeros(5, 4), torch.zeros(5, 2))
+
+
+def test_sizes_that_depend_on_each_other():
+    half = Dim("half", min=2, max=8)
+    model = compile_function(
+        lambda x: x.reshape(-1, 2, 3).sum(1),
+        torch.zeros(8, 3),
+        dynamic_shapes=(({0: 2 * half},),),
+    )
+    x = torch.randn(6, 3)
+
+    torch.testing.assert_close(model(x), x.reshape(-1, 2, 3).sum(1))
+    with pytest.raises(padc.UsageError, match="is 7, but has to be a multiple of 2"):
+        model(torch.zeros(7, 3))
+    with pytest.raises(
+        padc.UsageError, match="is 18; the model was exported for 4 to 16"
+    ):
+        model(torch.zeros(18, 3))
+
+
+def test_sizes_without_a_largest():
+    model = compile_function(
+        ladder, torch.zeros(3), dynamic_shapes=(({0: Dim.DYNAMIC},),)
+    )
+
+    for size in (2, 1000):
+        torch.testing.assert_close(model(torch.ones(size)), torch.full((size,), 2.0))
+
+
+def test_sizes_that_depend_on_values():
+    def function(x: torch.Tensor) -> torch.Tensor:
+        return (x.relu().nonzero() * 2).relu()
+
+    model = compile_function(function, torch.randn(3, 4))
+
+    assert not model.is_native
+    for x in (torch.randn(3, 4), -torch.ones(3, 4), torch.ones(3, 4)):
+        torch.testing.assert_close(model(x), function(x))
+
+
+# --- with PyTorch ---------------------------------------------------------------------
+
+
+def test_the_report():
+    def function(x: torch.Tensor) -> torch.Tensor:
+        return torch.cumsum(x.relu(), 0).exp()
+
+    x = torch.randn(3, 4)
+    model = compile_function(function, x)
+
+    torch.testing.assert_close(model(x), function(x))
+    lines = model.report().splitlines()
+    assert lines[0].startswith("compiled (arena ") and lines[0].endswith(
+        ": 1 aten.relu"
+    )
+    assert lines[1] == "PyTorch: 1 aten.cumsum"
+    assert lines[2].endswith(": 1 aten.exp")
+    assert lines[3].startswith("not compiled: aten.cumsum of ")
+    assert __file__ in lines[4]
+    assert not model.is_native
+
+
+def test_gradients_are_not_kept():
+    x = torch.randn(3, requires_grad=True)
+
+    assert not compile_function(lambda x: x.cumsum(0) * 2, torch.zeros(3))(
+        x
+    ).requires_grad
+
+
+# --- threads --------------------------------------------------------------------------
+
+
+def test_threads_have_results_of_their_own():
+    conv = nn.Conv2d(2, 3, 3, padding=1, padding_mode="reflect").eval()
+    source = nn.Sequential(conv, nn.ReLU(), conv.__class__(3, 2, 3, padding=1))
+    model = padc.compile(source, (torch.zeros(1, 2, 16, 16),))
+    inputs = [torch.randn(1, 2, 16, 16) for _ in range(8)]
+    expected = [model(x) for x in inputs]
+    wrong: list[int] = []
+
+    def work(i: int) -> None:
+        for _ in range(50):
+            if not torch.equal(model(inputs[i]), expected[i]):
+                wrong.append(i)
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert not wrong
+    torch.testing.assert_close(expected[0], source(inputs[0]).detach())
+
+
+def test_other_threads_run_meanwhile():
+    model = compile_function(lambda x: x.sin().exp().sin().exp(), torch.zeros(1 << 23))
+    x, out = torch.zeros(1 << 23), torch.empty(1 << 23)
+    function: Any = model._program._functions[0]
+    run = function._run
+    span: list[float] = []
+    ticks: list[float] = []
+    done = threading.Event()
+
+    def timed(table: int) -> None:
+        span.append(time.perf_counter())
+        run(table)
+        span.append(time.perf_counter())
+
+    def tick() -> None:
+        while not done.wait(0.001):
+            ticks.append(time.perf_counter())
+
+    function._run = timed
+    thread = threading.Thread(target=tick)
+    thread.start()
+    model.run_into([out], x)
+    done.set()
+    thread.join()
+
+    start, end = span
+    quarter = (end - start) / 4
+    assert any(start + quarter < tick < end - quarter for tick in ticks)
+
+
+# --- the cache ------------------------------------------------------------------------
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("PADC_CACHE_DIR", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def compilations(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """One number for each program that was compiled, not read."""
+    made: list[int] = []
+    module: Any = compiled
+    original = module.compile_program
+
+    def counting(*args: Any) -> Any:
+        made.append(len(made))
+        return original(*args)
+
+    monkeypatch.setattr(module, "compile_program", counting)
+    return made
+
+
+X = torch.tensor([[1.0, -2.0, 3.0, 4.0]])
+
+
+class Mixed(Affine):
+    """With a part that PyTorch runs."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.cumsum(super().forward(x), 0) * self.weight
+
+
+@pytest.mark.parametrize("kind", [Affine, Mixed])
+def test_an_entry_is_used_again(kind: Any, folder: Path, compilations: list[int]):
+    first = padc.compile(kind(), (X,))
+    again = padc.compile(kind(), (X,))
+    other = padc.compile(kind(5.0), (X,))  # other weights, the same code
+
+    assert len(compilations) == 1 and len(list(folder.iterdir())) == 1
+    assert torch.equal(first(X), again(X)) and first.report() == again.report()
+    torch.testing.assert_close(other(X), kind(5.0)(X).detach())
+
+
+def test_batch_norm_folds_anew(folder: Path, compilations: list[int]):
+    def make() -> nn.Module:
+        model = nn.Sequential(nn.Conv2d(1, 2, 3), nn.BatchNorm2d(2))
+        for _ in range(2):
+            model(torch.randn(2, 1, 5, 5))
+        return model.eval()
+
+    x = torch.randn(1, 1, 5, 5)
+    for model in (make(), make()):
+        actual = padc.compile(model, (x,))(x)
+        torch.testing.assert_close(actual, model(x).detach())
+
+    assert len(compilations) == 1
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda data: b"",
+        lambda data: data[: len(data) // 2],
+        lambda data: data[:-1],
+        lambda data: data[:90] + bytes([data[90] ^ 1]) + data[91:],
+        lambda data: data + b"x",
+        lambda data: b"\n" + data,
+        lambda data: b"0" * 64 + data[64:],
+    ],
+)
+def test_a_damaged_entry_is_made_again(
+    damage: Callable[[bytes], bytes], folder: Path, compilations: list[int]
+):
+    expected = padc.compile(Affine(), (X,))(X)
+    (entry,) = folder.iterdir()
+    whole = entry.read_bytes()
+    entry.write_bytes(damage(whole))
+
+    actual = padc.compile(Affine(), (X,))(X)
+
+    assert torch.equal(actual, expected) and len(compilations) == 2
+    padc.compile(Affine(), (X,))
+    assert len(compilations) == 2
+
+
+def test_nothing_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compilations: list[int]
+):
+    monkeypatch.setenv("PADC_CACHE_DIR", "")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+
+    for _ in range(2):
+        padc.compile(Affine(), (X,))
+
+    assert len(compilations) == 2 and not list(tmp_path.iterdir())
+
+
+def test_where_it_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delenv("PADC_CACHE_DIR")
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert cache.folder() == tmp_path / ".cache" / "padc"
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "x"))
+    assert cache.folder() == tmp_path / "x" / "padc"
+
+
+@pytest.mark.parametrize("path", ["/proc/nowhere", os.devnull, f"{os.devnull}/below"])
+def test_a_folder_that_cannot_be_written_to(path: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("PADC_CACHE_DIR", path)
+
+    torch.testing.assert_close(padc.compile(Affine(), (X,))(X), Affine()(X).detach())
+
+
+def test_what_an_entry_depends_on(
+    folder: Path, compilations: list[int], monkeypatch: pytest.MonkeyPatch
+):
+    padc.compile(Affine(), (X,))
+    monkeypatch.setattr(cache, "source_hash", lambda: "other")
+    padc.compile(Affine(), (X,))
+    monkeypatch.setattr(compiled, "machine_name", lambda: "another CPU")
+    padc.compile(Affine(), (X,))
+    monkeypatch.setattr(compiled, "VERSIONS", ["9"])
+    padc.compile(Affine(), (X,))
+    padc.compile(Affine(), (X.double(),))
+    padc.compile(Affine(), (X.repeat(2, 1),))
+
+    assert len(compilations) == len(list(folder.iterdir())) == 6
+
+
+def test_the_source_of_all_of_padc_counts():
+    root = Path(padc.__file__).parent
+    names = {path.name for path in cache.source_files()}
+
+    assert {"compiled.py", "cache.py", "plan_buffers.py", "padc_run.py"} <= names
+    assert all(path.suffix == ".py" for path in cache.source_files())
+    assert (root / "compiled.py") in cache.source_files()

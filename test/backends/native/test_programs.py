@@ -1,0 +1,130 @@
+# pyright: basic
+"""Random `tcp` programs as machine code, against the reference, memory under guard."""
+
+import math
+import os
+import random
+from collections.abc import Sequence
+
+import pytest
+import torch
+from tcp_programs import MAKERS, Draw, tolerance
+from xdsl.backend.llvm.convert import convert_module
+from xdsl.dialects import memref
+from xdsl.dialects.arith import ConstantOp
+from xdsl.dialects.builtin import IntegerAttr, MemRefType, ModuleOp
+
+from padc.backends.native.compilation import buffer_passes, main
+from padc.backends.native.function import NativeFunction
+from padc.backends.native.machine import Code, compile_object
+from padc.backends.native.signature import signature_of
+from padc.backends.reference import run
+from padc.ir import make_context
+from padc.ir.weights import weights_of
+from padc.passes.convert_buffers_to_llvm import ConvertBuffersToLlvmPass
+from padc.passes.plan_buffers import PlanBuffersPass, element_bytes
+
+PROGRAMS = int(os.environ.get("PADC_PROGRAMS", "64"))
+SHARES = 8
+"""In how many tests they are."""
+GUARD = 256
+"""Bytes behind each buffer."""
+POISON = 0xFF
+"""What is there: of floats, each is NaN, and shows in what is computed of it."""
+
+
+class Guarded(NativeFunction):
+    """A function whose memory is poisoned, and looked at after it was run."""
+
+    spans: Sequence[tuple[int, int]] | None
+    """Where its buffers are in the arena, and how many bytes; None if that varies."""
+
+    def _arena(self, bytes: int) -> torch.Tensor:
+        return torch.full((bytes + 64 + GUARD,), POISON, dtype=torch.uint8)
+
+    def check_arena(self) -> None:
+        arena = self._arenas.pop()
+        begin = -arena.data_ptr() % 64
+        outside = torch.ones_like(arena, dtype=torch.bool)
+        spans = [(0, self.signature.arena_bytes or arena.numel() - begin - GUARD - 64)]
+        for offset, size in spans if self.spans is None else self.spans:
+            outside[begin + offset : begin + offset + size] = False
+        assert (arena[outside] == POISON).all()
+
+
+def compiled(module: ModuleOp) -> Guarded:
+    """Function `main` as machine code, guards between its buffers."""
+    ctx = make_context()
+    function = main(module)
+    inputs = list(function.function_type.inputs)
+    results = list(function.function_type.outputs)
+    for each in buffer_passes():
+        each = PlanBuffersPass(GUARD) if isinstance(each, PlanBuffersPass) else each
+        each.apply(ctx, module)
+        module.verify()
+    signature = signature_of(main(module), inputs, results)
+    views = [op for op in main(module).walk() if isinstance(op, memref.ViewOp)]
+    spans = [found for view in views if (found := span(view)) is not None]
+    ConvertBuffersToLlvmPass().apply(ctx, module)
+    module.verify()
+    code = compile_object(convert_module(module, fallback_target_triple=None))
+    guarded = Guarded(signature, Code(code, ["main", "main_sizes"]), weights_of(ctx))
+    guarded.spans = spans if len(spans) == len(views) else None
+    return guarded
+
+
+def span(view: memref.ViewOp) -> tuple[int, int] | None:
+    type, place = view.result.type, view.byte_shift.owner
+    assert isinstance(type, MemRefType)
+    if view.sizes or not isinstance(place, ConstantOp):
+        return None
+    assert isinstance(place.value, IntegerAttr)
+    size = math.prod(type.get_shape()) * element_bytes(type.element_type)
+    return place.value.value.data, size
+
+
+def guarded(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """A copy of `x` amid poison, and the memory of both."""
+    size = x.numel() * x.element_size()
+    memory = torch.full((size + 2 * GUARD,), POISON, dtype=torch.uint8)
+    inside = memory[GUARD : GUARD + size].view(x.dtype).view(x.shape)
+    inside.copy_(x)
+    return inside, memory
+
+
+@pytest.mark.parametrize("share", range(SHARES))
+def test_machine_code_computes_what_the_reference_does(share: int):
+    for number in range(share, PROGRAMS, SHARES):
+        make = MAKERS[number % len(MAKERS)]
+        draw = Draw(random.Random(number))
+        module = make(draw)
+        text = f"program {number}:\n{module}"
+        (expected,) = run(module, *draw.inputs)
+        pairs = [
+            guarded(x) if isinstance(x, torch.Tensor) else (x, None)
+            for x in draw.inputs
+        ]
+        output, output_memory = guarded(torch.zeros_like(expected))
+        copies = [None if memory is None else memory.clone() for _, memory in pairs]
+
+        function = compiled(module)
+        function([x for x, _ in pairs], [output])
+
+        x = draw.inputs[0]
+        assert isinstance(x, torch.Tensor)
+        finite = x.double().nan_to_num(0, 0, 0).abs().flatten().tolist()
+        largest = max([0.0, *finite])
+        torch.testing.assert_close(
+            output,
+            expected,
+            rtol=0,
+            atol=tolerance(make, expected.dtype) * largest,
+            equal_nan=True,
+            msg=lambda message: f"{message}\n{text}",
+        )
+        function.check_arena()
+        for (_, memory), copy in zip(pairs, copies, strict=True):
+            if memory is not None and copy is not None:
+                assert torch.equal(memory, copy), text
+        assert (output_memory[:GUARD] == POISON).all(), text
+        assert (output_memory[-GUARD:] == POISON).all(), text

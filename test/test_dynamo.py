@@ -1,0 +1,160 @@
+# pyright: basic
+"""`torch.compile(model, backend="padc")` beside PyTorch's own execution."""
+
+import copy
+import warnings
+from collections.abc import Callable, Generator
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from padc import dynamo
+from padc.compiled import CompiledModel, compile
+
+
+@pytest.fixture(autouse=True)
+def compiled(monkeypatch: pytest.MonkeyPatch) -> Generator[list[CompiledModel]]:
+    """What padc compiled during the test."""
+    models: list[CompiledModel] = []
+
+    def kept(*args: Any) -> CompiledModel:
+        models.append(compile(*args))
+        return models[-1]
+
+    monkeypatch.setattr(dynamo, "compile", kept)
+    torch.manual_seed(0)
+    torch._dynamo.reset()
+    yield models
+    torch._dynamo.reset()
+
+
+def network() -> nn.Module:
+    model = nn.Sequential(
+        nn.Conv2d(3, 4, 3, padding=1, padding_mode="reflect"),
+        nn.BatchNorm2d(4),
+        nn.ReLU(),
+        nn.Flatten(),
+        nn.Linear(4 * 6 * 6, 5),
+    )
+    for _ in range(3):  # for statistics that are not the initial ones
+        model(torch.randn(4, 3, 6, 6) * 2 + 1)
+    return model.eval()
+
+
+def compare(function: Callable[..., Any], *calls: Any) -> None:
+    """Call it compiled and not, on each of `calls`: results and inputs afterwards."""
+    fast = torch.compile(function, backend="padc")
+    for args in calls:
+        args = args if isinstance(args, tuple) else (args,)
+        same = copy.deepcopy(args)
+        torch.testing.assert_close(fast(*args), function(*same))
+        torch.testing.assert_close(args, same)
+
+
+def test_batch_sizes_that_vary(compiled: list[CompiledModel]):
+    sizes = (1, 2, 5, 2)
+    with torch.no_grad():
+        compare(network(), *(torch.randn(n, 3, 6, 6) for n in sizes))
+
+    assert len(compiled) == 3 and all(model.is_native for model in compiled)
+
+
+def test_inference_mode(compiled: list[CompiledModel]):
+    with torch.inference_mode():
+        compare(network(), torch.randn(2, 3, 6, 6))
+
+    assert len(compiled) == 1
+
+
+def test_weights_that_change_later():
+    model, x = network(), torch.randn(2, 3, 6, 6)
+    fast = torch.compile(model, backend="padc")
+    with torch.no_grad():
+        fast(x)
+        for tensor in model.state_dict().values():
+            tensor.mul_(2)
+
+        torch.testing.assert_close(fast(x), model(x))
+
+
+def test_a_training_step(compiled: list[CompiledModel]):
+    model, x = network().train(), torch.randn(2, 3, 6, 6)
+    other = copy.deepcopy(model)
+
+    torch.compile(model, backend="padc")(x).square().sum().backward()
+    other(x).square().sum().backward()
+
+    for mine, theirs in zip(model.parameters(), other.parameters(), strict=True):
+        torch.testing.assert_close(mine.grad, theirs.grad)
+    torch.testing.assert_close(model.state_dict(), other.state_dict())
+    assert not compiled
+
+
+def test_no_gradient_is_needed_where_the_model_says_so(compiled: list[CompiledModel]):
+    weight = nn.Parameter(torch.randn(4))
+
+    def function(x: torch.Tensor) -> torch.Tensor:
+        with torch.no_grad():
+            return (x * weight).relu()
+
+    compare(function, torch.randn(3, 4))
+
+    assert len(compiled) == 1 and compiled[0].is_native
+
+
+def test_an_op_that_padc_has_not(compiled: list[CompiledModel]):
+    compare(lambda x: torch.cumsum(x.relu(), 0) * 2, torch.randn(3, 4))
+
+    assert not compiled[0].is_native
+
+
+def test_numbers_that_are_not_tensors(compiled: list[CompiledModel]):
+    x, y = torch.randn(3, 4), torch.randn(5, 4)
+
+    compare(lambda x: (x.relu(), x.shape[0] * 2, x.shape), x, y)
+    compare(lambda x, n: x * n, (x, 2), (x, 3), (x, 4))
+
+    assert all(model.is_native for model in compiled)
+
+
+def mutate(x: torch.Tensor) -> torch.Tensor:
+    return x.add_(1).relu()
+
+
+def local_mutation(x: torch.Tensor) -> torch.Tensor:
+    return x.relu().add_(1)
+
+
+def test_tensors_changed_in_place(compiled: list[CompiledModel]):
+    compare(local_mutation, torch.randn(3, 4))
+    with pytest.warns(UserWarning, match="to PyTorch: the model changes its input"):
+        compare(mutate, torch.randn(3, 4))
+
+    assert len(compiled) == 1
+
+
+def test_views_stay_views(compiled: list[CompiledModel]):
+    x = torch.randn(3, 4)
+    fast = torch.compile(lambda x: (x.relu(), x.view(-1)), backend="padc")
+    with pytest.warns(UserWarning, match="is not all memory of its own"):
+        _, view = fast(x)
+
+    assert view.data_ptr() == x.data_ptr() and not compiled
+
+
+def test_one_warning_for_a_graph_however_often_it_is_called():
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        compare(mutate, *(torch.randn(n, 4) for n in (2, 2, 3, 4, 5)))
+
+    # Dynamo makes a graph for the first size, and one for all others.
+    assert len(caught) == 2
+
+
+def test_sizes_without_end(compiled: list[CompiledModel]):
+    with pytest.warns(UserWarning, match="compiled for 8 kinds of arguments"):
+        compare(lambda x: x.relu() + 1, *(torch.randn(n, 4) for n in range(2, 13)))
+
+    assert len(compiled) == 9
