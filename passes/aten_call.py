@@ -63,13 +63,20 @@ class AtenCall(abc.ABC):
 
     def amount(self, value: SSAValue) -> Amount:
         """An integer, static or as an index."""
-        try:
-            constant = constant_value(value)
-        except NotConstantError:
-            number = self.insert(ToI64Op(value))
-            return self.insert(arith.IndexCastOp(number, IndexType()))
-        assert isinstance(constant, int)
-        return constant
+        if isinstance(integer := known(value), int):
+            return integer
+        number = self.insert(ToI64Op(value))
+        return self.insert(arith.IndexCastOp(number, IndexType()))
+
+
+def known(value: SSAValue) -> int | SSAValue:
+    """An integer of ATen as a number, where it is a constant."""
+    try:
+        constant = constant_value(value)
+    except NotConstantError:
+        return value
+    assert isinstance(constant, int)
+    return constant
 
 
 def problem(op: AtenOp, what: str, hint: str | None) -> Problem:

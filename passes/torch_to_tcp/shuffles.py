@@ -9,7 +9,8 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, AnyFloat
 from xdsl.ir import SSAValue
 
 from padc.ir.tcp import tensor_type
-from padc.passes.aten_builder import AtenBuilder
+from padc.passes.aten_builder import AtenBuilder, Integer
+from padc.passes.aten_call import known
 from padc.passes.torch_to_tcp.call import Lowered, lowers
 
 
@@ -20,19 +21,32 @@ def lower_roll(call: Lowered) -> SSAValue | None:
     shape = tensor_type(x).get_shape()
     if not shape:
         return x
-    dims, shifts = call.integers("dims", 1), call.integers("shifts", 1)
-    rolled = [shape[dim] for dim in dims] or list(shape)
-    if DYNAMIC_INDEX in rolled:
+    dims = call.integers("dims", 1)
+    shifts = [known(shift) for shift in call.elements("shifts")]
+    computed = not all(isinstance(shift, int) for shift in shifts)
+    if DYNAMIC_INDEX in ([shape[dim] for dim in dims] or shape) and not computed:
         return None
+    sizes = [build.size(x, dim) for dim in range(len(shape))]
     if not dims:
-        x, dims = build.reshape(x, [math.prod(shape)]), [0]
+        x, dims = build.flatten(x, 0, len(shape) - 1), [0]
     for dim, shift in zip(dims, shifts, strict=True):
-        dim %= tensor_type(x).get_num_dims()
-        size = tensor_type(x).get_shape()[dim]
-        if size and (shift := shift % size):
-            tail = build.slice(x, dim, size - shift, None)
-            x = build.cat([tail, build.slice(x, dim, 0, size - shift)], dim)
-    return build.reshape(x, shape)
+        x = rolled(build, x, dim % tensor_type(x).get_num_dims(), shift)
+    return build.reshape(x, sizes)
+
+
+def rolled(build: AtenBuilder, x: SSAValue, dim: int, shift: Integer) -> SSAValue:
+    """`x` with each element `shift` places further along `dim`, in a ring."""
+    size = build.size(x, dim)
+    if not isinstance(shift, int):
+        first = build.integer("aten.sub", 0, shift)
+        places = build.arange(first, build.integer("aten.sub", size, shift))
+        places = build.elementwise("remainder.Scalar", places, other=size)
+        return build.index_select(x, dim, places)
+    assert isinstance(size, int)
+    if size == 0 or shift % size == 0:
+        return x
+    tail = build.slice(x, dim, -(shift % size), None)
+    return build.cat([tail, build.slice(x, dim, 0, -(shift % size))], dim)
 
 
 @lowers("aten.pixel_shuffle")

@@ -13,10 +13,11 @@ from functools import reduce
 from xdsl.dialects.builtin import i1
 from xdsl.ir import SSAValue
 
-from padc.ir import padding, tcp
+from padc.ir import tcp
 from padc.ir.padding import Amounts
-from padc.ir.tcp import tensor_type
-from padc.passes.aten_builder import AtenBuilder
+from padc.ir.tcp import Amount, tensor_type
+from padc.passes.aten_builder import AtenBuilder, Integer
+from padc.passes.aten_call import known
 from padc.passes.torch_to_tcp.call import Lowered, lowers
 
 ARGUMENTS = ("kernel_size", "stride", "dilation", "padding")
@@ -56,19 +57,33 @@ def lower_col2im(call: Lowered) -> SSAValue:
     takes away.
     """
     build, x = AtenBuilder(call.op), call.tensor("self")
-    sizes = call.integers("output_size", 2)
+    sizes = [known(size) for size in call.elements("output_size")]
+    sizes = sizes * 2 if len(sizes) == 1 else sizes
     options = list(zip(*(call.integers(name, 2) for name in ARGUMENTS), strict=True))
-    windows = [
-        padding.conv_output_size(size, kernel, stride, dilation, p, p)
-        for size, (kernel, stride, dilation, p) in zip(sizes, options, strict=True)
-    ]
     is_batched = tensor_type(x).get_num_dims() == 3
     x = x if is_batched else build.unsqueeze(x, 0)
-    batch, channels, _ = tensor_type(x).get_shape()
-    x = build.reshape(x, [batch, channels, *windows])
+    windows = [
+        count_windows(build, size, *option)
+        for size, option in zip(sizes, options, strict=True)
+    ]
+    x = build.reshape(x, [build.size(x, 0), build.size(x, 1), *windows])
     for dim in (3, 2):
         x = add_up(build, call, x, dim, sizes[dim - 2], *options[dim - 2])
     return x if is_batched else build.select(x, 0, 0)
+
+
+def count_windows(
+    build: AtenBuilder,
+    size: Integer,
+    kernel: int,
+    stride: int,
+    dilation: int,
+    padding: int,
+) -> Integer:
+    """How many windows an image has along a dimension: `conv_output_size`."""
+    added = 2 * padding - dilation * (kernel - 1) - 1
+    last = build.integer("aten.add", size, added)
+    return build.integer("aten.add", build.integer("aten.floordiv", last, stride), 1)
 
 
 def add_up(
@@ -76,45 +91,65 @@ def add_up(
     call: Lowered,
     x: SSAValue,
     dim: int,
-    size: int,
+    size: Integer,
     kernel: int,
     stride: int,
     dilation: int,
     crop: int,
 ) -> SSAValue:
     """`[N, C * kernel, .., windows, ..]` to `[N, C, .., size, ..]`, at `dim`."""
-    batch, channels, *others = tensor_type(x).get_shape()
+    batch, channels, *others = (build.size(x, i) for i in range(4))
     count = others[dim - 2]
-    x = build.reshape(x, [batch, channels // kernel, kernel, *others])
+    channels = build.integer("aten.floordiv", channels, kernel)
+    x = build.reshape(x, [batch, channels, kernel, *others])
     if stride == kernel and dilation == 1:
         # The windows stand side by side.
         order = [d for d in range(5) if d != 2]
         order.insert(dim + 1, 2)
         x = build.flatten(build.permute(x, order), dim, dim + 1)
-        return pad(call, x, dim, Amounts(-crop, size + crop - count * kernel))
-    spread = (count - 1) * stride + 1
+        end = build.integer("aten.add", size, crop)
+        end = build.integer("aten.sub", end, build.integer("aten.mul", count, kernel))
+        return pad(call, x, dim, -crop, end)
+    spread = build.integer("aten.mul", count, stride)
+    spread = build.integer("aten.sub", spread, stride - 1)
     places = [i * dilation - crop for i in range(kernel)]
-    # A place that all windows have in the padding adds nothing.
-    seen = [i for i, place in enumerate(places) if -spread < place < size] or [0]
+    seen = list(range(kernel))
+    if isinstance(spread, int) and isinstance(size, int):
+        # A place that all windows have in the padding adds nothing.
+        seen = [i for i in seen if -spread < places[i] < size] or [0]
     terms: list[SSAValue] = []
     for i in seen:
-        lower = min(max(places[i], -spread), size)
-        amounts = Amounts(lower, size - spread - lower, stride - 1)
-        terms.append(pad(call, build.select(x, 2, i), dim, amounts))
+        lower = build.integer(
+            "prim.max", places[i], build.integer("aten.sub", 0, spread)
+        )
+        lower = build.integer("prim.min", lower, size)
+        upper = build.integer(
+            "aten.sub", build.integer("aten.sub", size, spread), lower
+        )
+        terms.append(pad(call, build.select(x, 2, i), dim, lower, upper, stride - 1))
     type = tensor_type(terms[0])
     add = "logical_or" if type.element_type == i1 else "add.Tensor"
     return reduce(lambda a, b: build.call(add, type, self=a, other=b), terms)
 
 
-def pad(call: Lowered, x: SSAValue, dim: int, amounts: Amounts) -> SSAValue:
+def pad(
+    call: Lowered,
+    x: SSAValue,
+    dim: int,
+    lower: Integer,
+    upper: Integer,
+    interior: int = 0,
+) -> SSAValue:
     """`x` padded with zeros along `dim`."""
-    if amounts == Amounts(0, 0):
+    if (lower, upper, interior) == (0, 0, 0):
         return x
     type = tensor_type(x)
+    rank = type.get_num_dims()
 
-    def along(amount: int) -> list[int]:
-        return [amount if d == dim else 0 for d in range(type.get_num_dims())]
+    def along(amount: Integer) -> list[Amount]:
+        index = amount if isinstance(amount, int) else call.amount(amount)
+        return [index if d == dim else 0 for d in range(rank)]
 
     fill = call.insert(tcp.fill_constant(0, type.element_type))
-    lower, upper = along(amounts.lower), along(amounts.upper)
-    return call.insert(tcp.PadOp(x, fill, lower, upper, along(amounts.interior)))
+    interiors = [interior if d == dim else 0 for d in range(rank)]
+    return call.insert(tcp.PadOp(x, fill, along(lower), along(upper), interiors))

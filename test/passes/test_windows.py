@@ -130,6 +130,36 @@ def test_dynamic_batch_and_sizes():
 Sizes = tuple[int, int]
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"kernel_size": 3, "padding": 1},
+        {"kernel_size": (2, 3), "stride": (2, 3), "padding": (1, 0)},
+        {"kernel_size": (3, 2), "stride": 2, "dilation": (1, 2), "padding": (2, 0)},
+    ],
+)
+def test_fold_of_dynamic_sizes(options: dict[str, Any]):
+    def sums(x: Tensor) -> Tensor:
+        return F.fold(F.unfold(x, **options), x.shape[2:], **options)
+
+    sizes = {
+        0: Dim("batch", min=2, max=5),
+        1: Dim("channels", min=2, max=5),
+        2: Dim("rows", min=8, max=12),
+        3: Dim("columns", min=8, max=12),
+    }
+    x = numbers(2, 3, 10, 11)
+    exported = torch.export.export(Call(sums), (x,), dynamic_shapes=((sizes,),))
+    program = padc.convert(exported)
+    oracle = compile_for_oracle(exported)
+
+    assert program.check() == []
+    for shape in (3, 2, 8, 9), (2, 5, 11, 12):
+        x = numbers(*shape)
+        for compiled in program.run, oracle:
+            assert torch.equal(compiled(x)[0], sums(x))
+
+
 @st.composite
 def folds(draw: st.DrawFn) -> tuple[Sizes, list[Sizes]]:
     """An image's size, and kernel, dilation, padding and stride of windows on it."""
@@ -215,6 +245,26 @@ def test_moves(case: str):
     inputs = [numbers(*shape, dtype=dtype) for dtype in dtypes]
 
     check(lambda *inputs: tuple(map(function, inputs)), *inputs)
+
+
+@pytest.mark.parametrize("dims", [0, (0, 1), None])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bool], ids=str)
+def test_roll_by_a_computed_shift(dtype: torch.dtype, dims: Any):
+    def by_size(x: Tensor) -> Tensor:
+        shifts = (
+            (3 - 2 * x.size(0), x.size(0)) if isinstance(dims, tuple) else x.size(0) - 7
+        )
+        return x.roll(shifts, dims)
+
+    sizes = ({0: Dim("rows", min=2, max=9), 1: Dim("columns", min=2, max=9)},)
+    program = padc.convert(
+        Call(by_size), (numbers(2, 3, 2, dtype=dtype),), dynamic_shapes=(sizes,)
+    )
+
+    assert program.check() == []
+    for shape in (2, 5, 2), (9, 2, 2), (7, 3, 2):
+        x = numbers(*shape, dtype=dtype)
+        assert torch.equal(program.run(x)[0], by_size(x))
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bool], ids=str)

@@ -20,7 +20,7 @@ from padc.backends.coreml.evaluator.features import Feature, describe
 from padc.backends.coreml.evaluator.package import Message
 from padc.backends.coreml.evaluator.program import Block
 from padc.backends.coreml.evaluator.types import DTYPES, TensorType
-from padc.errors import InvalidProgramError, Problem, SourceLocation, UnsupportedError
+from padc.errors import InvalidProgramError, SourceLocation, UnsupportedError
 from padc.ir.mil import TARGETS, resolve_target
 
 OPSETS = {f"CoreML{number}": target for number, target in enumerate(TARGETS, 5)}
@@ -47,10 +47,7 @@ def check(path: Path | str, target: str | None = None) -> list[Finding]:
     """
     target = None if target is None else resolve_target(target)
     package = WeightShapes(path)
-    if (kind := package.spec.WhichOneof("Type")) != "mlProgram":
-        raise UnsupportedError(
-            [Problem(f"{path} holds a model of type {kind}, not an mlProgram")]
-        )
+    package.check_kind()
     model = package.spec.description
     locations = read_locations(model)
     described = {item.name: item for item in model.functions}

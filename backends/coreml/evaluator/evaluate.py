@@ -160,10 +160,7 @@ def load(
         raise UsageError(f"precision {precision!r} is not 'program' or 'float32'")
     package = Package(path)
     spec = package.spec
-    if (kind := spec.WhichOneof("Type")) != "mlProgram":
-        raise UnsupportedError(
-            [Problem(f"{path} holds a model of type {kind}, not an mlProgram")]
-        )
+    package.check_kind()
     name, description = _function(spec, function_name)
     inputs = tuple(describe(item) for item in description.input)
     outputs = tuple(describe(item) for item in description.output)

@@ -106,6 +106,16 @@ class Package:
         except (DecodeError, OSError) as error:
             raise InvalidProgramError(f"{self._model_file}: {error}") from error
 
+    def check_kind(self) -> None:
+        """Raise UnsupportedError unless this is an ML program, and
+        InvalidProgramError where it is no model at all."""
+        kind = self.spec.WhichOneof("Type")
+        if kind is None:
+            raise InvalidProgramError(f"{self._model_file} holds no model")
+        if kind != "mlProgram":
+            what = f"{self.path} holds a model of type {kind}, not an mlProgram"
+            raise UnsupportedError([Problem(what)])
+
     def _find_model(self) -> Path:
         manifest = self.path / "Manifest.json"
         if not manifest.is_file():
@@ -117,13 +127,17 @@ class Package:
             )
         try:
             content = json.loads(manifest.read_bytes())
+        except (OSError, ValueError, RecursionError) as error:
+            raise InvalidProgramError(f"{manifest} is not JSON: {error}") from error
+        try:
             root = content["itemInfoEntries"][content["rootModelIdentifier"]]["path"]
-        except (OSError, ValueError, RecursionError, LookupError, TypeError) as error:
-            raise InvalidProgramError(
-                f"{manifest} does not name the package's model: {error!r}"
-            ) from error
+        except (LookupError, TypeError):
+            root = None
         if not isinstance(root, str):
-            raise InvalidProgramError(f"{manifest}: {root!r} is not a path")
+            raise InvalidProgramError(
+                f"{manifest} does not name the package's model: no path at "
+                "itemInfoEntries[rootModelIdentifier].path"
+            )
         return self._inside(self.path / "Data", root)
 
     def _inside(self, folder: Path, relative: str) -> Path:

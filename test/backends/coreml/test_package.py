@@ -138,12 +138,13 @@ def splat(spec: Any) -> None:
 
 DAMAGES: dict[str, tuple[Callable[[Path], Any], str]] = {
     "no manifest": (lambda p: (p / "Manifest.json").unlink(), "it has no Manifest.json"),
-    "manifest is not json": (write("Manifest.json", b"{"), "does not name"),
+    "manifest is not json": (write("Manifest.json", b"{"), "is not JSON"),
     "manifest without model": (write("Manifest.json", b"[]"), "does not name"),
     "model outside": (
         write("Manifest.json", json.dumps({"rootModelIdentifier": "a", "itemInfoEntries": {"a": {"path": "../../../etc/passwd"}}}).encode()),
         "no file '../../../etc/passwd' in the package",
     ),
+    "empty model": (cut(MODEL, 0), "model.mlmodel holds no model"),
     "no model": (lambda p: (p / MODEL).unlink(), "no file"),
     "garbage": (write(MODEL, b"\xff" * 1000), "model.mlmodel"),
     "half a model": (cut(MODEL, 500), "model.mlmodel"),
