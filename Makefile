@@ -34,10 +34,16 @@ grid-sample-counts: .venv/ready ## docs/grid_sample.md: the ops that it becomes
 	python -m padc.tools.update_grid_sample
 
 .PHONY: bench
-bench: .venv/ready ## beside coremltools and PyTorch, and the start of padc-opt
+bench: .venv/bench ## beside coremltools, PyTorch and onnxruntime
 	python -m bench.start
 	python -m bench.convert
 	python -m bench.evaluate
+	python -m bench.compile
+	python -m bench.pads
+
+.venv/bench: .venv/ready
+	pip install -q -e '.[bench]'
+	touch $@
 
 # Apart, since coremltools would load it at every start.
 .venv/tensorflow: test/conformance/requirements.txt | .venv/ready

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ctypes
+from array import array
 from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
@@ -41,13 +42,13 @@ class NativeFunction:
             for p in signature.parameters
             if p.weight is not None
         ]
+        self._addresses = [weight.ctypes.data for weight in self._weights]
         self._arenas: deque[torch.Tensor] = deque()
         call = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
         self._run = call(code.address("main"))
         self._sizes = call(code.address("main_sizes"))
-        self._sizes_count = 1 + sum(map(dynamic_sizes, self._results))
+        self._sizes_count = 1 + sum(len(p.dynamic) for p in self._results)
         self._is_static = signature.arena_bytes is not None and self._sizes_count == 1
-        self._dtypes = [getattr(torch, str(p.dtype)) for p in self._results]
 
     def __call__(
         self, inputs: Sequence[Value], outputs: Sequence[torch.Tensor] | None = None
@@ -58,7 +59,7 @@ class NativeFunction:
         Raises UsageError unless inputs and outputs are what the function takes; the
         outputs must be contiguous, and share no memory with the inputs.
         """
-        table: list[int] = []
+        table = array("q")
         # What is passed by address lives until the call is over.
         alive: list[Any] = []
         for i, (parameter, value) in enumerate(zip(self._inputs, inputs, strict=True)):
@@ -68,13 +69,12 @@ class NativeFunction:
             checked = check_tensor(f"input {i}", parameter, value).contiguous()
             alive.append(checked)
             add(table, parameter, checked.data_ptr(), checked.shape)
-        for weight in self._weights:
-            table.append(weight.ctypes.data)
+        table.extend(self._addresses)
         arena_bytes, shapes = self._shapes(table)
         if outputs is None:
             outputs = [
-                torch.empty(shape, dtype=dtype)
-                for shape, dtype in zip(shapes, self._dtypes, strict=True)
+                torch.empty(shape, dtype=parameter.torch_dtype)
+                for shape, parameter in zip(shapes, self._results, strict=True)
             ]
         else:
             check_outputs(outputs, self._results, shapes)
@@ -83,21 +83,20 @@ class NativeFunction:
         ):
             add(table, parameter, output.data_ptr(), shape)
         arena = self._arena(arena_bytes)
-        table += [-(-arena.data_ptr() // ALIGNMENT) * ALIGNMENT, arena_bytes]
-        numbers = (ctypes.c_int64 * len(table))(*table)
-        self._run(ctypes.addressof(numbers))
+        table.append(-(-arena.data_ptr() // ALIGNMENT) * ALIGNMENT)
+        table.append(arena_bytes)
+        self._run(table.buffer_info()[0])
         self._arenas.append(arena)
         return list(outputs)
 
-    def _shapes(self, table: Sequence[int]) -> tuple[int, list[Sequence[int]]]:
+    def _shapes(self, table: array[int]) -> tuple[int, list[Sequence[int]]]:
         """How large the arena and the results are, for the inputs in `table`."""
         if self._is_static:
             assert self.signature.arena_bytes is not None
             return self.signature.arena_bytes, [p.shape for p in self._results]
-        sizes = (ctypes.c_int64 * self._sizes_count)()
-        full = [*table, ctypes.addressof(sizes), self._sizes_count]
-        numbers = (ctypes.c_int64 * len(full))(*full)
-        self._sizes(ctypes.addressof(numbers))
+        sizes = array("q", bytes(8 * self._sizes_count))
+        full = table + array("q", [sizes.buffer_info()[0], self._sizes_count])
+        self._sizes(full.buffer_info()[0])
         arena_bytes, *dynamic = sizes
         known = iter(dynamic)
         return arena_bytes, [
@@ -116,31 +115,18 @@ class NativeFunction:
         return arena
 
 
-def dynamic_sizes(parameter: Parameter) -> int:
-    return sum(size < 0 for size in parameter.shape)
-
-
 def add(
-    table: list[int], parameter: Parameter, address: int, shape: Sequence[int]
+    table: array[int], parameter: Parameter, address: int, shape: Sequence[int]
 ) -> None:
     """Put a tensor at the end of the table that machine code reads."""
     table.append(address)
-    for size, static in zip(shape, parameter.shape, strict=True):
-        if static < 0:
-            table.append(size)
+    for dim in parameter.dynamic:
+        table.append(shape[dim])
 
 
 def check_tensor(what: str, parameter: Parameter, value: Value) -> torch.Tensor:
     """`value`; UsageError unless it is a tensor of the dtype and the static sizes."""
-    if (
-        not isinstance(value, torch.Tensor)
-        or str(value.dtype) != f"torch.{parameter.dtype}"
-        or value.dim() != len(parameter.shape)
-        or any(
-            static >= 0 and static != size
-            for size, static in zip(value.shape, parameter.shape, strict=True)
-        )
-    ):
+    if not parameter.fits(value):
         sizes = ["?" if size < 0 else str(size) for size in parameter.shape]
         got = (
             f"{value.dtype} of shape {list(value.shape)}"
@@ -149,11 +135,12 @@ def check_tensor(what: str, parameter: Parameter, value: Value) -> torch.Tensor:
         )
         expected = f"torch.{parameter.dtype} of shape [{', '.join(sizes)}]"
         raise UsageError(f"{what} is {expected}, got {got}")
-    if value.device.type != "cpu":
+    assert isinstance(value, torch.Tensor)
+    if not value.is_cpu:
         raise UsageError(f"{what} is on {value.device}", hint="call .cpu() on it")
-    if value.layout != torch.strided:
+    if value.layout is not torch.strided:
         raise UsageError(f"{what} is {value.layout}", hint="call .to_dense() on it")
-    return value.detach().resolve_neg()
+    return value.resolve_neg() if value.is_neg() else value
 
 
 def check_outputs(
@@ -166,8 +153,9 @@ def check_outputs(
     for i, (output, parameter, shape) in enumerate(
         zip(outputs, results, shapes, strict=True)
     ):
-        exact = Parameter("result", parameter.dtype, tuple(shape))
-        if not check_tensor(f"output {i}", exact, output).is_contiguous():
+        if parameter.dynamic:
+            parameter = Parameter("result", parameter.dtype, tuple(shape))
+        if not check_tensor(f"output {i}", parameter, output).is_contiguous():
             raise UsageError(
                 f"output {i} is not contiguous", hint="give torch.empty(shape)"
             )

@@ -148,7 +148,8 @@ class TorchFunction:
         self._addresses = {array.ctypes.data for array in self._weights.values()}
 
     def __call__(self, inputs: Sequence[Value]) -> Sequence[Any]:
-        results = reference.run(self._module, *inputs, weights=self._weights)
+        with torch.no_grad():
+            results = reference.run(self._module, *inputs, weights=self._weights)
         return [self._own(result) for result in results]
 
     def _own(self, result: Any) -> Any:
@@ -195,11 +196,14 @@ class LoadedProgram:
         results = [values[number] for number in self.stored.outputs]
         if outputs is None:
             return results
-        dtypes = [str(result.dtype).removeprefix("torch.") for result in results]
-        expected = [Parameter("result", dtype, ()) for dtype in dtypes]
-        check_outputs(outputs, expected, [result.shape for result in results])
-        for output, result in zip(outputs, results, strict=True):
-            output.copy_(result)
+        expected = [
+            Parameter("result", str(x.dtype).removeprefix("torch."), tuple(x.shape))
+            for x in results
+        ]
+        check_outputs(outputs, expected, [x.shape for x in results])
+        with torch.no_grad():
+            for output, result in zip(outputs, results, strict=True):
+                output.copy_(result)
         return list(outputs)
 
 

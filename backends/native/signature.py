@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
+import torch
 from xdsl.dialects import func
 from xdsl.dialects.builtin import IntegerAttr, StringAttr
 from xdsl.ir import Attribute
@@ -30,6 +32,27 @@ class Parameter:
     """Less than 0 where a size is dynamic."""
     weight: str | None = None
     """The name of a weight."""
+
+    @cached_property
+    def torch_dtype(self) -> torch.dtype | None:
+        return None if self.dtype is None else getattr(torch, self.dtype)
+
+    @cached_property
+    def dynamic(self) -> Sequence[int]:
+        """The dimensions whose sizes are dynamic."""
+        return [dim for dim, size in enumerate(self.shape) if size < 0]
+
+    def fits(self, value: Any) -> bool:
+        """Whether `value` is a tensor of the dtype and the static sizes."""
+        if not isinstance(value, torch.Tensor) or value.dtype is not self.torch_dtype:
+            return False
+        shape = value.shape
+        if not self.dynamic:
+            return shape == self.shape
+        return len(shape) == len(self.shape) and all(
+            static < 0 or static == size
+            for size, static in zip(shape, self.shape, strict=True)
+        )
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,14 @@ class Buffer:
     sizes: Sequence[Size]
     strides: Sequence[Size]
     """How many elements neighbours are apart, in each dimension."""
+    memory: SSAValue
+    """What it is in: no two of these that are used at once have memory in common."""
+    frame: SSAValue
+    """The buffer of which it is a part, dimension by dimension."""
+    places: Sequence[Size]
+    """Where its first element is in the frame."""
+    spacing: Sequence[Size]
+    """How many elements of the frame neighbours are apart, in each dimension."""
 
     def element(self, build: LlvmBuilder, places: Sequence[Size]) -> SSAValue:
         """The address of the element at `places`."""
@@ -28,16 +36,35 @@ class Buffer:
         return build.address(self.pointer, offset, self.element_type)
 
 
-def contiguous(
-    build: LlvmBuilder, pointer: SSAValue, type: Attribute, sizes: Sequence[Size]
+def whole(
+    pointer: SSAValue,
+    type: Attribute,
+    sizes: Sequence[Size],
+    strides: Sequence[Size],
+    value: SSAValue,
+    memory: SSAValue,
 ) -> Buffer:
-    """A buffer whose elements are next to one another."""
+    """The buffer `value` as a frame of its own."""
+    rank = len(sizes)
+    places, spacing = [0] * rank, [1] * rank
+    return Buffer(pointer, type, sizes, strides, memory, value, places, spacing)
+
+
+def contiguous(
+    build: LlvmBuilder,
+    pointer: SSAValue,
+    type: Attribute,
+    sizes: Sequence[Size],
+    value: SSAValue,
+    memory: SSAValue,
+) -> Buffer:
+    """The buffer `value`, whose elements are next to one another."""
     strides: list[Size] = []
     stride: Size = 1
     for size in reversed(sizes):
         strides.append(stride)
         stride = build.mul(stride, size)
-    return Buffer(pointer, type, sizes, strides[::-1])
+    return whole(pointer, type, sizes, strides[::-1], value, memory)
 
 
 def refined(sizes: Sequence[Size], shape: Sequence[int]) -> list[Size]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from xdsl.dialects import arith, func, llvm, memref, scf
@@ -27,10 +28,21 @@ from xdsl.utils.exceptions import PassFailedException
 from xdsl.utils.hints import isa
 
 from padc.passes.buffer_builder import AnyMemRef, memref_type
-from padc.passes.buffers_to_llvm.buffer import Buffer, contiguous, refined
+from padc.passes.buffers_to_llvm.buffer import Buffer, contiguous, refined, whole
 from padc.passes.buffers_to_llvm.builder import POINTER, LlvmBuilder, Size
-from padc.passes.buffers_to_llvm.kernels import Value, dim, outline, scalar, size
+from padc.passes.buffers_to_llvm.fusion import Move, move_of, outline_moves, runs
+from padc.passes.buffers_to_llvm.kernels import (
+    Outline,
+    Value,
+    dim,
+    outline,
+    scalar,
+    size,
+)
 from padc.passes.buffers_to_llvm.scalars import lower_scalar
+
+UNROLLED = 8
+"""Loops of buffer ops with no more steps are written out."""
 
 
 class Module:
@@ -85,6 +97,8 @@ class FunctionLowering:
         self.region = Region(Block(arg_types=[POINTER]))
         self.build = LlvmBuilder(self.region, self.region.block)
         self.values: dict[SSAValue, Value] = {}
+        self.moves: list[Move] = []
+        """Those that are still to be called, all to the same memory."""
 
     def run(self) -> None:
         self.arguments()
@@ -116,7 +130,7 @@ class FunctionLowering:
                     for size in type.get_shape()
                 ]
                 self.values[arg] = contiguous(
-                    self.build, pointer, type.element_type, sizes
+                    self.build, pointer, type.element_type, sizes, arg, arg
                 )
             elif arg.type in (IndexType(), i64):
                 self.values[arg] = entry(i64)
@@ -128,13 +142,29 @@ class FunctionLowering:
     def block(self, block: Block) -> None:
         for op in block.ops:
             self.op(op)
+        self.flush()
 
     def op(self, op: Operation) -> None:
+        """
+        Lower one op of a block.
+
+        What moves elements to one buffer waits for more that does.
+        """
+        if isinstance(op, LinalgStructuredOperation):
+            move = move_of(op, self.values, self.build)
+            if move is None:
+                self.flush()
+                self.call(
+                    outline(op, self.values, self.build, self.module.vector_bytes)
+                )
+                return
+            if self.moves and self.moves[0].output.memory is not move.output.memory:
+                self.flush()
+            self.moves.append(move)
+            return
+        if isinstance(op, memref.LoadOp | memref.StoreOp | func.ReturnOp):
+            self.flush()
         match op:
-            case LinalgStructuredOperation():
-                kernel = outline(op, self.values, self.build, self.module.vector_bytes)
-                name = self.module.kernel(kernel.finished)
-                self.build.do(llvm.CallOp(name, *kernel.arguments))
             case scf.ForOp():
                 self.loop(op)
             case scf.YieldOp():
@@ -156,10 +186,36 @@ class FunctionLowering:
             case _:
                 self.values[op.results[0]] = self.value(op)
 
+    def flush(self) -> None:
+        """Call what waits."""
+        moves, self.moves = self.moves, []
+        for together in runs(moves, 0):
+            if len(together) > 1:
+                self.call(outline_moves(together))
+                continue
+            (move,) = together
+            self.call(
+                outline(move.op, move.values, self.build, self.module.vector_bytes)
+            )
+
+    def call(self, kernel: Outline) -> None:
+        name = self.module.kernel(kernel.finished)
+        self.build.do(llvm.CallOp(name, *kernel.arguments))
+
     def loop(self, op: scf.ForOp) -> None:
         if op.iter_args:
             raise PassFailedException("'scf.for' may not carry values")
         first, end, step = self.sizes([op.lb, op.ub, op.step])
+        if isinstance(first, int) and isinstance(end, int) and isinstance(step, int):
+            places = range(first, end, step)
+            if len(places) <= UNROLLED:
+                # So that it shares loops with what is around it.
+                for place in places:
+                    self.values[op.body.block.args[0]] = place
+                    for inner in op.body.block.ops:
+                        self.op(inner)
+                return
+        self.flush()
 
         def body(build: LlvmBuilder, place: SSAValue) -> None:
             self.values[op.body.block.args[0]] = place
@@ -188,18 +244,18 @@ class FunctionLowering:
             case memref.CastOp():
                 buffer = self.buffer(op.source)
                 sizes = refined(buffer.sizes, memref_type(op.dest).get_shape())
-                return Buffer(
-                    buffer.pointer, buffer.element_type, sizes, buffer.strides
-                )
+                return replace(buffer, sizes=sizes)
             case memref.SubviewOp():
                 return self.subview(op)
             case memref.ViewOp():
                 pointer = build.address(
                     self.buffer(op.source).pointer, self.size(op.byte_shift), i8
                 )
-                type = memref_type(op.result)
+                type, result = memref_type(op.result), op.result
                 sizes = self.amounts(type.get_shape(), op.sizes)
-                return contiguous(build, pointer, type.element_type, sizes)
+                return contiguous(
+                    build, pointer, type.element_type, sizes, result, result
+                )
             case memref.ExpandShapeOp():
                 return self.expand(op)
             case memref.CollapseShapeOp():
@@ -211,7 +267,14 @@ class FunctionLowering:
                         total = build.mul(total, buffer.sizes[number.value.data])
                     sizes.append(total)
                 sizes = refined(sizes, memref_type(op.result).get_shape())
-                return contiguous(build, buffer.pointer, buffer.element_type, sizes)
+                return contiguous(
+                    build,
+                    buffer.pointer,
+                    buffer.element_type,
+                    sizes,
+                    op.result,
+                    buffer.memory,
+                )
             case _:
                 args = [scalar(build, self.values[x]) for x in op.operands]
                 return lower_scalar(build, op, args)
@@ -225,8 +288,22 @@ class FunctionLowering:
             build.mul(step, stride)
             for step, stride in zip(steps, buffer.strides, strict=True)
         ]
-        pointer = buffer.element(build, offsets)
-        return Buffer(pointer, buffer.element_type, sizes, strides)
+        return replace(
+            buffer,
+            pointer=buffer.element(build, offsets),
+            sizes=sizes,
+            strides=strides,
+            places=[
+                build.add(place, build.mul(offset, spacing))
+                for place, offset, spacing in zip(
+                    buffer.places, offsets, buffer.spacing, strict=True
+                )
+            ],
+            spacing=[
+                build.mul(step, spacing)
+                for step, spacing in zip(steps, buffer.spacing, strict=True)
+            ],
+        )
 
     def expand(self, op: memref.ExpandShapeOp) -> Buffer:
         build, buffer = self.build, self.buffer(op.src)
@@ -238,7 +315,14 @@ class FunctionLowering:
                 along.append(stride)
                 stride = build.mul(stride, sizes[number.value.data])
             strides += reversed(along)
-        return Buffer(buffer.pointer, buffer.element_type, sizes, strides)
+        return whole(
+            buffer.pointer,
+            buffer.element_type,
+            sizes,
+            strides,
+            op.result,
+            buffer.memory,
+        )
 
     def buffer(self, x: SSAValue) -> Buffer:
         buffer = self.values[x]

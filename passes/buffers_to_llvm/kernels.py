@@ -41,6 +41,8 @@ class Outline:
         self.build = LlvmBuilder(self.region, self.entry)
         self.arguments: dict[SSAValue, SSAValue] = {}
         """Of each value of the caller that is passed, the parameter."""
+        self.aliases: set[SSAValue] = set()
+        """Pointers of the caller to memory that another one points to as well."""
 
     def parameter(self, value: SSAValue) -> SSAValue:
         if value not in self.arguments:
@@ -54,22 +56,29 @@ class Outline:
     def sizes(self, sizes: Sequence[Size]) -> list[Size]:
         return [self.size(size) for size in sizes]
 
+    def loop(self, loop: Loop) -> Loop:
+        steps = tuple(self.sizes(loop.steps))
+        return replace(loop, count=self.size(loop.count), steps=steps)
+
     def value(self, value: Value) -> Value:
         if isinstance(value, Buffer):
-            return Buffer(
-                self.parameter(value.pointer),
-                value.element_type,
-                self.sizes(value.sizes),
-                self.sizes(value.strides),
+            return replace(
+                value,
+                pointer=self.parameter(value.pointer),
+                sizes=self.sizes(value.sizes),
+                strides=self.sizes(value.strides),
             )
         return self.size(value)
 
     def finished(self, name: str) -> llvm.FuncOp:
         self.build.do(llvm.ReturnOp())
         types = list(self.entry.arg_types)
+        no_alias = DictionaryAttr({"llvm.noalias": UnitAttr()})
         attributes = [
-            DictionaryAttr({"llvm.noalias": UnitAttr()} if type == POINTER else {})
-            for type in types
+            no_alias
+            if value.type == POINTER and value not in self.aliases
+            else DictionaryAttr({})
+            for value in self.arguments
         ]
         return llvm.FuncOp(
             name,
@@ -96,9 +105,7 @@ def outline(
         x: kernel.value(values[x]) for x in (*op.operands, *captured(op)) if x in values
     }
     body = Body(op, kernel, [inner[x] for x in op.operands], inner, len(op.outputs))
-    counts = kernel.sizes([loop.count for loop in loops])
-    steps = [kernel.sizes(loop.steps) for loop in loops]
-    body.nest(loops, counts, steps, kernel.sizes(firsts), {})
+    body.nest([kernel.loop(loop) for loop in loops], kernel.sizes(firsts), {})
     return kernel
 
 
@@ -108,10 +115,6 @@ def contracted(
     operands: Sequence[Value],
     firsts: Sequence[Size],
 ) -> Outline:
-    def here(loop: Loop) -> Loop:
-        steps = tuple(kernel.sizes(loop.steps))
-        return Loop(loop.dims, kernel.size(loop.count), steps, loop.reduces)
-
     buffers: list[Buffer] = []
     for operand in operands:
         buffer = kernel.value(operand)
@@ -119,10 +122,10 @@ def contracted(
         buffers.append(buffer)
     op = replace(
         op,
-        along=here(op.along),
-        rows=None if op.rows is None else here(op.rows),
-        outer=[here(loop) for loop in op.outer],
-        sums=[here(loop) for loop in op.sums],
+        along=kernel.loop(op.along),
+        rows=None if op.rows is None else kernel.loop(op.rows),
+        outer=[kernel.loop(loop) for loop in op.outer],
+        sums=[kernel.loop(loop) for loop in op.sums],
     )
     ContractionKernel(kernel.build, op, buffers).run(kernel.sizes(firsts))
     return kernel
@@ -144,7 +147,17 @@ def captured(op: LinalgStructuredOperation) -> list[SSAValue]:
 def plan(
     op: LinalgStructuredOperation, operands: Sequence[Value], main: LlvmBuilder
 ) -> tuple[list[Loop], list[Size]]:
-    """The loops of `op`, and where each operand starts."""
+    """The loops of `op`, as few as it may have, and where each operand starts."""
+    loops, firsts = loops_of(op, operands, main)
+    if any(isinstance(inner, linalg.IndexOp) for inner in op.body.walk()):
+        return loops, firsts
+    return merged(main, [loop for loop in loops if loop.count != 1]), firsts
+
+
+def loops_of(
+    op: LinalgStructuredOperation, operands: Sequence[Value], main: LlvmBuilder
+) -> tuple[list[Loop], list[Size]]:
+    """A loop for each dimension of `op`, and where each operand starts."""
     kinds = op.get_iterator_types()
     reduces = [kind.data is IteratorType.REDUCTION for kind in kinds]
     rank = len(reduces)
@@ -162,10 +175,7 @@ def plan(
         Loop((i,), counts[i], tuple(steps[i] for steps in by_operand), reduces[i])
         for i in range(rank)
     ]
-    firsts = [steps[rank] for steps in by_operand]
-    if any(isinstance(inner, linalg.IndexOp) for inner in op.body.walk()):
-        return loops, firsts
-    return merged(main, [loop for loop in loops if loop.count != 1]), firsts
+    return loops, [steps[rank] for steps in by_operand]
 
 
 @dataclass
@@ -181,8 +191,6 @@ class Body:
     def nest(
         self,
         loops: Sequence[Loop],
-        counts: Sequence[Size],
-        steps: Sequence[Sequence[Size]],
         offsets: Sequence[Size],
         places: dict[int, SSAValue],
     ) -> None:
@@ -192,14 +200,11 @@ class Body:
             return self.element(build, offsets, places)
 
         def inside(build: LlvmBuilder, place: SSAValue) -> None:
-            moved = [
-                build.add(offset, build.mul(place, step))
-                for offset, step in zip(offsets, steps[0], strict=True)
-            ]
+            moved = loops[0].moved(build, offsets, place)
             here = {**places, loops[0].dims[0]: place}
-            self.nest(loops[1:], counts[1:], steps[1:], moved, here)
+            self.nest(loops[1:], moved, here)
 
-        build.loop(0, counts[0], 1, inside)
+        build.loop(0, loops[0].count, 1, inside)
 
     def element(
         self, build: LlvmBuilder, offsets: Sequence[Size], places: dict[int, SSAValue]

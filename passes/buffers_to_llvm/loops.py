@@ -37,6 +37,15 @@ class Loop:
     """How many elements one step moves in each operand."""
     reduces: bool
 
+    def moved(
+        self, build: LlvmBuilder, offsets: Sequence[Size], place: Size
+    ) -> list[Size]:
+        """Where the operands are at a step, of where they are at the first."""
+        return [
+            build.add(offset, build.mul(place, step))
+            for offset, step in zip(offsets, self.steps, strict=True)
+        ]
+
 
 def coefficients(expr: AffineExpr, rank: int) -> list[int]:
     """What `expr` multiplies each of `rank` dimensions by; last, what it adds."""

@@ -64,6 +64,10 @@ class CompiledModel:
         in_spec, out_spec = exported.call_spec.in_spec, exported.call_spec.out_spec
         assert in_spec is not None and out_spec is not None
         self._in_spec, self._out_spec = in_spec, out_spec
+        positional, named = in_spec.children()
+        self._is_flat = not named.children() and all(
+            child.is_leaf() for child in positional.children()
+        )
         signature = exported.graph_signature
         self._inputs = [
             spec.arg
@@ -83,7 +87,7 @@ class CompiledModel:
         Raises UsageError where they are not those that it was exported for.
         """
         leaves = self._flatten(args, kwargs)
-        results = iter(self._run(self._tensors(leaves)))
+        results = iter(self._program(self._tensors(leaves)))
         given: list[Any] = [
             x for x in leaves if isinstance(x, np.ndarray | torch.Tensor)
         ]
@@ -108,7 +112,7 @@ class CompiledModel:
         inputs = self._tensors(self._flatten(args, kwargs))
         targets = [as_target(f"output {i}", output) for i, output in enumerate(outputs)]
         check_apart(targets, inputs)
-        self._run(inputs, targets)
+        self._program(inputs, targets)
 
     def run_named(self, inputs: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
         """
@@ -119,17 +123,11 @@ class CompiledModel:
         check_names(inputs, self.input_names)
         tensors = [inputs[name] for name in self.input_names]
         self._check(tensors)
-        return dict(zip(self.output_names, self._run(tensors), strict=True))
-
-    def _run(
-        self,
-        inputs: Sequence[torch.Tensor],
-        outputs: Sequence[torch.Tensor] | None = None,
-    ) -> list[torch.Tensor]:
-        with torch.no_grad():  # of what PyTorch runs
-            return self._program(inputs, outputs)
+        return dict(zip(self.output_names, self._program(tensors), strict=True))
 
     def _flatten(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[Any]:
+        if self._is_flat and len(args) == len(self._inputs) and not kwargs:
+            return list(args)
         try:
             return self._in_spec.flatten_up_to((args, dict(kwargs)))
         except ValueError as error:
@@ -199,6 +197,10 @@ def as_tensor(what: str, array: Array) -> torch.Tensor:
 def as_target(what: str, output: Any) -> torch.Tensor:
     """An output that is given: an array as a tensor of the same memory."""
     if isinstance(output, torch.Tensor):
+        if output.layout is not torch.strided:
+            raise UsageError(
+                f"{what} is {output.layout}", hint="give torch.empty(shape)"
+            )
         return output
     if not isinstance(output, np.ndarray):
         raise UsageError(
@@ -227,8 +229,9 @@ def describe(value: Any) -> str:
 
 def span(tensor: torch.Tensor) -> tuple[int, int]:
     """Where a tensor's memory begins and ends."""
-    if tensor.numel() == 0:
-        return 0, 0
+    if tensor.is_contiguous():
+        begin = tensor.data_ptr()
+        return begin, begin + tensor.nbytes
     pairs = zip(tensor.shape, tensor.stride(), strict=True)
     last = sum((size - 1) * stride for size, stride in pairs)
     begin = tensor.data_ptr()

@@ -1,0 +1,128 @@
+# pyright: basic, reportMissingTypeStubs=false
+"""
+Pads of float32 by padc's machine code, PyTorch, onnxruntime and memcpy.
+
+All run in this thread and take turns; times are medians of `ROUNDS` of its CPU time,
+which other processes lengthen less than the clock's, each of `REPEATS` calls. padc
+writes to an output that is given, "new" to one that it makes, as PyTorch does. memcpy
+copies as many bytes as the padded tensor has.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import statistics
+import time
+from collections.abc import Callable
+
+import onnx
+import onnxruntime
+import torch
+import torch.nn.functional as F
+from onnx import TensorProto, helper
+from torch import Tensor, nn
+
+import padc
+
+ROUNDS = 31
+REPEATS = 10
+SHAPES = [(1, 64, 112, 112), (8, 64, 56, 56), (1, 256, 14, 14)]
+MODES = {
+    "constant": "constant",
+    "replicate": "edge",
+    "reflect": "reflect",
+    "circular": "wrap",
+}
+"""PyTorch's names, and ONNX'."""
+
+
+class Pad(nn.Module):
+    def __init__(self, mode: str):
+        super().__init__()
+        self.mode = mode
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.pad(x, (1, 1, 1, 1), self.mode)
+
+
+def by_onnxruntime(mode: str, x: Tensor) -> Callable[[], object]:
+    """A run of a `Pad` from and to bound memory."""
+    floats = TensorProto.FLOAT
+    y = F.pad(x, (1, 1, 1, 1))
+    graph = helper.make_graph(
+        [helper.make_node("Pad", ["x", "pads"], ["y"], mode=MODES[mode])],
+        "pad",
+        [helper.make_tensor_value_info("x", floats, x.shape)],
+        [helper.make_tensor_value_info("y", floats, y.shape)],
+        [helper.make_tensor("pads", TensorProto.INT64, [8], [0, 0, 1, 1] * 2)],
+    )
+    model = helper.make_model(
+        graph, opset_imports=[helper.make_opsetid("", 19)], ir_version=9
+    )
+    onnx.checker.check_model(model)
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    session = onnxruntime.InferenceSession(model.SerializeToString(), options)
+    binding = session.io_binding()
+    binding.bind_ortvalue_input(
+        "x", onnxruntime.OrtValue.ortvalue_from_numpy(x.numpy())
+    )
+    output = onnxruntime.OrtValue.ortvalue_from_numpy(y.numpy())
+    binding.bind_ortvalue_output("y", output)
+    session.run_with_iobinding(binding)
+    expected = F.pad(x, (1, 1, 1, 1), mode)
+    assert (output.numpy() == expected.numpy()).all()
+    return lambda: session.run_with_iobinding(binding)
+
+
+def contestants(mode: str, x: Tensor) -> dict[str, Callable[[], object]]:
+    model = Pad(mode)
+    expected = model(x)
+    compiled = padc.compile(model, (x,))
+    assert compiled.is_native
+    y = torch.empty_like(expected)
+    outputs = [y]
+    compiled.run_into(outputs, x)
+    assert torch.equal(y, expected)
+    source, target = torch.randn_like(expected), torch.empty_like(expected)
+    return {
+        "memcpy": lambda: ctypes.memmove(
+            target.data_ptr(), source.data_ptr(), source.nbytes
+        ),
+        "padc": lambda: compiled.run_into(outputs, x),
+        "padc, new": lambda: compiled(x),
+        "PyTorch": lambda: model(x),
+        "onnxruntime": by_onnxruntime(mode, x),
+    }
+
+
+def microseconds(run: Callable[[], object]) -> float:
+    start = time.thread_time()
+    for _ in range(REPEATS):
+        run()
+    return (time.thread_time() - start) / REPEATS * 1e6
+
+
+def main() -> None:
+    torch.set_num_threads(1)
+    print(f"Pads by 1 of height and width, fp32, one thread, us: medians of {ROUNDS}")
+    print("In brackets: how fast padc is beside each, 2.0 for twice as fast")
+    with torch.inference_mode():
+        for shape in SHAPES:
+            x = torch.randn(shape)
+            for mode in MODES:
+                runs = contestants(mode, x)
+                times: dict[str, list[float]] = {name: [] for name in runs}
+                for _ in range(ROUNDS):
+                    for name, run in runs.items():
+                        times[name].append(microseconds(run))
+                medians = {name: statistics.median(it) for name, it in times.items()}
+                columns = [
+                    f"{name} {median:.1f} ({median / medians['padc']:.2f})"
+                    for name, median in medians.items()
+                ]
+                print(f"{'x'.join(map(str, shape)):14} {mode:10}", "  ".join(columns))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,36 @@
+// RUN: padc-opt -p convert-buffers-to-llvm %s | filecheck %s
+
+// Borders are filled row by row, in the loops that copy what is between them.
+// CHECK:       llvm.func internal @kernel_0
+// CHECK-COUNT-3: llvm.icmp
+// CHECK:         llvm.store %[[ZERO:.*]], %{{.*}} : f32
+// CHECK:         llvm.store %[[ZERO]], %{{.*}} : f32
+// CHECK:         llvm.icmp
+// CHECK:         llvm.load
+// CHECK:         llvm.store
+// CHECK-LABEL: llvm.func @padded
+// CHECK:         llvm.call @kernel_0
+// CHECK-NOT:     llvm.call
+builtin.module {
+  func.func @padded(%x: memref<2x3x4x5xf32>, %y: memref<2x3x6x7xf32>) {
+    %zero = arith.constant 0.0 : f32
+    %left = memref.subview %y[0, 0, 1, 0] [2, 3, 4, 1] [1, 1, 1, 1] : memref<2x3x6x7xf32> to memref<2x3x4x1xf32, strided<[126, 42, 7, 1], offset: 7>>
+    linalg.fill ins(%zero : f32) outs(%left : memref<2x3x4x1xf32, strided<[126, 42, 7, 1], offset: 7>>)
+    %right = memref.subview %y[0, 0, 1, 6] [2, 3, 4, 1] [1, 1, 1, 1] : memref<2x3x6x7xf32> to memref<2x3x4x1xf32, strided<[126, 42, 7, 1], offset: 13>>
+    linalg.fill ins(%zero : f32) outs(%right : memref<2x3x4x1xf32, strided<[126, 42, 7, 1], offset: 13>>)
+    %middle = memref.subview %y[0, 0, 1, 1] [2, 3, 4, 5] [1, 1, 1, 1] : memref<2x3x6x7xf32> to memref<2x3x4x5xf32, strided<[126, 42, 7, 1], offset: 8>>
+    linalg.copy ins(%x : memref<2x3x4x5xf32>) outs(%middle : memref<2x3x4x5xf32, strided<[126, 42, 7, 1], offset: 8>>)
+    func.return
+  }
+
+// Rows that one op writes and another one reads at a different step share no loop.
+// CHECK-LABEL: llvm.func @swapped
+// CHECK-COUNT-2: llvm.call
+  func.func @swapped(%x: memref<4x5xf32>) {
+    %to = memref.subview %x[0, 0] [2, 5] [1, 1] : memref<4x5xf32> to memref<2x5xf32, strided<[5, 1]>>
+    %back = memref.subview %x[2, 0] [2, 5] [1, 1] : memref<4x5xf32> to memref<2x5xf32, strided<[5, 1], offset: 10>>
+    linalg.copy ins(%back : memref<2x5xf32, strided<[5, 1], offset: 10>>) outs(%to : memref<2x5xf32, strided<[5, 1]>>)
+    linalg.copy ins(%to : memref<2x5xf32, strided<[5, 1]>>) outs(%back : memref<2x5xf32, strided<[5, 1], offset: 10>>)
+    func.return
+  }
+}
