@@ -7,7 +7,7 @@ import ctypes
 from array import array
 from collections import deque
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import torch
@@ -59,16 +59,25 @@ class NativeFunction:
         Raises UsageError unless inputs and outputs are what the function takes; the
         outputs must be contiguous, and share no memory with the inputs.
         """
+        for i, (parameter, value) in enumerate(zip(self._inputs, inputs, strict=True)):
+            if parameter.dtype is not None:
+                check_tensor(f"input {i}", parameter, value)
+        return self.run(inputs, outputs)
+
+    def run(
+        self, inputs: Sequence[Value], outputs: Sequence[torch.Tensor] | None
+    ) -> list[torch.Tensor]:
+        """The same, where `inputs` were checked."""
         table = array("q")
         # What is passed by address lives until the call is over.
-        alive: list[Any] = []
-        for i, (parameter, value) in enumerate(zip(self._inputs, inputs, strict=True)):
-            if parameter.dtype is None:
-                table.append(int(value))
+        alive: list[torch.Tensor] = []
+        for parameter, value in zip(self._inputs, inputs, strict=True):
+            if not isinstance(value, torch.Tensor):
+                table.append(value)
                 continue
-            checked = check_tensor(f"input {i}", parameter, value).contiguous()
-            alive.append(checked)
-            add(table, parameter, checked.data_ptr(), checked.shape)
+            value = value.resolve_neg().contiguous()
+            alive.append(value)
+            add(table, parameter, value.data_ptr(), value.shape)
         table.extend(self._addresses)
         arena_bytes, shapes = self._shapes(table)
         if outputs is None:
@@ -124,8 +133,8 @@ def add(
         table.append(shape[dim])
 
 
-def check_tensor(what: str, parameter: Parameter, value: Value) -> torch.Tensor:
-    """`value`; UsageError unless it is a tensor of the dtype and the static sizes."""
+def check_tensor(what: str, parameter: Parameter, value: Value) -> None:
+    """Raise UsageError unless `value` is a tensor of the dtype and static sizes."""
     if not parameter.fits(value):
         sizes = ["?" if size < 0 else str(size) for size in parameter.shape]
         got = (
@@ -140,7 +149,6 @@ def check_tensor(what: str, parameter: Parameter, value: Value) -> torch.Tensor:
         raise UsageError(f"{what} is on {value.device}", hint="call .cpu() on it")
     if value.layout is not torch.strided:
         raise UsageError(f"{what} is {value.layout}", hint="call .to_dense() on it")
-    return value.resolve_neg() if value.is_neg() else value
 
 
 def check_outputs(
@@ -155,7 +163,8 @@ def check_outputs(
     ):
         if parameter.dynamic:
             parameter = Parameter("result", parameter.dtype, tuple(shape))
-        if not check_tensor(f"output {i}", parameter, output).is_contiguous():
+        check_tensor(f"output {i}", parameter, output)
+        if output.is_neg() or not output.is_contiguous():
             raise UsageError(
                 f"output {i} is not contiguous", hint="give torch.empty(shape)"
             )

@@ -122,6 +122,8 @@ class InputCheck:
         """Raise UsageError unless `inputs` are tensors that the program takes."""
         for (what, parameter), value in zip(self._parameters, inputs, strict=True):
             check_tensor(what, parameter, value)
+        if not self._sizes:
+            return
         known: dict[Symbol, int] = {}
         origins: dict[Symbol, str] = {}
         unsolved = self._sizes

@@ -64,16 +64,19 @@ class CompiledModel:
         in_spec, out_spec = exported.call_spec.in_spec, exported.call_spec.out_spec
         assert in_spec is not None and out_spec is not None
         self._in_spec, self._out_spec = in_spec, out_spec
-        positional, named = in_spec.children()
-        self._is_flat = not named.children() and all(
-            child.is_leaf() for child in positional.children()
-        )
         signature = exported.graph_signature
         self._inputs = [
             spec.arg
             for spec in signature.input_specs
             if spec.kind == InputKind.USER_INPUT
         ]
+        positional, named = in_spec.children()
+        self._is_flat = (
+            not named.children()
+            and all(child.is_leaf() for child in positional.children())
+            and not any(isinstance(it, ConstantArgument) for it in self._inputs)
+        )
+        """Whether it takes tensors by position, and nothing else."""
         self._outputs = [
             spec.arg
             for spec in signature.output_specs
@@ -110,7 +113,7 @@ class CompiledModel:
         Raises UsageError where they, or the arguments, do not fit, or share memory.
         """
         inputs = self._tensors(self._flatten(args, kwargs))
-        targets = [as_target(f"output {i}", output) for i, output in enumerate(outputs)]
+        targets = [as_target(i, output) for i, output in enumerate(outputs)]
         check_apart(targets, inputs)
         self._program(inputs, targets)
 
@@ -140,6 +143,9 @@ class CompiledModel:
             ) from error
 
     def _tensors(self, leaves: Sequence[Any]) -> list[torch.Tensor]:
+        if self._is_flat and all(isinstance(leaf, torch.Tensor) for leaf in leaves):
+            self._check(leaves)
+            return list(leaves)
         tensors: list[torch.Tensor] = []
         for leaf, argument in zip(leaves, self._inputs, strict=True):
             if isinstance(argument, ConstantArgument):
@@ -194,14 +200,13 @@ def as_tensor(what: str, array: Array) -> torch.Tensor:
         ) from error
 
 
-def as_target(what: str, output: Any) -> torch.Tensor:
+def as_target(number: int, output: Any) -> torch.Tensor:
     """An output that is given: an array as a tensor of the same memory."""
-    if isinstance(output, torch.Tensor):
-        if output.layout is not torch.strided:
-            raise UsageError(
-                f"{what} is {output.layout}", hint="give torch.empty(shape)"
-            )
+    if isinstance(output, torch.Tensor) and output.layout is torch.strided:
         return output
+    what = f"output {number}"
+    if isinstance(output, torch.Tensor):
+        raise UsageError(f"{what} is {output.layout}", hint="give torch.empty(shape)")
     if not isinstance(output, np.ndarray):
         raise UsageError(
             f"{what} is of type {type(output).__name__}",
@@ -242,13 +247,16 @@ def check_apart(
     outputs: Sequence[torch.Tensor], inputs: Sequence[torch.Tensor]
 ) -> None:
     """Raise UsageError where an output shares memory with what is read or written."""
-    others = [(f"input {i}", span(x)) for i, x in enumerate(inputs)]
-    for i, output in enumerate(outputs):
+    taken = [span(x) for x in inputs]
+    for output in outputs:
         begin, end = span(output)
-        for other, (other_begin, other_end) in others:
+        for number, (other_begin, other_end) in enumerate(taken):
             if begin < other_end and other_begin < end:
-                raise UsageError(f"output {i} shares memory with {other}")
-        others.append((f"output {i}", (begin, end)))
+                first = number - len(inputs)
+                other = f"input {number}" if first < 0 else f"output {first}"
+                output_number = len(taken) - len(inputs)
+                raise UsageError(f"output {output_number} shares memory with {other}")
+        taken.append((begin, end))
 
 
 def check_names(given: Mapping[str, Any], expected: Sequence[str]) -> None:
