@@ -25,6 +25,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 import padc
 from examples.flow_warp import flow_warp
+from examples.mobilenet_v2 import mobilenet_v2
 from examples.resnet50 import resnet50
 from examples.same_padding import same_padding
 from examples.spatial_transformer import spatial_transformer
@@ -40,6 +41,7 @@ with quiet():
 
 NETWORKS: dict[str, Callable[[], tuple[torch.nn.Module, tuple[Any, ...]]]] = {
     "ResNet-50, 224x224": resnet50,
+    "MobileNetV2, 224x224": mobilenet_v2,
     "U-Net, 256x256, replicate padding": unet,
     "style transfer, 256x256, reflection": style_transfer,
     "even kernels, same padding, ceil mode": same_padding,

@@ -12,6 +12,7 @@ Factory = Callable[[], tuple[nn.Module, tuple[Tensor, ...]]]
 
 OUTPUT_SHAPES = {
     "resnet50": (1, 1000),
+    "mobilenet_v2": (1, 1000),
     "unet": (1, 2, 256, 256),
     "style_transfer": (1, 3, 256, 256),
     "same_padding": (1, 100),
