@@ -214,6 +214,18 @@ def _gelu(arguments: dict[str, Any], name: str) -> Any:
     return mb.gelu(x=arguments["self"], mode=mode, name=name)
 
 
+def _safe_softmax(arguments: dict[str, Any], name: str) -> Any:
+    # There is no converter. What is -inf throughout becomes 0.
+    x, dim = arguments["self"], arguments["dim"]
+    if arguments["dtype"] is not None or not x.shape:
+        return None
+    infinity = types.nptype_from_builtin(x.dtype)(-np.inf)
+    largest = mb.reduce_max(x=x, axes=[dim], keep_dims=True)
+    is_off = mb.equal(x=largest, y=infinity)
+    zero = types.nptype_from_builtin(x.dtype)(0)
+    return mb.select(cond=is_off, a=zero, b=mb.softmax(x=x, axis=dim), name=name)
+
+
 def _scale(scaled: str) -> Correction:
     # The keyword `alpha` is ignored.
     def correct(arguments: dict[str, Any], name: str) -> None:
@@ -458,6 +470,7 @@ UNEVEN = _refuse(
 )
 
 CORRECTIONS: dict[str, Correction] = {
+    "aten._safe_softmax": _safe_softmax,
     "aten._upsample_bicubic2d_aa": _refuse("coremltools ignores antialias"),
     "aten._upsample_bicubic2d_aa.vec": _refuse("coremltools ignores antialias"),
     "aten._upsample_bilinear2d_aa": _refuse("coremltools ignores antialias"),

@@ -99,9 +99,11 @@ def border_pad(
         return cropped(build, x, lower, upper)
     sizes = build.sizes(x)
     padded = build.alloc(build.padded(low, sizes, high), memref_type(x).element_type)
+    full = build.sizes(padded)
+    if 0 in full:
+        return cropped(build, padded, lower, upper)
     build.copy(x, build.subview(padded, low, sizes))
     offsets, extents = list(low), list(sizes)
-    full = build.sizes(padded)
     for dim in reversed(range(len(sizes))):
         offsets[dim], extents[dim] = 0, full[dim]
         if low[dim] != 0 or high[dim] != 0:

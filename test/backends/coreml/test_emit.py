@@ -117,6 +117,10 @@ BORROWED: dict[str, tuple[Any, ...]] = {
     "convolution": (nn.Sequential(nn.Conv2d(3, 6, 3, 2, 1), nn.BatchNorm2d(6)), X),
     "attention": (lambda q: F.scaled_dot_product_attention(q, q, q), X),
     "no_op": (nn.Dropout(), X),
+    "softmax_of_what_is_masked": (
+        lambda x: torch.ops.aten._safe_softmax(torch.where(x > 0.3, x, -torch.inf), -1),
+        torch.tensor([[0.5, 1, -1], [0, 0.1, 0.2]]),
+    ),
     "in_place": (lambda x: x.clone().add_(1).mul_(2), X),
     "dead_code": (lambda x: (torch.special.erfcx(x), x + 1)[1], X),
 }

@@ -184,6 +184,14 @@ def test_dtypes_and_shapes(dtype: str, shape: tuple[int, ...]):
         check(lambda x: (x + x, x * 2, x > 3), x)
 
 
+@pytest.mark.parametrize("mode", ["constant", "reflect", "replicate", "circular"])
+@pytest.mark.parametrize("width", [1, 12])
+def test_pads_of_no_images(mode: str, width: int):
+    pad = torch.nn.functional.pad
+
+    check(lambda x: pad(x, (width, 2, 0, 1), mode), torch.zeros(0, 3, 14, 13))
+
+
 def test_it_returns_its_input_or_a_weight():
     x = torch.randn(4)
     echo = padc.compile(Call(lambda x: (x, x)), (x,))
