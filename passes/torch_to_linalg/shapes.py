@@ -397,7 +397,16 @@ def lower_channel_shuffle(call: LinalgCall) -> SSAValue:
 def lower_slice(call: LinalgCall) -> SSAValue:
     x, build = call.tensor("self"), call.build
     dim = call.integer("dim") % rank_of(x)
-    size = build.size(x, dim)
+    start, count, step = places(call, build.size(x, dim))
+    static = call.result_type().get_shape()[dim]
+    return part(
+        build, x, dim, start, count if static == DYNAMIC_INDEX else static, step
+    )
+
+
+def places(call: LinalgCall, size: Amount) -> tuple[Amount, Amount, Amount]:
+    """Where a slice of so many elements starts, how many it has, and its step."""
+    build = call.build
     start: Amount = 0
     if call.has("start"):
         start = bounded(build, call.amount(call.op.arg("start")), size)
@@ -410,10 +419,40 @@ def lower_slice(call: LinalgCall) -> SSAValue:
         count = size
     if step != 1:
         count = build.floordiv(build.sub(build.add(count, step), 1), step)
-    static = call.result_type().get_shape()[dim]
-    return part(
-        build, x, dim, start, count if static == DYNAMIC_INDEX else static, step
-    )
+    return start, count, step
+
+
+@lowers("aten.slice_scatter")
+def lower_slice_scatter(call: LinalgCall) -> SSAValue:
+    x, build = call.tensor("self"), call.build
+    dim = call.integer("dim") % rank_of(x)
+    start, _, step = places(call, build.size(x, dim))
+    return with_part(build, x, call.converted("src"), dim, start, step)
+
+
+@lowers("aten.select_scatter")
+def lower_select_scatter(call: LinalgCall) -> SSAValue:
+    x, build = call.tensor("self"), call.build
+    dim = call.integer("dim") % rank_of(x)
+    place = call.amount(call.op.arg("index"))
+    place = at_least_zero(build, place, build.size(x, dim))
+    row = unsqueeze(build, call.converted("src"), dim)
+    return with_part(build, x, row, dim, place, 1)
+
+
+def with_part(
+    build: LinalgBuilder,
+    x: SSAValue,
+    rows: SSAValue,
+    dim: int,
+    start: Amount,
+    step: Amount,
+) -> SSAValue:
+    """`x` with `rows` in dimension `dim`, from `start` on, each `step` further."""
+    offsets: list[Amount] = [0] * rank_of(x)
+    steps: list[Amount] = [1] * rank_of(x)
+    offsets[dim], steps[dim] = start, step
+    return build.insert_slice(rows, x, offsets, build.sizes(rows), steps)
 
 
 @lowers("aten.narrow", "aten.narrow_copy")

@@ -321,6 +321,9 @@ SHAPES: Functions = {
     "select": lambda x: x[:, 1],
     "select last": lambda x: x[:, :, -1],
     "narrow": lambda x: x.narrow(1, 1, 2),
+    "slice_scatter": lambda x: x.slice_scatter(x[:, :, ::2] + x[:, :, ::2], 2, 0, 9, 2),
+    "slice_scatter, integers": lambda x: x.slice_scatter(x[..., :2].long(), -1, -2),
+    "select_scatter": lambda x: (x + x).select_scatter(x[:, 1], 1, -1),
     "split": lambda x: x.split(2, 1),
     "split sizes": lambda x: x.split([1, 3], 1),
     "chunk": lambda x: x.chunk(3, 1),
@@ -445,6 +448,8 @@ def test_vectors_of_dynamic_sizes() -> None:
         "too far": lambda x: x[2:100],
         "dot": lambda x: x @ x,
         "steps": lambda x: x[::3],
+        "slice_scatter": lambda x: x.slice_scatter(x[:4] + 1, 0, -9, -1, 2),
+        "select_scatter": lambda x: x.select_scatter(x[3], 0, -2) + x,
         "steps, mul": lambda x: x[1::2] * 2,
     }
 
