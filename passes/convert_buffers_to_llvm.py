@@ -1,8 +1,9 @@
 """
 Write functions of buffers in LLVM's dialect.
 
-Each linalg op becomes a function with loops, those that are the same one function;
-a function of buffers becomes what calls these (see `buffers_to_llvm`).
+Each linalg op, or several that write parts of one buffer, becomes a function with
+loops, those that are the same one function; a function of buffers becomes what calls
+these (see `buffers_to_llvm`).
 """
 
 from __future__ import annotations

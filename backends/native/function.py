@@ -67,14 +67,15 @@ class NativeFunction:
     def run(
         self, inputs: Sequence[Value], outputs: Sequence[torch.Tensor] | None
     ) -> list[torch.Tensor]:
-        """The same, where `inputs` were checked."""
+        """The same, where `inputs` were checked: others may be read out of bounds."""
         table = array("q")
         # What is passed by address lives until the call is over.
         alive: list[torch.Tensor] = []
         for parameter, value in zip(self._inputs, inputs, strict=True):
-            if not isinstance(value, torch.Tensor):
-                table.append(value)
+            if parameter.dtype is None:
+                table.append(int(value))
                 continue
+            assert isinstance(value, torch.Tensor)
             value = value.resolve_neg().contiguous()
             alive.append(value)
             add(table, parameter, value.data_ptr(), value.shape)
@@ -165,6 +166,5 @@ def check_outputs(
             parameter = Parameter("result", parameter.dtype, tuple(shape))
         check_tensor(f"output {i}", parameter, output)
         if output.is_neg() or not output.is_contiguous():
-            raise UsageError(
-                f"output {i} is not contiguous", hint="give torch.empty(shape)"
-            )
+            what = "a negated view" if output.is_neg() else "not contiguous"
+            raise UsageError(f"output {i} is {what}", hint="give torch.empty(shape)")

@@ -170,13 +170,13 @@ class LoadedProgram:
         self._functions = [load(ctx, part, weights) for part in stored.parts]
         self._only: NativeFunction | None = None
         """The one that is all of it, and takes and returns what this does."""
-        match self._functions, stored.parts:
-            case [NativeFunction() as function], [part] if list(part.inputs) == list(
-                stored.inputs
-            ) and list(part.outputs) == list(stored.outputs):
+        if len(stored.parts) == 1:
+            (part,), (function,) = stored.parts, self._functions
+            is_all = list(part.inputs) == list(stored.inputs) and (
+                list(part.outputs) == list(stored.outputs)
+            )
+            if isinstance(function, NativeFunction) and is_all:
                 self._only = function
-            case _:
-                pass
 
     def __call__(
         self,

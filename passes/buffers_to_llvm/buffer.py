@@ -23,8 +23,8 @@ class Buffer:
     """How many elements neighbours are apart, in each dimension."""
     memory: SSAValue
     """What it is in: no two of these that are used at once have memory in common."""
-    frame: SSAValue
-    """The buffer of which it is a part, dimension by dimension."""
+    frame: object
+    """Stands for the buffer of which it is a part, dimension by dimension."""
     places: Sequence[Size]
     """Where its first element is in the frame."""
     spacing: Sequence[Size]
@@ -41,13 +41,12 @@ def whole(
     type: Attribute,
     sizes: Sequence[Size],
     strides: Sequence[Size],
-    value: SSAValue,
     memory: SSAValue,
 ) -> Buffer:
-    """The buffer `value` as a frame of its own."""
+    """A buffer that is a frame of its own."""
     rank = len(sizes)
     places, spacing = [0] * rank, [1] * rank
-    return Buffer(pointer, type, sizes, strides, memory, value, places, spacing)
+    return Buffer(pointer, type, sizes, strides, memory, object(), places, spacing)
 
 
 def contiguous(
@@ -55,16 +54,15 @@ def contiguous(
     pointer: SSAValue,
     type: Attribute,
     sizes: Sequence[Size],
-    value: SSAValue,
     memory: SSAValue,
 ) -> Buffer:
-    """The buffer `value`, whose elements are next to one another."""
+    """A buffer whose elements are next to one another."""
     strides: list[Size] = []
     stride: Size = 1
     for size in reversed(sizes):
         strides.append(stride)
         stride = build.mul(stride, size)
-    return whole(pointer, type, sizes, strides[::-1], value, memory)
+    return whole(pointer, type, sizes, strides[::-1], memory)
 
 
 def refined(sizes: Sequence[Size], shape: Sequence[int]) -> list[Size]:

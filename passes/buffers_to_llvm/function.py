@@ -1,5 +1,5 @@
 """
-A function of buffers as one of LLVM's: it calls a function for each linalg op.
+A function of buffers as one of LLVM's: it calls others for its linalg ops.
 
 It takes the address of a table of 64-bit numbers: of each buffer the address of its
 first element and its dynamic sizes, and each index, in the order of its arguments.
@@ -130,7 +130,7 @@ class FunctionLowering:
                     for size in type.get_shape()
                 ]
                 self.values[arg] = contiguous(
-                    self.build, pointer, type.element_type, sizes, arg, arg
+                    self.build, pointer, type.element_type, sizes, arg
                 )
             elif arg.type in (IndexType(), i64):
                 self.values[arg] = entry(i64)
@@ -191,7 +191,7 @@ class FunctionLowering:
         moves, self.moves = self.moves, []
         for together in runs(moves, 0):
             if len(together) > 1:
-                self.call(outline_moves(together))
+                self.call(outline_moves(together, self.build))
                 continue
             (move,) = together
             self.call(
@@ -251,11 +251,9 @@ class FunctionLowering:
                 pointer = build.address(
                     self.buffer(op.source).pointer, self.size(op.byte_shift), i8
                 )
-                type, result = memref_type(op.result), op.result
+                type = memref_type(op.result)
                 sizes = self.amounts(type.get_shape(), op.sizes)
-                return contiguous(
-                    build, pointer, type.element_type, sizes, result, result
-                )
+                return contiguous(build, pointer, type.element_type, sizes, op.result)
             case memref.ExpandShapeOp():
                 return self.expand(op)
             case memref.CollapseShapeOp():
@@ -272,7 +270,6 @@ class FunctionLowering:
                     buffer.pointer,
                     buffer.element_type,
                     sizes,
-                    op.result,
                     buffer.memory,
                 )
             case _:
@@ -320,7 +317,6 @@ class FunctionLowering:
             buffer.element_type,
             sizes,
             strides,
-            op.result,
             buffer.memory,
         )
 

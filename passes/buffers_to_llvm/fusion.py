@@ -7,7 +7,6 @@ by row, each line of memory comes to the CPU once, not once for each of its part
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -36,10 +35,6 @@ class Move:
     """Where each operand starts."""
 
     @property
-    def buffers(self) -> list[Buffer]:
-        return [x for x in self.values.values() if isinstance(x, Buffer)]
-
-    @property
     def output(self) -> Buffer:
         (output,) = self.op.outputs
         buffer = self.values[output]
@@ -49,7 +44,9 @@ class Move:
     @property
     def own(self) -> list[Buffer]:
         """Its operands in the memory that it writes to."""
-        return [x for x in self.buffers if x.memory is self.output.memory]
+        operands = [self.values[x] for x in self.op.operands]
+        memory = self.output.memory
+        return [x for x in operands if isinstance(x, Buffer) and x.memory is memory]
 
 
 def move_of(
@@ -110,23 +107,19 @@ def runs(moves: Sequence[Move], dim: int) -> list[list[Move]]:
     return result
 
 
-def outline_moves(moves: Sequence[Move]) -> Outline:
+def outline_moves(moves: Sequence[Move], main: LlvmBuilder) -> Outline:
     """A function that is all of them, one after the other or in shared loops."""
     kernel = Outline()
-    pointers: defaultdict[SSAValue, set[SSAValue]] = defaultdict(set)
-    for buffer in [buffer for move in moves for buffer in move.buffers]:
-        pointers[buffer.memory].add(buffer.pointer)
-    kernel.aliases = {
-        pointer for same in pointers.values() if len(same) > 1 for pointer in same
-    }
+    # Nothing else is written.
+    pointers = {buffer.pointer for move in moves for buffer in move.own}
+    kernel.aliases = pointers if len(pointers) > 1 else set()
     parts: list[Part] = []
     for move in moves:
         inner = {x: kernel.value(value) for x, value in move.values.items()}
         operands = [inner[x] for x in move.op.operands]
         body = Body(move.op, kernel, operands, inner, 1)
-        loops = [kernel.loop(loop) for loop in move.loops]
-        parts.append(Part(move, body, loops, kernel.sizes(move.firsts)))
-    nest(kernel.build, parts, 0)
+        parts.append(Part(move, body, kernel.sizes(move.firsts)))
+    nest(kernel, main, parts, 0)
     return kernel
 
 
@@ -136,32 +129,34 @@ class Part:
 
     move: Move
     body: Body
-    loops: Sequence[Loop]
     offsets: Sequence[Size]
     """Where its operands are, in the loops that are around it."""
 
 
-def nest(build: LlvmBuilder, parts: Sequence[Part], dim: int) -> None:
+def nest(kernel: Outline, main: LlvmBuilder, parts: Sequence[Part], dim: int) -> None:
     """Loops from `dim` on inwards, each of as many ops as may share it."""
-    of = {id(part.move): part for part in parts}
+    rest = iter(parts)
     for moves in runs([part.move for part in parts], dim):
-        together = [of[id(move)] for move in moves]
-        first, *others = together
-        if not others:
-            rest = merged(build, longer(first.loops[dim:]))
-            first.body.nest(ordered(rest, 1), first.offsets, {})
+        together = [next(rest) for _ in moves]
+        if len(together) == 1:
+            (part,) = together
+            # What is known of sizes is known to `main`.
+            loops = ordered(merged(main, longer(part.move.loops[dim:])), 1)
+            part.body.nest([kernel.loop(it) for it in loops], part.offsets, {})
             continue
 
         def inside(
             build: LlvmBuilder, place: Size, together: Sequence[Part] = together
         ) -> None:
-            moved = [
-                replace(part, offsets=part.loops[dim].moved(build, part.offsets, place))
-                for part in together
-            ]
-            nest(build, moved, dim + 1)
+            moved: list[Part] = []
+            for part in together:
+                loop = kernel.loop(part.move.loops[dim])
+                offsets = loop.moved(build, part.offsets, place)
+                moved.append(replace(part, offsets=offsets))
+            nest(kernel, main, moved, dim + 1)
 
-        if first.loops[dim].count == 1:
-            inside(build, 0)
+        count = kernel.size(moves[0].loops[dim].count)
+        if count == 1:
+            inside(kernel.build, 0)
         else:
-            build.loop(0, first.loops[dim].count, 1, inside)
+            kernel.build.loop(0, count, 1, inside)

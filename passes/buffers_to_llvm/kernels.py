@@ -3,7 +3,8 @@ A linalg op on buffers as a function of its own.
 
 It takes the pointers, sizes and strides that are not known before, and what its body
 uses from outside. Of its pointers LLVM may assume that what is written by one is not
-read by another: no op reads elements that it writes through another operand.
+read by another: no op reads elements that it writes through another operand. Where
+several ops are one function (see `fusion`), some of its pointers are `aliases`.
 """
 
 from __future__ import annotations

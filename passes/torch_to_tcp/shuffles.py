@@ -16,7 +16,11 @@ from padc.passes.torch_to_tcp.call import Lowered, lowers
 
 @lowers("aten.roll")
 def lower_roll(call: Lowered) -> SSAValue | None:
-    """`roll(x, n) -> cat([x[-n:], x[:-n]])`; without dims, of all elements in a row."""
+    """
+    `roll(x, n) -> cat([x[-n:], x[:-n]])`; without dims, of all elements in a row.
+
+    A gather, where how much or of what size is known only when it runs.
+    """
     build, x = AtenBuilder(call.op), call.tensor("self")
     shape = tensor_type(x).get_shape()
     if not shape:
@@ -37,12 +41,11 @@ def lower_roll(call: Lowered) -> SSAValue | None:
 def rolled(build: AtenBuilder, x: SSAValue, dim: int, shift: Integer) -> SSAValue:
     """`x` with each element `shift` places further along `dim`, in a ring."""
     size = build.size(x, dim)
-    if not isinstance(shift, int):
+    if not isinstance(shift, int) or not isinstance(size, int):
         first = build.integer("aten.sub", 0, shift)
         places = build.arange(first, build.integer("aten.sub", size, shift))
         places = build.elementwise("remainder.Scalar", places, other=size)
         return build.index_select(x, dim, places)
-    assert isinstance(size, int)
     if size == 0 or shift % size == 0:
         return x
     tail = build.slice(x, dim, -(shift % size), None)

@@ -33,4 +33,19 @@ builtin.module {
     linalg.copy ins(%to : memref<2x5xf32, strided<[5, 1]>>) outs(%back : memref<2x5xf32, strided<[5, 1], offset: 10>>)
     func.return
   }
+
+// Nor do views that are the same value in turns of a loop that is written out.
+// CHECK-LABEL: llvm.func @turns
+// CHECK-COUNT-2: llvm.call
+  func.func @turns(%x: memref<8x8xf32>, %w: memref<4x4x8xf32>) {
+    %zero = arith.constant 0 : index
+    %one = arith.constant 1 : index
+    %two = arith.constant 2 : index
+    scf.for %i = %zero to %two step %one {
+      %part = memref.subview %w[%i, 0, 0] [2, 4, 8] [1, 1, 1] : memref<4x4x8xf32> to memref<2x4x8xf32, strided<[32, 8, 1], offset: ?>>
+      %rows = memref.collapse_shape %part [[0, 1], [2]] : memref<2x4x8xf32, strided<[32, 8, 1], offset: ?>> into memref<8x8xf32, strided<[8, 1], offset: ?>>
+      linalg.copy ins(%x : memref<8x8xf32>) outs(%rows : memref<8x8xf32, strided<[8, 1], offset: ?>>)
+    }
+    func.return
+  }
 }
