@@ -1,4 +1,4 @@
-# pyright: basic, reportMissingTypeStubs=false
+# pyright: basic, reportMissingTypeStubs=false, reportMissingImports=false
 """
 Pads of float32 by padc's machine code, PyTorch, onnxruntime and memcpy.
 
