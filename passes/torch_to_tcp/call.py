@@ -9,7 +9,6 @@ from typing import TypeAlias
 from xdsl.builder import Builder
 from xdsl.dialects.builtin import (
     ComplexType,
-    IndexType,
     NameLoc,
     StringAttr,
 )
@@ -73,7 +72,6 @@ class Lowered(AtenCall):
         )
 
 
-INDEX = IndexType()
 Lowering: TypeAlias = Callable[[Lowered], SSAValue | Sequence[SSAValue] | None]
 """
 Builds what computes an op's first results; None where the op must stay.

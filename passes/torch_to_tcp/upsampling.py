@@ -8,6 +8,7 @@ import numpy as np
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import (
     AnyFloat,
+    IndexType,
     f64,
     i64,
 )
@@ -16,7 +17,7 @@ from xdsl.ir import SSAValue
 from padc.ir import tcp
 from padc.ir.tcp import Amount, Coordinates, ResampleMode, tensor_type
 from padc.passes.aten_builder import LARGEST_SIZE, AtenBuilder
-from padc.passes.torch_to_tcp.call import INDEX, Lowered, last_dims, lowers
+from padc.passes.torch_to_tcp.call import Lowered, last_dims, lowers
 
 NEAREST = (ResampleMode.NEAREST, Coordinates.ASYMMETRIC)
 NEAREST_EXACT = (ResampleMode.NEAREST, Coordinates.HALF_PIXEL)
@@ -113,7 +114,7 @@ def scaled_size(call: Lowered, x: SSAValue, dim: int, factor: float) -> Amount:
     times = call.insert(tcp.fill_constant(factor, f64))
     scaled = call.insert(arith.MulfOp(real, times))
     return call.insert(
-        arith.IndexCastOp(call.insert(arith.FPToSIOp(scaled, i64)), INDEX)
+        arith.IndexCastOp(call.insert(arith.FPToSIOp(scaled, i64)), IndexType())
     )
 
 

@@ -234,12 +234,11 @@ def describe(value: Any) -> str:
 
 def span(tensor: torch.Tensor) -> tuple[int, int]:
     """Where a tensor's memory begins and ends."""
+    begin = tensor.data_ptr()
     if tensor.is_contiguous():
-        begin = tensor.data_ptr()
         return begin, begin + tensor.nbytes
     pairs = zip(tensor.shape, tensor.stride(), strict=True)
     last = sum((size - 1) * stride for size, stride in pairs)
-    begin = tensor.data_ptr()
     return begin, begin + (last + 1) * tensor.element_size()
 
 
@@ -247,16 +246,13 @@ def check_apart(
     outputs: Sequence[torch.Tensor], inputs: Sequence[torch.Tensor]
 ) -> None:
     """Raise UsageError where an output shares memory with what is read or written."""
-    taken = [span(x) for x in inputs]
-    for output in outputs:
+    taken = [("input", i, *span(x)) for i, x in enumerate(inputs)]
+    for i, output in enumerate(outputs):
         begin, end = span(output)
-        for number, (other_begin, other_end) in enumerate(taken):
+        for kind, number, other_begin, other_end in taken:
             if begin < other_end and other_begin < end:
-                first = number - len(inputs)
-                other = f"input {number}" if first < 0 else f"output {first}"
-                output_number = len(taken) - len(inputs)
-                raise UsageError(f"output {output_number} shares memory with {other}")
-        taken.append((begin, end))
+                raise UsageError(f"output {i} shares memory with {kind} {number}")
+        taken.append(("output", i, begin, end))
 
 
 def check_names(given: Mapping[str, Any], expected: Sequence[str]) -> None:
