@@ -142,6 +142,7 @@ SCALAR_OPS: Mapping[Any, str] = {
     operator.or_: "aten.__or__",
     math.ceil: "aten.ceil",
     math.floor: "aten.floor",
+    math.trunc: "aten.Int",
     torch.sym_float: "aten.Float.Scalar",
     torch.sym_int: "aten.Int.Scalar",
     torch.sym_max: "prim.max",

@@ -36,6 +36,8 @@ def taps(
     """
     if sampling.mode is ResampleMode.AREA:
         return _area(size, new_size, real)
+    if size == new_size and sampling.keeps_equal:
+        return _kept(size, sampling, real)
     if sampling.antialias:
         return _antialiased(size, new_size, sampling, real)
     at = _coordinates(size, new_size, sampling, real)
@@ -56,6 +58,14 @@ def taps(
             ]
         case _:
             return [(_clamped(low, size), None)]
+
+
+def _kept(size: int, sampling: Sampling, real: type[np.floating[Any]]) -> Taps:
+    """Each element itself: PyTorch adds 0 times the same where it interpolates."""
+    here = np.arange(size)
+    if sampling.antialias:
+        return [(here, None)]
+    return [(here, np.ones(size, real)), (here, np.zeros(size, real))]
 
 
 def _coordinates(

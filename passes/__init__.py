@@ -82,6 +82,11 @@ def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
 
         return PlanBuffersPass
 
+    def get_tabulate_scaled_sizes() -> type[ModulePass]:
+        from padc.passes.tabulate_scaled_sizes import TabulateScaledSizesPass
+
+        return TabulateScaledSizesPass
+
     return {
         "bufferize-tcp": get_bufferize_tcp,
         "convert-buffers-to-llvm": get_convert_buffers_to_llvm,
@@ -97,4 +102,5 @@ def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
         "fold-batch-norm": get_fold_batch_norm,
         "pad-into-producer": get_pad_into_producer,
         "plan-buffers": get_plan_buffers,
+        "tabulate-scaled-sizes": get_tabulate_scaled_sizes,
     }

@@ -24,6 +24,7 @@ from padc.passes.aten_builder import AtenBuilder, Integer
 Reals: TypeAlias = npt.NDArray[np.floating[Any]]
 Vector: TypeAlias = SSAValue | npt.NDArray[Any]
 """A tensor of rank 1, as an array where all its numbers are known."""
+COMPARISONS = ("eq.Tensor", "gt.Tensor", "le.Tensor")
 SI64 = IntegerType(64, Signedness.SIGNED)
 
 
@@ -71,8 +72,19 @@ class Arithmetic:
         y = y if isinstance(y, SSAValue) else self.constant(y)
         a, b = tensor_type(x), tensor_type(y)
         shape = broadcast(list(a.get_shape()), list(b.get_shape()))
-        type = TensorType(i1 if name.startswith("eq") else a.element_type, shape)
+        type = TensorType(i1 if name in COMPARISONS else a.element_type, shape)
         return self.build.call(name, type, self=x, other=y, **others)
+
+    def where(
+        self, condition: SSAValue, x: SSAValue, other: SSAValue | npt.ArrayLike
+    ) -> SSAValue:
+        """`x` where the condition holds, which has its rank, and `other` elsewhere."""
+        other = other if isinstance(other, SSAValue) else self.constant(other)
+        type = tensor_type(x)
+        shapes = (list(tensor_type(y).get_shape()) for y in (x, condition))
+        result = TensorType(type.element_type, broadcast(*shapes))
+        arguments = {"condition": condition, "self": x, "other": other}
+        return self.build.call("where.self", result, **arguments)
 
     def add(self, x: SSAValue, y: SSAValue | npt.ArrayLike) -> SSAValue:
         return self.binary("add.Tensor", x, y, alpha=1)

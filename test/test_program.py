@@ -277,6 +277,7 @@ def test_observer_is_told_of_each_step(model: Padded, image: Tensor):
         "import",
         "convert-torch-to-tcp",
         "canonicalize",
+        "tabulate-scaled-sizes",
         "decompose-computed-kernels",
         "decompose-grid-sample",
         "decompose-border-pads",

@@ -271,6 +271,16 @@ def _floor_division(arguments: dict[str, Any], name: str) -> Any:
     return mb.floor_div(x=arguments["a"], y=arguments["b"], name=name)
 
 
+def _rounded_division(arguments: dict[str, Any], name: str) -> Any:
+    # Of integers, coremltools divides floats, which are not as exact.
+    x, y = arguments["self"], arguments["other"]
+    dtypes = [each.dtype for each in (x, y) if isinstance(each, Var)]
+    is_integral = all(map(types.is_int, dtypes)) and not isinstance(y, float)
+    if arguments.get("rounding_mode", "floor") != "floor" or not is_integral:
+        return None
+    return mb.floor_div(x=x, y=y, name=name)
+
+
 def _softplus(arguments: dict[str, Any], name: str) -> None:
     if arguments["threshold"] < 20:
         raise Obstacle("coremltools ignores the threshold", REWRITE)
@@ -464,20 +474,18 @@ def _refuse(reason: str, hint: str = REWRITE) -> Correction:
     return correct
 
 
-UNEVEN = _refuse(
-    "its windows, or two dimensions beside them, have sizes that are dynamic",
-    "make the sizes static, or pool to one element",
+SIZES_AS_FLOATS = _refuse(
+    "floats that are computed from sizes: Core ML's have 32 bits, PyTorch's 64",
+    "compute sizes by +, -, * and //",
 )
 
 CORRECTIONS: dict[str, Correction] = {
+    "aten.Float.Scalar": SIZES_AS_FLOATS,
     "aten._safe_softmax": _safe_softmax,
     "aten._upsample_bicubic2d_aa": _refuse("coremltools ignores antialias"),
     "aten._upsample_bicubic2d_aa.vec": _refuse("coremltools ignores antialias"),
     "aten._upsample_bilinear2d_aa": _refuse("coremltools ignores antialias"),
     "aten._upsample_bilinear2d_aa.vec": _refuse("coremltools ignores antialias"),
-    "aten.adaptive_max_pool1d": UNEVEN,
-    "aten.adaptive_max_pool2d": UNEVEN,
-    "aten.adaptive_max_pool3d": UNEVEN,
     "aten.add.Scalar": _scale("other"),
     "aten.add.Tensor": _scale("other"),
     "aten.arange": _arange,
@@ -485,6 +493,9 @@ CORRECTIONS: dict[str, Correction] = {
     "aten.arange.start_step": _arange,
     "aten.batch_norm": _batch_norm,
     "aten._native_batch_norm_legit_no_training": _batch_norm,
+    "aten.div.int": SIZES_AS_FLOATS,
+    "aten.div.Scalar_mode": _rounded_division,
+    "aten.div.Tensor_mode": _rounded_division,
     "aten.dropout": _dropout,
     "aten.native_dropout": _dropout,
     "aten._native_batch_norm_legit": _refuse(TRAINS, EVAL),
@@ -494,6 +505,8 @@ CORRECTIONS: dict[str, Correction] = {
     "aten.fill.Scalar": _filled(),
     "aten.flip": _flip,
     "aten.flipud": _flip,
+    "aten.floor_divide": _rounded_division,
+    "aten.floor_divide.Scalar": _rounded_division,
     "aten.floordiv.int": _floor_division,
     "aten.full": _filled(),
     "aten.full_like": _filled(),

@@ -92,6 +92,11 @@ class Sampling:
     scale: float | None = None
     antialias: bool = False
 
+    @property
+    def keeps_equal(self) -> bool:
+        """Whether elements stay where they are if there are as many as before."""
+        return self.antialias or self.mode is ResampleMode.LINEAR
+
 
 @irdl_op_definition
 class ResampleOp(TensorOp):
@@ -102,7 +107,8 @@ class ResampleOp(TensorOp):
     coordinates at `floor(coordinate + 1/2)`; `linear` and `cubic` (a = -0.75)
     interpolate between 2 and 4 in each dimension, `linear` from coordinates that
     are at least 0. Elements outside repeat the border. `scales` are the result's
-    elements for one of the input's; left out, they are the ratio of the sizes.
+    elements for one of the input's; left out, they are the ratio of the sizes, as where
+    these are equal, for `linear` and with `antialias`.
 
     With `antialias`, `linear`, `cubic` (a = -0.5) and `lanczos` (3 lobes) stretch over
     as many elements as a result stands for, and take none outside. `area`, of

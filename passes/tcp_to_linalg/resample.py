@@ -49,6 +49,8 @@ def lower_resample(build: LinalgBuilder, op: tcp.ResampleOp) -> SSAValue:
     mode = op.mode.data
     if mode is ResampleMode.AREA or op.antialias is not None:
         for axis in axes:
+            if op.antialias is not None and axis.size == axis.new_size:
+                continue
             windows = (area if mode is ResampleMode.AREA else antialiased)(
                 build, axis, real
             )
@@ -72,6 +74,16 @@ class Axis:
     size: Amount
     new_size: Amount
     sampling: Sampling
+
+    def kept(self, reals: Reals) -> SSAValue | bool:
+        """Whether elements stay where they are, since there are as many as before."""
+        if not self.sampling.keeps_equal:
+            return False
+        if isinstance(self.size, int) and isinstance(self.new_size, int):
+            return self.size == self.new_size
+        build = reals.build
+        sizes = build.index(self.size), build.index(self.new_size)
+        return build.insert(arith.CmpiOp(*sizes, "eq"))
 
 
 def converted(
@@ -106,7 +118,9 @@ def taps(build: LinalgBuilder, axis: Axis, real: AnyFloat) -> list[Tap]:
     counts = {ResampleMode.NEAREST: 1, ResampleMode.LINEAR: 2, ResampleMode.CUBIC: 4}
     count = counts[mode]
     weighted = mode is not ResampleMode.NEAREST
-    step = step_of(Reals(build, real), axis)
+    outer = Reals(build, real)
+    step = step_of(outer, axis)
+    beside = either(outer, axis.kept(outer), 0.0, 1.0)
 
     def table(inner: LinalgBuilder, _: Sequence[SSAValue]) -> list[SSAValue]:
         reals = Reals(inner, real)
@@ -117,7 +131,7 @@ def taps(build: LinalgBuilder, axis: Axis, real: AnyFloat) -> list[Tap]:
         fraction = reals.sub(at, low)
         match mode:
             case ResampleMode.LINEAR:
-                offsets = [0.0, 1.0]
+                offsets: Sequence[Real] = [0.0, beside]
                 weights = [reals.sub(1.0, fraction), fraction]
             case ResampleMode.CUBIC:
                 offsets = [-1.0, 0.0, 1.0, 2.0]
@@ -153,8 +167,15 @@ def step_of(reals: Reals, axis: Axis) -> Real:
         several = arith.CmpiOp(new_size, build.index(1), "sgt")
         return reals.select(build.insert(several), step, 0.0)
     if sampling.scale is not None:
-        return reals.number(1 / sampling.scale)
+        return either(reals, axis.kept(reals), 1.0, reals.number(1 / sampling.scale))
     return reals.div(reals.of(size), reals.of(new_size))
+
+
+def either(reals: Reals, condition: SSAValue | bool, a: Real, b: Real) -> Real:
+    """`a` where the condition holds, else `b`."""
+    if isinstance(condition, SSAValue):
+        return reals.select(condition, a, b)
+    return a if condition else b
 
 
 def coordinate(reals: Reals, sampling: Sampling, step: Real) -> Real:
@@ -277,6 +298,7 @@ def antialiased(build: LinalgBuilder, axis: Axis, real: AnyFloat) -> Windows:
         stretch = max(step, 1.0)
     support = outer.mul(float(REACHES[mode]), stretch)
     longest = longest_window(outer, support, size)
+    kept, one = axis.kept(outer), build.constant(1, i32)
 
     def bounds(inner: LinalgBuilder, _: Sequence[SSAValue]) -> list[SSAValue]:
         reals = Reals(inner, real)
@@ -285,6 +307,11 @@ def antialiased(build: LinalgBuilder, axis: Axis, real: AnyFloat) -> Windows:
             reals.position(reals.add(edge, 0.5), size)
             for edge in (reals.sub(center, support), reals.add(center, support))
         )
+        if isinstance(kept, SSAValue):
+            here = integer(inner, inner.place(0))
+            start = inner.insert(arith.SelectOp(kept, here, start))
+            after = inner.insert(arith.AddiOp(here, one))
+            end = inner.insert(arith.SelectOp(kept, after, end))
         return [start, inner.insert(arith.SubiOp(end, start)), reals.value(center)]
 
     j, rows = [AffineExpr.dimension(0)], [AffineExpr.dimension(1)]

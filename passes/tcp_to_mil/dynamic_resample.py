@@ -15,7 +15,7 @@ import numpy as np
 from xdsl.dialects.builtin import f32, i64
 from xdsl.ir import Operation, SSAValue
 
-from padc.errors import Obstacle, origin
+from padc.errors import origin
 from padc.ir import resampling
 from padc.ir.tcp import Coordinates, ResampleMode, Sampling, tensor_type
 from padc.passes.arithmetic import Arithmetic, Vector
@@ -27,15 +27,8 @@ Taps: TypeAlias = Sequence[tuple[SSAValue, SSAValue | None]]
 def resample_dynamic(
     op: Operation, x: SSAValue, dim: int, new_size: Integer, sampling: Sampling
 ) -> SSAValue:
-    """
-    One dimension of `x`, of float32 but for the nearest, resampled before `op`.
-
-    `Obstacle` where a mode takes as many elements as only the sizes say.
-    """
-    build = AtenBuilder(op)
-    # Coordinates need float32, as those of a grid do: it is by this name that they
-    # are kept from becoming float16.
-    points = Arithmetic(AtenBuilder(op, f"the grid of {origin(op)}"), f32)
+    """One dimension of `x`, of float32 but for the nearest, resampled before `op`."""
+    build, points = AtenBuilder(op), grid_of(op)
     size = build.size(x, dim)
     if isinstance(size, int) and isinstance(new_size, int):
         taps = static_taps(points, size, new_size, sampling)
@@ -54,6 +47,16 @@ def resample_dynamic(
     return reduce(sums.add, terms)
 
 
+def grid_of(op: Operation) -> Arithmetic:
+    """
+    Arithmetic on the coordinates that `op` samples.
+
+    They need float32, as those of a grid do: it is by this name that they are kept from
+    becoming float16.
+    """
+    return Arithmetic(AtenBuilder(op, f"the grid of {origin(op)}"), f32)
+
+
 def static_taps(
     points: Arithmetic, size: int, new_size: int, sampling: Sampling
 ) -> Taps:
@@ -67,12 +70,6 @@ def dynamic_taps(
     points: Arithmetic, size: Integer, new_size: Integer, sampling: Sampling
 ) -> Taps:
     """`resampling.taps`, where a size is computed."""
-    if sampling.antialias or sampling.mode is ResampleMode.AREA:
-        name = "antialiasing" if sampling.antialias else "adaptive averages"
-        raise Obstacle(
-            f"{name} of dynamic sizes: how many elements they combine depends on these",
-            "make the sizes static",
-        )
     at = coordinates(points, size, new_size, sampling)
     if sampling.mode is ResampleMode.LINEAR:
         at = points.build.elementwise("clamp", at, min=0.0)
@@ -82,19 +79,28 @@ def dynamic_taps(
     rest = points.sub(at, low)
     if sampling.mode is ResampleMode.LINEAR:
         weights = [points.sub(points.mul(rest, -1.0), -1.0), rest]
-        offsets = [0, 1]
+        offsets = [0, is_moved(points.build, size, new_size)]
     else:
         offsets = [-1, 0, 1, 2]
-        weights = [cubic_weight(points, rest, offset) for offset in offsets]
+        weights = [cubic_weight(points, rest, offset) for offset in (-1, 0, 1, 2)]
     places = [place(points, low, offset, size) for offset in offsets]
     return list(zip(places, weights, strict=True))
 
 
-def place(points: Arithmetic, low: SSAValue, offset: int, size: Integer) -> SSAValue:
+def is_moved(build: AtenBuilder, size: Integer, new_size: Integer) -> Integer:
+    """0 where the two are equal, else 1."""
+    more = build.integer("aten.sub", new_size, size)
+    less = build.integer("aten.sub", size, new_size)
+    return build.integer("prim.min", build.integer("prim.max", more, less), 1)
+
+
+def place(
+    points: Arithmetic, low: SSAValue, offset: Integer, size: Integer
+) -> SSAValue:
     """The positions `offset` behind `low`, or the border where these are outside."""
     build = points.build
     index = build.cast(low, i64)
-    if offset:
+    if offset != 0:
         index = build.elementwise("add.Scalar", index, other=offset)
     last = build.integer("aten.sub", size, 1)
     return build.elementwise("clamp", index, min=0, max=last)
@@ -102,9 +108,14 @@ def place(points: Arithmetic, low: SSAValue, offset: int, size: Integer) -> SSAV
 
 def cubic_weight(points: Arithmetic, rest: SSAValue, offset: int) -> SSAValue:
     """R. Keys' cubic convolution kernel with a = -0.75, at a distance from `offset`."""
-    a = -0.75
     distance = points.unary("abs", points.sub(rest, float(offset)))
-    is_near = offset in (0, 1)
+    return cubic_piece(points, distance, -0.75, offset in (0, 1))
+
+
+def cubic_piece(
+    points: Arithmetic, distance: SSAValue, a: float, is_near: bool
+) -> SSAValue:
+    """That kernel's polynomial up to a distance of 1, or that from there to 2."""
     coefficients = (
         (a + 2, -(a + 3), 0.0, 1.0) if is_near else (a, -5 * a, 8 * a, -4 * a)
     )
@@ -141,9 +152,18 @@ def step_of(
     build = points.build
     if sampling.coordinates is Coordinates.ALIGN_CORNERS:
         size, new_size = (build.integer("aten.sub", n, 1) for n in (size, new_size))
+        # One new element is where the first one was.
+        size = build.integer("aten.mul", size, build.integer("prim.min", new_size, 1))
         new_size = build.integer("prim.max", new_size, 1)
     elif sampling.scale is not None:
-        return np.array([1 / sampling.scale], np.float32)
+        step = np.array([1 / sampling.scale], np.float32)
+        if not sampling.keeps_equal:
+            return step
+        moved = points.reals([is_moved(build, size, new_size)])
+        if not isinstance(moved, SSAValue):
+            return step if moved else np.ones(1, np.float32)
+        step = points.constant(step)
+        return points.where(points.binary("gt.Tensor", moved, [0.5]), step, [1.0])
     numerator, divisor = points.reals([size]), points.reals([new_size])
     if not isinstance(numerator, SSAValue):
         numerator = points.constant(numerator)

@@ -22,6 +22,7 @@ from padc.ir.tcp import Coordinates, ResampleMode, tensor_type
 from padc.passes.aten_builder import LARGEST_SIZE, Integer, integer_of
 from padc.passes.mil_builder import MilBuilder, product
 from padc.passes.tcp_to_mil.dynamic_resample import resample_dynamic
+from padc.passes.tcp_to_mil.dynamic_windows import average_windows
 from padc.passes.tcp_to_mil.table import lowers
 
 
@@ -157,11 +158,11 @@ def resample_dimension(
     if sampling.mode is ResampleMode.AREA and new_size == 1:
         shape = [*before, 1, *after]
         return build.emit("reduce_mean", type, shape, x=x, axes=[dim], keep_dims=True)
-    if (
-        size == DYNAMIC_INDEX
-        or not isinstance(new_size, int)
-        or [*before, *after].count(DYNAMIC_INDEX) > 1
-    ):
+    if size == DYNAMIC_INDEX or not isinstance(new_size, int):
+        is_average = sampling.antialias or sampling.mode is ResampleMode.AREA
+        resample = average_windows if is_average else resample_dynamic
+        return resample(op, x, dim, new_size, sampling)
+    if [*before, *after].count(DYNAMIC_INDEX) > 1:
         return resample_dynamic(op, x, dim, new_size, sampling)
     taps = resampling.taps(size, new_size, sampling)
     positions = np.stack([position for position, _ in taps], -1).astype(np.int32)

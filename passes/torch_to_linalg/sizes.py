@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from xdsl.dialects import arith
-from xdsl.dialects.builtin import UnrealizedConversionCastOp, i64
+from xdsl.dialects import arith, math
+from xdsl.dialects.builtin import FloatAttr, UnrealizedConversionCastOp, f64, i64
 from xdsl.ir import SSAValue
 
 from padc.ir.tcp import Amount, tensor_type
-from padc.ir.torch import IntType
+from padc.ir.torch import FloatType, IntType, ToI64Op, constant_value
+from padc.passes.aten_call import known
 from padc.passes.linalg_builder import LinalgBuilder
 from padc.passes.torch_to_linalg.call import LinalgCall, lowers
 
@@ -67,3 +68,61 @@ def remainder(build: LinalgBuilder, a: Amount, b: Amount) -> Amount:
 def lower_neg(call: LinalgCall) -> SSAValue:
     (x,) = map(call.amount, call.op.operands)
     return integer(call.build, call.build.sub(0, x))
+
+
+# PyTorch's symbolic floats are of float64.
+
+
+def real(call: LinalgCall, value: SSAValue) -> SSAValue:
+    """A number of the torch dialect as a float."""
+    if isinstance(value.owner, UnrealizedConversionCastOp) and (
+        value.type == FloatType()
+    ):
+        return value.owner.inputs[0]
+    if value.type == IntType() and isinstance(known(value), SSAValue):
+        return call.insert(arith.SIToFPOp(call.insert(ToI64Op(value)), f64))
+    number = constant_value(value)
+    assert isinstance(number, int | float)
+    return call.insert(arith.ConstantOp(FloatAttr(float(number), f64)))
+
+
+def in_torch(call: LinalgCall, x: SSAValue) -> SSAValue:
+    return call.insert(UnrealizedConversionCastOp.get([x], [FloatType()]))
+
+
+@lowers("aten.Float.Scalar")
+def lower_float(call: LinalgCall) -> SSAValue:
+    return in_torch(call, real(call, call.op.arg("a")))
+
+
+def register_float_arithmetic(
+    name: str, operation: type[arith.FloatingPointLikeBinaryOperation], *types: str
+) -> None:
+    @lowers(*(f"aten.{name}.{each}" for each in types))
+    def lower(call: LinalgCall) -> SSAValue:  # pyright: ignore[reportUnusedFunction]
+        a, b = (real(call, operand) for operand in call.op.operands)
+        return in_torch(call, call.insert(operation(a, b)))
+
+
+MIXED = "float", "float_int", "int_float"
+register_float_arithmetic("add", arith.AddfOp, *MIXED)
+register_float_arithmetic("sub", arith.SubfOp, *MIXED)
+register_float_arithmetic("mul", arith.MulfOp, *MIXED)
+register_float_arithmetic("div", arith.DivfOp, "float", "int")
+
+
+def register_rounding(
+    name: str, function: type[math.CeilOp | math.FloorOp] | None
+) -> None:
+    @lowers(name)
+    def lower(call: LinalgCall) -> SSAValue:  # pyright: ignore[reportUnusedFunction]
+        x = real(call, call.op.arg("a"))
+        x = x if function is None else call.insert(function(x))
+        number = call.insert(arith.FPToSIOp(x, i64))
+        return call.insert(UnrealizedConversionCastOp.get([number], [IntType()]))
+
+
+register_rounding("aten.Int.float", None)
+register_rounding("aten.Int.Scalar", None)
+register_rounding("aten.ceil.float", math.CeilOp)
+register_rounding("aten.floor.float", math.FloorOp)

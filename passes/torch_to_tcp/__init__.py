@@ -1,6 +1,7 @@
 """How each ATen op is lowered to `tcp`, by family."""
 
 from padc.passes.torch_to_tcp import (
+    adaptive_pools,
     convolutions,
     grid_sample,
     pads,
@@ -14,6 +15,7 @@ from padc.passes.torch_to_tcp.call import LOWERINGS, Lowered
 __all__ = [
     "LOWERINGS",
     "Lowered",
+    "adaptive_pools",
     "convolutions",
     "grid_sample",
     "pads",

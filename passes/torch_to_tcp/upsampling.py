@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
+from collections.abc import Sequence
 
-import numpy as np
-from xdsl.dialects import arith
-from xdsl.dialects.builtin import (
-    AnyFloat,
-    IndexType,
-    f64,
-    i64,
-)
+from xdsl.dialects.builtin import DYNAMIC_INDEX, AnyFloat
 from xdsl.ir import SSAValue
 
 from padc.ir import tcp
 from padc.ir.tcp import Amount, Coordinates, ResampleMode, tensor_type
-from padc.passes.aten_builder import LARGEST_SIZE, AtenBuilder
+from padc.ir.torch import FloatType, IntType
+from padc.passes.aten_builder import AtenBuilder
 from padc.passes.torch_to_tcp.call import Lowered, last_dims, lowers
 
 NEAREST = (ResampleMode.NEAREST, Coordinates.ASYMMETRIC)
@@ -59,8 +53,6 @@ def lower_upsample(call: Lowered) -> SSAValue | None:
     if "align_corners" in call.op.schema.positions and call.boolean("align_corners"):
         coordinates = Coordinates.ALIGN_CORNERS
     factors = scale_factors(call, rank, vector)
-    # PyTorch takes a scale for what it is only where corners do not align.
-    given = None if coordinates is Coordinates.ALIGN_CORNERS else factors or None
     dims = last_dims(x, rank)
     if vector and call.is_none("output_size"):
         sizes = [
@@ -69,6 +61,10 @@ def lower_upsample(call: Lowered) -> SSAValue | None:
         ]
     else:
         sizes = call.amounts("output_size")
+    if (mode, coordinates) == NEAREST and rank == 2:
+        factors = nearest_factors(type.get_shape()[2:], sizes, factors)
+    # PyTorch takes a scale for what it is only where corners do not align.
+    given = None if coordinates is Coordinates.ALIGN_CORNERS else factors or None
     return call.insert(
         tcp.ResampleOp(
             x,
@@ -97,38 +93,30 @@ def scale_factors(call: Lowered, rank: int, vector: bool) -> list[float]:
     return factors
 
 
+def nearest_factors(
+    sizes: Sequence[int], new_sizes: Sequence[Amount], factors: Sequence[float]
+) -> list[float]:
+    """
+    The factors that PyTorch takes for the nearest in two dimensions.
+
+    For small results they are those of the sizes where these are 1 or 2: `nearest_idx`
+    and `_use_vectorized_kernel_cond_2d` of PyTorch's UpSampleKernel.cpp.
+    """
+    known = [size for size in new_sizes if isinstance(size, int)]
+    if DYNAMIC_INDEX in sizes or len(known) < 2 or sum(known) > 128:
+        return list(factors)
+    return [
+        new_size / size if new_size in (size, 2 * size) else factor
+        for size, new_size, factor in zip(sizes, known, factors)
+    ]
+
+
 def scaled_size(call: Lowered, x: SSAValue, dim: int, factor: float) -> Amount:
-    """`floor(size * factor)`, `compute_output_size` of PyTorch's UpSample.cpp."""
+    """`int(size * factor)`, `compute_output_size` of PyTorch's UpSample.cpp."""
     build = AtenBuilder(call.op)
     size = build.size(x, dim)
     if isinstance(size, int):
         return int(size * factor)
-    if (ratio := ratio_of(factor)) is not None:
-        size = build.integer("aten.mul", size, ratio.numerator)
-        size = build.integer("aten.floordiv", size, ratio.denominator)
-        assert isinstance(size, SSAValue)
-        return call.amount(size)
-    index = call.amount(size)
-    assert isinstance(index, SSAValue)
-    real = call.insert(arith.SIToFPOp(call.insert(arith.IndexCastOp(index, i64)), f64))
-    times = call.insert(tcp.fill_constant(factor, f64))
-    scaled = call.insert(arith.MulfOp(real, times))
-    return call.insert(
-        arith.IndexCastOp(call.insert(arith.FPToSIOp(scaled, i64)), IndexType())
-    )
-
-
-def ratio_of(factor: float) -> Fraction | None:
-    """
-    A ratio of integers by which all sizes up to `LARGEST_SIZE` become the same.
-
-    That is the largest of a size and what it becomes, or none: PyTorch multiplies in
-    float64, where 100 * 0.29 is less than 29.
-    """
-    sizes = np.arange(1, LARGEST_SIZE + 1)
-    scaled = np.floor(sizes * factor).astype(np.int64)
-    i = np.argmax(scaled / sizes)
-    ratio = Fraction(int(scaled[i]), int(sizes[i]))
-    again = sizes * ratio.numerator // ratio.denominator
-    fits = ratio.numerator * LARGEST_SIZE < 2**31
-    return ratio if fits and np.array_equal(scaled, again) else None
+    real = build.emit("aten.Float.Scalar", FloatType(), {"a": size})
+    scaled = build.emit("aten.mul.float", FloatType(), {"a": real, "b": factor})
+    return call.amount(build.emit("aten.Int.float", IntType(), {"a": scaled}))

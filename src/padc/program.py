@@ -40,6 +40,7 @@ from padc.passes.decompose_grid_sample import (
     GridSamplePolicy,
     resolve_grid_sample_policy,
 )
+from padc.passes.tabulate_scaled_sizes import TabulateScaledSizesPass
 from padc.verification import (
     Comparison,
     run_package,
@@ -61,6 +62,7 @@ def pipeline(
     return [
         ("tcp", ConvertTorchToTcpPass()),
         ("tcp", CanonicalizePass()),
+        ("mil", TabulateScaledSizesPass()),
         ("mil", DecomposeComputedKernelsPass(target)),
         ("mil", DecomposeGridSamplePass(grid_sample_policy)),
         ("mil", DecomposeBorderPadsPass(pad_policy)),

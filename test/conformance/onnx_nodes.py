@@ -83,7 +83,7 @@ def cases() -> Iterator[Case]:
             for attribute in node.attribute
             for value in [helper.get_attribute_value(attribute)]
         }
-        for arrays, expected in test.data_sets:
+        for arrays, expected in test.data_sets or []:
             given = iter(arrays)
             # An input without a name is left out.
             inputs = [np.asarray(next(given)) if name else None for name in node.input]

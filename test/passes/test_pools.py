@@ -18,7 +18,7 @@ from padc.frontends.torch_export import import_exported_program
 from padc.ir import make_context, resampling
 from padc.ir.weights import Weights
 from padc.passes.convert_torch_to_tcp import ConvertTorchToTcpPass
-from padc.passes.torch_to_tcp.pools import even_windows, side_by_side
+from padc.passes.torch_to_tcp.adaptive_pools import even_windows, side_by_side
 from padc.testing import compile_for_coreml, compile_for_oracle
 
 BACKENDS = {"reference": compile_for_oracle, "coreml": compile_for_coreml}
@@ -225,17 +225,44 @@ def test_global_pools_of_dynamic_sizes(backend: str, name: str):
             torch.testing.assert_close(actual, expected, equal_nan=True)
 
 
-@pytest.mark.parametrize("dims", [(2, 3), (0, 1)])
-def test_other_pools_of_dynamic_sizes_are_refused_for_core_ml(dims: tuple[int, ...]):
-    function = lambda x: F.adaptive_max_pool2d(x, (3, 2), return_indices=True)  # noqa: E731
-    sizes = {dim: Dim(f"n{dim}", min=4, max=40) for dim in dims}
-    ep = exported(function, halves(5, 6, 7, 8), dynamic=((sizes,),))
+ADAPTIVE = {
+    "avg": lambda x: F.adaptive_avg_pool2d(x, (3, 2)),
+    "max": lambda x: F.adaptive_max_pool2d(x, (3, 7)),
+    "arg max": lambda x: F.adaptive_max_pool2d(x, (3, 2), return_indices=True),
+    "arg max, to one": lambda x: F.adaptive_max_pool2d(x, (1, 5), return_indices=True),
+}
 
-    assert torch.equal(
-        compile_for_oracle(ep)(x := halves(5, 6, 7, 8))[1], function(x)[1]
-    )
-    with pytest.raises(UnsupportedError, match="have sizes that are dynamic"):
-        compile_for_coreml(ep)
+
+@both
+@pytest.mark.parametrize("name", ADAPTIVE)
+@pytest.mark.parametrize("dims", [(2, 3), (0, 1), (0, 3)])
+def test_adaptive_pools_of_dynamic_sizes(backend: str, name: str, dims: Any):
+    sizes = {dim: Dim(f"n{dim}", min=2, max=40) for dim in dims}
+    shape = {0: 5, 1: 6, 2: 7, 3: 8}
+    samples = [shape, *(shape | dict(zip(dims, s)) for s in ((2, 3), (9, 4), (4, 19)))]
+    xs = [fill(*s.values()) for s in samples for fill in (halves, special)]
+
+    compiled = BACKENDS[backend](exported(ADAPTIVE[name], xs[0], dynamic=((sizes,),)))
+
+    for x in xs:
+        expected = tensors(ADAPTIVE[name](x))
+        for actual, one in zip(compiled(x), expected, strict=True):
+            torch.testing.assert_close(actual, one, equal_nan=True)
+
+
+@both
+def test_adaptive_pools_of_dynamic_volumes(backend: str):
+    def pools(x: Tensor) -> tuple[Tensor, ...]:
+        largest, where = F.adaptive_max_pool3d(x, (2, 3, 1), return_indices=True)
+        return F.adaptive_avg_pool3d(x, (2, 1, 3)), largest, where
+
+    sizes = {dim: Dim(f"n{dim}", min=2, max=20) for dim in (1, 2, 3)}
+    xs = halves(2, 5, 6, 7), special(2, 7, 2, 3)
+    compiled = BACKENDS[backend](exported(pools, xs[0], dynamic=((sizes,),)))
+
+    for x in xs:
+        for actual, expected in zip(compiled(x), pools(x), strict=True):
+            torch.testing.assert_close(actual, expected, equal_nan=True)
 
 
 @both

@@ -1,6 +1,7 @@
 # pyright: basic, reportMissingTypeStubs=false
 """Interpolation all the way, by the reference and as Core ML packages."""
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -18,10 +19,11 @@ from padc.errors import UnsupportedError
 from padc.ir import resampling
 from padc.ir.tcp import Coordinates, ResampleMode, Sampling
 from padc.passes.aten_builder import LARGEST_SIZE
-from padc.passes.torch_to_tcp.upsampling import ratio_of
+from padc.passes.tabulate_scaled_sizes import ratio_of
 from padc.testing import compile_for_coreml, compile_for_oracle
 
 BACKENDS = {"reference": compile_for_oracle, "coreml": compile_for_coreml}
+INF = float("inf")
 both = pytest.mark.parametrize("backend", BACKENDS)
 
 
@@ -162,6 +164,23 @@ DYNAMIC: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "to fixed ones": lambda x, y: F.interpolate(x, (9, 7)),
     "by scales": lambda x, y: F.interpolate(x, scale_factor=1.7, mode="bilinear"),
     "by a whole scale": lambda x, y: F.interpolate(x, scale_factor=3, mode="bicubic"),
+    "area": lambda x, y: F.interpolate(x, y.shape[-2:], mode="area"),
+    "area, to fixed ones": lambda x, y: F.interpolate(x, (7, 1), mode="area"),
+    "antialiased": lambda x, y: F.interpolate(
+        x, y.shape[-2:], mode="bilinear", antialias=True
+    ),
+    "antialiased, corners": lambda x, y: F.interpolate(
+        x, y.shape[-2:], mode="bicubic", antialias=True, align_corners=True
+    ),
+    "antialiased, one": lambda x, y: F.interpolate(
+        x, (1, 3), mode="bicubic", antialias=True, align_corners=True
+    ),
+    "antialiased, by scales": lambda x, y: F.interpolate(
+        x, scale_factor=(0.6, 1.7), mode="bicubic", antialias=True
+    ),
+    "antialiased by lanczos": lambda x, y: torch.ops.aten._upsample_lanczos2d_aa(
+        x, y.shape[-2:], False
+    ),
     "by smaller scales": lambda x, y: F.interpolate(x, scale_factor=(0.6, 1.5)),
 }
 
@@ -219,30 +238,81 @@ def test_coordinates_are_float32_in_a_program_of_float16():
     assert torch.equal(program.run(x)[0], model(x))
 
 
+# Of n * 0.29, which is less than 29 for 100, no ratio of integers is the floor.
+@both
 @pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"size": (7, 9), "mode": "area"}, "adaptive averages of dynamic sizes"),
-        ({"size": (7, 9), "mode": "bicubic", "antialias": True}, "antialiasing of"),
-        # 100 * 0.29 is less than 29 in float64.
-        ({"scale_factor": 0.29}, "no integer arithmetic of ATen computes the new size"),
-    ],
+    ("factor", "recompute"), [(0.29, False), (0.29, True), (0.7, True)]
 )
-def test_what_core_ml_has_not_of_dynamic_sizes(options: Any, message: str):
-    sizes = {2: Dim("h", min=8, max=40), 3: Dim("w", min=8, max=40)}
-    ep = exported(
-        lambda x: F.interpolate(x, **options), numbers(1, 2, 8, 9), ((sizes,),)
+def test_dynamic_sizes_scaled(backend: str, factor: float, recompute: bool):
+    def function(x: Tensor) -> Tensor:
+        return F.interpolate(
+            x, scale_factor=factor, mode="nearest", recompute_scale_factor=recompute
+        )
+
+    xs = [numbers(1, 2, size) for size in (30, 7, 100, 200, 8000)]
+    sizes = {2: Dim("n", min=7, max=8000)}
+
+    compiled = BACKENDS[backend](exported(function, xs[0], ((sizes,),)))
+
+    for x in xs:
+        torch.testing.assert_close(compiled(x)[0], function(x))
+
+
+EQUAL: dict[str, Callable[[Tensor], Tensor]] = {
+    mode: lambda x, mode=mode: F.interpolate(x, scale_factor=(1.1, 2.1), mode=mode)
+    for mode in ("nearest", "nearest-exact", "bilinear", "bicubic")
+} | {
+    f"{mode}, antialiased": lambda x, mode=mode: F.interpolate(
+        x, scale_factor=(1.1, 2.1), mode=mode, antialias=True
+    )
+    for mode in ("bilinear", "bicubic")
+}
+
+
+@both
+@pytest.mark.parametrize(
+    ("name", "dynamic"),
+    # Of the nearest, PyTorch's kernels differ, and it chooses one by the result's size.
+    [*((name, False) for name in EQUAL), *((name, True) for name in [*EQUAL][1:])],
+)
+def test_as_many_elements_as_before(backend: str, name: str, dynamic: bool):
+    """Which PyTorch mostly keeps, whatever the scale; the nearest also twice as many."""
+    sizes = {2: Dim("h", min=4, max=40), 3: Dim("w", min=4, max=40)}
+    xs = numbers(1, 2, 20, 30), numbers(1, 2, 7, 6), numbers(1, 2, 9, 11)
+    xs[1][0, 0, 2, 3] = INF
+    if not dynamic:
+        xs = xs[1:2]
+
+    compiled = BACKENDS[backend](
+        exported(EQUAL[name], xs[0], ((sizes,),) if dynamic else None)
     )
 
-    with pytest.raises(UnsupportedError, match=message):
+    for x in xs:
+        torch.testing.assert_close(compiled(x)[0], EQUAL[name](x), equal_nan=True)
+
+
+def test_float_arithmetic_on_two_sizes_is_refused_for_core_ml():
+    sizes = {2: Dim("h", min=8, max=40), 3: Dim("w", min=8, max=40)}
+    ep = exported(
+        lambda x: F.interpolate(x, (math.floor(x.shape[2] * 0.7 * x.shape[3]), 3)),
+        numbers(1, 2, 8, 9),
+        ((sizes,),),
+    )
+
+    with pytest.raises(UnsupportedError, match="floats that are computed from sizes"):
         compile_for_coreml(ep)
 
 
-@given(st.floats(0.01, 30) | st.integers(1, 400).map(lambda n: n / 100))
+FACTORS = st.floats(0.01, 30) | st.integers(1, 400).map(lambda n: n / 100)
+
+
+@given(FACTORS)
 def test_ratios_scale_as_float64_does(factor: float):
-    if (ratio := ratio_of(factor)) is not None:
-        for size in range(1, LARGEST_SIZE + 1, 7):
-            assert size * ratio.numerator // ratio.denominator == int(size * factor)
+    scaled = [int(size * factor) for size in range(LARGEST_SIZE + 1)]
+
+    if (ratio := ratio_of(scaled)) is not None:
+        a, b = ratio.numerator, ratio.denominator
+        assert scaled == [size * a // b for size in range(LARGEST_SIZE + 1)]
 
 
 def test_bytes_are_interpolated_by_pytorch():
@@ -276,6 +346,5 @@ def test_weights_add_up_to_1(size: int, new_size: int, sampling: Sampling):
     for positions, _ in taps:
         assert positions.shape == (new_size,)
         assert 0 <= positions.min() <= positions.max() < size
-    weights = [weight for _, weight in taps if weight is not None]
-    if sampling.mode is not ResampleMode.NEAREST:
-        np.testing.assert_allclose(np.sum(weights, 0), 1, rtol=1e-5)
+    weights = [1 if weight is None else weight for _, weight in taps]
+    np.testing.assert_allclose(np.sum(weights, 0), 1, rtol=1e-5)

@@ -259,6 +259,7 @@ def test_print_ir_after_all(padc: Padc):
         "import",
         "convert-torch-to-tcp",
         "canonicalize",
+        "tabulate-scaled-sizes",
         "decompose-computed-kernels",
         "decompose-grid-sample",
         "decompose-border-pads",

@@ -91,6 +91,19 @@ BORROWED: dict[str, tuple[Any, ...]] = {
     "defaults_that_the_converter_wants": (F.hardtanh, X),
     "none_argument": (lambda x: x.clamp(max=0.2), X),
     "scalar_overload": (lambda x: torch.where(x > 0, x, 0.0), X),
+    "floor_divided_integers": (
+        lambda x: torch.cat(
+            [
+                torch.div(x, 7, rounding_mode="floor"),
+                torch.div(
+                    x, torch.tensor([3], dtype=torch.int32), rounding_mode="floor"
+                ),
+                torch.floor_divide(x, -5),
+                x // 3,
+            ]
+        ),
+        torch.arange(-20, 20, dtype=torch.int32),
+    ),
     "keyword_argument": (lambda x: torch.div(x, 0.3, rounding_mode="floor"), X),
     "string_argument": (lambda x: F.gelu(x, approximate="tanh"), X),
     "list_of_ints": (lambda x: x.permute(0, 2, 3, 1).sum((1, -1)), X),

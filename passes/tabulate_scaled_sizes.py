@@ -1,0 +1,139 @@
+"""
+Write sizes that floats compute by integers alone.
+
+PyTorch computes `int(size * 1.5)` in float64, which Core ML does not have. What depends
+on one size becomes a product and a quotient where some are the same for all sizes up to
+`LARGEST_SIZE`, else it is looked up:
+
+    Int(1.5 * Float(n))     n * 3 // 2
+    Int(0.7 * Float(n))     table[n]
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp, i64
+from xdsl.ir import SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
+from xdsl.transforms.dead_code_elimination import region_dce
+
+from padc.ir.torch import AtenOp, IntType, NotConstantError, constant_value
+from padc.passes.arithmetic import Arithmetic
+from padc.passes.aten_builder import ARITHMETIC, LARGEST_SIZE, AtenBuilder, Integer
+
+SIZE = "aten.size.int"
+BINARY: Mapping[str, Callable[[float, float], float]] = {
+    "add": lambda a, b: a + b,
+    "sub": lambda a, b: a - b,
+    "mul": lambda a, b: a * b,
+    "div": lambda a, b: a / b if b else 0,
+}
+TO_INTEGER: Mapping[str, Callable[[float], int]] = {
+    "aten.Int.float": math.trunc,
+    "aten.Int.Scalar": math.trunc,
+    "aten.ceil.float": math.ceil,
+    "aten.floor.float": math.floor,
+}
+COMPUTED: Mapping[str, Callable[..., Any]] = {
+    **{
+        f"aten.{name}.{types}": compute
+        for name, compute in BINARY.items()
+        for types in ("float", "float_int", "int_float")
+    },
+    **{f"{name}.int": compute for name, (compute, _) in ARITHMETIC.items()},
+    **TO_INTEGER,
+    "aten.Float.Scalar": float,
+    "aten.div.int": BINARY["div"],
+}
+"""What can be computed here: the ops of ATen by their schemas."""
+
+
+@dataclass(frozen=True)
+class TabulateScaledSizesPass(ModulePass):
+    """Write sizes that floats compute by integers alone."""
+
+    name = "tabulate-scaled-sizes"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for old in [old for old in op.walk() if isinstance(old, AtenOp)]:
+            if old.schema.name not in TO_INTEGER:
+                continue
+            (result,) = old.results
+            sizes = sizes_of(result)
+            if len(sizes) != 1:
+                continue
+            (size,) = sizes
+            if not is_size(size):
+                continue
+            tabled = [value_at(result, size, n) for n in range(LARGEST_SIZE + 1)]
+            new = computed(AtenBuilder(old), size, tabled)
+            new.name_hint = result.name_hint
+            Rewriter.replace_op(old, [], [new])
+        region_dce(op.body)
+
+
+def sizes_of(value: SSAValue) -> set[SSAValue]:
+    """The integers that `value` is computed from, by ops of `COMPUTED`."""
+    if is_known(value):
+        return set()
+    if isinstance(op := value.owner, AtenOp) and op.schema.name in COMPUTED:
+        return {size for operand in op.operands for size in sizes_of(operand)}
+    return {value}
+
+
+def is_size(value: SSAValue) -> bool:
+    return isinstance(value.owner, AtenOp) and value.owner.schema.name == SIZE
+
+
+def is_known(value: SSAValue) -> bool:
+    try:
+        constant_value(value)
+    except NotConstantError:
+        return False
+    return True
+
+
+def value_at(value: SSAValue, size: SSAValue, n: int) -> Any:
+    """`value` where `size` is n."""
+    if value == size:
+        return n
+    if not isinstance(op := value.owner, AtenOp):
+        return constant_value(value)
+    operands = [value_at(operand, size, n) for operand in op.operands]
+    return COMPUTED[op.schema.name](*operands)
+
+
+def computed(build: AtenBuilder, size: SSAValue, values: Sequence[int]) -> SSAValue:
+    """An integer that is `values[size]`."""
+    if (ratio := ratio_of(values)) is not None:
+        quotient: Integer = build.integer("aten.mul", size, ratio.numerator)
+        quotient = build.integer("aten.floordiv", quotient, ratio.denominator)
+        assert isinstance(quotient, SSAValue)
+        return quotient
+    place = Arithmetic(build, i64).integers([size])
+    assert isinstance(place, SSAValue)
+    found = build.index_select(build.literal(values), 0, place)
+    return build.emit("aten.Int.Tensor", IntType(), {"a": found})
+
+
+def ratio_of(values: Sequence[int]) -> Fraction | None:
+    """
+    A ratio of integers by which 0, 1, 2.. become `values`, rounded down.
+
+    That is the largest of a value and its size, or none: PyTorch multiplies in float64,
+    where 100 * 0.29 is less than 29.
+    """
+    sizes, scaled = np.arange(len(values)), np.array(values)
+    i = 1 + np.argmax(scaled[1:] / sizes[1:])
+    ratio = Fraction(int(scaled[i]), int(sizes[i]))
+    again = sizes * ratio.numerator // ratio.denominator
+    fits = ratio.numerator * len(values) < 2**31
+    return ratio if fits and np.array_equal(scaled, again) else None
