@@ -346,5 +346,5 @@ def test_weights_add_up_to_1(size: int, new_size: int, sampling: Sampling):
     for positions, _ in taps:
         assert positions.shape == (new_size,)
         assert 0 <= positions.min() <= positions.max() < size
-    weights = [1 if weight is None else weight for _, weight in taps]
+    weights = [np.ones(new_size) if weight is None else weight for _, weight in taps]
     np.testing.assert_allclose(np.sum(weights, 0), 1, rtol=1e-5)
