@@ -357,14 +357,14 @@ class _Importer:
             raise Obstacle(f"'{name}' is on the meta device, without data", "load it")
         type = _vtensor_type(tensor)
         tensor_type = TensorType(type.element_type, tensor.shape)
-        array = _as_array(tensor)
+        array = weight_array(tensor)
         if tensor.dim() == 0 and isinstance(type.element_type, IntegerType):
             data = BytesAttr(array.tobytes())
             value = DenseIntOrFPElementsAttr(cast(Any, tensor_type), data)
         else:
-            value = DenseResourceAttr.from_params(
-                self.weights.add(name, array), tensor_type
-            )
+            unique = self.weights.add(name, array)
+            self.weights.sources[unique] = name
+            value = DenseResourceAttr.from_params(unique, tensor_type)
         return _named(self.add(torch_d.LiteralOp(value)).results[0], node.name)
 
     def import_outputs(
@@ -673,8 +673,8 @@ def _affine(expression: sympy.Expr, symbols: Sequence[sympy.Symbol]) -> AffineEx
             raise Obstacle(f"an input whose size is {expression}")
 
 
-def _as_array(tensor: torch.Tensor) -> np.ndarray[Any, Any]:
-    """The data of a tensor, shared where it is contiguous."""
+def weight_array(tensor: torch.Tensor) -> np.ndarray[Any, Any]:
+    """The data of a tensor as a weight, shared where it is contiguous."""
     tensor = tensor.detach().cpu().resolve_conj().resolve_neg().contiguous()
     if tensor.dtype == torch.bfloat16:
         return tensor.view(torch.int16).numpy().view(np.uint16)

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
-from typing import Any, TypeAlias
+from collections.abc import Iterable, Mapping
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -44,6 +44,14 @@ ALIGNMENT = (16).to_bytes(4, "little")
 """What MLIR aligns printed data to: enough for every element type, complex<f64> too."""
 
 
+class Derivation(Protocol):
+    """How some weights are computed from others, which may have other data later."""
+
+    def apply(self, weights: Weights) -> None:
+        """Compute them."""
+        ...
+
+
 class Weights(dict[str, Array]):
     """
     The arrays that the IR of one context refers to, by name.
@@ -51,6 +59,13 @@ class Weights(dict[str, Array]):
     Read them with `array`: data that was parsed from text is bytes without a shape
     until an attribute tells what it is.
     """
+
+    def __init__(self, arrays: Mapping[str, Array] | None = None) -> None:
+        super().__init__(arrays or {})
+        self.sources: dict[str, str] = {}
+        """What the model calls the weights that come from one."""
+        self.derivations: list[Derivation] = []
+        """What computed the weights that passes added from those of the model."""
 
     print_blobs: bool = False
     """Whether printing a module prints the data of its weights too."""
@@ -90,12 +105,15 @@ class Weights(dict[str, Array]):
 
         Returns the name to refer to it by.
         """
-        name = re.sub(r"[^\w$.]", "_", name, flags=re.ASCII)
-        if not re.match(r"[A-Za-z_]", name):
-            name = f"_{name}"
-        unique = unique_name(name, self)
+        unique = unique_name(identifier(name), self)
         self[unique] = array
         return unique
+
+
+def identifier(name: str) -> str:
+    """`name` as the IR can have it."""
+    name = re.sub(r"[^\w$.]", "_", name, flags=re.ASCII)
+    return name if re.match(r"[A-Za-z_]", name) else f"_{name}"
 
 
 _FLOATS: dict[type[Attribute], str] = {

@@ -29,9 +29,10 @@ from padc.ir.torch import (
     NoneType,
     ToBuiltinTensorOp,
 )
-from padc.ir.weights import Array, Weights, numpy_dtype, weights_of
+from padc.ir.weights import Array, Weights, weights_of
 
 NAMES = ("aten.batch_norm", "aten._native_batch_norm_legit_no_training")
+STATISTICS = ("weight", "bias", "running_mean", "running_var")
 
 
 class FoldBatchNormPass(ModulePass):
@@ -52,37 +53,50 @@ def fold(norm: AtenOp, weights: Weights) -> None:
     conv = convolution_of(norm)
     if conv is None or any(x.first_use is not None for x in norm.results[1:]):
         return
-    channels = Channels.of(norm, weights)
-    kernel = literal(conv.kernel, weights)
-    bias = None if conv.bias is None else literal(conv.bias, weights)
-    if channels is None or kernel is None or (bias is None) != (conv.bias is None):
+    if "training" in norm.schema.positions and norm.constant("training"):
         return
+    values = [conv.kernel, conv.bias, *(norm.arg(name) for name in STATISTICS)]
+    names = [None if is_none(x) else weight_name(x, weights) for x in values]
+    if any(name is None and not is_none(x) for name, x in zip(names, values)):
+        return
+    kernel, bias, scale, shift, mean, variance = names
+    if kernel is None or mean is None or variance is None:
+        return
+    eps = norm.constant("eps")
+    assert isinstance(eps, float)
+    folded = FoldedNorm(
+        weights.add("folded.weight", np.empty(0)),
+        weights.add("folded.bias", np.empty(0)),
+        kernel,
+        bias,
+        scale,
+        shift,
+        mean,
+        variance,
+        eps,
+        conv.groups.value.data,
+        conv.dims.kernel.index("o"),
+        conv.dims.kernel.index("i"),
+        isinstance(conv, tcp.ConvTransposeOp),
+    )
+    folded.apply(weights)
+    weights.derivations.append(folded)
     element_type = tensor_type(conv.kernel).element_type
     build = Builder(InsertPoint.before(conv))
 
-    def constant(name: str, array: Array) -> SSAValue:
-        array = array.astype(numpy_dtype(element_type))
-        type = TensorType(element_type, array.shape)
-        value = DenseResourceAttr.from_params(weights.add(name, array), type)
+    def constant(name: str) -> SSAValue:
+        type = TensorType(element_type, weights[name].shape)
+        value = DenseResourceAttr.from_params(name, type)
         made = build.insert(LiteralOp(value)).result
         return build.insert(ToBuiltinTensorOp(made)).result
 
-    shift = channels.summand
-    if bias is not None:
-        shift = shift + bias * channels.factor
-    scaled = kernel * factors_of(conv, kernel, channels.factor)
-    operands = [
-        conv.input,
-        constant("folded.weight", scaled),
-        constant("folded.bias", shift),
-    ]
-    folded = type(conv).create(
-        operands=operands,
+    made = type(conv).create(
+        operands=[conv.input, constant(folded.weight), constant(folded.bias)],
         result_types=[conv.result.type],
         properties=conv.properties,
         location=conv.location,
     )
-    result = build.insert(folded).results[0]
+    result = build.insert(made).results[0]
     result.name_hint = conv.result.name_hint
     in_torch = build.insert(FromBuiltinTensorOp(result)).result
     norm.results[0].replace_all_uses_with(in_torch)
@@ -90,36 +104,52 @@ def fold(norm: AtenOp, weights: Weights) -> None:
 
 
 @dataclass(frozen=True)
-class Channels:
-    """What each channel is multiplied by, and what is added then, in float64."""
+class FoldedNorm:
+    """A kernel and a bias, by name, that do what a convolution and its norm did."""
 
-    factor: Array
-    summand: Array
+    weight: str
+    bias: str
+    conv_weight: str
+    conv_bias: str | None
+    norm_weight: str | None
+    norm_bias: str | None
+    mean: str
+    variance: str
+    eps: float
+    groups: int
+    outputs: int
+    """The kernel's dimension of output features."""
+    inputs: int
+    transposed: bool
 
-    @staticmethod
-    def of(norm: AtenOp, weights: Weights) -> Channels | None:
-        """What `norm` does; None unless that is constant."""
-        given: dict[str, Array | float] = {}
-        for name, default in (
-            ("weight", 1.0),
-            ("bias", 0.0),
-            ("running_mean", None),
-            ("running_var", None),
-        ):
-            operand = norm.arg(name)
-            array = literal(operand, weights)
-            if isinstance(operand.type, NoneType) and default is not None:
-                given[name] = default
-            elif array is None:
-                return None
-            else:
-                given[name] = array
-        if "training" in norm.schema.positions and norm.constant("training"):
-            return None
-        eps = norm.constant("eps")
-        assert isinstance(eps, float)
-        factor = given["weight"] / np.sqrt(given["running_var"] + eps)
-        return Channels(factor, given["bias"] - given["running_mean"] * factor)
+    def apply(self, weights: Weights) -> None:
+        """Compute both, in float64, of the type of the convolution's kernel."""
+
+        def given(name: str | None, default: float) -> Array | float:
+            return default if name is None else weights[name].astype(np.float64)
+
+        kernel = weights[self.conv_weight]
+        factor = given(self.norm_weight, 1.0) / np.sqrt(
+            given(self.variance, 1.0) + self.eps
+        )
+        summand = given(self.norm_bias, 0.0) - given(self.mean, 0.0) * factor
+        summand = summand + given(self.conv_bias, 0.0) * factor
+        weights[self.weight] = (kernel * self.factors(kernel, factor)).astype(
+            kernel.dtype
+        )
+        weights[self.bias] = summand.astype(kernel.dtype)
+
+    def factors(self, kernel: Array, factor: Array) -> Array:
+        """What each element of the kernel is multiplied by: its output feature's."""
+        shape = [1] * kernel.ndim
+        if not self.transposed:
+            shape[self.outputs] = -1
+            return factor.reshape(shape)
+        # Input features are in groups, each of which has output features of its own.
+        each = kernel.shape[self.inputs] // self.groups
+        by_input = np.repeat(factor.reshape(self.groups, -1), each, axis=0)
+        shape[self.inputs], shape[self.outputs] = by_input.shape
+        return (by_input if self.inputs < self.outputs else by_input.T).reshape(shape)
 
 
 def convolution_of(norm: AtenOp) -> tcp.ConvOp | tcp.ConvTransposeOp | None:
@@ -138,31 +168,22 @@ def convolution_of(norm: AtenOp) -> tcp.ConvOp | tcp.ConvTransposeOp | None:
     return conv
 
 
-def literal(x: SSAValue, weights: Weights) -> Array | None:
-    """The data of a constant, in float64; None of what is none, or none of floats."""
-    if isinstance(x.owner, ToBuiltinTensorOp):
+def is_none(x: SSAValue | None) -> bool:
+    return x is None or isinstance(x.type, NoneType)
+
+
+def weight_name(x: SSAValue | None, weights: Weights) -> str | None:
+    """The name of a constant's data; None where it is computed, or of no floats."""
+    if x is not None and isinstance(x.owner, ToBuiltinTensorOp):
         x = x.owner.operand
-    if not isinstance(x.owner, LiteralOp):
+    if x is None or not isinstance(x.owner, LiteralOp):
         return None
-    type = x.owner.value.get_type()
+    value = x.owner.value
+    type = value.get_type()
     assert isa(type, AnyTensor)
     if type.element_type not in (f32, f64):
         return None
-    return weights.array(x.owner.value).astype(np.float64)
-
-
-def factors_of(
-    conv: tcp.ConvOp | tcp.ConvTransposeOp, kernel: Array, factor: Array
-) -> Array:
-    """What each element of the kernel is multiplied by: that of its output feature."""
-    outputs, inputs = conv.dims.kernel.index("o"), conv.dims.kernel.index("i")
-    shape = [1] * kernel.ndim
-    if isinstance(conv, tcp.ConvOp):
-        shape[outputs] = -1
-        return factor.reshape(shape)
-    # Input features are in groups, each of which has output features of its own.
-    groups = conv.groups.value.data
-    each = kernel.shape[inputs] // groups
-    by_input = np.repeat(factor.reshape(groups, -1), each, axis=0)
-    shape[inputs], shape[outputs] = by_input.shape
-    return (by_input if inputs < outputs else by_input.T).reshape(shape)
+    data = weights.array(value)
+    if isinstance(value, DenseResourceAttr):
+        return value.resource_handle.data
+    return weights.add("literal", data)

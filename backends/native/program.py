@@ -53,6 +53,21 @@ class StoredProgram:
     literals: Mapping[str, Array]
     """Constants that were written in the program, or computed when it was compiled."""
 
+    def weight_names(self) -> set[str] | None:
+        """The weights that machine code reads; None where PyTorch runs a part."""
+        signatures = [part.signature for part in self.parts]
+        return (
+            {
+                parameter.weight
+                for signature in signatures
+                if signature is not None
+                for parameter in signature.parameters
+                if parameter.weight is not None
+            }
+            if None not in signatures
+            else None
+        )
+
     def to_bytes(self) -> bytes:
         head = {
             "inputs": self.inputs,

@@ -17,24 +17,17 @@ from torch.export.graph_signature import (
     InputKind,
     OutputKind,
 )
-from xdsl.transforms.canonicalize import CanonicalizePass
 
 from padc.backends.native import cache
-from padc.backends.native.compilation import main
 from padc.backends.native.machine import machine_name
-from padc.backends.native.program import (
-    LoadedProgram,
-    StoredProgram,
-    compile_program,
-    text_of,
-)
+from padc.backends.native.model import StoredModel, compile_model
+from padc.backends.native.program import LoadedProgram
 from padc.backends.native.sizes import InputCheck, value_names
 from padc.errors import UsageError
-from padc.frontends.torch_export import export_module, import_exported_program
+from padc.frontends.fingerprint import fingerprint, held_tensors
+from padc.frontends.torch_export import export_module
 from padc.ir import make_context
 from padc.ir.weights import Array, weights_of
-from padc.passes.convert_torch_to_tcp import ConvertTorchToTcpPass
-from padc.passes.fold_batch_norm import FoldBatchNormPass
 
 
 class CompiledModel:
@@ -302,26 +295,24 @@ def compile(
         exported = export_module(
             model, tuple(example_inputs), dynamic_shapes=dynamic_shapes
         )
-    ctx = make_context()
-    weights = weights_of(ctx)
-    module = import_exported_program(exported, weights)
-    for name, array in weights.items():
-        weights[name] = array.copy()
-    function = main(module)
-    check = InputCheck(function)
-    inputs, outputs = map(value_names, (function.arg_attrs, function.res_attrs))
-    for each in (ConvertTorchToTcpPass(), CanonicalizePass(), FoldBatchNormPass()):
-        each.apply(ctx, module)
-    # All that is compiled is this text, which has the names of weights only.
-    name = cache.key([text_of(module), machine_name(), *VERSIONS])
+    name = cache.key([fingerprint(exported), machine_name(), *VERSIONS])
     data = cache.read(name)
     if data is None:
-        stored = compile_program(ctx, module)
-        cache.write(name, stored.to_bytes())
+        stored, is_kept = compile_model(exported)
+        if is_kept:
+            cache.write(name, stored.to_bytes())
     else:
-        stored = StoredProgram.from_bytes(data)
-    program = LoadedProgram(ctx, stored)
-    return CompiledModel(exported, program, check, inputs, outputs)
+        stored = StoredModel.from_bytes(data)
+    ctx = make_context()
+    stored.bind(held_tensors(exported), weights_of(ctx))
+    function = stored.function(ctx)
+    return CompiledModel(
+        exported,
+        LoadedProgram(ctx, stored.program),
+        InputCheck(function),
+        value_names(function.arg_attrs),
+        stored.outputs,
+    )
 
 
 VERSIONS = [version(name) for name in ("llvmlite", "torch", "xdsl")]

@@ -511,7 +511,10 @@ def test_weights_of_each_dtype(parse: Parse):
         """
     )
     weights = Weights(
-        a=np.array([0x3F80, 0xC000], np.uint16), b=np.array([[255], [0]], np.uint8)
+        {
+            "a": np.array([0x3F80, 0xC000], np.uint16),
+            "b": np.array([[255], [0]], np.uint8),
+        }
     )
 
     a, b, c, d = run(module, weights=weights)

@@ -18,6 +18,7 @@ from torch.export import Dim
 import padc
 from padc import compiled
 from padc.backends.native import cache
+from padc.backends.native import model as native_model
 
 Pair = namedtuple("Pair", "left right")
 
@@ -503,7 +504,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def compilations(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """One number for each program that was compiled, not read."""
     made: list[int] = []
-    module: Any = compiled
+    module: Any = native_model
     original = module.compile_program
 
     def counting(*args: Any) -> Any:
@@ -621,6 +622,69 @@ def test_what_an_entry_depends_on(
     padc.compile(Affine(), (X.repeat(2, 1),))
 
     assert len(compilations) == len(list(folder.iterdir())) == 6
+
+
+class Numbers(nn.Module):
+    """Numbers of all the kinds that a program may depend on."""
+
+    def __init__(self, step: int = 2, scale: float = 3.0, table: float = 4.0):
+        super().__init__()
+        self.scale = scale
+        self.register_buffer("step", torch.tensor(step))
+        self.register_buffer("table", torch.tensor([table]), persistent=False)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        with torch.no_grad():
+            y = x * self.scale + torch.tensor([self.scale, 1.0, 2.0, 3.0])
+        return (y + self.get_buffer("step")) * self.get_buffer("table")
+
+
+@pytest.mark.parametrize("other", [{"step": 5}, {"scale": -1.0}, {"table": 7.0}, {}])
+def test_other_numbers_make_another_program(
+    folder: Path, compilations: list[int], other: Any
+):
+    for numbers in ({}, other, other):
+        model = Numbers(**numbers)
+        torch.testing.assert_close(padc.compile(model, (X,))(X), model(X))
+
+    assert len(compilations) == 1 + bool(other)
+
+
+def test_weights_of_any_layout(folder: Path, compilations: list[int]):
+    x = torch.randn(1, 3, 8, 9)
+    for _ in range(2):
+        first, second = nn.Conv2d(3, 4, 3), nn.Linear(7, 5)
+        first.weight.data = first.weight.data.contiguous(
+            memory_format=torch.channels_last
+        )
+        second.weight = nn.Parameter(torch.randn(7, 5).T)
+        model = nn.Sequential(first, second).eval()
+        torch.testing.assert_close(padc.compile(model, (x,))(x), model(x).detach())
+
+    assert len(compilations) == 1
+
+
+def test_tied_weights_and_their_names(folder: Path, compilations: list[int]):
+    """Names that are one in the IR, and one tensor under two names."""
+
+    class Tied(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_parameter("a_b", nn.Parameter(torch.randn(4)))
+            self.inner = nn.ParameterDict(
+                {"a-b": torch.randn(4), "a_b": torch.randn(4)}
+            )
+            self.again = self.a_b
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            y = x * self.inner["a-b"] + self.inner["a_b"]
+            return y * self.a_b - self.again
+
+    for _ in range(2):
+        model = Tied()
+        torch.testing.assert_close(padc.compile(model, (X,))(X), model(X).detach())
+
+    assert len(compilations) == 1
 
 
 def test_the_source_of_all_of_padc_counts():

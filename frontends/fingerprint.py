@@ -1,0 +1,63 @@
+# pyright: reportUnknownMemberType=false
+"""
+What of an exported program its import depends on, but for the data of its weights.
+
+It takes a fraction of the time of an import, most of which PyTorch spends on making
+the program functional.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import torch
+import torch.utils._pytree as pytree
+from torch.export import ExportedProgram
+from torch.fx import GraphModule, Node
+
+from padc.frontends.torch_export import weight_array
+
+
+def fingerprint(ep: ExportedProgram) -> str:
+    """A text that differs where `import_exported_program` gives something else."""
+    return "\n".join(_lines(ep))
+
+
+def _lines(ep: ExportedProgram) -> Iterator[str]:
+    yield str(ep.graph_signature)
+    yield str(ep.call_spec)
+    yield f"{ep.range_constraints}"
+    for name, tensor in held_tensors(ep).items():
+        # An integer of rank 0 is in line; on constants, PyTorch may compute at once.
+        is_inline = tensor.dim() == 0 and not tensor.is_floating_point()
+        data = _digest(tensor) if is_inline or name in ep.constants else ""
+        yield f"{name}: {_type(tensor)} {data}"
+    # Among which are the branches of `cond`, and what runs without gradients.
+    for module in ep.graph_module.modules():
+        if isinstance(module, GraphModule):
+            yield from map(_line, module.graph.nodes)
+
+
+def held_tensors(ep: ExportedProgram) -> Mapping[str, torch.Tensor]:
+    """The tensors that the model holds, by their qualified names."""
+    held = {**ep.constants, **ep.state_dict}
+    return {k: v for k, v in held.items() if isinstance(v, torch.Tensor)}
+
+
+def _line(node: Node) -> str:
+    types = ", ".join(map(_type, pytree.tree_leaves(node.meta.get("val"))))
+    return f"{node.name} = {node.target} {node.args!r} {node.kwargs!r}: {types}"
+
+
+def _type(value: Any) -> str:
+    if not isinstance(value, torch.Tensor):
+        return str(value)
+    return f"{value.dtype}{list(value.shape)} {value.layout}"
+
+
+def _digest(tensor: torch.Tensor) -> str:
+    if tensor.is_meta or tensor.layout != torch.strided:
+        return ""
+    return hashlib.sha256(weight_array(tensor).tobytes()).hexdigest()
