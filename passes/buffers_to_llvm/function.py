@@ -7,8 +7,8 @@ first element and its dynamic sizes, and each index, in the order of its argumen
 
 from __future__ import annotations
 
-import io
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -23,7 +23,6 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.ir import Block, Operation, Region, SSAValue
-from xdsl.printer import Printer
 from xdsl.utils.exceptions import PassFailedException
 from xdsl.utils.hints import isa
 
@@ -51,22 +50,39 @@ class Module:
     def __init__(self, target: ModuleOp, vector_bytes: int):
         self.target = target
         self.vector_bytes = vector_bytes
-        self.names: dict[str, str] = {}
+        self.kernels: defaultdict[Hashable, list[llvm.FuncOp]] = defaultdict(list)
+        """Those that were made, by what can be told apart fast."""
 
     def add(self, function: llvm.FuncOp) -> None:
         self.target.body.block.add_op(function)
 
     def kernel(self, make: Callable[[str], llvm.FuncOp]) -> str:
         """The name of the function that `make` makes."""
-        text = io.StringIO()
-        function = make("kernel")
-        Printer(text).print_op(function)
-        if (name := self.names.get(text.getvalue())) is None:
-            name = f"kernel_{len(self.names)}"
-            self.names[text.getvalue()] = name
-            function.properties["sym_name"] = type(function.sym_name)(name)
-            self.add(function)
-        return name
+        function = make(f"kernel_{sum(map(len, self.kernels.values()))}")
+        alike = self.kernels[outlines(function)]
+        for other in alike:
+            if function.body.is_structurally_equivalent(other.body):
+                return other.sym_name.data
+        alike.append(function)
+        self.add(function)
+        return function.sym_name.data
+
+
+def outlines(function: llvm.FuncOp) -> Hashable:
+    """
+    What functions that are equivalent have in common.
+
+    Constants are as they are printed: -0.0 is equal to 0.0, and not the same.
+    """
+    ops = [
+        (
+            op.name,
+            str(op.value) if isinstance(op, llvm.ConstantOp) else "",
+            *op.result_types,
+        )
+        for op in function.body.walk()
+    ]
+    return function.function_type, function.arg_attrs, *ops
 
 
 def declare_library(module: ModuleOp) -> None:
