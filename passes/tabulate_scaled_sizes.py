@@ -3,7 +3,7 @@ Write sizes that floats compute by integers alone.
 
 PyTorch computes `int(size * 1.5)` in float64, which Core ML does not have. What depends
 on one size becomes a product and a quotient where some are the same for all sizes up to
-`LARGEST_SIZE`, else it is looked up:
+the largest, else it is looked up:
 
     Int(1.5 * Float(n))     n * 3 // 2
     Int(0.7 * Float(n))     table[n]
@@ -21,37 +21,53 @@ import numpy as np
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, i64
 from xdsl.ir import SSAValue
+from xdsl.ir.affine import AffineSymExpr
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 from xdsl.transforms.dead_code_elimination import region_dce
 
-from padc.ir.torch import AtenOp, IntType, NotConstantError, constant_value
+from padc.ir.torch import (
+    AtenOp,
+    BindSymbolicShapeOp,
+    IntType,
+    NotConstantError,
+    SymbolicIntOp,
+    constant_value,
+)
 from padc.passes.arithmetic import Arithmetic
 from padc.passes.aten_builder import ARITHMETIC, LARGEST_SIZE, AtenBuilder, Integer
 
+MOST_TABLED = 2**20
+"""Sizes are bounded by less, or taken to be: their tables are part of the program."""
 SIZE = "aten.size.int"
-BINARY: Mapping[str, Callable[[float, float], float]] = {
-    "add": lambda a, b: a + b,
-    "sub": lambda a, b: a - b,
-    "mul": lambda a, b: a * b,
-    "div": lambda a, b: a / b if b else 0,
-}
 TO_INTEGER: Mapping[str, Callable[[float], int]] = {
     "aten.Int.float": math.trunc,
     "aten.Int.Scalar": math.trunc,
     "aten.ceil.float": math.ceil,
     "aten.floor.float": math.floor,
 }
+BINARY: Mapping[str, Callable[[float, float], float]] = {
+    "add": lambda a, b: a + b,
+    "sub": lambda a, b: a - b,
+    "mul": lambda a, b: a * b,
+    "div": lambda a, b: a / b,
+    "remainder": lambda a, b: a % b,
+}
+NEGATED: Callable[[float], float] = lambda a: -a  # noqa: E731
 COMPUTED: Mapping[str, Callable[..., Any]] = {
     **{
-        f"aten.{name}.{types}": compute
-        for name, compute in BINARY.items()
+        f"aten.{name}.{types}": BINARY[name]
+        for name in ("add", "sub", "mul")
         for types in ("float", "float_int", "int_float")
     },
     **{f"{name}.int": compute for name, (compute, _) in ARITHMETIC.items()},
     **TO_INTEGER,
     "aten.Float.Scalar": float,
+    "aten.div.float": BINARY["div"],
     "aten.div.int": BINARY["div"],
+    "aten.neg.float": NEGATED,
+    "aten.neg.int": NEGATED,
+    "aten.remainder.int": BINARY["remainder"],
 }
 """What can be computed here: the ops of ATen by their schemas."""
 
@@ -73,8 +89,9 @@ class TabulateScaledSizesPass(ModulePass):
             (size,) = sizes
             if not is_size(size):
                 continue
-            tabled = [value_at(result, size, n) for n in range(LARGEST_SIZE + 1)]
-            new = computed(AtenBuilder(old), size, tabled)
+            count = largest(size) + 1
+            values = values_of(result, {size: list(range(count))}, count)
+            new = looked_up(AtenBuilder(old), size, values)
             new.name_hint = result.name_hint
             Rewriter.replace_op(old, [], [new])
         region_dce(op.body)
@@ -101,17 +118,46 @@ def is_known(value: SSAValue) -> bool:
     return True
 
 
-def value_at(value: SSAValue, size: SSAValue, n: int) -> Any:
-    """`value` where `size` is n."""
-    if value == size:
-        return n
-    if not isinstance(op := value.owner, AtenOp):
-        return constant_value(value)
-    operands = [value_at(operand, size, n) for operand in op.operands]
-    return COMPUTED[op.schema.name](*operands)
+def largest(size: SSAValue) -> int:
+    """The bound that an argument's size has; `LARGEST_SIZE` of others."""
+    op = size.owner
+    assert isinstance(op, AtenOp)
+    x, dim = op.arg("self"), op.constant("dim")
+    for use in x.uses:
+        if isinstance(bind := use.operation, BindSymbolicShapeOp):
+            assert isinstance(dim, int)
+            expression = bind.shape_expressions.data.results[dim]
+            if isinstance(expression, AffineSymExpr):
+                symbol = bind.shape_symbols[expression.position].owner
+                assert isinstance(symbol, SymbolicIntOp)
+                bound = symbol.max_val.value.data
+                return bound if bound < MOST_TABLED else LARGEST_SIZE
+    return LARGEST_SIZE
 
 
-def computed(build: AtenBuilder, size: SSAValue, values: Sequence[int]) -> SSAValue:
+def values_of(
+    value: SSAValue, known: dict[SSAValue, list[Any]], count: int
+) -> list[Any]:
+    """`value` for each of the sizes, of which there are `count`."""
+    if value not in known:
+        if isinstance(op := value.owner, AtenOp):
+            operands = [values_of(operand, known, count) for operand in op.operands]
+            compute = COMPUTED[op.schema.name]
+            known[value] = [defined(compute, args) for args in zip(*operands)]
+        else:
+            known[value] = [constant_value(value)] * count
+    return known[value]
+
+
+def defined(compute: Callable[..., Any], operands: Sequence[Any]) -> Any:
+    """0 where it is not defined: PyTorch would raise there."""
+    try:
+        return compute(*operands)
+    except ZeroDivisionError:
+        return 0
+
+
+def looked_up(build: AtenBuilder, size: SSAValue, values: Sequence[int]) -> SSAValue:
     """An integer that is `values[size]`."""
     if (ratio := ratio_of(values)) is not None:
         quotient: Integer = build.integer("aten.mul", size, ratio.numerator)

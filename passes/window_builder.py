@@ -46,10 +46,18 @@ class Windows:
         places = of.add(places, build.unsqueeze(self.starts, 1))
         count, longest = (build.size(places, d) for d in range(2))
         before, size, after = split(build, x, dim)
-        x = build.reshape(x, [product(build, before), size, product(build, after)])
+        x = build.reshape(
+            x, [symbolic_product(build, before), size, symbolic_product(build, after)]
+        )
         x = build.index_select(x, 1, build.flatten(places, 0, 1))
         return build.reshape(
-            x, [product(build, before), count, longest, product(build, after)]
+            x,
+            [
+                symbolic_product(build, before),
+                count,
+                longest,
+                symbolic_product(build, after),
+            ],
         )
 
     def restore(
@@ -88,5 +96,5 @@ def split(
     return sizes[:dim], sizes[dim], sizes[dim + 1 :]
 
 
-def product(build: AtenBuilder, sizes: Sequence[Integer]) -> Integer:
+def symbolic_product(build: AtenBuilder, sizes: Sequence[Integer]) -> Integer:
     return reduce(lambda a, b: build.integer("aten.mul", a, b), sizes, 1)

@@ -266,6 +266,10 @@ def _deviation(arguments: dict[str, Any], name: str) -> None:
         arguments["correction"] = 1
 
 
+def _float(arguments: dict[str, Any], name: str) -> Any:
+    return mb.cast(x=arguments["a"], dtype="fp32", name=name)
+
+
 def _floor_division(arguments: dict[str, Any], name: str) -> Any:
     # Of sizes, it comes back as a float.
     return mb.floor_div(x=arguments["a"], y=arguments["b"], name=name)
@@ -474,13 +478,15 @@ def _refuse(reason: str, hint: str = REWRITE) -> Correction:
     return correct
 
 
-SIZES_AS_FLOATS = _refuse(
-    "floats that are computed from sizes: Core ML's have 32 bits, PyTorch's 64",
+ROUNDED = _refuse(
+    "an integer that floats compute from more than one size: Core ML's have 32 bits",
     "compute sizes by +, -, * and //",
 )
 
 CORRECTIONS: dict[str, Correction] = {
-    "aten.Float.Scalar": SIZES_AS_FLOATS,
+    "aten.Float.Scalar": _float,
+    "aten.Int.Scalar": ROUNDED,
+    "aten.Int.float": ROUNDED,
     "aten._safe_softmax": _safe_softmax,
     "aten._upsample_bicubic2d_aa": _refuse("coremltools ignores antialias"),
     "aten._upsample_bicubic2d_aa.vec": _refuse("coremltools ignores antialias"),
@@ -493,7 +499,7 @@ CORRECTIONS: dict[str, Correction] = {
     "aten.arange.start_step": _arange,
     "aten.batch_norm": _batch_norm,
     "aten._native_batch_norm_legit_no_training": _batch_norm,
-    "aten.div.int": SIZES_AS_FLOATS,
+    "aten.ceil.float": ROUNDED,
     "aten.div.Scalar_mode": _rounded_division,
     "aten.div.Tensor_mode": _rounded_division,
     "aten.dropout": _dropout,
@@ -505,6 +511,7 @@ CORRECTIONS: dict[str, Correction] = {
     "aten.fill.Scalar": _filled(),
     "aten.flip": _flip,
     "aten.flipud": _flip,
+    "aten.floor.float": ROUNDED,
     "aten.floor_divide": _rounded_division,
     "aten.floor_divide.Scalar": _rounded_division,
     "aten.floordiv.int": _floor_division,

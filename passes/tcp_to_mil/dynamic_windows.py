@@ -26,7 +26,7 @@ from padc.passes.tcp_to_mil.dynamic_resample import (
 from padc.passes.window_builder import Windows, area_windows
 
 
-def average_windows(
+def resample_windows(
     op: Operation, x: SSAValue, dim: int, new_size: Integer, sampling: Sampling
 ) -> SSAValue:
     """One dimension of `x`, of float32, resampled before `op`."""
@@ -107,16 +107,18 @@ def longest_window(
     build: AtenBuilder, size: Integer, new_size: Integer, sampling: Sampling
 ) -> Integer:
     """As many elements as a filter may meet."""
-    reach = reach_of(sampling)
+    reach, elements = reach_of(sampling), size
     if sampling.scale is not None:
-        return 2 * math.ceil(reach * max(np.float32(1 / sampling.scale), 1)) + 1
+        side: Integer = math.ceil(reach * max(np.float32(1 / sampling.scale), 1))
+        return build.integer("prim.min", elements, 2 * side + 1)
     if sampling.coordinates is Coordinates.ALIGN_CORNERS:
         size, new_size = (build.integer("aten.sub", n, 1) for n in (size, new_size))
         new_size = build.integer("prim.max", new_size, 1)
     extent = build.integer("aten.mul", build.integer("prim.max", size, new_size), reach)
     extent = build.integer("aten.add", extent, build.integer("aten.sub", new_size, 1))
     side = build.integer("aten.floordiv", extent, new_size)
-    return build.integer("aten.add", build.integer("aten.mul", side, 2), 1)
+    width = build.integer("aten.add", build.integer("aten.mul", side, 2), 1)
+    return build.integer("prim.min", width, elements)
 
 
 def filtered(points: Arithmetic, x: SSAValue, mode: ResampleMode) -> SSAValue:

@@ -22,7 +22,7 @@ from padc.ir.tcp import Coordinates, ResampleMode, tensor_type
 from padc.passes.aten_builder import LARGEST_SIZE, Integer, integer_of
 from padc.passes.mil_builder import MilBuilder, product
 from padc.passes.tcp_to_mil.dynamic_resample import resample_dynamic
-from padc.passes.tcp_to_mil.dynamic_windows import average_windows
+from padc.passes.tcp_to_mil.dynamic_windows import resample_windows
 from padc.passes.tcp_to_mil.table import lowers
 
 
@@ -40,7 +40,7 @@ def lower_resample(build: MilBuilder, op: tcp.ResampleOp) -> SSAValue:
         if (new_size := integer_of(size)) is None:
             raise Obstacle(
                 "no integer arithmetic of ATen computes the new size",
-                "give a size that is computed by +, -, * and //, and no scale_factor",
+                "give a size that is computed by +, -, * and //",
             )
         x = resample_dimension(build, op, x, i, dim, new_size)
     return cast(build, x, f16) if is_half else x
@@ -160,7 +160,7 @@ def resample_dimension(
         return build.emit("reduce_mean", type, shape, x=x, axes=[dim], keep_dims=True)
     if size == DYNAMIC_INDEX or not isinstance(new_size, int):
         is_average = sampling.antialias or sampling.mode is ResampleMode.AREA
-        resample = average_windows if is_average else resample_dynamic
+        resample = resample_windows if is_average else resample_dynamic
         return resample(op, x, dim, new_size, sampling)
     if [*before, *after].count(DYNAMIC_INDEX) > 1:
         return resample_dynamic(op, x, dim, new_size, sampling)

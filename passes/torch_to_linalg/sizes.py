@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import FloatAttr, UnrealizedConversionCastOp, f64, i64
@@ -111,18 +111,19 @@ register_float_arithmetic("mul", arith.MulfOp, *MIXED)
 register_float_arithmetic("div", arith.DivfOp, "float", "int")
 
 
-def register_rounding(
-    name: str, function: type[math.CeilOp | math.FloorOp] | None
-) -> None:
-    @lowers(name)
-    def lower(call: LinalgCall) -> SSAValue:  # pyright: ignore[reportUnusedFunction]
-        x = real(call, call.op.arg("a"))
-        x = x if function is None else call.insert(function(x))
-        number = call.insert(arith.FPToSIOp(x, i64))
-        return call.insert(UnrealizedConversionCastOp.get([number], [IntType()]))
+ROUNDINGS: Mapping[str, type[math.CeilOp | math.FloorOp] | None] = {
+    "aten.Int.float": None,
+    "aten.Int.Scalar": None,
+    "aten.ceil.float": math.CeilOp,
+    "aten.floor.float": math.FloorOp,
+}
+"""What makes an integer of a float, before its fraction is cut off."""
 
 
-register_rounding("aten.Int.float", None)
-register_rounding("aten.Int.Scalar", None)
-register_rounding("aten.ceil.float", math.CeilOp)
-register_rounding("aten.floor.float", math.FloorOp)
+@lowers(*ROUNDINGS)
+def lower_rounding(call: LinalgCall) -> SSAValue:
+    x = real(call, call.op.arg("a"))
+    if (function := ROUNDINGS[call.op.schema.name]) is not None:
+        x = call.insert(function(x))
+    number = call.insert(arith.FPToSIOp(x, i64))
+    return call.insert(UnrealizedConversionCastOp.get([number], [IntType()]))

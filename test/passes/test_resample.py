@@ -20,11 +20,12 @@ from padc.ir import resampling
 from padc.ir.tcp import Coordinates, ResampleMode, Sampling
 from padc.passes.aten_builder import LARGEST_SIZE
 from padc.passes.tabulate_scaled_sizes import ratio_of
-from padc.testing import compile_for_coreml, compile_for_oracle
+from padc.testing import compile_for_coreml, compile_for_native, compile_for_oracle
 
 BACKENDS = {"reference": compile_for_oracle, "coreml": compile_for_coreml}
 INF = float("inf")
 both = pytest.mark.parametrize("backend", BACKENDS)
+ALL = BACKENDS | {"native": compile_for_native}
 
 
 class Function(nn.Module):
@@ -239,7 +240,7 @@ def test_coordinates_are_float32_in_a_program_of_float16():
 
 
 # Of n * 0.29, which is less than 29 for 100, no ratio of integers is the floor.
-@both
+@pytest.mark.parametrize("backend", ALL)
 @pytest.mark.parametrize(
     ("factor", "recompute"), [(0.29, False), (0.29, True), (0.7, True)]
 )
@@ -249,10 +250,10 @@ def test_dynamic_sizes_scaled(backend: str, factor: float, recompute: bool):
             x, scale_factor=factor, mode="nearest", recompute_scale_factor=recompute
         )
 
-    xs = [numbers(1, 2, size) for size in (30, 7, 100, 200, 8000)]
-    sizes = {2: Dim("n", min=7, max=8000)}
+    xs = [numbers(1, 2, size) for size in (30, 7, 100, 200, 9000)]
+    sizes = {2: Dim("n", min=7, max=9000)}
 
-    compiled = BACKENDS[backend](exported(function, xs[0], ((sizes,),)))
+    compiled = ALL[backend](exported(function, xs[0], ((sizes,),)))
 
     for x in xs:
         torch.testing.assert_close(compiled(x)[0], function(x))
@@ -269,7 +270,7 @@ EQUAL: dict[str, Callable[[Tensor], Tensor]] = {
 }
 
 
-@both
+@pytest.mark.parametrize("backend", ALL)
 @pytest.mark.parametrize(
     ("name", "dynamic"),
     # Of the nearest, PyTorch's kernels differ, and it chooses one by the result's size.
@@ -283,7 +284,7 @@ def test_as_many_elements_as_before(backend: str, name: str, dynamic: bool):
     if not dynamic:
         xs = xs[1:2]
 
-    compiled = BACKENDS[backend](
+    compiled = ALL[backend](
         exported(EQUAL[name], xs[0], ((sizes,),) if dynamic else None)
     )
 
@@ -291,15 +292,36 @@ def test_as_many_elements_as_before(backend: str, name: str, dynamic: bool):
         torch.testing.assert_close(compiled(x)[0], EQUAL[name](x), equal_nan=True)
 
 
+COMPUTED: dict[str, Callable[[Tensor], Tensor]] = {
+    "plus 1": lambda x: F.interpolate(x, math.floor(x.shape[2] * 0.3 + 1)),
+    "rounded up": lambda x: F.interpolate(x, math.ceil(x.shape[2] / 3)),
+    "on a tensor": lambda x: x * (1 / x.shape[2]),
+}
+
+
+@both
+@pytest.mark.parametrize("name", COMPUTED)
+def test_sizes_that_floats_compute(backend: str, name: str):
+    xs = [numbers(1, 2, size) for size in (30, 8, 11, 39)]
+    dynamic = (({2: Dim("n", min=8, max=40)},),)
+
+    compiled = BACKENDS[backend](exported(COMPUTED[name], xs[0], dynamic))
+
+    for x in xs:
+        torch.testing.assert_close(compiled(x)[0], COMPUTED[name](x))
+
+
 def test_float_arithmetic_on_two_sizes_is_refused_for_core_ml():
     sizes = {2: Dim("h", min=8, max=40), 3: Dim("w", min=8, max=40)}
     ep = exported(
-        lambda x: F.interpolate(x, (math.floor(x.shape[2] * 0.7 * x.shape[3]), 3)),
+        lambda x: F.interpolate(x, (math.floor(x.shape[2] / x.shape[3]) + 4, 3)),
         numbers(1, 2, 8, 9),
         ((sizes,),),
     )
 
-    with pytest.raises(UnsupportedError, match="floats that are computed from sizes"):
+    with pytest.raises(
+        UnsupportedError, match="floats compute from more than one size"
+    ):
         compile_for_coreml(ep)
 
 
