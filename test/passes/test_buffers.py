@@ -21,7 +21,7 @@ from padc.passes.fill_border_only import FillBorderOnlyPass
 from padc.passes.pad_into_producer import PadIntoProducerPass
 from padc.passes.plan_buffers import PlanBuffersPass
 
-PROGRAMS = int(os.environ.get("PADC_PROGRAMS", "80"))
+PROGRAMS = int(os.environ.get("PADC_PROGRAMS", "60"))
 SHARES = 8
 """In how many tests they are."""
 STAGES: list[ModulePass] = [

@@ -34,7 +34,7 @@ KINDS = [
     )
     if rank == 2 or mode != "bicubic"
 ]
-EXAMPLES = int(os.environ.get("PADC_EXAMPLES", "60"))
+EXAMPLES = int(os.environ.get("PADC_EXAMPLES", "40"))
 """How many cases Hypothesis draws; `make conformance` asks for 2000."""
 
 

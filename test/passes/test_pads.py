@@ -46,7 +46,7 @@ from padc.passes.aten_builder import AtenBuilder
 from padc.passes.convert_torch_to_tcp import ConvertTorchToTcpPass
 from padc.testing import compile_for_oracle
 
-EXAMPLES = int(os.environ.get("PADC_EXAMPLES", "60"))
+EXAMPLES = int(os.environ.get("PADC_EXAMPLES", "40"))
 """How many examples Hypothesis tries for each property; more take longer."""
 thorough = settings(max_examples=EXAMPLES, deadline=None)
 

@@ -186,9 +186,8 @@ DYNAMIC: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
 }
 
 
-@both
 @pytest.mark.parametrize("name", DYNAMIC)
-def test_dynamic_sizes(backend: str, name: str):
+def test_dynamic_sizes(name: str):
     model = Function(DYNAMIC[name])
     sizes = [{i: Dim(f"{x}{i}", min=4, max=99) for i in (2, 3)} for x in "xy"]
     samples = [
@@ -196,12 +195,12 @@ def test_dynamic_sizes(backend: str, name: str):
         for shape in ((7, 9, 11, 5), (41, 33, 20, 82), (5, 4, 4, 60), (49, 45, 9, 7))
     ]
 
-    compiled = BACKENDS[backend](
-        torch.export.export(model, samples[0], dynamic_shapes=(tuple(sizes),))
-    )
+    ep = torch.export.export(model, samples[0], dynamic_shapes=(tuple(sizes),))
 
-    for x, y in samples:
-        torch.testing.assert_close(compiled(x, y)[0], model(x, y))
+    for compile in BACKENDS.values():
+        compiled = compile(ep)
+        for x, y in samples:
+            torch.testing.assert_close(compiled(x, y)[0], model(x, y))
 
 
 @both
@@ -240,11 +239,10 @@ def test_coordinates_are_float32_in_a_program_of_float16():
 
 
 # Of n * 0.29, which is less than 29 for 100, no ratio of integers is the floor.
-@pytest.mark.parametrize("backend", ALL)
 @pytest.mark.parametrize(
     ("factor", "recompute"), [(0.29, False), (0.29, True), (0.7, True)]
 )
-def test_dynamic_sizes_scaled(backend: str, factor: float, recompute: bool):
+def test_dynamic_sizes_scaled(factor: float, recompute: bool):
     def function(x: Tensor) -> Tensor:
         return F.interpolate(
             x, scale_factor=factor, mode="nearest", recompute_scale_factor=recompute
@@ -253,10 +251,12 @@ def test_dynamic_sizes_scaled(backend: str, factor: float, recompute: bool):
     xs = [numbers(1, 2, size) for size in (30, 7, 100, 200, 9000)]
     sizes = {2: Dim("n", min=7, max=9000)}
 
-    compiled = ALL[backend](exported(function, xs[0], ((sizes,),)))
+    ep = exported(function, xs[0], ((sizes,),))
 
-    for x in xs:
-        torch.testing.assert_close(compiled(x)[0], function(x))
+    for compile in ALL.values():
+        compiled = compile(ep)
+        for x in xs:
+            torch.testing.assert_close(compiled(x)[0], function(x))
 
 
 EQUAL: dict[str, Callable[[Tensor], Tensor]] = {
@@ -270,13 +270,12 @@ EQUAL: dict[str, Callable[[Tensor], Tensor]] = {
 }
 
 
-@pytest.mark.parametrize("backend", ALL)
 @pytest.mark.parametrize(
     ("name", "dynamic"),
     # Of the nearest, PyTorch's kernels differ, and it chooses one by the result's size.
     [*((name, False) for name in EQUAL), *((name, True) for name in [*EQUAL][1:])],
 )
-def test_as_many_elements_as_before(backend: str, name: str, dynamic: bool):
+def test_as_many_elements_as_before(name: str, dynamic: bool):
     """Which PyTorch mostly keeps, whatever the scale; the nearest also twice as many."""
     sizes = {2: Dim("h", min=4, max=40), 3: Dim("w", min=4, max=40)}
     xs = numbers(1, 2, 20, 30), numbers(1, 2, 7, 6), numbers(1, 2, 9, 11)
@@ -284,12 +283,12 @@ def test_as_many_elements_as_before(backend: str, name: str, dynamic: bool):
     if not dynamic:
         xs = xs[1:2]
 
-    compiled = ALL[backend](
-        exported(EQUAL[name], xs[0], ((sizes,),) if dynamic else None)
-    )
+    ep = exported(EQUAL[name], xs[0], ((sizes,),) if dynamic else None)
 
-    for x in xs:
-        torch.testing.assert_close(compiled(x)[0], EQUAL[name](x), equal_nan=True)
+    for compile in ALL.values():
+        compiled = compile(ep)
+        for x in xs:
+            torch.testing.assert_close(compiled(x)[0], EQUAL[name](x), equal_nan=True)
 
 
 COMPUTED: dict[str, Callable[[Tensor], Tensor]] = {
@@ -299,16 +298,17 @@ COMPUTED: dict[str, Callable[[Tensor], Tensor]] = {
 }
 
 
-@both
 @pytest.mark.parametrize("name", COMPUTED)
-def test_sizes_that_floats_compute(backend: str, name: str):
+def test_sizes_that_floats_compute(name: str):
     xs = [numbers(1, 2, size) for size in (30, 8, 11, 39)]
     dynamic = (({2: Dim("n", min=8, max=40)},),)
 
-    compiled = BACKENDS[backend](exported(COMPUTED[name], xs[0], dynamic))
+    ep = exported(COMPUTED[name], xs[0], dynamic)
 
-    for x in xs:
-        torch.testing.assert_close(compiled(x)[0], COMPUTED[name](x))
+    for compile in BACKENDS.values():
+        compiled = compile(ep)
+        for x in xs:
+            torch.testing.assert_close(compiled(x)[0], COMPUTED[name](x))
 
 
 def test_float_arithmetic_on_two_sizes_is_refused_for_core_ml():

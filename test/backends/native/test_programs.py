@@ -24,7 +24,7 @@ from padc.ir.weights import weights_of
 from padc.passes.convert_buffers_to_llvm import ConvertBuffersToLlvmPass
 from padc.passes.plan_buffers import PlanBuffersPass, element_bytes
 
-PROGRAMS = int(os.environ.get("PADC_PROGRAMS", "64"))
+PROGRAMS = int(os.environ.get("PADC_PROGRAMS", "48"))
 SHARES = 8
 """In how many tests they are."""
 GUARD = 256
