@@ -422,7 +422,9 @@ def space_to_depth(node: Node) -> list[SSAValue]:
     batch, depth, height, width = node.shape()
     n, build = node.attributes["blocksize"], node.build
     shape = [batch, depth, height // n, n, width // n, n]
-    x = build.permute(build.reshape(node.tensor(0), shape), [0, 3, 5, 1, 2, 4])
+    is_depth_inner = node.get("mode", "DCR") == "DCR"
+    order = [0, 3, 5, 1, 2, 4] if is_depth_inner else [0, 1, 3, 5, 2, 4]
+    x = build.permute(build.reshape(node.tensor(0), shape), order)
     return [build.reshape(x, [batch, depth * n * n, height // n, width // n])]
 
 
