@@ -9,7 +9,7 @@ the program functional.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -17,7 +17,7 @@ import torch.utils._pytree as pytree
 from torch.export import ExportedProgram
 from torch.fx import GraphModule, Node
 
-from padc.frontends.torch_export import weight_array
+from padc.frontends.torch_export import held_tensors, weight_array
 
 
 def fingerprint(ep: ExportedProgram) -> str:
@@ -38,12 +38,6 @@ def _lines(ep: ExportedProgram) -> Iterator[str]:
     for module in ep.graph_module.modules():
         if isinstance(module, GraphModule):
             yield from map(_line, module.graph.nodes)
-
-
-def held_tensors(ep: ExportedProgram) -> Mapping[str, torch.Tensor]:
-    """The tensors that the model holds, by their qualified names."""
-    held = {**ep.constants, **ep.state_dict}
-    return {k: v for k, v in held.items() if isinstance(v, torch.Tensor)}
 
 
 def _line(node: Node) -> str:

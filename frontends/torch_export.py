@@ -190,13 +190,19 @@ def import_exported_program(ep: ExportedProgram, weights: Weights) -> ModuleOp:
     return _Importer(ep, weights).run()
 
 
+def held_tensors(ep: ExportedProgram) -> Mapping[str, torch.Tensor]:
+    """The tensors that the model holds, by their qualified names."""
+    held = {**ep.constants, **ep.state_dict}
+    return {k: v for k, v in held.items() if isinstance(v, torch.Tensor)}
+
+
 class _Importer:
     """The state of one import: the function so far, and what stands in its way."""
 
     def __init__(self, ep: ExportedProgram, weights: Weights):
         self.ep = ep
         self.weights = weights
-        self.tensors: Mapping[str, Any] = {**ep.constants, **ep.state_dict}
+        self.tensors = held_tensors(ep)
         self.block = Block()
         self.builder = Builder(InsertPoint.at_end(self.block))
         self.values: dict[Node, Imported] = {}

@@ -105,15 +105,12 @@ class Weights(dict[str, Array]):
 
         Returns the name to refer to it by.
         """
-        unique = unique_name(identifier(name), self)
+        name = re.sub(r"[^\w$.]", "_", name, flags=re.ASCII)
+        if not re.match(r"[A-Za-z_]", name):
+            name = f"_{name}"
+        unique = unique_name(name, self)
         self[unique] = array
         return unique
-
-
-def identifier(name: str) -> str:
-    """`name` as the IR can have it."""
-    name = re.sub(r"[^\w$.]", "_", name, flags=re.ASCII)
-    return name if re.match(r"[A-Za-z_]", name) else f"_{name}"
 
 
 _FLOATS: dict[type[Attribute], str] = {

@@ -45,20 +45,11 @@ class Windows:
         places = of.binary("minimum", last, self.elements(build))
         places = of.add(places, build.unsqueeze(self.starts, 1))
         count, longest = (build.size(places, d) for d in range(2))
-        before, size, after = split(build, x, dim)
-        x = build.reshape(
-            x, [symbolic_product(build, before), size, symbolic_product(build, after)]
-        )
+        leading, size, trailing = split(build, x, dim)
+        before, after = (symbolic_product(build, each) for each in (leading, trailing))
+        x = build.reshape(x, [before, size, after])
         x = build.index_select(x, 1, build.flatten(places, 0, 1))
-        return build.reshape(
-            x,
-            [
-                symbolic_product(build, before),
-                count,
-                longest,
-                symbolic_product(build, after),
-            ],
-        )
+        return build.reshape(x, [before, count, longest, after])
 
     def restore(
         self, build: AtenBuilder, y: SSAValue, x: SSAValue, dim: int

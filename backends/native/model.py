@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
@@ -19,10 +17,19 @@ from xdsl.rewriter import InsertPoint
 from xdsl.transforms.canonicalize import CanonicalizePass
 
 from padc.backends.native.compilation import main
-from padc.backends.native.program import StoredProgram, compile_program, text_of
+from padc.backends.native.program import (
+    StoredProgram,
+    compile_program,
+    head_of,
+    text_of,
+    with_head,
+)
 from padc.backends.native.sizes import value_names
-from padc.frontends.fingerprint import held_tensors
-from padc.frontends.torch_export import import_exported_program, weight_array
+from padc.frontends.torch_export import (
+    held_tensors,
+    import_exported_program,
+    weight_array,
+)
 from padc.ir import make_context
 from padc.ir.torch import BindSymbolicShapeOp, SymbolicIntOp
 from padc.ir.weights import Array, Weights, weights_of
@@ -51,19 +58,17 @@ class StoredModel:
             "sources": self.sources,
             "folded": [asdict(each) for each in self.folded],
         }
-        text = json.dumps(head).encode()
-        return struct.pack("<q", len(text)) + text + self.program.to_bytes()
+        return with_head(head, self.program.to_bytes())
 
     @staticmethod
     def from_bytes(data: bytes) -> StoredModel:
-        (length,) = struct.unpack_from("<q", data)
-        head = json.loads(data[8 : 8 + length])
+        head, at = head_of(data)
         return StoredModel(
             head["declaration"],
             head["outputs"],
             head["sources"],
             [FoldedNorm(**each) for each in head["folded"]],
-            StoredProgram.from_bytes(data[8 + length :]),
+            StoredProgram.from_bytes(data[at:]),
         )
 
     def function(self, ctx: Context) -> func.FuncOp:

@@ -55,18 +55,12 @@ class StoredProgram:
 
     def weight_names(self) -> set[str] | None:
         """The weights that machine code reads; None where PyTorch runs a part."""
-        signatures = [part.signature for part in self.parts]
-        return (
-            {
-                parameter.weight
-                for signature in signatures
-                if signature is not None
-                for parameter in signature.parameters
-                if parameter.weight is not None
-            }
-            if None not in signatures
-            else None
-        )
+        names: set[str] = set()
+        for part in self.parts:
+            if part.signature is None:
+                return None
+            names |= {each.weight for each in part.signature.parameters if each.weight}
+        return names
 
     def to_bytes(self) -> bytes:
         head = {
@@ -88,16 +82,13 @@ class StoredProgram:
                 for part in self.parts
             ],
         }
-        text = json.dumps(head).encode()
         data = [part.code for part in self.parts]
         data += [array.tobytes() for array in self.literals.values()]
-        return b"".join([struct.pack("<q", len(text)), text, *data])
+        return with_head(head, b"".join(data))
 
     @staticmethod
     def from_bytes(data: bytes) -> StoredProgram:
-        (length,) = struct.unpack_from("<q", data)
-        head = json.loads(data[8 : 8 + length])
-        at = 8 + length
+        head, at = head_of(data)
         parts: list[StoredPart] = []
         for part in head["parts"]:
             signature = part["signature"]
@@ -122,6 +113,18 @@ class StoredProgram:
         return StoredProgram(
             parts, head["inputs"], head["outputs"], head["reasons"], literals
         )
+
+
+def with_head(head: Any, data: bytes) -> bytes:
+    """`data` behind what JSON can express."""
+    text = json.dumps(head).encode()
+    return struct.pack("<q", len(text)) + text + data
+
+
+def head_of(data: bytes) -> tuple[Any, int]:
+    """The head that `with_head` wrote, and where the data behind it begins."""
+    (length,) = struct.unpack_from("<q", data)
+    return json.loads(data[8 : 8 + length]), 8 + length
 
 
 def compile_program(ctx: Context, module: ModuleOp) -> StoredProgram:

@@ -39,7 +39,6 @@ def resample_windows(
     sums = Arithmetic(build, f32)
     counts = build.unsqueeze(is_counted(points, windows), 2)
     weights = build.unsqueeze(weights, 2)
-
     elements = windows.gather(build, x, dim)
     before, count, _, after = tensor_type(elements).get_shape()
     # A weight of 0 would make NaN of an infinity.

@@ -24,8 +24,8 @@ from padc.backends.native.model import StoredModel, compile_model
 from padc.backends.native.program import LoadedProgram
 from padc.backends.native.sizes import InputCheck, value_names
 from padc.errors import UsageError
-from padc.frontends.fingerprint import fingerprint, held_tensors
-from padc.frontends.torch_export import export_module
+from padc.frontends.fingerprint import fingerprint
+from padc.frontends.torch_export import export_module, held_tensors
 from padc.ir import make_context
 from padc.ir.weights import Array, weights_of
 
