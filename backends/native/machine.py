@@ -56,6 +56,8 @@ def compile_object(module: ir.Module) -> bytes:
         options = binding.create_pipeline_tuning_options(speed_level=3)
         options.loop_vectorization = True
         options.slp_vectorization = True
+        # Kernels know what their pointers do not share; inlined, they would not.
+        options.inlining_threshold = 0
         builder = binding.create_pass_builder(machine, options)
         builder.getModulePassManager().run(parsed, builder)
         return machine.emit_object(parsed)

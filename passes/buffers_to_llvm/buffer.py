@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX
 from xdsl.ir import Attribute, SSAValue
@@ -34,6 +35,10 @@ class Buffer:
         """The address of the element at `places`."""
         offset = build.dot(places, self.strides)
         return build.address(self.pointer, offset, self.element_type)
+
+
+Value: TypeAlias = Buffer | Size
+"""What a value of the buffer form is: a buffer, an index or size, or a scalar."""
 
 
 def whole(

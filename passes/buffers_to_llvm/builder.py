@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -51,6 +52,7 @@ class LlvmBuilder:
 
     region: Region
     block: Block
+    constants: dict[int, SSAValue] = field(default_factory=dict[int, SSAValue])
     products: dict[tuple[Size, Size], SSAValue] = field(
         default_factory=dict[tuple[Size, Size], SSAValue]
     )
@@ -71,7 +73,10 @@ class LlvmBuilder:
     def value(self, size: Size) -> SSAValue:
         if isinstance(size, SSAValue):
             return size
-        return self.insert(llvm.ConstantOp(IntegerAttr(size, i64), i64))
+        if size not in self.constants:
+            constant = llvm.ConstantOp(IntegerAttr(size, i64), i64)
+            self.constants[size] = self.insert(constant)
+        return self.constants[size]
 
     def add(self, a: Size, b: Size) -> Size:
         if a == 0 or b == 0:
@@ -124,6 +129,13 @@ class LlvmBuilder:
             value = self.insert(llvm.ZExtOp(value, i8))
         self.do(llvm.StoreOp(value, address))
 
+    @contextmanager
+    def scope(self) -> Generator[None]:
+        """Around ops that what is behind them does not know."""
+        known = dict(self.constants), dict(self.products)
+        yield
+        self.constants, self.products = known
+
     def loop(
         self,
         first: Size,
@@ -140,11 +152,9 @@ class LlvmBuilder:
         more = self.insert(llvm.ICmpOp(place, end_value, predicate("slt")))
         self.do(llvm.CondBrOp(more, inside, [], behind, []))
         self.block = inside
-        known = dict(self.products)
-        body(self, place)
-        self.do(llvm.BrOp(head, self.insert(llvm.AddOp(place, step_value))))
-        # What was computed within is not known behind.
-        self.products = known
+        with self.scope():
+            body(self, place)
+            self.do(llvm.BrOp(head, self.insert(llvm.AddOp(place, step_value))))
         self.block = behind
 
     def carry(
@@ -164,10 +174,9 @@ class LlvmBuilder:
         more = self.insert(llvm.ICmpOp(place, end, predicate("slt")))
         self.do(llvm.CondBrOp(more, inside, [], behind, []))
         self.block = inside
-        known = dict(self.products)
-        results = body(place, carried)
-        next_place = self.insert(llvm.AddOp(place, one))
-        self.do(llvm.BrOp(head, next_place, *results))
-        self.products = known
+        with self.scope():
+            results = body(place, carried)
+            next_place = self.insert(llvm.AddOp(place, one))
+            self.do(llvm.BrOp(head, next_place, *results))
         self.block = behind
         return list(carried)

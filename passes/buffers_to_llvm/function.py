@@ -7,8 +7,7 @@ first element and its dynamic sizes, and each index, in the order of its argumen
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -27,14 +26,19 @@ from xdsl.utils.exceptions import PassFailedException
 from xdsl.utils.hints import isa
 
 from padc.passes.buffer_builder import AnyMemRef, memref_type
-from padc.passes.buffers_to_llvm.buffer import Buffer, contiguous, refined, whole
-from padc.passes.buffers_to_llvm.builder import POINTER, LlvmBuilder, Size
-from padc.passes.buffers_to_llvm.fusion import Move, move_of, outline_moves, runs
-from padc.passes.buffers_to_llvm.kernels import (
-    Outline,
+from padc.passes.buffers_to_llvm.buffer import (
+    Buffer,
     Value,
+    contiguous,
+    refined,
+    whole,
+)
+from padc.passes.buffers_to_llvm.builder import POINTER, LlvmBuilder, Size
+from padc.passes.buffers_to_llvm.fusion import Move, kernel_of_moves, move_of, runs
+from padc.passes.buffers_to_llvm.kernels import (
+    Kernel,
     dim,
-    outline,
+    kernel_of,
     scalar,
     size,
 )
@@ -45,44 +49,28 @@ UNROLLED = 8
 
 
 class Module:
-    """LLVM functions in the making; those that are the same are there once."""
+    """LLVM functions in the making; those with the same key are there once."""
 
     def __init__(self, target: ModuleOp, vector_bytes: int):
         self.target = target
         self.vector_bytes = vector_bytes
-        self.kernels: defaultdict[Hashable, list[llvm.FuncOp]] = defaultdict(list)
-        """Those that were made, by what can be told apart fast."""
+        self.kernels: dict[Hashable, tuple[str, Sequence[int]]] = {}
+        """By key the name, and which of the values it may take it takes."""
 
     def add(self, function: llvm.FuncOp) -> None:
         self.target.body.block.add_op(function)
 
-    def kernel(self, make: Callable[[str], llvm.FuncOp]) -> str:
-        """The name of the function that `make` makes."""
-        function = make(f"kernel_{sum(map(len, self.kernels.values()))}")
-        alike = self.kernels[outlines(function)]
-        for other in alike:
-            if function.body.is_structurally_equivalent(other.body):
-                return other.sym_name.data
-        alike.append(function)
-        self.add(function)
-        return function.sym_name.data
-
-
-def outlines(function: llvm.FuncOp) -> Hashable:
-    """
-    What functions that are equivalent have in common.
-
-    Constants are as they are printed: -0.0 is equal to 0.0, and not the same.
-    """
-    ops = [
-        (
-            op.name,
-            str(op.value) if isinstance(op, llvm.ConstantOp) else "",
-            *op.result_types,
-        )
-        for op in function.body.walk()
-    ]
-    return function.function_type, function.arg_attrs, *ops
+    def function(self, kernel: Kernel) -> tuple[str, list[SSAValue]]:
+        """The name of the function that `kernel` is, and the arguments it takes."""
+        if kernel.key not in self.kernels:
+            outline = kernel.make()
+            name = f"kernel_{len(self.kernels)}"
+            self.add(outline.finished(name))
+            numbers = {value: i for i, value in enumerate(kernel.values)}
+            taken = [numbers[value] for value in outline.arguments]
+            self.kernels[kernel.key] = name, taken
+        name, taken = self.kernels[kernel.key]
+        return name, [kernel.values[i] for i in taken]
 
 
 def declare_library(module: ModuleOp) -> None:
@@ -171,7 +159,7 @@ class FunctionLowering:
             if move is None:
                 self.flush()
                 self.call(
-                    outline(op, self.values, self.build, self.module.vector_bytes)
+                    kernel_of(op, self.values, self.build, self.module.vector_bytes)
                 )
                 return
             if self.moves and self.moves[0].output.memory is not move.output.memory:
@@ -207,16 +195,16 @@ class FunctionLowering:
         moves, self.moves = self.moves, []
         for together in runs(moves, 0):
             if len(together) > 1:
-                self.call(outline_moves(together, self.build))
+                self.call(kernel_of_moves(together, self.build))
                 continue
             (move,) = together
             self.call(
-                outline(move.op, move.values, self.build, self.module.vector_bytes)
+                kernel_of(move.op, move.values, self.build, self.module.vector_bytes)
             )
 
-    def call(self, kernel: Outline) -> None:
-        name = self.module.kernel(kernel.finished)
-        self.build.do(llvm.CallOp(name, *kernel.arguments))
+    def call(self, kernel: Kernel) -> None:
+        name, arguments = self.module.function(kernel)
+        self.build.do(llvm.CallOp(name, *arguments))
 
     def loop(self, op: scf.ForOp) -> None:
         if op.iter_args:

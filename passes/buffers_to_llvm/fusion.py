@@ -7,8 +7,9 @@ by row, each line of memory comes to the CPU once, not once for each of its part
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
 
 from xdsl.dialects import memref
 from xdsl.dialects.linalg import ops as linalg
@@ -16,9 +17,16 @@ from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineMap
 
-from padc.passes.buffers_to_llvm.buffer import Buffer
+from padc.passes.buffers_to_llvm.buffer import Buffer, Value
 from padc.passes.buffers_to_llvm.builder import LlvmBuilder, Size
-from padc.passes.buffers_to_llvm.kernels import Body, Outline, Value, captured, loops_of
+from padc.passes.buffers_to_llvm.description import Description
+from padc.passes.buffers_to_llvm.kernels import (
+    Body,
+    Kernel,
+    Outline,
+    captured,
+    loops_of,
+)
 from padc.passes.buffers_to_llvm.loops import Loop, merged, ordered
 
 
@@ -107,56 +115,104 @@ def runs(moves: Sequence[Move], dim: int) -> list[list[Move]]:
     return result
 
 
-def outline_moves(moves: Sequence[Move], main: LlvmBuilder) -> Outline:
-    """A function that is all of them, one after the other or in shared loops."""
+@dataclass(frozen=True)
+class Alone:
+    """A move, and the loops that it has for itself."""
+
+    move: int
+    """Its number among the moves."""
+    loops: Sequence[Loop]
+
+
+@dataclass(frozen=True)
+class Together:
+    """A loop, along a dimension, around several moves."""
+
+    moves: Sequence[int]
+    dim: int
+    count: Size
+    inner: Sequence[Nest]
+
+
+Nest: TypeAlias = Alone | Together
+
+
+def nests(
+    moves: Sequence[Move], numbers: Sequence[int], main: LlvmBuilder, dim: int
+) -> list[Nest]:
+    """Loops from `dim` on inwards, each of as many of the moves as may share it."""
+    rest = iter(numbers)
+    result: list[Nest] = []
+    for shared in runs([moves[number] for number in numbers], dim):
+        together = [next(rest) for _ in shared]
+        loops = shared[0].loops[dim:]
+        if len(together) > 1:
+            inner = nests(moves, together, main, dim + 1)
+            result.append(Together(together, dim, loops[0].count, inner))
+        else:
+            # What is known of sizes is known to `main`.
+            own = ordered(merged(main, longer(loops)), 1)
+            result.append(Alone(together[0], own))
+    return result
+
+
+def kernel_of_moves(moves: Sequence[Move], main: LlvmBuilder) -> Kernel:
+    """The function that is all of them, one after the other or in shared loops."""
+    plan = nests(moves, range(len(moves)), main, 0)
+    of = Description()
+
+    def described(nest: Nest) -> Hashable:
+        match nest:
+            case Alone(number, loops):
+                return number, of.loops(loops)
+            case Together(numbers, dim, count, inner):
+                return tuple(numbers), dim, of.size(count), *map(described, inner)
+
+    each = [
+        (
+            of.op(move.op, move.values),
+            of.loops(move.loops),
+            of.sizes(move.firsts),
+            of.sizes(buffer.pointer for buffer in move.own),
+        )
+        for move in moves
+    ]
+    key = *each, *map(described, plan)
+    return Kernel(key, of.values, lambda: outline_moves(moves, plan))
+
+
+def outline_moves(moves: Sequence[Move], plan: Sequence[Nest]) -> Outline:
     kernel = Outline()
     # Nothing else is written.
     pointers = {buffer.pointer for move in moves for buffer in move.own}
     kernel.aliases = pointers if len(pointers) > 1 else set()
-    parts: list[Part] = []
+    bodies: list[Body] = []
     for move in moves:
         inner = {x: kernel.value(value) for x, value in move.values.items()}
         operands = [inner[x] for x in move.op.operands]
-        body = Body(move.op, kernel, operands, inner, 1)
-        parts.append(Part(move, body, kernel.sizes(move.firsts)))
-    nest(kernel, main, parts, 0)
-    return kernel
+        bodies.append(Body(move.op, kernel, operands, inner, 1))
 
+    def emit(nest: Nest, offsets: Mapping[int, Sequence[Size]]) -> None:
+        """A nest, where the operands of each move are at `offsets`."""
+        if isinstance(nest, Alone):
+            loops = [kernel.loop(loop) for loop in nest.loops]
+            return bodies[nest.move].nest(loops, offsets[nest.move], {})
 
-@dataclass(frozen=True)
-class Part:
-    """An op in the function of several."""
+        def inside(build: LlvmBuilder, place: Size) -> None:
+            moved: dict[int, Sequence[Size]] = {}
+            for number in nest.moves:
+                loop = kernel.loop(moves[number].loops[nest.dim])
+                moved[number] = loop.moved(build, offsets[number], place)
+            for inner in nest.inner:
+                emit(inner, moved)
 
-    move: Move
-    body: Body
-    offsets: Sequence[Size]
-    """Where its operands are, in the loops that are around it."""
-
-
-def nest(kernel: Outline, main: LlvmBuilder, parts: Sequence[Part], dim: int) -> None:
-    """Loops from `dim` on inwards, each of as many ops as may share it."""
-    rest = iter(parts)
-    for moves in runs([part.move for part in parts], dim):
-        together = [next(rest) for _ in moves]
-        if len(together) == 1:
-            (part,) = together
-            # What is known of sizes is known to `main`.
-            loops = ordered(merged(main, longer(part.move.loops[dim:])), 1)
-            part.body.nest([kernel.loop(it) for it in loops], part.offsets, {})
-            continue
-
-        def inside(
-            build: LlvmBuilder, place: Size, together: Sequence[Part] = together
-        ) -> None:
-            moved: list[Part] = []
-            for part in together:
-                loop = kernel.loop(part.move.loops[dim])
-                offsets = loop.moved(build, part.offsets, place)
-                moved.append(replace(part, offsets=offsets))
-            nest(kernel, main, moved, dim + 1)
-
-        count = kernel.size(moves[0].loops[dim].count)
+        count = kernel.size(nest.count)
         if count == 1:
             inside(kernel.build, 0)
         else:
             kernel.build.loop(0, count, 1, inside)
+
+    firsts = {i: kernel.sizes(move.firsts) for i, move in enumerate(moves)}
+    for nest in plan:
+        emit(nest, firsts)
+    return kernel

@@ -9,7 +9,7 @@ several ops are one function (see `fusion`), some of its pointers are `aliases`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from xdsl.dialects import arith, llvm, memref
@@ -19,18 +19,16 @@ from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.dialects.linalg.attrs import IteratorType
 from xdsl.ir import Block, Operation, Region, SSAValue
 
-from padc.passes.buffers_to_llvm.buffer import Buffer
+from padc.passes.buffers_to_llvm.buffer import Buffer, Value
 from padc.passes.buffers_to_llvm.builder import POINTER, LlvmBuilder, Size
 from padc.passes.buffers_to_llvm.contractions import (
     Contraction,
     ContractionKernel,
     contraction_of,
 )
+from padc.passes.buffers_to_llvm.description import Description
 from padc.passes.buffers_to_llvm.loops import Loop, linear, merged, ordered
 from padc.passes.buffers_to_llvm.scalars import lower_scalar
-
-Value = Buffer | Size
-"""What a value of the buffer form is: a buffer, an index or size, or a scalar."""
 
 
 class Outline:
@@ -89,22 +87,46 @@ class Outline:
         )
 
 
-def outline(
+@dataclass(frozen=True)
+class Kernel:
+    """A function that is made where none with its key was."""
+
+    key: Hashable
+    values: Sequence[SSAValue]
+    """What it may take of the caller; the same order wherever the key is the same."""
+    make: Callable[[], Outline]
+
+
+def kernel_of(
     op: LinalgStructuredOperation,
     values: Mapping[SSAValue, Value],
     main: LlvmBuilder,
     vector_bytes: int,
-) -> Outline:
+) -> Kernel:
     """The function that is `op`, of what its operands are in `main`."""
     operands = [values[x] for x in op.operands]
     loops, firsts = plan(op, operands, main)
+    of = Description()
+    key = of.op(op, values), of.loops(loops), of.sizes(firsts)
+
+    def make() -> Outline:
+        return outline(op, values, loops, firsts, vector_bytes)
+
+    return Kernel(key, of.values, make)
+
+
+def outline(
+    op: LinalgStructuredOperation,
+    values: Mapping[SSAValue, Value],
+    loops: Sequence[Loop],
+    firsts: Sequence[Size],
+    vector_bytes: int,
+) -> Outline:
     kernel = Outline()
     if (contraction := contraction_of(op, loops, vector_bytes)) is not None:
-        return contracted(kernel, contraction, operands, firsts)
+        return contracted(kernel, contraction, [values[x] for x in op.operands], firsts)
     loops = ordered(loops, len(op.outputs))
-    inner = {
-        x: kernel.value(values[x]) for x in (*op.operands, *captured(op)) if x in values
-    }
+    inner = {x: kernel.value(values[x]) for x in (*op.operands, *captured(op))}
     body = Body(op, kernel, [inner[x] for x in op.operands], inner, len(op.outputs))
     body.nest([kernel.loop(loop) for loop in loops], kernel.sizes(firsts), {})
     return kernel

@@ -48,4 +48,40 @@ builtin.module {
     }
     func.return
   }
+
+// What differs only in what is passed is one function: not where a constant differs,
+// if only in its sign, or a result is in the place of an operand.
+// CHECK-LABEL: llvm.func @shared
+// CHECK:         llvm.call @kernel_3
+// CHECK-NEXT:    llvm.call @kernel_4
+// CHECK-NEXT:    llvm.call @kernel_3
+// CHECK-NEXT:    llvm.call @kernel_5
+// CHECK-NOT:     llvm.call
+  func.func @shared(%x: memref<8xf32>, %y: memref<8xf32>, %z: memref<8xf32>, %w: memref<8xf32>) {
+    linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]} ins(%x : memref<8xf32>) outs(%y : memref<8xf32>) {
+    ^bb0(%a: f32, %b: f32):
+      %c = arith.constant 0.0 : f32
+      %r = arith.addf %a, %c : f32
+      linalg.yield %r : f32
+    }
+    linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]} ins(%x : memref<8xf32>) outs(%z : memref<8xf32>) {
+    ^bb0(%a: f32, %b: f32):
+      %c = arith.constant -0.0 : f32
+      %r = arith.addf %a, %c : f32
+      linalg.yield %r : f32
+    }
+    linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]} ins(%z : memref<8xf32>) outs(%w : memref<8xf32>) {
+    ^bb0(%a: f32, %b: f32):
+      %c = arith.constant 0.0 : f32
+      %r = arith.addf %a, %c : f32
+      linalg.yield %r : f32
+    }
+    linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]} ins(%w : memref<8xf32>) outs(%w : memref<8xf32>) {
+    ^bb0(%a: f32, %b: f32):
+      %c = arith.constant 0.0 : f32
+      %r = arith.addf %a, %c : f32
+      linalg.yield %r : f32
+    }
+    func.return
+  }
 }
