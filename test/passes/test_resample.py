@@ -295,11 +295,12 @@ COMPUTED: dict[str, Callable[[Tensor], Tensor]] = {
     "plus 1": lambda x: F.interpolate(x, math.floor(x.shape[2] * 0.3 + 1)),
     "rounded up": lambda x: F.interpolate(x, math.ceil(x.shape[2] / 3)),
     "on a tensor": lambda x: x * (1 / x.shape[2]),
+    "powers": lambda x: F.pad(x, (0, x.shape[2] ** 2, 0, x.shape[2] ** 3)),
 }
 
 
 @pytest.mark.parametrize("name", COMPUTED)
-def test_sizes_that_floats_compute(name: str):
+def test_computed_sizes(name: str):
     xs = [numbers(1, 2, size) for size in (30, 8, 11, 39)]
     dynamic = (({2: Dim("n", min=8, max=40)},),)
 
