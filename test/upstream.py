@@ -9,6 +9,9 @@ passes, and run by its ExecutionEngine: on the way nothing of padc takes part.
 from __future__ import annotations
 
 import ctypes
+import os
+import shutil
+import subprocess
 from collections.abc import Callable, Sequence
 
 import torch
@@ -53,6 +56,8 @@ TO_LLVM = (
     "convert-to-llvm",
     "reconcile-unrealized-casts",
 )
+MLIR_OPT = shutil.which(os.environ.get("MLIR_OPT", "mlir-opt-22"))
+"""Debian's, where it is installed."""
 Argument = torch.Tensor | int | float
 
 
@@ -77,32 +82,43 @@ def canonicalized(text: str) -> str:
     return str(lowered(text, ["canonicalize"]))
 
 
+def canonicalized_by_mlir_opt(text: str) -> str:
+    """The same by `MLIR_OPT`, with a verifier and a canonicalizer of its own."""
+    assert MLIR_OPT is not None
+    command = [MLIR_OPT, "--canonicalize", "--mlir-print-op-generic", "-"]
+    done = subprocess.run(command, input=text, capture_output=True, text=True)
+    assert done.returncode == 0, f"{done.stderr}\n{text}"
+    return done.stdout
+
+
 def run_upstream(
-    module: ModuleOp, *inputs: Argument, canonicalize: bool = False, entry: str = "main"
+    module: ModuleOp,
+    *inputs: Argument,
+    rewrite: Callable[[str], str] = str,
+    entry: str = "main",
 ) -> tuple[torch.Tensor, ...]:
     """What upstream computes; see `compiled`."""
-    return compiled(module, canonicalize, entry)(*inputs)
+    return compiled(module, rewrite, entry)(*inputs)
 
 
 def compiled(
-    module: ModuleOp, canonicalize: bool = False, entry: str = "main"
+    module: ModuleOp, rewrite: Callable[[str], str] = str, entry: str = "main"
 ) -> Callable[..., tuple[torch.Tensor, ...]]:
     """
     Function `entry` of a module of tensors or memrefs, compiled by upstream.
 
     It takes PyTorch tensors of the dtypes of the types, and numbers for scalars, and
-    has the results as new tensors; memrefs that it takes it may write to. With
-    `canonicalize`, upstream's canonicalizer is run before everything else.
+    has the results as new tensors; memrefs that it takes it may write to. The module's
+    text goes through `rewrite` first.
     """
     function = SymbolTable.lookup_symbol(module, entry)
     assert isinstance(function, FuncOp)
     types = function.function_type
     module = module.clone()
     remove_signs(module)
-    first = ["canonicalize"] if canonicalize else []
     # Programs of tests run once: not worth optimizing.
     engine = ExecutionEngine(
-        lowered(str(module), [*first, *TO_BUFFERS, *TO_LLVM]), opt_level=0
+        lowered(rewrite(str(module)), [*TO_BUFFERS, *TO_LLVM]), opt_level=0
     )
 
     class Results(ctypes.Structure):

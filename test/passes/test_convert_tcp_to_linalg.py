@@ -12,7 +12,7 @@ import pytest
 import torch
 from tcp_programs import ELEMENT_TYPES, MAKERS, UI8, Draw, tolerance
 from torch import Tensor
-from upstream import compiled, run_upstream
+from upstream import canonicalized, compiled, run_upstream
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     ModuleOp,
@@ -52,7 +52,8 @@ def test_upstream_computes_what_the_reference_does(kind: int, seed: int):
     module = make(draw)
     (expected,) = run(module, *draw.inputs)
 
-    (actual,) = run_upstream(lowered(module), *draw.inputs, canonicalize=seed % 2 == 1)
+    rewrite = canonicalized if seed % 2 else str
+    (actual,) = run_upstream(lowered(module), *draw.inputs, rewrite=rewrite)
 
     assert actual.dtype == expected.dtype
     x = draw.inputs[0]
@@ -82,8 +83,8 @@ def check(
     (expected,) = run(module, *inputs)
     linalg = lowered(module)
 
-    for canonicalize in (False, True):
-        (actual,) = run_upstream(linalg, *inputs, canonicalize=canonicalize)
+    for rewrite in (str, canonicalized):
+        (actual,) = run_upstream(linalg, *inputs, rewrite=rewrite)
         torch.testing.assert_close(actual, expected, rtol=0, atol=atol, equal_nan=True)
     return linalg
 
@@ -188,7 +189,7 @@ func.func @main(%x: tensor<?x3x?x?xf32>, %w: tensor<4x3x3x3xf32>, %b: tensor<4xf
 
 def test_sizes_change_from_call_to_call(parse: Callable[[str], ModuleOp]):
     module = parse(NETWORK)
-    function = compiled(lowered(module), canonicalize=True)
+    function = compiled(lowered(module), canonicalized)
     draw = Draw(random.Random(0))
     w, b = draw.numbers([4, 3, 3, 3], torch.float32), draw.numbers([4], torch.float32)
 
