@@ -238,6 +238,8 @@ class AtenBuilder:
         joined = shape[first : last + 1]
         dynamic = DYNAMIC_INDEX in joined
         shape[first : last + 1] = [DYNAMIC_INDEX if dynamic else math.prod(joined)]
+        if shape.count(DYNAMIC_INDEX) < 2:
+            return self.reshape(x, shape)
         result = TensorType(type.element_type, shape)
         return self.call(
             "flatten.using_ints", result, self=x, start_dim=first, end_dim=last

@@ -83,9 +83,11 @@ def lower_arg_max_pool(build: MilBuilder, op: tcp.ArgMaxPoolOp) -> SSAValue:
             "positions in a tensor of dynamic size", "make the pooled sizes static"
         )
     positions, sizes = op.positions(shape), where.get_shape()
-    is_float = type.element_type in (f16, f32)
-    dtype = numpy_dtype(type.element_type) if is_float else np.int32
-    least = np.array(-np.inf if is_float else -(2**31), dtype)
+    dtype = numpy_dtype(type.element_type)
+    if type.element_type in (f16, f32):
+        least = np.array(-np.inf, dtype)
+    else:
+        least = np.array(max(np.iinfo(dtype).min, np.iinfo(np.int32).min), np.int32)
     x = comparable(build, op)
     largest, *others = taps(build, op, x)
     # Where the first tap is the least value, it is as if there was none.

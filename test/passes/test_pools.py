@@ -109,9 +109,11 @@ def test_a_window_of_nothing_but_padding_has_a_place_behind_the_input(backend: s
 
 
 @both
-@pytest.mark.parametrize("dtype", [torch.float16, torch.int32, torch.int64], ids=str)
+@pytest.mark.parametrize(
+    "dtype", [torch.float16, torch.int32, torch.int64, torch.int8, torch.uint8], ids=str
+)
 def test_max_pool_of_each_dtype(backend: str, dtype: torch.dtype):
-    x = halves(1, 2, 7, 8).mul(2).to(dtype)
+    x = halves(1, 2, 7, 8).mul(2).to(torch.int64).to(dtype)
 
     check(
         backend,
@@ -119,6 +121,14 @@ def test_max_pool_of_each_dtype(backend: str, dtype: torch.dtype):
         x,
     )
     check(backend, lambda x: F.max_pool2d(x, 2, 1, 1, 2), x)
+
+
+@both
+@pytest.mark.parametrize("dtype", [torch.int32, torch.int8, torch.uint8], ids=str)
+def test_the_least_integers_are_as_large_as_padding(backend: str, dtype: torch.dtype):
+    x = torch.full((1, 3, 4), torch.iinfo(dtype).min, dtype=dtype)
+
+    check(backend, lambda x: F.max_pool2d(x, 2, 1, 1, return_indices=True), x)
 
 
 def test_int64_below_every_int32_is_more_than_padding():

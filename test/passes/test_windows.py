@@ -46,10 +46,12 @@ def numbers(*shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
     return values % 2 == 0 if dtype == torch.bool else values.to(dtype)
 
 
-def check(function: Callable[..., Any], *inputs: Tensor) -> None:
+def check(
+    function: Callable[..., Any], *inputs: Tensor, target: str = "iOS16"
+) -> None:
     """`function` in PyTorch, in the reference, and as a Core ML package, is the same."""
     exported = torch.export.export(Call(function), inputs)
-    program = padc.convert(exported, target="iOS16")
+    program = padc.convert(exported, target=target)
 
     reference = compile_for_oracle(exported)(*inputs)
     package = program.run(*inputs)
@@ -245,6 +247,7 @@ def test_moves(case: str):
     inputs = [numbers(*shape, dtype=dtype) for dtype in dtypes]
 
     check(lambda *inputs: tuple(map(function, inputs)), *inputs)
+    check(function, numbers(*shape, dtype=torch.int8), target="iOS17")
 
 
 @pytest.mark.parametrize("dims", [0, (0, 1), None])
