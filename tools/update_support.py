@@ -4,8 +4,8 @@ Writes `docs/support.md`: what works, of which dtype, found by running it.
 
     python -m padc.tools.update_support
 
-Each case of `support_rows.py` is run by PyTorch, by the reference and as a Core ML
-package, for each dtype. What PyTorch itself refuses is not counted.
+Each case of `support_rows.py` is run by PyTorch, by the reference, as a Core ML package
+and as machine code, for each dtype. What PyTorch itself refuses is not counted.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ from __future__ import annotations
 import re
 import sys
 import time
+import warnings
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from multiprocessing import get_context
@@ -26,7 +27,7 @@ from torch.export import Dim, ExportedProgram, export
 
 from padc.errors import UnsupportedError
 from padc.program import convert
-from padc.testing import Compiled, compile_for_oracle
+from padc.testing import Compiled, compile_for_native, compile_for_oracle
 from padc.tools.support_rows import ROWS, Case
 from padc.verification import TOLERANCES, compare
 
@@ -93,11 +94,13 @@ def shapes_of(case: Case) -> list[list[tuple[int, ...]]]:
 
 
 def exported(case: Case, model: Model, inputs: tuple[Tensor, ...]) -> ExportedProgram:
-    """The case's program; raises what torch.export raises."""
-    if not case.dynamic:
-        return export(model, inputs)
-    sizes = {i: Dim(f"size{i}", min=6, max=64) for i in range(2, inputs[0].dim())}
-    return export(model, inputs, dynamic_shapes=((sizes, *[None] * (len(inputs) - 1)),))
+    """The case's program, functional; raises what torch.export raises."""
+    dynamic = None
+    if case.dynamic:
+        sizes = {i: Dim(f"size{i}", min=6, max=64) for i in range(2, inputs[0].dim())}
+        dynamic = ((sizes, *[None] * (len(inputs) - 1)),)
+    # As each of the compilers would do.
+    return export(model, inputs, dynamic_shapes=dynamic).run_decompositions({})
 
 
 @dataclass
@@ -182,20 +185,26 @@ def on_core_ml(prepared: Prepared) -> Outcome:
     return next((found for found in tried if found.kind != "refused"), best)
 
 
-Cells = dict[str, tuple[list[Outcome], list[Outcome]]]
-"""For each dtype the outcomes of a row's cases: of the reference, and on Core ML."""
+BACKENDS: dict[str, Callable[[Prepared], Outcome]] = {
+    "the reference": lambda case: outcome(case, compile_for_oracle),
+    "Core ML": on_core_ml,
+    "machine code": lambda case: outcome(case, compile_for_native),
+}
+Cells = dict[str, dict[str, list[Outcome]]]
+"""For each backend and dtype the outcomes of a row's cases."""
 
 
 def run_row(name: str) -> Cells:
     torch.set_num_threads(1)
-    cells: Cells = {}
+    # PyTorch's, of code that it calls itself.
+    warnings.simplefilter("ignore", FutureWarning)
+    cells: Cells = {backend: {} for backend in BACKENDS}
     for dtype in DTYPES:
         found = [prepare(case, dtype) for case in ROWS[name]]
         prepared = [case for case in found if case is not None]
-        cells[str(dtype).removeprefix("torch.")] = (
-            [outcome(case, compile_for_oracle) for case in prepared],
-            [on_core_ml(case) for case in prepared],
-        )
+        for backend, outcome_of in BACKENDS.items():
+            outcomes = list(map(outcome_of, prepared))
+            cells[backend][str(dtype).removeprefix("torch.")] = outcomes
     return cells
 
 
@@ -239,12 +248,14 @@ and compares with PyTorch: asymmetric and negative amounts, groups, dilation, no
 dynamic sizes. A cell counts the cases that pass, and those that are refused, with the
 number of the reason below; it is empty where PyTorch itself has none.
 """
-REFERENCE = "The reference: what comes of the op at the `tcp` level."
-CORE_ML = """\
-Core ML: the package, run by the evaluator, and breaking no rule of `padc check`; with
-each count the oldest system it converts for. Of int64 the package has int32; inputs and
-outputs of bool are floats there.
-"""
+SECTIONS = {
+    "the reference": "What comes of the op at the `tcp` level, interpreted.",
+    "Core ML": """\
+The package, run by the evaluator, and breaking no rule of `padc check`; with each count
+the oldest system it converts for. Of int64 the package has int32; inputs and outputs of
+bool are floats there.""",
+    "machine code": "By `padc.compile`, nothing left to PyTorch.",
+}
 
 
 def page(rows: dict[str, Cells]) -> str:
@@ -252,30 +263,36 @@ def page(rows: dict[str, Cells]) -> str:
     notes = Notes()
     dtypes = [str(dtype).removeprefix("torch.") for dtype in DTYPES]
 
-    def table(backend: int) -> list[str]:
+    def table(backend: str) -> list[str]:
         lines = [f"| | {' | '.join(dtypes)} |", "| --- " * (len(dtypes) + 1) + "|"]
         for name, cells in rows.items():
-            texts = [cell(cells[dtype][backend], notes) for dtype in dtypes]
+            texts = [cell(cells[backend][dtype], notes) for dtype in dtypes]
             lines.append(f"| {name} | {' | '.join(texts)} |")
         return lines
 
-    tables = [table(0), table(1)]
-    reasons = [f"{n}. {text}" for text, n in notes.numbers.items()]
-    parts = [INTRODUCTION, "## tcp\n", REFERENCE + "\n", *tables[0]]
-    parts += ["\n## Core ML\n", CORE_ML, *tables[1]]
-    if reasons:
-        parts += ["\n## Reasons\n", *reasons]
-    return "\n".join(parts) + "\n"
+    parts = [INTRODUCTION]
+    for backend, text in SECTIONS.items():
+        title = backend[0].upper() + backend[1:]
+        parts += [f"## {title}\n", f"{text}\n", *table(backend), ""]
+    if notes.numbers:
+        reasons = [f"{n}. {text}" for text, n in notes.numbers.items()]
+        parts += ["## Reasons\n", *reasons, ""]
+    return "\n".join(parts)
+
+
+def every(rows: dict[str, Cells]) -> Iterator[tuple[str, str, str, Outcome]]:
+    """Each outcome, with its row, dtype and backend."""
+    for name, cells in rows.items():
+        for backend, of_dtype in cells.items():
+            for dtype, outcomes in of_dtype.items():
+                yield from ((name, dtype, backend, found) for found in outcomes)
 
 
 def wrong(rows: dict[str, Cells]) -> list[str]:
     """What did not compute what PyTorch does."""
     return [
         f"{name}, {dtype}, {backend}: {found.detail}"
-        for name, cells in rows.items()
-        for dtype, both in cells.items()
-        for backend, outcomes in zip(("reference", "Core ML"), both, strict=True)
-        for found in outcomes
+        for name, dtype, backend, found in every(rows)
         if found.kind == "wrong"
     ]
 
@@ -288,17 +305,11 @@ def main() -> int:
     PAGE.write_text(page(rows))
     for line in (mistakes := wrong(rows)):
         print(line)
-    counts = Counter(
-        (backend, found.kind)
-        for cells in rows.values()
-        for both in cells.values()
-        for backend, outcomes in zip(("reference", "Core ML"), both, strict=True)
-        for found in outcomes
-    )
+    counts = Counter((backend, found.kind) for *_, backend, found in every(rows))
     for (backend, kind), count in sorted(counts.items()):
         print(f"{backend}: {count} {kind}")
     print(f"{time.perf_counter() - start:.0f} s")
-    return 1 if mistakes else 0
+    return int(bool(mistakes))
 
 
 if __name__ == "__main__":

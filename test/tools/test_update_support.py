@@ -63,11 +63,11 @@ def test_dynamic_sizes_are_run_at_two(prepared: Prepared):
 )
 def test_what_is_wrong_is_told(prepared: Prepared, change: Callable[[Tensor], Tensor]):
     found = outcome(prepared, mutant(change))
-    rows: dict[str, Cells] = {"pad": {t: ([found], []) for t in dtypes()}}
+    rows = {"pad": cells([found], [])}
 
     assert found.kind == "wrong"
     assert "| pad | 1 **wrong** [1] |" in update_support.page(rows)
-    assert len(update_support.wrong(rows)) == len(dtypes())
+    assert len(update_support.wrong(rows)) == len(update_support.DTYPES)
 
 
 def test_a_crash_of_the_compiler_is_wrong(prepared: Prepared):
@@ -84,7 +84,7 @@ def test_refusals_are_told_with_their_reason(prepared: Prepared):
         raise UnsupportedError([Problem("no float32[2,3]")])
 
     found = outcome(prepared, compile)
-    rows: dict[str, Cells] = {"pad": {t: ([found], [found, found]) for t in dtypes()}}
+    rows = {"pad": cells([found], [found, found])}
     text = update_support.page(rows)
 
     assert "| pad | 1 refused [1] |" in text and "| pad | 2 refused [1] |" in text
@@ -113,8 +113,18 @@ def test_the_page_has_the_rows_that_are_run():
     names = [line[2:].split(" | ")[0] for line in lines if line.startswith("| ")]
 
     heading = ["| float32", "---"]
-    assert names == [*heading, *ROWS, *heading, *ROWS]
+    assert names == [*heading, *ROWS] * 3
 
 
-def dtypes() -> list[str]:
-    return [str(dtype).removeprefix("torch.") for dtype in update_support.DTYPES]
+def cells(reference: list[Outcome], core_ml: list[Outcome]) -> Cells:
+    """The same outcomes of each dtype; none in machine code."""
+    names = [str(dtype).removeprefix("torch.") for dtype in update_support.DTYPES]
+    found: dict[str, list[Outcome]] = {
+        "the reference": reference,
+        "Core ML": core_ml,
+        "machine code": [],
+    }
+    return {
+        backend: {name: outcomes for name in names}
+        for backend, outcomes in found.items()
+    }
