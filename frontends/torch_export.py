@@ -162,6 +162,12 @@ SCALAR_OVERLOADS = (
     "",
 )
 
+# With a number for the first operand: the same with the number for the second.
+SWAPPED: Mapping[str, str] = {
+    "aten.sub.Tensor": "aten.rsub.Tensor",
+    "aten.mul.Tensor": "aten.mul.Tensor",
+}
+
 
 def import_exported_program(ep: ExportedProgram, weights: Weights) -> ModuleOp:
     """
@@ -441,6 +447,10 @@ class _Importer:
             for index, (argument, value_) in enumerate(zip(schema.arguments, arguments))
             if argument.type == "Tensor" and self.is_number(value_)
         )
+        if numbers == (0,) and schema.name in SWAPPED:
+            schema, numbers = torch_d.schema_of(SWAPPED[schema.name]), (1,)
+            assert schema is not None
+            arguments[:2] = arguments[1], arguments[0]
         if numbers:
             schema = _scalar_overload(schema, numbers)
         return self.add_aten(node, schema, arguments, value)
@@ -624,7 +634,8 @@ def _vtensor_type(tensor: torch.Tensor) -> torch_d.VTensorType:
     if tensor.layout != torch.strided or tensor.dtype not in ELEMENT_TYPES:
         raise Obstacle(
             f"a tensor of type {_describe(tensor)}",
-            "padc takes dense tensors of bool, integers up to 64 bits and floats",
+            "padc takes dense tensors of bool, uint8, int8 to int64, bfloat16, and "
+            "float16 to float64",
         )
     shape = tuple(
         size if isinstance(size, int) else DYNAMIC_INDEX for size in tensor.shape
