@@ -457,6 +457,22 @@ def onnx_conv_transpose_amounts(
 # so proved, on symbolic integers.
 
 
+def place(position: int, amounts: Amounts) -> int:
+    """Where a constant pad brings the element at `position` of its input."""
+    return amounts.lower + position * (amounts.interior + 1)
+
+
+def sliced_amounts(size: int, start: int, end: int) -> Amounts:
+    """
+    The constant pad that is `x[start:end]`, of `size` elements.
+
+    `start` and `end` count from the first element, and may be out of bounds.
+    """
+    start = min(max(start, 0), size)
+    end = min(max(end, start), size)
+    return Amounts(-start, end - size)
+
+
 def is_crop(amounts: Amounts) -> bool:
     """Whether a constant pad adds nothing: all it shows are elements of its input."""
     return (amounts.lower <= 0) & (amounts.upper <= 0) & (amounts.interior == 0)

@@ -365,9 +365,9 @@ def padded(
 ) -> npt.NDArray[Any]:
     """What `tcp.pad` makes of an array."""
     for dim, (size, amount) in enumerate(zip(array.shape, amounts, strict=True)):
-        step = amount.interior + 1
-        places = amount.lower + step * np.arange(int(size))
-        new_size = padding.padded_size(size, amount.lower, amount.upper, step - 1)
+        lower, upper, interior = amount.lower, amount.upper, amount.interior
+        places: Any = padding.place(cast(Any, np.arange(int(size))), amount)
+        new_size = padding.padded_size(size, lower, upper, interior)
         kept = (places >= 0) & (places < new_size)
         result = np.full(
             (*array.shape[:dim], new_size, *array.shape[dim + 1 :]), fill, array.dtype

@@ -182,8 +182,7 @@ def test_legal_pads_read_inside_their_input():
 
 
 def place(amounts: Any, position: Any) -> Any:
-    """Where a constant pad brings the element at `position` of its input."""
-    return amounts.lower + position * (amounts.interior + 1)
+    return padding.place(position, amounts)
 
 
 class TwoPads:
@@ -435,3 +434,46 @@ def test_a_block_of_fill_beside_a_tensor_is_a_pad():
 
     assert holds(same, block >= 0, size >= 0)
     assert not holds(place(below, at) == at, block >= 0, within(at, size))
+
+
+# Slices, which become pads, and constants, which are padded as this file says.
+
+
+def test_a_slice_is_a_pad_that_crops():
+    size, start, end, at = ints("size start end at")
+    amounts = padding.sliced_amounts(size, start, end)
+    after = size_after(size, amounts)
+    # What is between the bounds, in its order, and nothing else.
+    between = z3.And(within(at, size), start <= at, at < end)
+    same = z3.And(
+        legal_constant(size, amounts),
+        padding.is_crop(amounts),
+        z3.Implies(within(at, size), between == within(place(amounts, at), after)),
+        after == largest(smallest(end, size) - largest(start, 0), 0),
+    )
+
+    assert holds(same, size >= 0)
+    # Bounds that are taken as they are.
+    monotone = z3.And(0 <= start, start <= size, 0 <= end, end <= size)
+    plain: Any = Amounts(-start, end - size)
+    assert not holds(legal_constant(size, plain), monotone)
+    assert not holds(size_after(size, plain) == after, monotone)
+
+
+def test_elements_of_a_constant_stay_apart_and_in_order():
+    first, second = ints("first second")
+    amounts = amounts_named("a")
+    ordered = (first < second) == (place(amounts, first) < place(amounts, second))
+
+    assert holds(ordered, amounts.interior >= 0)
+    assert not holds(ordered, amounts.interior >= -1)
+
+
+def test_a_constant_without_crops_keeps_all_elements():
+    size, at = ints("size at")
+    amounts = amounts_named("a")
+    kept = within(place(amounts, at), size_after(size, amounts))
+    given = legal_constant(size, amounts), within(at, size)
+
+    assert holds(kept, *given, amounts.lower >= 0, amounts.upper >= 0)
+    assert not holds(kept, *given, amounts.lower >= 0, amounts.upper >= -1)
