@@ -471,6 +471,11 @@ def _interpolate(arguments: dict[str, Any], name: str) -> None:
         )
 
 
+def _antialias(arguments: dict[str, Any], name: str) -> None:
+    _interpolate(arguments, name)
+    raise Obstacle("coremltools ignores antialias", REWRITE)
+
+
 def _refuse(reason: str, hint: str = REWRITE) -> Correction:
     def correct(arguments: dict[str, Any], name: str) -> None:
         raise Obstacle(reason, hint)
@@ -488,10 +493,10 @@ CORRECTIONS: dict[str, Correction] = {
     "aten.Int.Scalar": ROUNDED,
     "aten.Int.float": ROUNDED,
     "aten._safe_softmax": _safe_softmax,
-    "aten._upsample_bicubic2d_aa": _refuse("coremltools ignores antialias"),
-    "aten._upsample_bicubic2d_aa.vec": _refuse("coremltools ignores antialias"),
-    "aten._upsample_bilinear2d_aa": _refuse("coremltools ignores antialias"),
-    "aten._upsample_bilinear2d_aa.vec": _refuse("coremltools ignores antialias"),
+    "aten._upsample_bicubic2d_aa": _antialias,
+    "aten._upsample_bicubic2d_aa.vec": _antialias,
+    "aten._upsample_bilinear2d_aa": _antialias,
+    "aten._upsample_bilinear2d_aa.vec": _antialias,
     "aten.add.Scalar": _scale("other"),
     "aten.add.Tensor": _scale("other"),
     "aten.arange": _arange,

@@ -341,6 +341,8 @@ class _Emitter:
                 except Obstacle:
                     raise
                 except Exception as error:
+                    if any(0 in (shape_of(type) or ()) for type in op.result_types):
+                        raise Obstacle(f"its result {EMPTY}", LEAVE_OUT) from error
                     raise Obstacle(
                         f"coremltools cannot convert it: {first_line(error)}", REWRITE
                     ) from error

@@ -21,7 +21,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, SSAValue
 from xdsl.utils.hints import isa
 
-from padc.ir import tcp
+from padc.ir import padding, tcp
 from padc.ir.padding import Amounts
 from padc.ir.tcp import Amount, tensor_type
 from padc.ir.tcp.pad_patterns import full_value
@@ -169,6 +169,13 @@ def lower_slice(call: Lowered) -> SSAValue | None:
     return call.insert(tcp.PadOp(x, fill, lower, upper, result_type=call.result_type()))
 
 
+@lowers("aten.alias")
+def lower_alias(call: Lowered) -> SSAValue | None:
+    """What torch.export makes of slices that are all of everything."""
+    same = call.op.results[0].type == call.op.arg("self").type
+    return call.tensor("self") if same else None
+
+
 def sliced_amounts(call: Lowered, size: int) -> Amounts | None:
     """What a slice does to its dimension; None where no static pad does it."""
     start = call.constant("start") or 0
@@ -187,8 +194,8 @@ def sliced_amounts(call: Lowered, size: int) -> Amounts | None:
         return None
     if size == DYNAMIC_INDEX:
         return Amounts(0, 0) if start == 0 and end == INT64_MAX else None
-    start, end, _ = slice(start, end).indices(size)
-    return Amounts(-start, max(start, end) - size)
+    start, end = (bound + size if bound < 0 else bound for bound in (start, end))
+    return padding.sliced_amounts(size, start, end)
 
 
 def is_beside_pad(op: AtenOp) -> bool:

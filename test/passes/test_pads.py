@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
+from torch.export import ExportedProgram
 from xdsl.builder import Builder
 from xdsl.dialects.arith import ConstantOp
 from xdsl.dialects.builtin import (
@@ -44,11 +45,13 @@ from padc.ir.torch import AtenOp
 from padc.ir.weights import weights_of
 from padc.passes.aten_builder import AtenBuilder
 from padc.passes.convert_torch_to_tcp import ConvertTorchToTcpPass
-from padc.testing import compile_for_oracle
+from padc.testing import Compiled, compile_for_coreml, compile_for_oracle
 
 EXAMPLES = int(os.environ.get("PADC_EXAMPLES", "40"))
 """How many examples Hypothesis tries for each property; more take longer."""
 thorough = settings(max_examples=EXAMPLES, deadline=None)
+
+Compile = Callable[[ExportedProgram], Compiled]
 
 ELEMENT_TYPES: dict[torch.dtype, Attribute] = {
     torch.bool: i1,
@@ -487,6 +490,18 @@ def test_modules(kind: str, rank: int):
         (actual,) = compile_for_oracle(export_module(layer, (x,)))(x)
 
         torch.testing.assert_close(actual, layer(x), rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("compile", [compile_for_oracle, compile_for_coreml])
+@pytest.mark.parametrize("kind", ["Reflection", "Replication", "Circular", "Zero"])
+def test_pads_that_pytorch_decomposed(kind: str, compile: Compile):
+    layer = getattr(nn, f"{kind}Pad2d")((2, 1, 0, 3))
+    x = numbers([1, 2, 6, 5], torch.float32)
+    decomposed = export_module(layer, (x,)).run_decompositions()
+
+    (actual,) = compile(decomposed)(x)
+
+    assert torch.equal(actual, layer(x))
 
 
 @pytest.mark.parametrize(

@@ -124,7 +124,9 @@ def test_max_pool_of_each_dtype(backend: str, dtype: torch.dtype):
 
 
 @both
-@pytest.mark.parametrize("dtype", [torch.int32, torch.int8, torch.uint8], ids=str)
+@pytest.mark.parametrize(
+    "dtype", [torch.int32, torch.int16, torch.int8, torch.uint8], ids=str
+)
 def test_the_least_integers_are_as_large_as_padding(backend: str, dtype: torch.dtype):
     x = torch.full((1, 3, 4), torch.iinfo(dtype).min, dtype=dtype)
 

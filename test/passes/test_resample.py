@@ -102,6 +102,22 @@ def test_an_infinity_stays_where_it_has_a_weight(backend: str):
 
 
 @both
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
+def test_rows_of_one_antialiased_column_differ(backend: str, mode: str):
+    def function(x: Tensor) -> Tensor:
+        return F.interpolate(x, size=(2, 1), mode=mode, antialias=True)
+
+    x = numbers(1, 3, 5, 4)
+    # Where channels are not last, PyTorch repeats the first row: see the README.
+    expected = function(x.to(memory_format=torch.channels_last))
+    assert not torch.equal(function(x), expected)
+
+    (actual,) = BACKENDS[backend](exported(function, x))(x)
+
+    torch.testing.assert_close(actual, expected)
+
+
+@both
 @pytest.mark.parametrize("align_corners", [False, True])
 def test_coordinates_round_as_in_pytorch(backend: str, align_corners: bool):
     """Sizes for which float64 coordinates are off by 4e-4."""

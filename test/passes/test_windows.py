@@ -46,9 +46,7 @@ def numbers(*shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
     return values % 2 == 0 if dtype == torch.bool else values.to(dtype)
 
 
-def check(
-    function: Callable[..., Any], *inputs: Tensor, target: str = "iOS16"
-) -> None:
+def check(function: Callable[..., Any], *inputs: Tensor, target: str = "iOS16") -> None:
     """`function` in PyTorch, in the reference, and as a Core ML package, is the same."""
     exported = torch.export.export(Call(function), inputs)
     program = padc.convert(exported, target=target)
@@ -230,6 +228,7 @@ MOVES: dict[str, tuple[Callable[[Tensor], Tensor], tuple[int, ...]]] = {
     "narrow": (lambda x: x.narrow(-1, -3, 2), (2, 5)),
     "narrow_copy": (lambda x: torch.narrow_copy(x, -1, -3, 2), (2, 5)),
     "slice": (lambda x: x[:, 1:-1:2], (2, 7)),
+    "slices of everything": (lambda x: F.pad(x[:, :], (1, 0))[:, :], (2, 7)),
     "slice_scatter": (
         lambda x: x.slice_scatter(x[:, :4:2].flip(1), 1, 1, 5, 2),
         (2, 6),
