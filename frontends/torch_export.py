@@ -497,24 +497,21 @@ class _Importer:
             self.values[arg] if isinstance(arg, Node) else self.constant("Scalar", arg)
             for arg in node.args
         ]
-        types = [_type_of(node.meta["val"])]
-        if packet == "aten.pow" and types == [torch_d.IntType()]:
-            base, power = values[0], node.args[1]
-            if isinstance(power, int) and power > 1:
+        power = node.args[-1]
+        if packet == "aten.pow" and isinstance(power, int) and power > 1:
+            if values[0].type == torch_d.IntType():
                 # PyTorch's own op gives a float, and no backend has it.
-                for _ in range(power - 1):
-                    factors = [values[0], base]
-                    values[0] = self.add_scalar_op("aten.mul", factors, types, node)
-                return _named(values[0], node.name)
-        return _named(self.add_scalar_op(packet, values, types, node), node.name)
+                packet, factor = "aten.mul", values[0]
+                for _ in range(power - 2):
+                    values[0] = self.add_scalar_op(packet, [values[0], factor], node)
+                values[1] = factor
+        return _named(self.add_scalar_op(packet, values, node), node.name)
 
     def add_scalar_op(
-        self,
-        packet: str,
-        values: Sequence[SSAValue],
-        types: Sequence[Attribute],
-        node: Node,
+        self, packet: str, values: Sequence[SSAValue], node: Node
     ) -> SSAValue:
+        """The op that `node` stands for, or one on the way to it, of its type."""
+        types = [_type_of(node.meta["val"])]
         for overload in SCALAR_OVERLOADS:
             schema = torch_d.schema_of(packet + overload)
             if (
@@ -525,9 +522,8 @@ class _Importer:
                     for value, argument in zip(values, schema.arguments)
                 )
             ):
-                return self.add(
-                    torch_d.aten_op(schema.name, values, types), node
-                ).results[0]
+                op = self.add(torch_d.aten_op(schema.name, values, types), node)
+                return op.results[0]
         given = ", ".join(str(value.type) for value in values)
         raise Obstacle(f"'{packet}' on ({given})")
 

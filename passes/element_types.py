@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from xdsl.dialects.builtin import (
     BFloat16Type,
     Float16Type,
@@ -28,3 +30,11 @@ def is_unsigned(type: Attribute) -> bool:
 def wide(type: Attribute) -> Attribute:
     """What PyTorch computes in where elements are of `type`: f32 for halves."""
     return f32 if is_half(type) else type
+
+
+def least_value(element_type: Attribute) -> float | int:
+    """What no element is less than."""
+    if isa(element_type, IntegerType[int, Signedness]):
+        unsigned = element_type.signedness.data == Signedness.UNSIGNED
+        return 0 if unsigned else -(2 ** (element_type.width.data - 1))
+    return -math.inf

@@ -309,7 +309,7 @@ def main() -> int:
     for (backend, kind), count in sorted(counts.items()):
         print(f"{backend}: {count} {kind}")
     print(f"{time.perf_counter() - start:.0f} s")
-    return int(bool(mistakes))
+    return 1 if mistakes else 0
 
 
 if __name__ == "__main__":

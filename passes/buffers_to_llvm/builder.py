@@ -131,7 +131,7 @@ class LlvmBuilder:
 
     @contextmanager
     def scope(self) -> Generator[None]:
-        """Around ops that what is behind them does not know."""
+        """Around ops of which nothing is known behind them."""
         known = dict(self.constants), dict(self.products)
         yield
         self.constants, self.products = known

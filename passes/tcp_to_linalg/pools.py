@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import AnyFloat, IntegerType, i64
-from xdsl.ir import Attribute, SSAValue
+from xdsl.dialects.builtin import AnyFloat, i64
+from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineExpr
-from xdsl.utils.hints import isa
 
 from padc.ir import tcp
 from padc.ir.tcp import Amount, tensor_type
-from padc.passes.element_types import is_unsigned, wide
+from padc.passes.element_types import is_unsigned, least_value, wide
 from padc.passes.linalg_builder import Body, LinalgBuilder, element_type
 from padc.passes.tcp_to_linalg.convolutions import narrowed
 from padc.passes.tcp_to_linalg.scalars import (
@@ -31,7 +29,7 @@ def lower_max_pool(build: LinalgBuilder, op: tcp.MaxPoolOp) -> SSAValue:
     type = element_type(x)
     total = wide(type)
     unsigned = is_unsigned(op.input_type.element_type)
-    least = build.constant(least_value(type, unsigned), total)
+    least = build.constant(least_value(op.input_type.element_type), total)
     start = build.filled(result_sizes(build, op, x), least)
 
     def larger(inner: LinalgBuilder, args: Sequence[SSAValue]) -> list[SSAValue]:
@@ -181,7 +179,8 @@ def lower_arg_max_pool(build: LinalgBuilder, op: tcp.ArgMaxPoolOp) -> SSAValue:
         i64,
         lambda inner, _: position(inner, [inner.place(dim) for dim in dims], None),
     )
-    least = build.filled(sizes, build.constant(least_value(type, unsigned), type))
+    least = build.constant(least_value(op.input_type.element_type), type)
+    least = build.filled(sizes, least)
     _, where = over_windows(build, op, x, [least, starts], takes_over)
     return where
 
@@ -243,11 +242,3 @@ def result_sizes(build: LinalgBuilder, op: tcp.PoolOp, x: SSAValue) -> list[Amou
             size = build.add(steps, 1)
         sizes.append(size)
     return sizes
-
-
-def least_value(type: Attribute, unsigned: bool) -> float:
-    """What no element is less than."""
-    if isinstance(type, AnyFloat):
-        return -math.inf
-    assert isa(type, IntegerType)
-    return 0 if unsigned else -(2 ** (type.width.data - 1))

@@ -86,6 +86,7 @@ def antialiased(
     after = of.add(numbers, 1)
     ends = of.add(of.mul(of.sub(ends, after), moved), after)
     longest = longest_window(build, size, new_size, sampling)
+    longest = build.integer("prim.min", longest, size)
     windows = Windows(starts, of.sub(ends, starts), longest)
     places = of.add(build.unsqueeze(starts, 1), windows.elements(build))
     places = points.add(build.cast(places, f32), 0.5)
@@ -105,19 +106,17 @@ def reach_of(sampling: Sampling) -> int:
 def longest_window(
     build: AtenBuilder, size: Integer, new_size: Integer, sampling: Sampling
 ) -> Integer:
-    """As many elements as a filter may meet."""
-    reach, elements = reach_of(sampling), size
+    """As many elements as a filter may meet, of a tensor that has them."""
+    reach = reach_of(sampling)
     if sampling.scale is not None:
-        side: Integer = math.ceil(reach * max(np.float32(1 / sampling.scale), 1))
-        return build.integer("prim.min", elements, 2 * side + 1)
+        return 2 * math.ceil(reach * max(np.float32(1 / sampling.scale), 1)) + 1
     if sampling.coordinates is Coordinates.ALIGN_CORNERS:
         size, new_size = (build.integer("aten.sub", n, 1) for n in (size, new_size))
         new_size = build.integer("prim.max", new_size, 1)
     extent = build.integer("aten.mul", build.integer("prim.max", size, new_size), reach)
     extent = build.integer("aten.add", extent, build.integer("aten.sub", new_size, 1))
     side = build.integer("aten.floordiv", extent, new_size)
-    width = build.integer("aten.add", build.integer("aten.mul", side, 2), 1)
-    return build.integer("prim.min", width, elements)
+    return build.integer("aten.add", build.integer("aten.mul", side, 2), 1)
 
 
 def filtered(points: Arithmetic, x: SSAValue, mode: ResampleMode) -> SSAValue:

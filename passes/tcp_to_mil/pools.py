@@ -25,6 +25,7 @@ from padc.ir import tcp
 from padc.ir.padding import Amounts
 from padc.ir.tcp import tensor_type
 from padc.ir.weights import numpy_dtype
+from padc.passes.element_types import least_value
 from padc.passes.mil_builder import MilBuilder, product
 from padc.passes.tcp_to_mil.folding import Padded, fold_pad
 from padc.passes.tcp_to_mil.pads import crop, native_pad
@@ -83,11 +84,11 @@ def lower_arg_max_pool(build: MilBuilder, op: tcp.ArgMaxPoolOp) -> SSAValue:
             "positions in a tensor of dynamic size", "make the pooled sizes static"
         )
     positions, sizes = op.positions(shape), where.get_shape()
-    dtype = numpy_dtype(type.element_type)
-    if type.element_type in (f16, f32):
-        least = np.array(-np.inf, dtype)
-    else:
-        least = np.array(max(np.iinfo(dtype).min, np.iinfo(np.int32).min), np.int32)
+    is_float = type.element_type in (f16, f32)
+    dtype = numpy_dtype(type.element_type) if is_float else np.int32
+    least = least_value(type.element_type)
+    # Of int64, Core ML has what int32 holds.
+    least = np.array(least if is_float else max(least, -(2**31)), dtype)
     x = comparable(build, op)
     largest, *others = taps(build, op, x)
     # Where the first tap is the least value, it is as if there was none.

@@ -157,7 +157,7 @@ def lower_slice(call: Lowered) -> SSAValue | None:
         return None
     shape, dim = list(type.get_shape()), call.constant("dim")
     assert isinstance(dim, int)
-    amounts = sliced_amounts(call, shape[dim])
+    amounts = amounts_of(call, shape[dim])
     if amounts == Amounts(0, 0) and op.results[0].type == type:
         return call.tensor("self")
     if amounts is None or not is_beside_pad(op):
@@ -176,7 +176,7 @@ def lower_alias(call: Lowered) -> SSAValue | None:
     return call.tensor("self") if same else None
 
 
-def sliced_amounts(call: Lowered, size: int) -> Amounts | None:
+def amounts_of(call: Lowered, size: int) -> Amounts | None:
     """What a slice does to its dimension; None where no static pad does it."""
     start = call.constant("start") or 0
     assert isinstance(start, int)

@@ -9,16 +9,14 @@ from collections.abc import Sequence
 
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
-    IntegerType,
-    Signedness,
 )
-from xdsl.ir import Attribute, SSAValue
-from xdsl.utils.hints import isa
+from xdsl.ir import SSAValue
 
 from padc.ir import padding, tcp
 from padc.ir.padding import Amounts
 from padc.ir.tcp import tensor_type
 from padc.passes.aten_builder import AtenBuilder
+from padc.passes.element_types import least_value
 from padc.passes.torch_to_tcp.call import Lowered, last_dims, lowers
 
 
@@ -131,11 +129,3 @@ def window(call: Lowered) -> tuple[list[int], list[int], list[int], list[Amounts
         )
     ]
     return kernel, strides, dilations, amounts
-
-
-def least_value(element_type: Attribute) -> float | int:
-    """What no element is less than."""
-    if isa(element_type, IntegerType[int, Signedness]):
-        unsigned = element_type.signedness.data == Signedness.UNSIGNED
-        return 0 if unsigned else -(2 ** (element_type.width.data - 1))
-    return -math.inf

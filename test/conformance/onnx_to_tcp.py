@@ -26,7 +26,7 @@ from padc.ir.padding import Amounts
 from padc.ir.tcp import Coordinates, ResampleMode, tensor_type
 from padc.ir.torch import VTensorType, builtin_type
 from padc.passes.aten_builder import AtenBuilder
-from padc.passes.torch_to_tcp.pools import least_value
+from padc.passes.element_types import least_value
 
 
 class NotMappedError(Exception):

@@ -16,7 +16,7 @@ import pytest
 import z3
 
 from padc.ir import padding
-from padc.ir.padding import Amounts
+from padc.ir.padding import Amounts, place
 
 
 @pytest.fixture(autouse=True)
@@ -181,10 +181,6 @@ def test_legal_pads_read_inside_their_input():
 # Pad of pad: constant.
 
 
-def place(amounts: Any, position: Any) -> Any:
-    return padding.place(position, amounts)
-
-
 class TwoPads:
     """One of `inner`, then one of `outer`, of `size` elements; a position `at`."""
 
@@ -211,8 +207,11 @@ class TwoPads:
 
         All else is fill, in the two as in the one.
         """
-        first, one = place(self.inner, self.at), place(self.total, self.at)
-        second = place(self.outer, first)
+        first, one = (
+            place(self.at, self.inner),
+            place(self.at, self.total),
+        )
+        second = place(first, self.outer)
         kept = z3.And(
             within(self.at, self.size),
             within(first, self.between),
@@ -289,7 +288,7 @@ def test_of_one_element_there_is_no_interior():
     same = z3.And(
         legal_constant(size, edges),
         size_after(size, edges) == size_after(size, amounts),
-        z3.Implies(within(at, size), place(edges, at) == place(amounts, at)),
+        z3.Implies(within(at, size), place(at, edges) == place(at, amounts)),
     )
 
     assert holds(same, legal_constant(size, amounts), padding.has_no_interior(size))
@@ -301,7 +300,10 @@ def test_a_pad_of_nothing_is_all_fill():
     amounts = amounts_named("a")
     legal = legal_constant(size, amounts)
     hidden = z3.Not(
-        z3.And(within(at, size), within(place(amounts, at), size_after(size, amounts)))
+        z3.And(
+            within(at, size),
+            within(place(at, amounts), size_after(size, amounts)),
+        )
     )
 
     assert holds(hidden, legal, padding.is_all_fill(size, amounts))
@@ -403,17 +405,17 @@ def test_concatenated_pads_are_one_pad():
     middle, after = size_after(n, first), size_after(n, first) + size_after(m, second)
     legal = z3.And(legal_constant(n, first), legal_constant(m, second))
     # The element `at` of the two, concatenated: of the first, or else of the second.
-    in_first = z3.And(within(at, n), within(place(first, at), middle))
+    in_first = z3.And(within(at, n), within(place(at, first), middle))
     in_second = z3.And(
-        within(at - n, m), within(place(second, at - n), size_after(m, second))
+        within(at - n, m), within(place(at - n, second), size_after(m, second))
     )
-    one = place(total, at)
+    one = place(at, total)
     same = z3.And(
         legal_constant(n + m, total),
         size_after(n + m, total) == after,
         z3.And(within(at, n + m), within(one, after)) == z3.Or(in_first, in_second),
-        z3.Implies(in_first, one == place(first, at)),
-        z3.Implies(in_second, one == middle + place(second, at - n)),
+        z3.Implies(in_first, one == place(at, first)),
+        z3.Implies(in_second, one == middle + place(at - n, second)),
     )
 
     assert holds(same, legal, padding.concatenated_pads_fold(first, second))
@@ -429,11 +431,11 @@ def test_a_block_of_fill_beside_a_tensor_is_a_pad():
     # Concatenated, the element at `at` comes behind the block; as it does above.
     same = z3.And(
         size_after(size, below) == block + size,
-        z3.Implies(within(at, size), place(below, at) == block + at),
+        z3.Implies(within(at, size), place(at, below) == block + at),
     )
 
     assert holds(same, block >= 0, size >= 0)
-    assert not holds(place(below, at) == at, block >= 0, within(at, size))
+    assert not holds(place(at, below) == at, block >= 0, within(at, size))
 
 
 # Slices, which become pads, and constants, which are padded as this file says.
@@ -448,7 +450,7 @@ def test_a_slice_is_a_pad_that_crops():
     same = z3.And(
         legal_constant(size, amounts),
         padding.is_crop(amounts),
-        z3.Implies(within(at, size), between == within(place(amounts, at), after)),
+        z3.Implies(within(at, size), between == within(place(at, amounts), after)),
         after == largest(smallest(end, size) - largest(start, 0), 0),
     )
 
@@ -463,7 +465,7 @@ def test_a_slice_is_a_pad_that_crops():
 def test_elements_of_a_constant_stay_apart_and_in_order():
     first, second = ints("first second")
     amounts = amounts_named("a")
-    ordered = (first < second) == (place(amounts, first) < place(amounts, second))
+    ordered = (first < second) == (place(first, amounts) < place(second, amounts))
 
     assert holds(ordered, amounts.interior >= 0)
     assert not holds(ordered, amounts.interior >= -1)
@@ -472,7 +474,7 @@ def test_elements_of_a_constant_stay_apart_and_in_order():
 def test_a_constant_without_crops_keeps_all_elements():
     size, at = ints("size at")
     amounts = amounts_named("a")
-    kept = within(place(amounts, at), size_after(size, amounts))
+    kept = within(place(at, amounts), size_after(size, amounts))
     given = legal_constant(size, amounts), within(at, size)
 
     assert holds(kept, *given, amounts.lower >= 0, amounts.upper >= 0)

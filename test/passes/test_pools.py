@@ -246,7 +246,7 @@ ADAPTIVE = {
 
 
 @pytest.mark.parametrize("name", ADAPTIVE)
-@pytest.mark.parametrize("dims", [(2, 3), (0, 1)])
+@pytest.mark.parametrize("dims", [(2, 3), (0, 1), (0, 3)])
 def test_adaptive_pools_of_dynamic_sizes(name: str, dims: Any):
     sizes = {dim: Dim(f"n{dim}", min=2, max=40) for dim in dims}
     shape = {0: 5, 1: 6, 2: 7, 3: 8}
