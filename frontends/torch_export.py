@@ -88,7 +88,10 @@ INT64_MAX = 2**63 - 1
 
 ELEMENT_TYPES: Mapping[torch.dtype, Attribute] = {
     torch.bool: i1,
-    torch.uint8: IntegerType(8, Signedness.UNSIGNED),
+    **{
+        dtype: IntegerType(dtype.itemsize * 8, Signedness.UNSIGNED)
+        for dtype in (torch.uint8, torch.uint16, torch.uint32, torch.uint64)
+    },
     **{
         dtype: IntegerType(dtype.itemsize * 8, Signedness.SIGNED)
         for dtype in (torch.int8, torch.int16, torch.int32, torch.int64)
@@ -115,6 +118,9 @@ ENUM_CODES: Mapping[Any, int] = {
     torch.complex128: 10,
     torch.bool: 11,
     torch.bfloat16: 15,
+    torch.uint16: 27,
+    torch.uint32: 28,
+    torch.uint64: 29,
     torch.contiguous_format: 0,
     torch.preserve_format: 1,
     torch.channels_last: 2,
@@ -630,8 +636,8 @@ def _vtensor_type(tensor: torch.Tensor) -> torch_d.VTensorType:
     if tensor.layout != torch.strided or tensor.dtype not in ELEMENT_TYPES:
         raise Obstacle(
             f"a tensor of type {_describe(tensor)}",
-            "padc takes dense tensors of bool, uint8, int8 to int64, bfloat16, and "
-            "float16 to float64",
+            "padc takes dense tensors of bool, integers, bfloat16, and float16 to "
+            "float64",
         )
     shape = tuple(
         size if isinstance(size, int) else DYNAMIC_INDEX for size in tensor.shape

@@ -35,6 +35,7 @@ def test_memrefs_are_read_and_written(parse: Parse):
     "dtype, type",
     [
         (torch.uint8, "ui8"),
+        (torch.uint64, "ui64"),
         (torch.bool, "i1"),
         (torch.int64, "i64"),
         (torch.float16, "f16"),

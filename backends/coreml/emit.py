@@ -85,6 +85,9 @@ with quiet():
 mb: Any = Builder
 
 INT32 = np.iinfo(np.int32)
+
+INT32_OUTSIDE = ("int16", "uint16")
+"""What are int32 as inputs and outputs."""
 EMPTY = "has no elements, and Core ML has no empty tensors"
 LEAVE_OUT = "leave it out"
 
@@ -130,7 +133,7 @@ class _Emitter:
                 var = function.inputs[type_.name]
                 if shape_of(argument.type) == ():
                     var = mb.squeeze(x=var, name=self.unique(f"{type_.name}_scalar"))
-                if (dtype := pymil_dtype(argument.type)) == "int16":
+                if (dtype := pymil_dtype(argument.type)) in INT32_OUTSIDE:
                     var = mb.cast(x=var, dtype=dtype)
                 self.values[argument] = var
             for op in self.live_ops():
@@ -214,7 +217,9 @@ class _Emitter:
         """An input's dtype in the package, where coremltools does not choose it."""
         dtype = pymil_dtype(argument.type)
         check_dtype(dtype, self.target)
-        return types.int32 if dtype == "int16" else types.string_to_builtin(dtype)
+        if dtype in INT32_OUTSIDE:
+            return types.int32
+        return types.string_to_builtin(dtype)
 
     def input_shape(self, argument: BlockArgument, ranges: dict[str, Any]) -> list[Any]:
         """The sizes of an input; equal dynamic sizes are one `RangeDim` in `ranges`."""
@@ -474,10 +479,16 @@ def pymil_dtype(type_: Attribute) -> str:
 
 def check_dtype(dtype: str, target: str) -> None:
     """Raise where `target` has no such tensors: its `cast` takes all that it has."""
+    having = [t for t in mil.TARGETS if dtype in cast_form(t).inputs["x"].domain]
+    if target not in having:
+        newer = f", or choose {having[0]} or a newer target" if having else ""
+        raise Obstacle(f"{target} has no {dtype}", f"use int32{newer}")
+
+
+def cast_form(target: str) -> mil.Form:
     form = mil.OPS["cast"].form(target)
     assert form is not None
-    if dtype not in form.inputs["x"].domain:
-        raise Obstacle(f"{target} has no {dtype}", "choose iOS17 or a newer target")
+    return form
 
 
 def check_result(type_: Attribute, value: Any) -> None:

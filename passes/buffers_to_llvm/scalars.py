@@ -272,7 +272,8 @@ def computed(
         case arith.SIToFPOp():
             return to_float(build, args[0], result)
         case arith.UIToFPOp():
-            # What is unsigned is at most 32 bits wide, and not negative in 64.
+            if type == i64:
+                return unsigned_to_float(build, args[0], result)
             return to_float(build, build.insert(llvm.ZExtOp(args[0], i64)), result)
         case arith.ExtSIOp():
             return build.insert(llvm.SExtOp(args[0], result))
@@ -299,6 +300,18 @@ def to_float(build: LlvmBuilder, x: SSAValue, type: Attribute) -> SSAValue:
     """A signed integer as `type`, or as f32 if that is a half."""
     wide = f32 if type in (f16, i16) else type
     return build.insert(llvm.SIToFPOp(x, wide))
+
+
+def unsigned_to_float(build: LlvmBuilder, x: SSAValue, type: Attribute) -> SSAValue:
+    """64 bits without a sign as `type`, or as f32 if that is a half."""
+    zero, one = (constant(build, number, i64) for number in (0, 1))
+    # Half of it has a sign; its lowest bit keeps what rounding must know of the rest.
+    half = build.insert(llvm.LShrOp(x, one))
+    half = build.insert(llvm.OrOp(half, build.insert(llvm.AndOp(x, one))))
+    half = to_float(build, half, type)
+    double = build.insert(llvm.FAddOp(half, half))
+    negative = build.insert(llvm.ICmpOp(x, zero, predicate("slt")))
+    return build.insert(llvm.SelectOp(negative, double, to_float(build, x, type)))
 
 
 def divided(build: LlvmBuilder, a: SSAValue, b: SSAValue, *, down: bool) -> SSAValue:

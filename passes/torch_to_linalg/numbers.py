@@ -308,10 +308,16 @@ class Number:
             if isinstance(new, AnyFloat):
                 value = self.resized_float(old, new)
             else:
-                value = self.build.insert(arith.FPToSIOp(value, i64))
+                whole = self.build.insert(arith.FPToSIOp(value, i64))
                 if new != i64:
                     assert isa(new, IntegerType)
-                    value = self.build.insert(arith.TruncIOp(value, new))
+                    whole = self.build.insert(arith.TruncIOp(whole, new))
+                elif is_unsigned(type):
+                    # Only what is negative wraps around.
+                    large = self.build.insert(arith.FPToUIOp(value, i64))
+                    is_large = (self >= 2.0**63).value
+                    whole = self.build.insert(arith.SelectOp(is_large, large, whole))
+                value = whole
         elif isinstance(new, AnyFloat):
             convert = arith.UIToFPOp if is_unsigned(self.type) else arith.SIToFPOp
             value = self.build.insert(convert(self.value, new))

@@ -465,6 +465,7 @@ def test_mutated_input():
     [
         ((torch.ones(2, dtype=torch.complex64),), "complex64[2]"),
         ((torch.ones(2).to_sparse(),), "sparse"),
+        ((torch.ones(2).to(torch.float8_e5m2),), "float8_e5m2[2]"),
     ],
 )
 def test_unsupported_inputs(args: tuple, message: str):

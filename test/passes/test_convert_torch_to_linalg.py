@@ -297,6 +297,27 @@ def test_integers_divided_by_what_the_cpu_traps_on() -> None:
     assert [result[2].item() for result in results] == [3, 1, 1]
 
 
+@pytest.mark.parametrize("dtype", [torch.uint16, torch.uint32, torch.uint64], ids=str)
+def test_large_unsigned_integers(dtype: torch.dtype) -> None:
+    x = torch.arange(-4, 4).to(dtype)
+    functions = {
+        **{name: WHOLE[name] for name in ("float32", "float16", "int64", "bool")},
+        "float64": lambda a, b: a.double(),
+        "half": lambda a, b: (a.double() / 2).to(dtype),
+        "eq": lambda a, b: a == b,
+        "where": lambda a, b: torch.where(a == b, a, b),
+    }
+
+    check(functions, x, torch.arange(3, -5, -1).to(dtype))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+def test_floats_to_unsigned_integers(dtype: torch.dtype) -> None:
+    x = torch.tensor([1e19, 1.8e19, 9.3e18, 9.2e18, 3.7, -1.5, -3e3], dtype=dtype)
+
+    check({"uint64": lambda a, b: a.to(torch.uint64)}, x, x)
+
+
 # --- shapes ---------------------------------------------------------------------------
 
 SHAPES: Functions = {

@@ -288,7 +288,25 @@ def test_small_integers_need_a_target_that_has_them():
     with pytest.raises(UnsupportedError, match="iOS16 has no int8") as raised:
         padc.convert(model, (IMAGE,), target="iOS16")
 
-    assert raised.value.hint == "choose iOS17 or a newer target"
+    assert raised.value.hint == "use int32, or choose iOS17 or a newer target"
+
+
+def test_large_unsigned_integers():
+    x = torch.tensor([[1, 40000, 65535]], dtype=torch.uint16)
+
+    check_package(lambda x: F.pad(x, (2, -1), value=60000), (x,))
+    check_package(lambda x: F.pad(x, (2, 1), "circular").long(), (x,))
+
+
+@pytest.mark.parametrize("dtype", [torch.uint32, torch.uint64], ids=str)
+def test_integers_that_no_target_has(dtype: torch.dtype):
+    model = Function(lambda x: F.pad(x, (1, 2)))
+
+    with pytest.raises(UnsupportedError, match=f"no {str(dtype)[6:]}") as raised:
+        padc.convert(model, (torch.ones(3, dtype=dtype),))
+
+    hint = raised.value.hint or ""
+    assert hint.startswith("use ") and "target" not in hint
 
 
 @pytest.mark.parametrize("arguments", [((1, 2, -3, 3), "replicate"), ((-6, 3),)])
