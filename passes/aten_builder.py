@@ -117,6 +117,12 @@ class AtenBuilder:
         arguments: dict[str, Argument] = {"self": x, "dim": dim}
         return self.emit("aten.size.int", torch_dialect.IntType(), arguments)
 
+    def sizes(self, x: SSAValue) -> list[Integer]:
+        return [self.size(x, dim) for dim in range(tensor_type(x).get_num_dims())]
+
+    def multiply(self, a: Integer, b: Integer) -> Integer:
+        return self.integer("aten.mul", a, b)
+
     def operand(self, value: Argument, type: str) -> SSAValue:
         """`value` as an operand for an argument of ATen's type `type`."""
         match value:

@@ -15,9 +15,9 @@ pad's index map says.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Literal, TypeAlias, get_args
 
 import numpy as np
@@ -282,21 +282,20 @@ def insert_between(
     build: AtenBuilder, x: SSAValue, dim: int, count: int, fill: float | int
 ) -> SSAValue:
     """Insert `count` fills between neighbours: `[D] -> [D, 1] -> [D, 1 + count]`."""
-    shape = [build.size(x, d) for d in range(tensor_type(x).get_num_dims())]
+    shape = build.sizes(x)
     before, size, after = shape[:dim], shape[dim], shape[dim + 1 :]
-    multiply = functools.partial(build.integer, "aten.mul")
     none = Amounts(0, 0)
     y = build.reshape(
         x,
         [
-            functools.reduce(multiply, before, 1),
+            reduce(build.multiply, before, 1),
             size,
             1,
-            functools.reduce(multiply, after, 1),
+            reduce(build.multiply, after, 1),
         ],
     )
     y = pad_by(build, y, [none, none, Amounts(0, count), none], fill)
-    y = build.reshape(y, [*before, multiply(size, 1 + count), *after])
+    y = build.reshape(y, [*before, build.multiply(size, 1 + count), *after])
     return build.slice(y, dim, 0, -count)
 
 

@@ -16,14 +16,29 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from xdsl.builder import Builder
-from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType, f16, i32, i64
+from xdsl.dialects.arith import ConstantOp
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    DenseIntOrFPElementsAttr,
+    TensorType,
+    f16,
+    i32,
+    i64,
+)
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
-from padc.errors import Obstacle
 from padc.ir import mil
 from padc.ir.tcp import AnyTensor, tensor_type
 from padc.ir.weights import numpy_dtype
+
+
+@dataclass(frozen=True)
+class SizeOf:
+    """How many elements a tensor has along a dimension, which is dynamic."""
+
+    tensor: SSAValue
+    dim: int
 
 
 @dataclass(frozen=True)
@@ -82,17 +97,39 @@ class MilBuilder:
         shape = [type.get_shape()[dim] for dim in perm]
         return self.emit("transpose", type, shape, x=x, perm=list(perm))
 
-    def reshape(self, x: SSAValue, shape: Sequence[int]) -> SSAValue:
-        """The same elements under `shape`, which has at most one dynamic size."""
+    def sizes(self, x: SSAValue) -> list[int | SizeOf]:
+        """The sizes of `x`, of which dynamic ones can be computed."""
+        shape = enumerate(tensor_type(x).get_shape())
+        return [SizeOf(x, d) if n == DYNAMIC_INDEX else n for d, n in shape]
+
+    def reshape(self, x: SSAValue, shape: Sequence[int | SizeOf]) -> SSAValue:
+        """The same elements under `shape`; one size may be just dynamic."""
         type = tensor_type(x)
-        if tuple(shape) == tuple(type.get_shape()):
+        computed = [n for n in shape if isinstance(n, SizeOf)]
+        known = [n if isinstance(n, int) else DYNAMIC_INDEX for n in shape]
+        if known == list(type.get_shape()) and known.count(DYNAMIC_INDEX) < 2:
             return x
-        if shape.count(DYNAMIC_INDEX) > 1:
-            raise Obstacle(
-                f"{type} would have to be reshaped", "make all sizes but one static"
-            )
-        sizes = [-1 if size == DYNAMIC_INDEX else size for size in shape]
-        return self.emit("reshape", type, shape, x=x, shape=sizes)
+        if DYNAMIC_INDEX not in shape and computed:
+            # One that need not be computed, since it follows of the others.
+            shape = list(shape)
+            shape[shape.index(computed.pop())] = DYNAMIC_INDEX
+        assert shape.count(DYNAMIC_INDEX) < 2
+        if not computed:
+            sizes = [-1 if size == DYNAMIC_INDEX else size for size in known]
+            return self.emit("reshape", type, known, x=x, shape=sizes)
+        parts = [self.size(-1 if n == DYNAMIC_INDEX else n) for n in shape]
+        vector = tensor_type(parts[0])
+        sizes = self.emit("concat", vector, [len(parts)], values=parts, axis=0)
+        return self.emit("reshape", type, known, x=x, shape=sizes)
+
+    def size(self, size: int | SizeOf) -> SSAValue:
+        """A size as a vector of one element."""
+        if isinstance(size, int):
+            value = DenseIntOrFPElementsAttr.from_list(TensorType(i32, [1]), [size])
+            return self.insert(ConstantOp(value))
+        indices = TensorType(i32, [tensor_type(size.tensor).get_num_dims()])
+        shape = self.emit("shape", indices, indices.get_shape(), x=size.tensor)
+        return self.slice(shape, 0, size.dim, size.dim + 1)
 
     def binary(self, name: str, x: SSAValue, y: SSAValue) -> SSAValue:
         """An elementwise op on two tensors of one type."""

@@ -50,7 +50,10 @@ IGNORED_KEYWORDS = {"dtype", "pin_memory", "non_blocking"}
 IGNORED_TYPES = {"Device", "Layout", "MemoryFormat", "Generator"}
 
 
-REWRITE = "write it with other ops of PyTorch"
+REWRITE = (
+    "write it with other ops of PyTorch; if run_decompositions() made it, export "
+    "without that"
+)
 EVAL = "call model.eval() before converting"
 TRAINS = "it normalizes by the batch that it is given, as in training"
 
@@ -285,6 +288,45 @@ def _rounded_division(arguments: dict[str, Any], name: str) -> Any:
     return mb.floor_div(x=x, y=y, name=name)
 
 
+def _are_int32(*values: Any) -> bool:
+    """Whether all these tensors are of int32, and numbers integers."""
+    return all(
+        value.dtype == types.int32 if isinstance(value, Var) else isinstance(value, int)
+        for value in values
+    )
+
+
+def _remainder_of_sign(arguments: dict[str, Any], name: str) -> Any:
+    # coremltools has no converter.
+    x, y = arguments["self"], arguments["other"]
+    if not _are_int32(x, y):
+        return None
+    size = abs(y) if isinstance(y, int) else mb.abs(x=y)
+    rest = mb.mod(x=mb.abs(x=x), y=size)
+    return mb.mul(x=rest, y=mb.sign(x=x), name=name)
+
+
+def _clamp(arguments: dict[str, Any], name: str) -> Any:
+    # Integers become floats.
+    x = arguments["self"]
+    ops = (mb.maximum, arguments.get("min")), (mb.minimum, arguments.get("max"))
+    bounds = [(op, bound) for op, bound in ops if bound is not None]
+    if not _are_int32(x, *(bound for _, bound in bounds)):
+        return None
+    for op, bound in bounds:
+        x = op(x=x, y=bound)
+    return x
+
+
+def _hardtanh(arguments: dict[str, Any], name: str) -> Any:
+    # Integers are not taken, nor integers as bounds.
+    least, most = arguments["min_val"], arguments["max_val"]
+    if types.is_float(arguments["self"].dtype):
+        arguments.update(min_val=float(least), max_val=float(most))
+        return None
+    return _clamp({**arguments, "min": least, "max": most}, name)
+
+
 def _softplus(arguments: dict[str, Any], name: str) -> None:
     if arguments["threshold"] < 20:
         raise Obstacle("coremltools ignores the threshold", REWRITE)
@@ -505,6 +547,10 @@ CORRECTIONS: dict[str, Correction] = {
     "aten.batch_norm": _batch_norm,
     "aten._native_batch_norm_legit_no_training": _batch_norm,
     "aten.ceil.float": ROUNDED,
+    "aten.clamp": _clamp,
+    "aten.clamp.Tensor": _clamp,
+    "aten.clamp_max": _clamp,
+    "aten.clamp_min": _clamp,
     "aten.div.Scalar_mode": _rounded_division,
     "aten.div.Tensor_mode": _rounded_division,
     "aten.dropout": _dropout,
@@ -520,9 +566,12 @@ CORRECTIONS: dict[str, Correction] = {
     "aten.floor_divide": _rounded_division,
     "aten.floor_divide.Scalar": _rounded_division,
     "aten.floordiv.int": _floor_division,
+    "aten.fmod.Scalar": _remainder_of_sign,
+    "aten.fmod.Tensor": _remainder_of_sign,
     "aten.full": _filled(),
     "aten.full_like": _filled(),
     "aten.gelu": _gelu,
+    "aten.hardtanh": _hardtanh,
     "aten.index_select": _as_int32("aten.index_select"),
     "aten.instance_norm": _instance_norm,
     "aten.narrow": _narrow,

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from padc.backends.coreml import LOCATIONS, quiet, resolve_precision
+from padc.backends.coreml.borrow import REWRITE
 from padc.errors import Problem, UnsupportedError, UsageError
 
 with quiet():
@@ -130,7 +131,8 @@ def optimize(program: Program, precision: str = "float32") -> None:
             program._check_early_error_out_for_invalid_program()
         except ValueError as error:
             message = " ".join(str(error).split())
-            raise UnsupportedError([Problem(f"coremltools: {message}")]) from error
+            problem = Problem(f"coremltools: {message}", hint=REWRITE)
+            raise UnsupportedError([problem]) from error
 
 
 def is_for_float16(op: Any) -> bool:

@@ -57,8 +57,8 @@ def convolve_integers(build: MilBuilder, op: tcp.ConvOp) -> SSAValue:
     x = build.as_int32(in_order(build, op.input, op.dims.input, order.input))
     kernel = build.as_int32(in_order(build, op.kernel, op.dims.kernel, order.kernel))
     outputs, inputs, *window = tensor_type(kernel).get_shape()
-    shape, groups = result_shape(op), op.groups.value.data
-    batch, count = shape[0], product(shape[2:])
+    groups, count = op.groups.value.data, product(result_shape(op)[2:])
+    batch = build.sizes(x)[0]
     options = (window, op.strides.get_values(), op.dilations.get_values())
     for dim, (size, stride, dilation) in enumerate(zip(*options, strict=True), 2):
         # One dimension after the other: 2k slices for k x k elements.
@@ -68,14 +68,16 @@ def convolve_integers(build: MilBuilder, op: tcp.ConvOp) -> SSAValue:
         type = tensor_type(x)
         x = build.emit("concat", type, sizes, values=taps, axis=1, interleave=True)
     type, rows = tensor_type(x), inputs * product(window)
+    columns = build.reshape(x, [batch, groups, rows, count])
+    before, _, _, after = tensor_type(columns).get_shape()
     y = build.emit(
         "matmul",
         type,
-        [batch, groups, outputs // groups, count],
+        [before, groups, outputs // groups, after],
         x=build.reshape(kernel, [1, groups, outputs // groups, rows]),
-        y=build.reshape(x, [batch, groups, rows, count]),
+        y=columns,
     )
-    y = build.reshape(y, shape)
+    y = build.reshape(y, [batch, outputs, *build.sizes(x)[2:]])
     if op.bias is not None:
         y = add_bias(build, y, build.as_int32(op.bias))
     return wrapped(build, y, op.result.type.element_type)

@@ -15,6 +15,7 @@ from xdsl.dialects.builtin import (
     f16,
     f32,
     i1,
+    i32,
 )
 from xdsl.ir import SSAValue
 
@@ -150,20 +151,19 @@ def lower_avg_pool(build: MilBuilder, op: tcp.AvgPoolOp) -> SSAValue:
 def integer_avg_pool(build: MilBuilder, op: tcp.AvgPoolOp) -> SSAValue:
     """The sums of the windows, divided towards 0: of absolute values, then signed."""
     total = build.total(taps(build, op, op.input), "add")
-    type, counts = tensor_type(total), op.counts()
-    divisor = np.array(1 if op.divisor is None else op.divisor.value.data)
-    if op.divisor is None:
-        if counts is None:
-            raise Obstacle(
-                "an average of integers of dynamic size",
-                "make the pooled sizes static, or convert the tensor to float32 first",
-            )
-        divisor = counted(op, counts).astype(np.int64)
+    type = tensor_type(total)
     shape = type.get_shape()
+    if op.divisor is not None:
+        divisor = np.int32(abs(op.divisor.value.data))
+    elif not any(itertools.chain(*op.uncounted)):
+        divisor = np.int32(math.prod(op.kernel.get_values()))
+    elif (counts := op.counts()) is not None:
+        divisor = counted(op, counts).astype(np.int32)
+    else:
+        mask = mask_of_counted(build, op)
+        divisor = build.cast(build.total(taps(build, op, mask), "add"), i32)
     sizes = build.emit("abs", type, shape, x=total)
-    quotients = build.emit(
-        "floor_div", type, shape, x=sizes, y=np.abs(divisor).astype(np.int32)
-    )
+    quotients = build.emit("floor_div", type, shape, x=sizes, y=divisor)
     signs = build.emit("sign", type, shape, x=total)
     if op.divisor is not None and op.divisor.value.data < 0:
         signs = build.emit("mul", type, shape, x=signs, y=np.int32(-1))
@@ -196,7 +196,8 @@ def mean_of_all(build: MilBuilder, op: tcp.AvgPoolOp, x: SSAValue) -> SSAValue:
 
 def mask_of_counted(build: MilBuilder, op: tcp.AvgPoolOp) -> SSAValue:
     """1 where an element of the input counts, 0 where it does not."""
-    ones = build.ones_like(op.input)
+    is_float = op.input_type.element_type in (f16, f32)
+    ones = build.ones_like(op.input if is_float else build.cast(op.input, f32))
     amounts = [Amounts(0, 0)] * op.input_type.get_num_dims()
     for dim, (lower, upper) in zip(op.dims.get_values(), op.uncounted, strict=True):
         amounts[dim] = Amounts(lower, upper)
@@ -222,14 +223,15 @@ def native_pool(
     others = [dim for dim in range(rank) if dim not in dims]
     perm = [*others, *dims]
     x = build.transpose(padded.input, perm)
-    shape = tensor_type(x).get_shape()
-    leading = two_of(shape[: len(others)])
-    x = build.reshape(x, [*leading, *shape[len(others) :]])
-    result_shape = [op.result.type.get_shape()[dim] for dim in perm]
+    sizes, count = build.sizes(x), len(others)
+    if count != 2:
+        channels = product(tensor_type(x).get_shape()[:count])
+        x = build.reshape(x, [1, channels, *sizes[count:]])
+    pooled = [op.result.type.get_shape()[dim] for dim in dims]
     y = build.emit(
         name,
         op.result.type,
-        [*leading, *result_shape[len(others) :]],
+        [*tensor_type(x).get_shape()[:2], *pooled],
         x=x,
         kernel_sizes=list(op.kernel.get_values()),
         strides=list(op.strides.get_values()),
@@ -238,13 +240,9 @@ def native_pool(
         ceil_mode=False,
         **options,
     )
-    y = build.reshape(y, result_shape)
+    if count != 2:
+        y = build.reshape(y, [*sizes[:count], *build.sizes(y)[2:]])
     return build.transpose(y, [perm.index(dim) for dim in range(rank)])
-
-
-def two_of(sizes: Sequence[int]) -> list[int]:
-    """Two sizes with as many elements as `sizes`, dynamic where any is."""
-    return list(sizes) if len(sizes) == 2 else [1, product(sizes)]
 
 
 def taps(build: MilBuilder, op: tcp.PoolOp, x: SSAValue) -> list[SSAValue]:

@@ -642,6 +642,13 @@ def lower_expand(call: LinalgCall) -> SSAValue:
     return expanded_to(call, call.tensor("self"), call.amounts("size"))
 
 
+@lowers("aten.copy")
+def lower_copy(call: LinalgCall) -> SSAValue:
+    """`src` in the shape and type of `self`, of which only these are needed."""
+    sizes = call.build.sizes(call.tensor("self"))
+    return expanded_to(call, call.converted("src"), sizes)
+
+
 @lowers("aten.expand_as")
 def lower_expand_as(call: LinalgCall) -> SSAValue:
     sizes = call.build.sizes(call.tensor("other"))

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+from functools import reduce
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX, AnyFloat
 from xdsl.ir import SSAValue
@@ -30,7 +29,7 @@ def lower_roll(call: Lowered) -> SSAValue | None:
     computed = not all(isinstance(shift, int) for shift in shifts)
     if DYNAMIC_INDEX in ([shape[dim] for dim in dims] or shape) and not computed:
         return None
-    sizes = [build.size(x, dim) for dim in range(len(shape))]
+    sizes = build.sizes(x)
     if not dims:
         x, dims = build.flatten(x, 0, len(shape) - 1), [0]
     for dim, shift in zip(dims, shifts, strict=True):
@@ -56,37 +55,39 @@ def rolled(build: AtenBuilder, x: SSAValue, dim: int, shift: Integer) -> SSAValu
 def lower_pixel_shuffle(call: Lowered) -> SSAValue | None:
     """`[.., C * r * r, H, W] -> [.., C, H * r, W * r]`, where Core ML's op can't."""
     build, x = AtenBuilder(call.op), call.tensor("self")
-    factor, result = call.constant("upscale_factor"), call.result_type().get_shape()
+    factor = call.constant("upscale_factor")
     assert isinstance(factor, int)
-    *_, height, width = tensor_type(x).get_shape()
-    grid = [planes(result), factor, factor, height, width]
-    if is_native(x) or grid.count(DYNAMIC_INDEX) > 1:
+    if is_native(x):
         return None
-    x = build.permute(build.reshape(x, grid), [0, 3, 1, 4, 2])
-    return build.reshape(x, result)
+    *batch, channels, height, width = build.sizes(x)
+    channels = build.integer("aten.floordiv", channels, factor**2)
+    planes = reduce(build.multiply, batch, channels)
+    x = build.reshape(x, [planes, factor, factor, height, width])
+    height, width = (build.multiply(size, factor) for size in (height, width))
+    x = build.permute(x, [0, 3, 1, 4, 2])
+    return build.reshape(x, [*batch, channels, height, width])
 
 
 @lowers("aten.pixel_unshuffle")
 def lower_pixel_unshuffle(call: Lowered) -> SSAValue | None:
     """`[.., C, H * r, W * r] -> [.., C * r * r, H, W]`, where Core ML's op can't."""
     build, x = AtenBuilder(call.op), call.tensor("self")
-    factor, result = call.constant("downscale_factor"), call.result_type().get_shape()
+    factor = call.constant("downscale_factor")
     assert isinstance(factor, int)
-    *_, height, width = result
-    grid = [planes(tensor_type(x).get_shape()), height, factor, width, factor]
-    if is_native(x) or grid.count(DYNAMIC_INDEX) > 1:
+    if is_native(x):
         return None
-    x = build.permute(build.reshape(x, grid), [0, 2, 4, 1, 3])
-    return build.reshape(x, result)
+    *batch, channels, height, width = build.sizes(x)
+    height, width = (
+        build.integer("aten.floordiv", size, factor) for size in (height, width)
+    )
+    planes = reduce(build.multiply, batch, channels)
+    x = build.reshape(x, [planes, height, factor, width, factor])
+    x = build.permute(x, [0, 2, 4, 1, 3])
+    channels = build.multiply(channels, factor**2)
+    return build.reshape(x, [*batch, channels, height, width])
 
 
 def is_native(x: SSAValue) -> bool:
     """Whether Core ML's `pixel_shuffle` and `pixel_unshuffle` take `x`."""
     type = tensor_type(x)
     return type.get_num_dims() == 4 and isinstance(type.element_type, AnyFloat)
-
-
-def planes(shape: Sequence[int]) -> int:
-    """How many planes of height and width there are, over all leading dimensions."""
-    leading = shape[:-2]
-    return DYNAMIC_INDEX if DYNAMIC_INDEX in leading else math.prod(leading)

@@ -397,16 +397,35 @@ def test_small_integers_wrap_around_in_core_ml(dtype: torch.dtype):
     assert torch.equal(actual, model(x, w))
 
 
-def test_integers_of_dynamic_sizes():
-    w = numbers(3, 2, 3, dtype=torch.int64)
-    model = Function(lambda x: F.conv1d(x, w, stride=2, padding=1))
-    xs = [numbers(2, 2, n, dtype=torch.int64) for n in (9, 4, 12)]
-    sizes = {2: Dim("n", min=4, max=20)}
+W_OF_INTEGERS = numbers(4, 2, 3, 3, dtype=torch.int64)
+DYNAMIC: dict[str, Callable[[Tensor], Tensor]] = {
+    "conv": lambda x: F.conv2d(x, W_OF_INTEGERS, stride=(1, 2), padding=1, groups=2),
+    "unbatched conv": lambda x: F.conv2d(x[0, :2], W_OF_INTEGERS, dilation=(1, 2)),
+    "conv_transpose": lambda x: F.conv_transpose2d(x, W_OF_INTEGERS, stride=(2, 1)),
+    "avg_pool": lambda x: F.avg_pool2d(x, 3, 2, 1, count_include_pad=False),
+    "avg_pool without pad": lambda x: F.avg_pool2d(x, (2, 3)),
+    "avg_pool by a divisor": lambda x: F.avg_pool2d(x, 3, 2, 1, divisor_override=-4),
+    "pixel_shuffle": lambda x: F.pixel_shuffle(x, 2),
+    "pixel_unshuffle": lambda x: F.pixel_unshuffle(F.pixel_shuffle(x, 2), 2),
+}
 
-    program = convert(model, (xs[0],), dynamic_shapes=((sizes,),))
+
+@pytest.mark.parametrize("name", DYNAMIC)
+def test_integers_of_dynamic_sizes(name: str):
+    model = Function(DYNAMIC[name])
+    sizes = (2, 9, 8), (1, 6, 7), (3, 7, 12)
+    xs = [numbers(n, 4, h, w, dtype=torch.int64) for n, h, w in sizes]
+    dims = {
+        0: Dim("n", min=1, max=4),
+        2: Dim("h", min=5, max=20),
+        3: Dim("w", min=5, max=20),
+    }
+
+    program = convert(model, (xs[0],), dynamic_shapes=((dims,),))
 
     for x in xs:
         assert torch.equal(program.run(x)[0], model(x))
+    assert program.check() == []
 
 
 X, W = numbers(1, 2, 3), numbers(2, 2, 2)

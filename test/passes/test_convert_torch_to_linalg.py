@@ -368,6 +368,7 @@ SHAPES: Functions = {
     "channel_shuffle": lambda x: F.channel_shuffle(x, 2),
     "expand": lambda x: x[:, :1].expand(-1, 5, -1, -1),
     "expand more": lambda x: x.expand(3, *x.shape),
+    "copy": lambda x: torch.ops.aten.copy(torch.empty(2, *x.shape), x.long()),
     "expand_as": lambda x: x[:, :1].expand_as(x),
     "unflatten": lambda x: x.unflatten(1, (2, 2)),
     "diagonal": lambda x: x.diagonal(0, 1, 2),

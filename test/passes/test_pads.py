@@ -45,7 +45,12 @@ from padc.ir.torch import AtenOp
 from padc.ir.weights import weights_of
 from padc.passes.aten_builder import AtenBuilder
 from padc.passes.convert_torch_to_tcp import ConvertTorchToTcpPass
-from padc.testing import Compiled, compile_for_coreml, compile_for_oracle
+from padc.testing import (
+    Compiled,
+    compile_for_coreml,
+    compile_for_native,
+    compile_for_oracle,
+)
 
 EXAMPLES = int(os.environ.get("PADC_EXAMPLES", "40"))
 """How many examples Hypothesis tries for each property; more take longer."""
@@ -500,16 +505,34 @@ def test_modules(kind: str, rank: int):
         torch.testing.assert_close(actual, layer(x), rtol=0, atol=0)
 
 
-@pytest.mark.parametrize("compile", [compile_for_oracle, compile_for_coreml])
-@pytest.mark.parametrize("kind", ["Reflection", "Replication", "Circular", "Zero"])
-def test_pads_that_pytorch_decomposed(kind: str, compile: Compile):
-    layer = getattr(nn, f"{kind}Pad2d")((2, 1, 0, 3))
+class Roll(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x.roll((1, -2), (3, 2))
+
+
+DECOMPOSED = [
+    *(getattr(nn, f"{kind}Pad2d")((2, 1, 0, 3)) for kind in ("Reflection", "Zero")),
+    *(
+        getattr(nn, f"{kind}Pad2d")((2, 1, -1, 3))
+        for kind in ("Replication", "Circular")
+    ),
+    Roll(),
+    nn.Upsample(scale_factor=2, mode="bilinear"),
+    nn.Upsample((7, 9)),
+]
+
+
+@pytest.mark.parametrize(
+    "compile", [compile_for_oracle, compile_for_coreml, compile_for_native]
+)
+@pytest.mark.parametrize("layer", DECOMPOSED, ids=str)
+def test_what_pytorch_decomposed(layer: nn.Module, compile: Compile):
     x = numbers([1, 2, 6, 5], torch.float32)
     decomposed = export_module(layer, (x,)).run_decompositions()
 
     (actual,) = compile(decomposed)(x)
 
-    assert torch.equal(actual, layer(x))
+    torch.testing.assert_close(actual, layer(x))
 
 
 @pytest.mark.parametrize(

@@ -104,6 +104,25 @@ BORROWED: dict[str, tuple[Any, ...]] = {
         ),
         torch.arange(-20, 20, dtype=torch.int32),
     ),
+    "clamped_integers": (
+        lambda x: [
+            x.clamp(-2, 4),
+            x.clamp(min=1),
+            torch.clamp_max(x, 3),
+            x.clamp(4, 1),
+        ],
+        INTS,
+    ),
+    "clamped_by_tensors": (lambda x: x.clamp(x[0] - 1, x[1]), INTS),
+    "clamped_by_numbers_of_another_type": (
+        lambda x, i: [F.hardtanh(x, -1, 1), F.hardtanh(i, -2, 3), i.clamp(-1.5, 2)],
+        X,
+        INTS,
+    ),
+    "remainders_with_the_sign_of_the_first": (
+        lambda x: [torch.fmod(x, 3), torch.fmod(x, -4), torch.fmod(x, x.abs() + 1)],
+        INTS,
+    ),
     "keyword_argument": (lambda x: torch.div(x, 0.3, rounding_mode="floor"), X),
     "string_argument": (lambda x: F.gelu(x, approximate="tanh"), X),
     "list_of_ints": (lambda x: x.permute(0, 2, 3, 1).sum((1, -1)), X),
