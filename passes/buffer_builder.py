@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 from xdsl.builder import Builder
 from xdsl.dialects import memref, scf
@@ -18,7 +18,6 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.dialects.utils.dynamic_index_list import get_dynamic_index_list
 from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.rewriter import InsertPoint
-from xdsl.utils.hints import isa
 
 from padc.ir.tcp import Amount
 from padc.passes.size_builder import SizeBuilder
@@ -28,8 +27,9 @@ AnyMemRef: TypeAlias = MemRefType[Attribute]
 
 def memref_type(value: SSAValue) -> AnyMemRef:
     """The type of a value that is a buffer, or a view of one."""
-    assert isa(value.type, AnyMemRef)
-    return value.type
+    type = cast(AnyMemRef, value.type)
+    assert isinstance(type, MemRefType)
+    return type
 
 
 @dataclass(frozen=True)

@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import gc
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib.metadata import version
 from typing import Any, cast
 
@@ -298,7 +300,8 @@ def compile(
     name = cache.key([fingerprint(exported), machine_name(), *VERSIONS])
     data = cache.read(name)
     if data is None:
-        stored, is_kept = compile_model(exported)
+        with without_collection():
+            stored, is_kept = compile_model(exported)
         if is_kept:
             cache.write(name, stored.to_bytes())
     else:
@@ -313,6 +316,18 @@ def compile(
         value_names(function.arg_attrs),
         stored.outputs,
     )
+
+
+@contextmanager
+def without_collection() -> Generator[None]:
+    """Compiling makes a great many objects, which Python would look through again."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 VERSIONS = [version(name) for name in ("llvmlite", "torch", "xdsl")]
