@@ -7,7 +7,7 @@ import ctypes
 from array import array
 from collections import deque
 from collections.abc import Mapping, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
@@ -48,6 +48,7 @@ class NativeFunction:
         self._run = call(code.address("main"))
         self._sizes = call(code.address("main_sizes"))
         self._sizes_count = 1 + sum(len(p.dynamic) for p in self._results)
+        self._static_shapes = [p.shape for p in self._results]
         self._is_static = signature.arena_bytes is not None and self._sizes_count == 1
 
     def __call__(
@@ -60,15 +61,15 @@ class NativeFunction:
         outputs must be contiguous, and share no memory with the inputs.
         """
         for i, (parameter, value) in enumerate(zip(self._inputs, inputs, strict=True)):
-            if parameter.dtype is not None:
-                check_tensor(f"input {i}", parameter, value)
+            if parameter.dtype is not None and not parameter.fits(value):
+                raise misfit(f"input {i}", parameter, value)
         return self.run(inputs, outputs)
 
     def run(
         self, inputs: Sequence[Value], outputs: Sequence[torch.Tensor] | None
     ) -> list[torch.Tensor]:
         """The same, where `inputs` were checked: others may be read out of bounds."""
-        table = array("q")
+        table: list[int] = []
         # What is passed by address lives until the call is over.
         alive: list[torch.Tensor] = []
         for parameter, value in zip(self._inputs, inputs, strict=True):
@@ -76,10 +77,13 @@ class NativeFunction:
                 table.append(int(value))
                 continue
             assert isinstance(value, torch.Tensor)
-            value = value.resolve_neg().contiguous()
+            if value.is_neg() or not value.is_contiguous():
+                value = value.resolve_neg().contiguous()
             alive.append(value)
-            add(table, parameter, value.data_ptr(), value.shape)
-        table.extend(self._addresses)
+            table.append(value.data_ptr())
+            if parameter.dynamic:
+                table += [value.shape[dim] for dim in parameter.dynamic]
+        table += self._addresses
         arena_bytes, shapes = self._shapes(table)
         if outputs is None:
             outputs = [
@@ -91,21 +95,24 @@ class NativeFunction:
         for parameter, output, shape in zip(
             self._results, outputs, shapes, strict=True
         ):
-            add(table, parameter, output.data_ptr(), shape)
+            table.append(output.data_ptr())
+            if parameter.dynamic:
+                table += [shape[dim] for dim in parameter.dynamic]
         arena = self._arena(arena_bytes)
         table.append(-(-arena.data_ptr() // ALIGNMENT) * ALIGNMENT)
         table.append(arena_bytes)
-        self._run(table.buffer_info()[0])
+        packed = array("q", table)
+        self._run(packed.buffer_info()[0])
         self._arenas.append(arena)
         return list(outputs)
 
-    def _shapes(self, table: array[int]) -> tuple[int, list[Sequence[int]]]:
+    def _shapes(self, table: list[int]) -> tuple[int, Sequence[Sequence[int]]]:
         """How large the arena and the results are, for the inputs in `table`."""
         if self._is_static:
             assert self.signature.arena_bytes is not None
-            return self.signature.arena_bytes, [p.shape for p in self._results]
+            return self.signature.arena_bytes, self._static_shapes
         sizes = array("q", bytes(8 * self._sizes_count))
-        full = table + array("q", [sizes.buffer_info()[0], self._sizes_count])
+        full = array("q", [*table, sizes.buffer_info()[0], self._sizes_count])
         self._sizes(full.buffer_info()[0])
         arena_bytes, *dynamic = sizes
         known = iter(dynamic)
@@ -125,18 +132,9 @@ class NativeFunction:
         return arena
 
 
-def add(
-    table: array[int], parameter: Parameter, address: int, shape: Sequence[int]
-) -> None:
-    """Put a tensor at the end of the table that machine code reads."""
-    table.append(address)
-    for dim in parameter.dynamic:
-        table.append(shape[dim])
-
-
-def check_tensor(what: str, parameter: Parameter, value: Value) -> None:
-    """Raise UsageError unless `value` is a tensor of the dtype and static sizes."""
-    if not parameter.fits(value):
+def misfit(what: str, parameter: Parameter, value: Any) -> UsageError:
+    """Why `value`, called `what`, is none that `parameter` takes."""
+    if not parameter.has_type(value):
         sizes = ["?" if size < 0 else str(size) for size in parameter.shape]
         got = (
             f"{value.dtype} of shape {list(value.shape)}"
@@ -144,12 +142,10 @@ def check_tensor(what: str, parameter: Parameter, value: Value) -> None:
             else type(value).__name__
         )
         expected = f"torch.{parameter.dtype} of shape [{', '.join(sizes)}]"
-        raise UsageError(f"{what} is {expected}, got {got}")
-    assert isinstance(value, torch.Tensor)
+        return UsageError(f"{what} is {expected}, got {got}")
     if not value.is_cpu:
-        raise UsageError(f"{what} is on {value.device}", hint="call .cpu() on it")
-    if value.layout is not torch.strided:
-        raise UsageError(f"{what} is {value.layout}", hint="call .to_dense() on it")
+        return UsageError(f"{what} is on {value.device}", hint="call .cpu() on it")
+    return UsageError(f"{what} is {value.layout}", hint="call .to_dense() on it")
 
 
 def check_outputs(
@@ -164,7 +160,8 @@ def check_outputs(
     ):
         if parameter.dynamic:
             parameter = Parameter("result", parameter.dtype, tuple(shape))
-        check_tensor(f"output {i}", parameter, output)
+        if not parameter.fits(output):
+            raise misfit(f"output {i}", parameter, output)
         if output.is_neg() or not output.is_contiguous():
             what = "a negated view" if output.is_neg() else "not contiguous"
             raise UsageError(f"output {i} is {what}", hint="give torch.empty(shape)")

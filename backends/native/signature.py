@@ -43,6 +43,10 @@ class Parameter:
         return [dim for dim, size in enumerate(self.shape) if size < 0]
 
     def fits(self, value: Any) -> bool:
+        """Whether `value` is such a tensor, dense, in the CPU's memory."""
+        return self.has_type(value) and value.is_cpu and value.layout is torch.strided
+
+    def has_type(self, value: Any) -> bool:
         """Whether `value` is a tensor of the dtype and the static sizes."""
         if not isinstance(value, torch.Tensor) or value.dtype is not self.torch_dtype:
             return False

@@ -17,7 +17,7 @@ from xdsl.ir.affine import (
 )
 from xdsl.utils.hints import isa
 
-from padc.backends.native.function import check_tensor
+from padc.backends.native.function import misfit
 from padc.backends.native.signature import Parameter, dtype_name
 from padc.errors import UsageError
 from padc.ir.tcp import AnyTensor
@@ -121,7 +121,8 @@ class InputCheck:
     def __call__(self, inputs: Sequence[Any]) -> None:
         """Raise UsageError unless `inputs` are tensors that the program takes."""
         for (what, parameter), value in zip(self._parameters, inputs, strict=True):
-            check_tensor(what, parameter, value)
+            if not parameter.fits(value):
+                raise misfit(what, parameter, value)
         if not self._sizes:
             return
         known: dict[Symbol, int] = {}

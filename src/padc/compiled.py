@@ -137,10 +137,10 @@ class CompiledModel:
                 hint=f"it takes {count} arguments by position{keywords}",
             ) from error
 
-    def _tensors(self, leaves: Sequence[Any]) -> list[torch.Tensor]:
-        if self._is_flat and all(isinstance(leaf, torch.Tensor) for leaf in leaves):
+    def _tensors(self, leaves: list[Any]) -> list[torch.Tensor]:
+        if self._is_flat and all(map(is_tensor, leaves)):
             self._check(leaves)
-            return list(leaves)
+            return leaves
         tensors: list[torch.Tensor] = []
         for leaf, argument in zip(leaves, self._inputs, strict=True):
             if isinstance(argument, ConstantArgument):
@@ -180,6 +180,10 @@ class CompiledModel:
         """Whether PyTorch computes nothing of it."""
         parts = self._program.stored.parts
         return all(part.signature is not None or not part.ops for part in parts)
+
+
+def is_tensor(value: Any) -> bool:
+    return isinstance(value, torch.Tensor)
 
 
 def as_tensor(what: str, array: Array) -> torch.Tensor:

@@ -1,6 +1,7 @@
 # pyright: basic
 """`padc.compile`: what goes in and comes out, what is refused, the report, the cache."""
 
+import gc
 import os
 import threading
 import time
@@ -331,6 +332,23 @@ def test_what_cannot_be_compiled():
 
 
 # --- dynamic shapes -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_the_collector_is_left_as_it_was(enabled: bool):
+    def in_place(x: torch.Tensor) -> torch.Tensor:
+        return x.add_(1)
+
+    was = gc.isenabled()
+    (gc.enable if enabled else gc.disable)()
+    try:
+        compile_function(torch.relu, torch.ones(2))
+        assert gc.isenabled() == enabled
+        with pytest.raises(padc.UnsupportedError):
+            compile_function(in_place, torch.ones(2))
+        assert gc.isenabled() == enabled
+    finally:
+        (gc.enable if was else gc.disable)()
 
 
 def test_sizes_that_vary():
