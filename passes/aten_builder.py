@@ -32,7 +32,9 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
+from padc.ir import tcp
 from padc.ir import torch as torch_dialect
+from padc.ir.padding import Amounts
 from padc.ir.tcp import Amount, AnyTensor, tensor_type
 from padc.ir.torch import schema_of
 
@@ -148,6 +150,22 @@ class AtenBuilder:
                 return self.insert(
                     torch_dialect.ListConstructOp(elements, element_type)
                 )
+
+    def pad(
+        self, x: SSAValue, amounts: Sequence[Amounts], fill: float | int
+    ) -> SSAValue:
+        """`x` padded by static amounts, those of each dimension; `x` itself by none."""
+        if all(amount == Amounts(0, 0) for amount in amounts):
+            return x
+        return self.insert(
+            tcp.PadOp(
+                x,
+                self.insert(tcp.fill_constant(fill, tensor_type(x).element_type)),
+                [amount.lower for amount in amounts],
+                [amount.upper for amount in amounts],
+                [amount.interior for amount in amounts],
+            )
+        )
 
     def slice(
         self, x: SSAValue, dim: int, start: int, stop: int | None, step: int = 1

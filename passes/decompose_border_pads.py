@@ -246,17 +246,11 @@ def pad_by(
     for dim, amount in enumerate(amounts):
         x = crop(build, x, dim, amount)
     added = [positive(amount) for amount in amounts]
-    if not any(map(adds, added)):
-        return x
-    element_type = tensor_type(x).element_type
-    if isinstance(element_type, AnyFloat):
-        scalar = build.insert(tcp.fill_constant(fill, element_type))
-        lower = [amount.lower for amount in added]
-        upper = [amount.upper for amount in added]
-        return build.insert(tcp.PadOp(x, scalar, lower, upper))
+    if isinstance(tensor_type(x).element_type, AnyFloat):
+        return build.pad(x, added, fill)
     for dim, amount in enumerate(added):
         if adds(amount):
-            shape = [build.size(x, d) for d in range(len(amounts))]
+            shape = build.sizes(x)
             lower, upper = (
                 [build.full([*shape[:dim], size, *shape[dim + 1 :]], fill, x)]
                 if size
@@ -304,7 +298,7 @@ def gather_with_fill(
 ) -> SSAValue:
     """Read `x` between two fills: `[fill, *x, fill][clamp(j - lower + 1)]`."""
     lower, upper = amounts
-    shape = [build.size(x, d) for d in range(tensor_type(x).get_num_dims())]
+    shape = build.sizes(x)
     last = build.integer("aten.add", shape[dim], 1)
     border = build.full([*shape[:dim], 1, *shape[dim + 1 :]], fill, x)
     positions = build.arange(

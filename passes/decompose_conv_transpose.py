@@ -85,19 +85,9 @@ def pad(
     what the upper one adds, and the other way round.
     """
     for part in split_amounts(x, dims, amounts):
-        if any(amount != Amounts(0, 0) for amount in part):
-            of_all = dict(zip(dims, part, strict=True))
-            rank = tensor_type(x).get_num_dims()
-            in_order = [of_all.get(dim, Amounts(0, 0)) for dim in range(rank)]
-            x = build.insert(
-                tcp.PadOp(
-                    x,
-                    build.insert(tcp.fill_constant(0, tensor_type(x).element_type)),
-                    [amount.lower for amount in in_order],
-                    [amount.upper for amount in in_order],
-                    [amount.interior for amount in in_order],
-                )
-            )
+        of_all = dict(zip(dims, part, strict=True))
+        rank = tensor_type(x).get_num_dims()
+        x = build.pad(x, [of_all.get(dim, Amounts(0, 0)) for dim in range(rank)], 0)
     return x
 
 

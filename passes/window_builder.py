@@ -14,7 +14,6 @@ from functools import reduce
 from xdsl.dialects.builtin import i64
 from xdsl.ir import SSAValue
 
-from padc.ir.tcp import tensor_type
 from padc.passes.arithmetic import Arithmetic
 from padc.passes.aten_builder import AtenBuilder, Integer
 
@@ -83,7 +82,7 @@ def split(
     build: AtenBuilder, x: SSAValue, dim: int
 ) -> tuple[list[Integer], Integer, list[Integer]]:
     """The sizes of `x` before, at and behind `dim`."""
-    sizes = [build.size(x, d) for d in range(tensor_type(x).get_num_dims())]
+    sizes = build.sizes(x)
     return sizes[:dim], sizes[dim], sizes[dim + 1 :]
 
 

@@ -33,6 +33,11 @@ class Lowered(AtenCall):
         op.location = NameLoc(StringAttr(self.op.schema.name), self.op.location)
         return self.builder.insert(op).results[0]
 
+    def insert_valid(self, op: Operation) -> SSAValue:
+        """Put a new op in; VerifyException, which says why, if it is not valid."""
+        op.verify_()
+        return self.insert(op)
+
     def tensor(self, name: str) -> SSAValue:
         """A tensor argument, as a builtin tensor; `Obstacle` where that is complex."""
         x = self.op.arg(name)

@@ -50,8 +50,7 @@ def lower_convolution(call: Lowered) -> SSAValue:
             ]
         case _:
             amounts = [Amounts(p, p) for p in not_negative(call, "padding", rank)]
-    return insert(
-        call,
+    return call.insert_valid(
         tcp.ConvOp(
             call.pad(x, 0, amounts),
             kernel,
@@ -92,8 +91,7 @@ def conv_transpose(call: Lowered) -> SSAValue:
         Amounts(-amount, more - amount)
         for amount, more in zip(not_negative(call, "padding", rank), added, strict=True)
     ]
-    return insert(
-        call,
+    return call.insert_valid(
         tcp.ConvTransposeOp(
             x,
             kernel,
@@ -146,9 +144,3 @@ def not_negative(call: Lowered, name: str, rank: int) -> Sequence[int]:
     if any(value < 0 for value in values):
         raise ValueError(f"negative {name} {values}")
     return values
-
-
-def insert(call: Lowered, op: tcp.ConvolutionOp) -> SSAValue:
-    """Put `op` in place if it is valid; VerifyException, which says why, if not."""
-    op.verify_()
-    return call.insert(op)

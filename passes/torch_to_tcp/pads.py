@@ -58,15 +58,9 @@ def lower_pad(call: Lowered) -> SSAValue:
             type.element_type,
         )
     )
-    return insert_pad(
-        call, tcp.PadOp(x, fill, lower, upper, result_type=call.result_type())
+    return call.insert_valid(
+        tcp.PadOp(x, fill, lower, upper, result_type=call.result_type())
     )
-
-
-def insert_pad(call: Lowered, op: tcp.ExpandOp) -> SSAValue:
-    """Put a pad in; VerifyException for static amounts that are illegal."""
-    op.verify_()
-    return call.insert(op)
 
 
 MODES: dict[str, type[tcp.BorderPadOp]] = {
@@ -121,7 +115,7 @@ def border_pad(call: Lowered, op_type: type[tcp.BorderPadOp], amounts: str) -> S
             size == 0 for size in call.result_type().get_shape()[-len(sides) // 2 :]
         ):
             raise ValueError("it leaves nothing of any dimension that it pads")
-    return insert_pad(call, op_type(x, lower, upper, call.result_type()))
+    return call.insert_valid(op_type(x, lower, upper, call.result_type()))
 
 
 def expansions(

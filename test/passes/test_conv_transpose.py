@@ -417,8 +417,8 @@ def test_integers_of_dynamic_sizes(name: str):
     xs = [numbers(n, 4, h, w, dtype=torch.int64) for n, h, w in sizes]
     dims = {
         0: Dim("n", min=1, max=4),
-        2: Dim("h", min=5, max=20),
-        3: Dim("w", min=5, max=20),
+        2: Dim("h", min=6, max=20),
+        3: Dim("w", min=6, max=20),
     }
 
     program = convert(model, (xs[0],), dynamic_shapes=((dims,),))
