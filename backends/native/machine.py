@@ -49,6 +49,11 @@ def vector_bytes() -> int:
 
 def compile_object(module: ir.Module) -> bytes:
     """An object file of an LLVM module, optimised."""
+    for function in module.functions:
+        if not function.is_declaration:
+            # Rows of pads are short: a call of memcpy for each costs a fifth more than
+            # a loop. llvmlite knows no attributes that are strings.
+            set.add(function.attributes, '"no-builtins"')
     with _lock:
         machine = target_machine()
         parsed = binding.parse_assembly(str(module))
