@@ -8,14 +8,20 @@ is damaged is not read.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import os
+import re
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 import padc
+
+NAME = re.compile("[0-9a-f]{64}")
+MOST_BYTES = 2**30
+"""What entries take together, before those that were not read for longest go."""
 
 
 def folder() -> Path | None:
@@ -66,6 +72,8 @@ def read(name: str) -> bytes | None:
         data = (where / name).read_bytes()
     except OSError:
         return None
+    with contextlib.suppress(OSError):  # It may be another user's.
+        os.utime(where / name)
     checksum, _, contents = data.partition(b"\n")
     whole = hashlib.sha256(contents).hexdigest().encode() == checksum
     return contents if whole else None
@@ -86,5 +94,19 @@ def write(name: str, contents: bytes) -> None:
             os.replace(temporary, where / name)
         except OSError:
             os.unlink(temporary)
+        prune(where, where / name)
     except OSError:
         return
+
+
+def prune(where: Path, newest: Path) -> None:
+    """Remove entries, all but `newest`, until the others fit in `MOST_BYTES`."""
+    entries = [path for path in where.iterdir() if NAME.fullmatch(path.name)]
+    states = {path: path.stat() for path in entries}
+    excess = sum(state.st_size for state in states.values()) - MOST_BYTES
+    for path in sorted(states, key=lambda path: states[path].st_mtime_ns):
+        if excess <= 0:
+            return
+        if path != newest:
+            path.unlink()
+            excess -= states[path].st_size

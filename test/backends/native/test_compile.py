@@ -626,6 +626,28 @@ def test_a_folder_that_cannot_be_written_to(path: str, monkeypatch: pytest.Monke
     torch.testing.assert_close(padc.compile(Affine(), (X,))(X), Affine()(X).detach())
 
 
+def test_entries_that_were_not_read_for_longest_go(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(cache, "MOST_BYTES", 2500)
+    names = [digit * 64 for digit in "0123"]
+    folder.mkdir()
+    (folder / "notes").write_bytes(bytes(5000))
+    for age, name in enumerate(names[:3]):
+        cache.write(name, bytes(700))
+        os.utime(folder / name, (age, age))
+
+    cache.read(names[0])
+    cache.write(names[3], bytes(700))
+
+    kept = [name for name in names if cache.read(name) is not None]
+    assert kept == [names[0], names[2], names[3]]
+    assert (folder / "notes").exists()
+
+    cache.write(names[1], bytes(9000))
+    assert cache.read(names[1]) is not None
+
+
 def test_what_an_entry_depends_on(
     folder: Path, compilations: list[int], monkeypatch: pytest.MonkeyPatch
 ):
