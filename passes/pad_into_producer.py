@@ -107,7 +107,7 @@ def pad_of(copy: linalg.CopyOp) -> Pad | None:
     written = [op for op in others if writes(op, alloc.memref)]
     match written:
         case [linalg.FillOp() as fill] if fill.outputs[0] is alloc.memref:
-            is_pad = not is_returned(alloc.memref)
+            is_pad = may_have_gaps(alloc.memref)
             return Pad(alloc, fill, interior, copy) if is_pad else None
         case _:
             return None
@@ -158,8 +158,17 @@ def writes(op: Operation, buffer: SSAValue) -> bool:
             return False
 
 
-def is_returned(buffer: SSAValue) -> bool:
-    return any(isinstance(op, func.ReturnOp) for op in users(buffer))
+def may_have_gaps(buffer: SSAValue) -> bool:
+    """
+    Whether a part of another buffer, between whose rows is more, may replace this one.
+
+    What is reshaped has none, nor what is returned.
+    """
+    is_returned = any(isinstance(op, func.ReturnOp) for op in users(buffer))
+    return not is_returned and all(
+        view is buffer or isinstance(view.owner, memref.SubviewOp)
+        for view in views(buffer)
+    )
 
 
 def write_through(block: Block, copy: linalg.CopyOp) -> None:
@@ -171,8 +180,7 @@ def write_through(block: Block, copy: linalg.CopyOp) -> None:
         or not isinstance(whole.owner, memref.AllocOp)
         or whole is value
         or not isinstance(target.owner, memref.SubviewOp | memref.AllocOp)
-        or is_returned(value)
-        or not all(isinstance(view.owner, memref.SubviewOp) for view in others(value))
+        or not may_have_gaps(value)
     ):
         return
     order = {op: i for i, op in enumerate(block.ops)}
@@ -210,11 +218,6 @@ def write_through(block: Block, copy: linalg.CopyOp) -> None:
     Rewriter.erase_op(copy)
     replace_buffer(value, target)
     Rewriter.erase_op(alloc)
-
-
-def others(buffer: SSAValue) -> list[SSAValue]:
-    """The views of `buffer`, without itself."""
-    return [view for view in views(buffer) if view is not buffer]
 
 
 def is_apart(op: Operation, whole: SSAValue, target: SSAValue) -> bool:

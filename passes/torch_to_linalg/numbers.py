@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import (
     AnyFloat,
-    Float32Type,
     FloatAttr,
     IndexType,
     IntegerAttr,
     IntegerType,
     Signedness,
+    f16,
     f32,
     f64,
     i1,
@@ -65,6 +65,10 @@ FUNCTIONS: Mapping[str, type[Operation]] = {
 """Functions of floats."""
 
 
+ROUNDED: Mapping[Attribute, type[np.floating[Any]]] = {f16: np.float16, f32: np.float32}
+"""Types whose constants are rounded here: what is too large becomes infinite."""
+
+
 def is_float(type: Attribute) -> bool:
     return isinstance(type, AnyFloat)
 
@@ -87,9 +91,9 @@ def constant(build: LinalgBuilder, x: float, type: Attribute) -> Number:
     """`x` as a number of `type`: rounded, or its lowest bits."""
     signless = fill_type(type)
     if isinstance(signless, AnyFloat):
-        if isinstance(signless, Float32Type):
+        if (dtype := ROUNDED.get(signless)) is not None:
             with np.errstate(over="ignore"):
-                x = float(np.float32(x))
+                x = float(dtype(x))
         value = FloatAttr(float(x), signless)
     elif type == i1:
         value = IntegerAttr(int(bool(x)), i1)
@@ -313,7 +317,8 @@ class Number:
                     assert isa(new, IntegerType)
                     whole = self.build.insert(arith.TruncIOp(whole, new))
                 elif is_unsigned(type):
-                    # Only what is negative wraps around.
+                    # One has no meaning below 0, the other one from 2^63 on; in f16
+                    # nothing is as large, and 2^63 infinite.
                     large = self.build.insert(arith.FPToUIOp(value, i64))
                     is_large = (self >= 2.0**63).value
                     whole = self.build.insert(arith.SelectOp(is_large, large, whole))

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import nn
 from torch.export import Dim
 
@@ -186,6 +187,25 @@ def test_dtypes_and_shapes(dtype: str, shape: tuple[int, ...]):
         check(lambda x: (x + x, x * 2, x > 3), x)
 
 
+def test_pads_of_one_tensor_that_are_reshaped():
+    x = torch.arange(128.0).reshape(2, 4, 4, 4)
+
+    check(
+        lambda x: (
+            F.pad(x, (1, 1)).transpose(2, 3).contiguous(),
+            F.pad(x, (0, 0, 1, 1)).reshape(2, 96),
+        ),
+        x,
+    )
+    check(
+        lambda x: (
+            F.pixel_shuffle(F.pad(x, (1, 1)), 2),
+            F.pad(x, (0, 0, 1, 1)).flatten(1),
+        ),
+        x,
+    )
+
+
 @pytest.mark.parametrize("mode", ["constant", "reflect", "replicate", "circular"])
 @pytest.mark.parametrize("width", [1, 12])
 def test_pads_of_no_images(mode: str, width: int):
@@ -331,9 +351,6 @@ def test_what_cannot_be_compiled():
         compile_function(lambda x: x.add_(1), torch.zeros(3))
 
 
-# --- dynamic shapes -------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("enabled", [True, False])
 def test_the_collector_is_left_as_it_was(enabled: bool):
     def in_place(x: torch.Tensor) -> torch.Tensor:
@@ -349,6 +366,9 @@ def test_the_collector_is_left_as_it_was(enabled: bool):
         assert gc.isenabled() == enabled
     finally:
         (gc.enable if was else gc.disable)()
+
+
+# --- dynamic shapes -------------------------------------------------------------------
 
 
 def test_sizes_that_vary():
