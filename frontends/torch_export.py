@@ -20,6 +20,7 @@ import operator
 import os
 import re
 import sys
+import threading
 import traceback
 import warnings
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -128,6 +129,9 @@ ENUM_CODES: Mapping[Any, int] = {
     torch.strided: 0,
 }
 
+TRACING = threading.RLock()
+"""PyTorch traces one program at a time: its modes are no thread's own."""
+
 # Arithmetic on sizes: the schema is the overload that takes the operands' types.
 SCALAR_OPS: Mapping[Any, str] = {
     operator.add: "aten.add",
@@ -189,7 +193,7 @@ def import_exported_program(ep: ExportedProgram, weights: Weights) -> ModuleOp:
     """
     if ep.dialect != "ATEN":
         try:
-            with _quiet():
+            with TRACING, _quiet():
                 functional = ep.run_decompositions({})
         except Exception as error:
             importer = _Importer(ep, weights)
@@ -798,7 +802,11 @@ def export_module(
     args, kwargs = pytree.tree_map(distinct, (args, dict(kwargs or {})))
     try:
         # PyTorch prints the graph where it cannot trace on.
-        with _quiet(), contextlib.redirect_stderr(io.StringIO()) as printed:
+        with (
+            TRACING,
+            _quiet(),
+            contextlib.redirect_stderr(io.StringIO()) as printed,
+        ):
             exported = torch.export.export(
                 module, args, kwargs, dynamic_shapes=dynamic_shapes
             )

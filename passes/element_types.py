@@ -10,6 +10,7 @@ from xdsl.dialects.builtin import (
     IntegerType,
     Signedness,
     f32,
+    i1,
 )
 from xdsl.ir import Attribute
 from xdsl.utils.hints import isa
@@ -25,6 +26,11 @@ def is_unsigned(type: Attribute) -> bool:
     return isa(type, IntegerType[int, Signedness]) and (
         type.width.data == 1 or type.signedness.data is Signedness.UNSIGNED
     )
+
+
+def is_wide_unsigned(type: Attribute) -> bool:
+    """Whether it is of 16 to 64 bits without a sign: PyTorch moves these, no more."""
+    return is_unsigned(type) and type not in (i1, IntegerType(8, Signedness.UNSIGNED))
 
 
 def wide(type: Attribute) -> Attribute:

@@ -53,6 +53,26 @@ def compare(function: Callable[..., Any], *calls: Any) -> None:
         torch.testing.assert_close(args, same)
 
 
+def test_layouts_are_those_that_the_code_around_was_told(
+    compiled: list[CompiledModel],
+):
+    def function(x: torch.Tensor) -> torch.Tensor:
+        y = (x + 1).permute(0, 2, 3, 1)
+        torch._dynamo.graph_break()
+        return y.permute(0, 3, 1, 2).view(2, -1)
+
+    last = torch.randn(2, 3, 6, 6).to(memory_format=torch.channels_last)
+    conv = nn.Conv2d(3, 4, 3).eval()
+
+    with torch.no_grad():
+        compare(function, torch.randn(2, 3, 8, 8))
+        actual, expected = torch.compile(conv, backend="padc")(last), conv(last)
+
+    assert actual.stride() == expected.stride()
+    torch.testing.assert_close(actual, expected)
+    assert len(compiled) >= 2
+
+
 def test_batch_sizes_that_vary(compiled: list[CompiledModel]):
     sizes = (1, 2, 5, 2)
     with torch.no_grad():

@@ -50,6 +50,9 @@ IGNORED_KEYWORDS = {"dtype", "pin_memory", "non_blocking"}
 IGNORED_TYPES = {"Device", "Layout", "MemoryFormat", "Generator"}
 
 
+UINT16 = 27
+"""PyTorch's number of it: c10/core/ScalarType.h."""
+
 REWRITE = (
     "write it with other ops of PyTorch; if run_decompositions() made it, export "
     "without that"
@@ -180,6 +183,13 @@ def _keyword_only(name: str) -> frozenset[str]:
     return frozenset(a.name for a in schema.arguments if a.kwarg_only)
 
 
+def _converted(arguments: dict[str, Any], name: str) -> Any:
+    # coremltools does not know PyTorch's uint16, which Core ML has.
+    if arguments["dtype"] != UINT16:
+        return None
+    return mb.cast(x=arguments["self"], dtype="uint16", name=name)
+
+
 def _dtype_number(number: int) -> int:
     """Torch's number of a dtype, as coremltools' converters expect it."""
     if (dtype := NUM_TO_TORCH_DTYPE.get(number)) is None or dtype == torch.float64:
@@ -307,7 +317,7 @@ def _remainder_of_sign(arguments: dict[str, Any], name: str) -> Any:
 
 
 def _clamp(arguments: dict[str, Any], name: str) -> Any:
-    # Integers become floats.
+    # coremltools makes floats of integers.
     x = arguments["self"]
     ops = (mb.maximum, arguments.get("min")), (mb.minimum, arguments.get("max"))
     bounds = [(op, bound) for op, bound in ops if bound is not None]
@@ -319,7 +329,7 @@ def _clamp(arguments: dict[str, Any], name: str) -> Any:
 
 
 def _hardtanh(arguments: dict[str, Any], name: str) -> Any:
-    # Integers are not taken, nor integers as bounds.
+    # coremltools takes neither integers, nor integers as bounds of floats.
     least, most = arguments["min_val"], arguments["max_val"]
     if types.is_float(arguments["self"].dtype):
         arguments.update(min_val=float(least), max_val=float(most))
@@ -535,6 +545,7 @@ CORRECTIONS: dict[str, Correction] = {
     "aten.Int.Scalar": ROUNDED,
     "aten.Int.float": ROUNDED,
     "aten._safe_softmax": _safe_softmax,
+    "aten._to_copy": _converted,
     "aten._upsample_bicubic2d_aa": _antialias,
     "aten._upsample_bicubic2d_aa.vec": _antialias,
     "aten._upsample_bilinear2d_aa": _antialias,

@@ -2,8 +2,8 @@
 A folder of compiled programs, each under what it was made from.
 
 An entry is a file whose name is the hash of all that its contents depend on, and
-whose first line is the hash of the rest: one that is stale has another name, one that
-is damaged is not read.
+whose first line is the hash of its name and the rest: one that is stale has another
+name, one that is damaged, or another's, is not read.
 """
 
 from __future__ import annotations
@@ -63,6 +63,10 @@ def key(parts: Sequence[str]) -> str:
     return digest.hexdigest()
 
 
+def checksum_of(name: str, contents: bytes) -> bytes:
+    return hashlib.sha256(name.encode() + contents).hexdigest().encode()
+
+
 def read(name: str) -> bytes | None:
     """An entry; None where there is none, or not whole."""
     where = folder()
@@ -75,8 +79,7 @@ def read(name: str) -> bytes | None:
     with contextlib.suppress(OSError):  # It may be another user's.
         os.utime(where / name)
     checksum, _, contents = data.partition(b"\n")
-    whole = hashlib.sha256(contents).hexdigest().encode() == checksum
-    return contents if whole else None
+    return contents if checksum == checksum_of(name, contents) else None
 
 
 def write(name: str, contents: bytes) -> None:
@@ -84,7 +87,7 @@ def write(name: str, contents: bytes) -> None:
     where = folder()
     if where is None:
         return
-    checksum = hashlib.sha256(contents).hexdigest().encode()
+    checksum = checksum_of(name, contents)
     try:
         where.mkdir(parents=True, exist_ok=True)
         handle, temporary = tempfile.mkstemp(dir=where)

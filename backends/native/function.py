@@ -80,7 +80,7 @@ class NativeFunction:
             if value.is_neg() or not value.is_contiguous():
                 value = value.resolve_neg().contiguous()
             alive.append(value)
-            table.append(value.data_ptr())
+            table.append(address_of(value))
             if parameter.dynamic:
                 table += [value.shape[dim] for dim in parameter.dynamic]
         table += self._addresses
@@ -95,7 +95,7 @@ class NativeFunction:
         for parameter, output, shape in zip(
             self._results, outputs, shapes, strict=True
         ):
-            table.append(output.data_ptr())
+            table.append(address_of(output))
             if parameter.dynamic:
                 table += [shape[dim] for dim in parameter.dynamic]
         arena = self._arena(arena_bytes)
@@ -132,8 +132,16 @@ class NativeFunction:
         return arena
 
 
+def address_of(tensor: torch.Tensor) -> int:
+    """Where its elements are; UsageError for tensors that have sizes only."""
+    address = tensor.data_ptr()
+    if not address and tensor.numel():
+        raise UsageError("a tensor without data", hint="give one that holds numbers")
+    return address
+
+
 def misfit(what: str, parameter: Parameter, value: Any) -> UsageError:
-    """Why `value`, called `what`, is none that `parameter` takes."""
+    """Why `parameter.fits(value)` does not hold; `value` is called `what`."""
     if not parameter.has_type(value):
         sizes = ["?" if size < 0 else str(size) for size in parameter.shape]
         got = (

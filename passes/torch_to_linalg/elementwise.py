@@ -31,7 +31,7 @@ from padc.ir.torch import (
     VTensorType,
     schema_of,
 )
-from padc.passes.element_types import is_unsigned, wide
+from padc.passes.element_types import is_unsigned, is_wide_unsigned, wide
 from padc.passes.torch_to_linalg.call import LinalgCall, lowers
 from padc.passes.torch_to_linalg.numbers import (
     Number,
@@ -576,6 +576,8 @@ def joined(a: Attribute, b: Attribute) -> Attribute:
         if a != b and sizes[type(a)] == sizes[type(b)] == 16:
             return f32
         return a if sizes[type(a)] >= sizes[type(b)] else b
+    if a != b and (is_wide_unsigned(a) or is_wide_unsigned(b)):
+        raise Obstacle(f"{a} and {b}, which PyTorch does not promote")
     if is_unsigned(a) == is_unsigned(b):
         return a if width(a) >= width(b) else b
     signed, unsigned = (b, a) if is_unsigned(a) else (a, b)

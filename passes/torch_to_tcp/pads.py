@@ -33,6 +33,7 @@ from padc.ir.torch import (
     VTensorType,
 )
 from padc.passes.aten_builder import INT64_MAX, AtenBuilder
+from padc.passes.element_types import is_wide_unsigned
 from padc.passes.torch_to_tcp.call import Lowered, lowers
 
 
@@ -109,6 +110,10 @@ def border_pad(call: Lowered, op_type: type[tcp.BorderPadOp], amounts: str) -> S
     if op_type is not tcp.CircularPadOp:
         if type.element_type == i1:
             raise ValueError("of bool; it takes numbers only")
+        if is_wide_unsigned(type.element_type):
+            raise ValueError(
+                f"of {type.element_type}; it takes int8 to int64, uint8 and floats"
+            )
         if 0 in type.get_shape()[rank - len(sides) // 2 - 1 :]:
             raise ValueError("of a tensor that is empty, but for the batch")
         if all(

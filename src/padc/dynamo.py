@@ -114,10 +114,18 @@ def compiled(graph: torch.fx.GraphModule, args: Sequence[Any]) -> Function:
     def run(*args: Any) -> list[Any]:
         results = list(outputs)
         for i, tensor in zip(which, model(*args), strict=True):
-            results[i] = tensor
+            results[i] = with_strides(tensor, outputs[i].stride())
         return results
 
     return run
+
+
+def with_strides(tensor: torch.Tensor, strides: Sequence[int]) -> torch.Tensor:
+    """`tensor`, laid out as the code around a graph was told."""
+    if tensor.stride() == strides:
+        return tensor
+    result = torch.empty_strided(tensor.shape, strides, dtype=tensor.dtype)
+    return result.copy_(tensor)
 
 
 def fake_outputs(graph: torch.fx.GraphModule, args: Sequence[Any]) -> list[Any]:

@@ -318,6 +318,23 @@ def test_floats_to_unsigned_integers(dtype: torch.dtype) -> None:
     check({"uint64": lambda a, b: a.to(torch.uint64)}, x, x)
 
 
+def test_halves_beside_numbers_that_halves_cannot_hold() -> None:
+    x = torch.tensor([1.0, 6e4, -6e4, math.inf, -math.inf, math.nan]).half()
+    functions = {
+        "gt": lambda a, b: a > 1e5,
+        "ge": lambda a, b: a >= -1e6,
+        "eq": lambda a, b: a == 1e6,
+        "add": lambda a, b: a + 1e5,
+        "rsub": lambda a, b: 1e5 - a,
+        "mul": lambda a, b: a * 1e5,
+        "where": lambda a, b: torch.where(a > 0, a, -1e9),
+        "nan_to_num": lambda a, b: torch.nan_to_num(a, posinf=1e9),
+        "uint64": lambda a, b: torch.nan_to_num(a.clamp(-9, 9)).to(torch.uint64),
+    }
+
+    check(functions, x, x)
+
+
 # --- shapes ---------------------------------------------------------------------------
 
 SHAPES: Functions = {

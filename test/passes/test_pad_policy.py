@@ -296,6 +296,7 @@ def test_large_unsigned_integers():
 
     check_package(lambda x: F.pad(x, (2, -1), value=60000), (x,))
     check_package(lambda x: F.pad(x, (2, 1), "circular").long(), (x,))
+    check_package(lambda x: F.pad(x.float(), (2, 1), "reflect").to(torch.uint16), (x,))
 
 
 @pytest.mark.parametrize("dtype", [torch.uint32, torch.uint64], ids=str)

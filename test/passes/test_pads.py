@@ -545,6 +545,8 @@ def test_what_pytorch_decomposed(layer: nn.Module, compile: Compile):
         ([2, 3], torch.float32, Pad("reflect", [1, 1, 1, 1]), "4 amounts for 2 dimensions"),
         ([2, 2, 2, 3], torch.float32, Pad("replicate", [1, 1]), "2 amounts for 4 dimensions"),
         ([2, 3], torch.bool, Pad("reflect", [1, 1]), "of bool; it takes numbers only"),
+        ([2, 3], torch.uint16, Pad("reflect", [1, 1]), "of ui16; it takes int8 to int64"),
+        ([2, 3], torch.uint64, Pad("replicate", [1, 1]), "of ui64; it takes int8 to int64"),
         ([2, 0, 3], torch.float32, Pad("replicate", [1, 1]), "of a tensor that is empty"),
         ([2, 2, 3], torch.float32, Pad("replicate", [-3, 0]), "leaves nothing of any dimension"),
         ([2, 3], torch.float32, Pad("reflect", [3, 1]), "each may be at most 2"),

@@ -15,6 +15,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.export import Dim
 
 import padc
@@ -309,6 +310,20 @@ def test_run_named():
 # --- what is refused ------------------------------------------------------------------
 
 
+def test_tensors_without_data():
+    x, freed = torch.zeros(3, 4), torch.zeros(3, 4)
+    freed.untyped_storage().resize_(0)
+    with FakeTensorMode():
+        fake = torch.zeros(3, 4)
+    model = compile_function(torch.relu, x)
+
+    for tensor in (freed, fake):
+        with pytest.raises(padc.UsageError, match="a tensor without data"):
+            model(tensor)
+        with pytest.raises(padc.UsageError, match="a tensor without data"):
+            model.run_into([tensor], x)
+
+
 @pytest.mark.parametrize(
     "args, message",
     [
@@ -499,6 +514,23 @@ def test_threads_have_results_of_their_own():
     torch.testing.assert_close(expected[0], source(inputs[0]).detach())
 
 
+def test_threads_compile_at_the_same_time():
+    results: list[bool] = []
+
+    def work(width: int) -> None:
+        model, x = nn.Conv2d(2, 3, 3).eval(), torch.randn(1, 2, 5, width)
+        actual = padc.compile(model, (x,))(x)
+        results.append(torch.allclose(actual, model(x).detach(), atol=1e-6))
+
+    threads = [threading.Thread(target=work, args=(5 + i,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert results == [True] * 4
+
+
 def test_other_threads_run_meanwhile():
     model = compile_function(lambda x: x.sin().exp().sin().exp(), torch.zeros(1 << 23))
     x, out = torch.zeros(1 << 23), torch.empty(1 << 23)
@@ -614,6 +646,19 @@ def test_a_damaged_entry_is_made_again(
     assert torch.equal(actual, expected) and len(compilations) == 2
     padc.compile(Affine(), (X,))
     assert len(compilations) == 2
+
+
+def test_the_entry_of_another_model_is_not_used(folder: Path, compilations: list[int]):
+    padc.compile(Affine(), (X,))
+    (entry,) = folder.iterdir()
+    compile_function(torch.relu, X)
+    (other,) = [path for path in folder.iterdir() if path != entry]
+    entry.write_bytes(other.read_bytes())
+
+    actual = padc.compile(Affine(), (X,))(X)
+
+    torch.testing.assert_close(actual, Affine()(X).detach())
+    assert len(compilations) == 3
 
 
 def test_nothing_is_kept(
