@@ -27,6 +27,7 @@ AnyMemRef: TypeAlias = MemRefType[Attribute]
 
 def memref_type(value: SSAValue) -> AnyMemRef:
     """The type of a value that is a buffer, or a view of one."""
+    # Not by `isa`: see `tensor_type`.
     type = cast(AnyMemRef, value.type)
     assert isinstance(type, MemRefType)
     return type

@@ -105,18 +105,14 @@ class MilBuilder:
     def reshape(self, x: SSAValue, shape: Sequence[int | SizeOf]) -> SSAValue:
         """The same elements under `shape`; one size may be just dynamic."""
         type = tensor_type(x)
-        computed = [n for n in shape if isinstance(n, SizeOf)]
         known = [n if isinstance(n, int) else DYNAMIC_INDEX for n in shape]
+        # Of several dynamic sizes, any may be the size of any.
         if known == list(type.get_shape()) and known.count(DYNAMIC_INDEX) < 2:
             return x
-        if DYNAMIC_INDEX not in shape and computed:
-            # One that need not be computed, since it follows of the others.
-            shape = list(shape)
-            shape[shape.index(computed.pop())] = DYNAMIC_INDEX
-        assert shape.count(DYNAMIC_INDEX) < 2
-        if not computed:
+        if known.count(DYNAMIC_INDEX) < 2:
             sizes = [-1 if size == DYNAMIC_INDEX else size for size in known]
             return self.emit("reshape", type, known, x=x, shape=sizes)
+        assert shape.count(DYNAMIC_INDEX) < 2
         parts = [self.size(-1 if n == DYNAMIC_INDEX else n) for n in shape]
         vector = tensor_type(parts[0])
         sizes = self.emit("concat", vector, [len(parts)], values=parts, axis=0)

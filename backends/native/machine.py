@@ -51,8 +51,9 @@ def compile_object(module: ir.Module) -> bytes:
     """An object file of an LLVM module, optimised."""
     for function in module.functions:
         if not function.is_declaration:
-            # Rows of pads are short: a call of memcpy for each costs a fifth more than
-            # a loop. llvmlite knows no attributes that are strings.
+            # Of the short rows of pads, each would be a call of memcpy, which takes
+            # longer than a loop (bench/pads.py). What llvmlite checks in its own `add`
+            # knows no attributes that are strings.
             set.add(function.attributes, '"no-builtins"')
     with _lock:
         machine = target_machine()

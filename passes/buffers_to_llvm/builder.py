@@ -131,7 +131,7 @@ class LlvmBuilder:
 
     @contextmanager
     def scope(self) -> Generator[None]:
-        """Around ops of which nothing is known behind them."""
+        """Forget, at its end, what was learned inside."""
         known = dict(self.constants), dict(self.products)
         yield
         self.constants, self.products = known

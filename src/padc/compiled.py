@@ -324,7 +324,11 @@ def compile(
 
 @contextmanager
 def without_collection() -> Generator[None]:
-    """Compiling makes a great many objects, which Python would look through again."""
+    """
+    Keep Python from looking, again and again, through all that compiling makes.
+
+    This is for all threads; where two compile, the first one to end turns it on again.
+    """
     was_enabled = gc.isenabled()
     gc.disable()
     try:
