@@ -87,7 +87,8 @@ mb: Any = Builder
 INT32 = np.iinfo(np.int32)
 
 INT32_OUTSIDE = ("int16", "uint16")
-"""What are int32 as inputs and outputs."""
+"""Types that Core ML has, but not as inputs and outputs: those are int32."""
+
 EMPTY = "has no elements, and Core ML has no empty tensors"
 LEAVE_OUT = "leave it out"
 

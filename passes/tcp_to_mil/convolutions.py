@@ -34,7 +34,7 @@ DECOMPOSE = "run decompose-computed-kernels before"
 @lowers(tcp.ConvOp)
 def lower_conv(build: MilBuilder, op: tcp.ConvOp) -> SSAValue:
     """`conv` with `pad_type` custom always: its `same` is not what others call so."""
-    check_rank(op)
+    check_window(op)
     if is_integer(op):
         return as_result(build, op, convolve_integers(build, op))
     check(op)
@@ -100,7 +100,7 @@ def wrapped(build: MilBuilder, x: SSAValue, element_type: Attribute) -> SSAValue
 @lowers(tcp.ConvTransposeOp)
 def lower_conv_transpose(build: MilBuilder, op: tcp.ConvTransposeOp) -> SSAValue:
     """`conv_transpose`, which crops by its `pad`."""
-    check_rank(op)
+    check_window(op)
     check(op)
     if not takes_kernel(op, build.target):
         raise Obstacle(
@@ -141,13 +141,17 @@ def may_crop_first(op: tcp.ConvTransposeOp) -> bool:
     return True
 
 
-def check_rank(op: tcp.ConvolutionOp) -> None:
-    """Raise `Obstacle` where Core ML has no convolution of as many dimensions."""
+def check_window(op: tcp.ConvolutionOp) -> None:
+    """Raise `Obstacle` where Core ML has no convolution over such windows."""
     if (rank := op.dims.spatial_rank) > 3:
         raise Obstacle(
             f"Core ML convolves 3 dimensions at most, not {rank}",
             "split the convolution into ones of fewer dimensions",
         )
+    sizes = op.kernel_sizes
+    fixed = sizes.values() if is_integer(op) else [sizes[dim] for dim in range(rank)]
+    if DYNAMIC_INDEX in fixed:
+        raise Obstacle("a kernel of dynamic size", "make the sizes of kernels static")
 
 
 def check(op: tcp.ConvolutionOp) -> None:

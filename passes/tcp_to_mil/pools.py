@@ -153,6 +153,7 @@ def integer_avg_pool(build: MilBuilder, op: tcp.AvgPoolOp) -> SSAValue:
     total = build.total(taps(build, op, op.input), "add")
     type = tensor_type(total)
     shape = type.get_shape()
+    # Windows meet all of their elements unless some do not count, at the borders.
     if op.divisor is not None:
         divisor = np.int32(abs(op.divisor.value.data))
     elif not any(itertools.chain(*op.uncounted)):

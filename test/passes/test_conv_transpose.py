@@ -428,6 +428,18 @@ def test_integers_of_dynamic_sizes(name: str):
     assert program.check() == []
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int64], ids=str)
+@pytest.mark.parametrize("convolve", [F.conv2d, F.conv_transpose2d])
+def test_kernels_of_dynamic_size_are_refused_for_core_ml(
+    convolve: Callable[[Tensor, Tensor], Tensor], dtype: torch.dtype
+):
+    x, w = numbers(2, 3, 6, 6, dtype=dtype), numbers(3, 3, 3, 3, dtype=dtype)
+    sizes = {2: Dim("k", min=2, max=5)}
+
+    with pytest.raises(UnsupportedError, match="a kernel of dynamic size"):
+        convert(Function(convolve), (x, w), dynamic_shapes=((None, sizes),))
+
+
 X, W = numbers(1, 2, 3), numbers(2, 2, 2)
 REFUSED: dict[str, tuple[Callable[..., Tensor], Tensor, Tensor]] = {
     "must be smaller than either": (
