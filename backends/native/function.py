@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ctypes
+import struct
 from array import array
 from collections import deque
 from collections.abc import Mapping, Sequence
@@ -19,6 +20,7 @@ from padc.ir.weights import Array
 
 Value: TypeAlias = "torch.Tensor | int"
 ALIGNMENT = 64
+CPU = torch.device("cpu")
 
 
 class NativeFunction:
@@ -44,12 +46,16 @@ class NativeFunction:
         ]
         self._addresses = [weight.ctypes.data for weight in self._weights]
         self._arenas: deque[torch.Tensor] = deque()
-        call = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+        call = ctypes.CFUNCTYPE(None, ctypes.c_char_p)
         self._run = call(code.address("main"))
         self._sizes = call(code.address("main_sizes"))
         self._sizes_count = 1 + sum(len(p.dynamic) for p in self._results)
         self._static_shapes = [p.shape for p in self._results]
         self._is_static = signature.arena_bytes is not None and self._sizes_count == 1
+        self._is_direct = self._is_static and all(
+            p.dtype is not None and not p.dynamic for p in self._inputs
+        )
+        """Whether it takes nothing but tensors, and all that it handles is static."""
 
     def __call__(
         self, inputs: Sequence[Value], outputs: Sequence[torch.Tensor] | None = None
@@ -86,10 +92,7 @@ class NativeFunction:
         table += self._addresses
         arena_bytes, shapes = self._shapes(table)
         if outputs is None:
-            outputs = [
-                torch.empty(shape, dtype=parameter.torch_dtype)
-                for shape, parameter in zip(shapes, self._results, strict=True)
-            ]
+            outputs = self._new(shapes)
         else:
             check_outputs(outputs, self._results, shapes)
         for parameter, output, shape in zip(
@@ -98,13 +101,61 @@ class NativeFunction:
             table.append(address_of(output))
             if parameter.dynamic:
                 table += [shape[dim] for dim in parameter.dynamic]
-        arena = self._arena(arena_bytes)
-        table.append(-(-arena.data_ptr() // ALIGNMENT) * ALIGNMENT)
-        table.append(arena_bytes)
-        packed = array("q", table)
-        self._run(packed.buffer_info()[0])
-        self._arenas.append(arena)
+        self._run_on(table, arena_bytes)
         return list(outputs)
+
+    def run_directly(
+        self, inputs: Sequence[Any], outputs: Sequence[Any] | None
+    ) -> Sequence[torch.Tensor] | None:
+        """
+        Run if all that is given can be used as it is; if not, None, and nothing done.
+
+        A kernel that went through more memory than the caches hold leaves none of
+        Python's in them; so this touches as little as it can.
+        """
+        if not self._is_direct or len(inputs) != len(self._inputs):
+            return None
+        table: list[int] = []
+        for parameter, value in zip(self._inputs, inputs, strict=True):
+            if not (address := parameter.address_in(value)):
+                return None
+            table.append(address)
+        if outputs is None:
+            outputs = self._new(self._static_shapes)
+            table += self._addresses
+            table += [output.data_ptr() for output in outputs]
+        else:
+            if len(outputs) != len(self._results):
+                return None
+            taken = [
+                (at, at + p.bytes) for at, p in zip(table, self._inputs, strict=True)
+            ]
+            table += self._addresses
+            for parameter, output in zip(self._results, outputs, strict=True):
+                if not (begin := parameter.address_in(output)):
+                    return None
+                end = begin + parameter.bytes
+                if any(begin < other_end and other < end for other, other_end in taken):
+                    return None
+                taken.append((begin, end))
+                table.append(begin)
+        assert self.signature.arena_bytes is not None
+        self._run_on(table, self.signature.arena_bytes)
+        return outputs
+
+    def _new(self, shapes: Sequence[Sequence[int]]) -> list[torch.Tensor]:
+        """Results of these shapes, without contents."""
+        return [
+            torch.empty(shape, dtype=parameter.torch_dtype, device=CPU)
+            for shape, parameter in zip(shapes, self._results, strict=True)
+        ]
+
+    def _run_on(self, table: list[int], arena_bytes: int) -> None:
+        """Run on what `table` holds, and an arena."""
+        arena = self._arena(arena_bytes)
+        aligned = -(-arena.data_ptr() // ALIGNMENT) * ALIGNMENT
+        self._run(packed([*table, aligned, arena_bytes]))
+        self._arenas.append(arena)
 
     def _shapes(self, table: list[int]) -> tuple[int, Sequence[Sequence[int]]]:
         """How large the arena and the results are, for the inputs in `table`."""
@@ -112,8 +163,7 @@ class NativeFunction:
             assert self.signature.arena_bytes is not None
             return self.signature.arena_bytes, self._static_shapes
         sizes = array("q", bytes(8 * self._sizes_count))
-        full = array("q", [*table, sizes.buffer_info()[0], self._sizes_count])
-        self._sizes(full.buffer_info()[0])
+        self._sizes(packed([*table, sizes.buffer_info()[0], self._sizes_count]))
         arena_bytes, *dynamic = sizes
         known = iter(dynamic)
         return arena_bytes, [
@@ -128,8 +178,13 @@ class NativeFunction:
         except IndexError:
             arena = None
         if arena is None or arena.numel() < bytes + ALIGNMENT:
-            arena = torch.empty(bytes + ALIGNMENT, dtype=torch.uint8)
+            arena = torch.empty(bytes + ALIGNMENT, dtype=torch.uint8, device=CPU)
         return arena
+
+
+def packed(table: Sequence[int]) -> bytes:
+    """Integers as machine code reads them."""
+    return struct.pack(f"{len(table)}q", *table)
 
 
 def address_of(tensor: torch.Tensor) -> int:

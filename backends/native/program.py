@@ -196,6 +196,14 @@ class LoadedProgram:
             if isinstance(function, NativeFunction) and is_all:
                 self._only = function
 
+    def run_directly(
+        self, inputs: Sequence[Any], outputs: Sequence[Any] | None = None
+    ) -> Sequence[torch.Tensor] | None:
+        """Run if nothing has to be converted; if not, None, and nothing is done."""
+        if self._only is None:
+            return None
+        return self._only.run_directly(inputs, outputs)
+
     def __call__(
         self,
         inputs: Sequence[torch.Tensor],

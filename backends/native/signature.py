@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -38,9 +39,21 @@ class Parameter:
         return None if self.dtype is None else getattr(torch, self.dtype)
 
     @cached_property
+    def bytes(self) -> int:
+        """How many its elements take, where all sizes are static."""
+        assert self.torch_dtype is not None
+        return math.prod(self.shape) * self.torch_dtype.itemsize
+
+    @cached_property
     def dynamic(self) -> Sequence[int]:
         """The dimensions whose sizes are dynamic."""
         return [dim for dim, size in enumerate(self.shape) if size < 0]
+
+    def address_in(self, value: Any) -> int:
+        """Where the elements of `value` are, if code can use them; if not, 0."""
+        if not self.fits(value) or not value.is_contiguous() or value.is_neg():
+            return 0
+        return value.data_ptr()
 
     def fits(self, value: Any) -> bool:
         """Whether `value` is such a tensor, dense, in the CPU's memory."""

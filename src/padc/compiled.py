@@ -77,6 +77,9 @@ class CompiledModel:
             for spec in signature.output_specs
             if spec.kind == OutputKind.USER_OUTPUT
         ]
+        self._returns_tensors = not any(
+            isinstance(it, ConstantArgument) for it in self._outputs
+        )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """
@@ -84,6 +87,10 @@ class CompiledModel:
 
         Raises UsageError where they are not those that it was exported for.
         """
+        if self._is_flat and self._returns_tensors and not kwargs:
+            tensors = self._program.run_directly(args)
+            if tensors is not None:
+                return self._unflatten(tensors)
         leaves = self._flatten(args, kwargs)
         results = iter(self._program(self._tensors(leaves)))
         given: list[Any] = [
@@ -97,6 +104,11 @@ class CompiledModel:
             else:
                 result = next(results)
                 outputs.append(as_array(result) if as_arrays else result)
+        return self._unflatten(outputs)
+
+    def _unflatten(self, outputs: Sequence[Any]) -> Any:
+        if self._out_spec.is_leaf():
+            return outputs[0]
         return pytree.tree_unflatten(outputs, self._out_spec)
 
     def run_into(
@@ -107,6 +119,14 @@ class CompiledModel:
 
         Raises UsageError where they, or the arguments, do not fit, or share memory.
         """
+        if not isinstance(outputs, (list, tuple)):
+            raise UsageError(
+                f"the outputs are of type {type(outputs).__name__}",
+                hint="give a list of tensors",
+            )
+        if self._is_flat and not kwargs:
+            if self._program.run_directly(args, outputs) is not None:
+                return
         inputs = self._tensors(self._flatten(args, kwargs))
         targets = [as_target(i, output) for i, output in enumerate(outputs)]
         check_apart(targets, inputs)

@@ -8,7 +8,7 @@ import time
 from collections import namedtuple
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -293,6 +293,18 @@ def test_run_into(native: bool):
     ]:
         with pytest.raises(padc.UsageError, match=message):
             model.run_into(outputs, x)
+    with pytest.raises(padc.UsageError, match="outputs are of type NoneType"):
+        model.run_into(cast(Any, None), x)
+
+
+def test_other_default_device():
+    x = torch.randn(3, 4)
+    model = compile_function(torch.relu, x)
+
+    with torch.device("meta"):
+        actual = model(x)
+
+    assert torch.equal(actual, x.relu())
 
 
 def test_run_named():
