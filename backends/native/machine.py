@@ -47,14 +47,25 @@ def vector_bytes() -> int:
     return 16
 
 
+def attributes() -> Sequence[str]:
+    """What LLVM is told of each function."""
+    # Of the short rows of pads, each would be a call of memcpy, which takes longer than
+    # a loop (bench/pads.py).
+    found = ['"no-builtins"']
+    if binding.get_host_cpu_name().startswith("znver"):
+        # LLVM's models of these unroll loops to thousands of instructions, which takes
+        # longer to compile, and to run: 10 to 15 % of ResNet-50 and MobileNetV2.
+        found.append('"tune-cpu"="haswell"')
+    return found
+
+
 def compile_object(module: ir.Module) -> bytes:
     """An object file of an LLVM module, optimised."""
     for function in module.functions:
         if not function.is_declaration:
-            # Of the short rows of pads, each would be a call of memcpy, which takes
-            # longer than a loop (bench/pads.py). What llvmlite checks in its own `add`
-            # knows no attributes that are strings.
-            set.add(function.attributes, '"no-builtins"')
+            # llvmlite's own `add` refuses attributes that are strings.
+            for attribute in attributes():
+                set.add(function.attributes, attribute)
     with _lock:
         machine = target_machine()
         parsed = binding.parse_assembly(str(module))
