@@ -78,6 +78,7 @@ from padc.errors import (
     UnsupportedError,
     UsageError,
 )
+from padc.frontends.functional import as_functional, changes
 from padc.ir import torch as torch_d
 from padc.ir.names import unique_name
 from padc.ir.weights import Weights
@@ -191,19 +192,20 @@ def import_exported_program(ep: ExportedProgram, weights: Weights) -> ModuleOp:
     Raises UnsupportedError that lists all parts of the program that padc cannot
     express.
     """
-    if ep.dialect != "ATEN":
-        try:
-            with TRACING, _quiet():
-                functional = ep.run_decompositions({})
-        except Exception as error:
-            importer = _Importer(ep, weights)
-            importer.import_placeholders(list(ep.graph.nodes))
-            location = SourceLocation.of(_stack_location(str(error)))
-            message = f"PyTorch cannot make the program functional: {error}"
-            problem = Problem(message.partition("\n")[0], location)
-            raise UnsupportedError([*importer.problems, problem]) from error
-        ep = functional
-    return _Importer(ep, weights).run()
+    changed = None if ep.dialect == "ATEN" else changes(ep.graph)
+    if ep.dialect == "ATEN" or changed is not None:
+        return _Importer(ep, weights, changed or {}).run(_output_names(ep))
+    try:
+        with TRACING, _quiet():
+            functional = ep.run_decompositions({})
+    except Exception as error:
+        importer = _Importer(ep, weights, {})
+        importer.import_placeholders(list(ep.graph.nodes))
+        location = SourceLocation.of(_stack_location(str(error)))
+        message = f"PyTorch cannot make the program functional: {error}"
+        problem = Problem(message.partition("\n")[0], location)
+        raise UnsupportedError([*importer.problems, problem]) from error
+    return _Importer(functional, weights, {}).run(_output_names(ep))
 
 
 def held_tensors(ep: ExportedProgram) -> Mapping[str, torch.Tensor]:
@@ -215,9 +217,16 @@ def held_tensors(ep: ExportedProgram) -> Mapping[str, torch.Tensor]:
 class _Importer:
     """The state of one import: the function so far, and what stands in its way."""
 
-    def __init__(self, ep: ExportedProgram, weights: Weights):
+    def __init__(
+        self,
+        ep: ExportedProgram,
+        weights: Weights,
+        changed: Mapping[Node, Sequence[Node]],
+    ):
         self.ep = ep
         self.weights = weights
+        self.changed = changed
+        """The ops in place, each with the nodes whose value is another behind it."""
         self.tensors = held_tensors(ep)
         self.block = Block()
         self.builder = Builder(InsertPoint.at_end(self.block))
@@ -226,17 +235,19 @@ class _Importer:
         self.symbols: dict[sympy.Symbol, SSAValue] = {}
         self.problems: list[Problem] = []
 
-    def run(self) -> ModuleOp:
+    def run(self, names: Sequence[str]) -> ModuleOp:
+        """The module; `names` are those of the outputs."""
         nodes = list(self.ep.graph.nodes)
         self.check_signature()
         input_names = self.import_placeholders(nodes)
         live = _live_nodes(nodes)
         for node in nodes:
-            if node.op == "call_function" and (
-                node in live or _is_mutable(node.target)
-            ):
+            if node.op == "call_function" and node in live:
                 self.attempt(node, self.import_call)
-        outputs, output_names = self.import_outputs(nodes[-1], set(input_names))
+                if node in self.values:
+                    for each in self.changed.get(node, ()):
+                        self.values[each] = self.values[node]
+        outputs, output_names = self.import_outputs(nodes[-1], names, set(input_names))
         if self.problems:
             raise UnsupportedError(self.problems)
         self.add(ReturnOp(*outputs))
@@ -390,7 +401,7 @@ class _Importer:
         return _named(self.add(torch_d.LiteralOp(value)).results[0], node.name)
 
     def import_outputs(
-        self, node: Node, taken: set[str]
+        self, node: Node, otherwise: Sequence[str], taken: set[str]
     ) -> tuple[list[SSAValue], list[str]]:
         """The tensors that the function returns, and their names."""
         specs = self.ep.graph_signature.output_specs
@@ -406,7 +417,8 @@ class _Importer:
             if isinstance(spec.arg, TensorArgument):
                 if result in self.values:
                     outputs.append(self.values[result])
-                    names.append(unique_name(name or result.name, taken))
+                    proposed = name or otherwise[index - first_user]
+                    names.append(unique_name(proposed, taken))
                     taken.add(names[-1])
             else:
                 which = f"output '{name}'" if name else f"output {index - first_user}"
@@ -430,7 +442,7 @@ class _Importer:
         ):
             # Its other results are empty: this is batch_norm(training=False).
             *tensors, momentum, eps = node.args
-            arguments = [*tensors, False, momentum, eps, True]
+            arguments = [*tensors, False, momentum, eps, False]
             schema = torch_d.schema_of("aten.batch_norm")
             assert schema is not None
             return [self.add_aten(node, schema, arguments, value[0])]
@@ -439,16 +451,17 @@ class _Importer:
                 f"'{target}' on {_describe_operands(node)}",
                 "padc imports graphs of ATen ops; write it with ordinary tensor ops",
             )
-        schema = torch_d.schema_of(_schema_name(target))
+        name, args = as_functional(node)
+        schema = torch_d.schema_of(name)
         if schema is None:
             raise Obstacle(
-                f"'{_schema_name(target)}' on {_describe_operands(node)}",
+                f"'{name}' on {_describe_operands(node)}",
                 "padc imports ATen ops that change nothing in place; write it with "
                 "ordinary tensor ops",
             )
         arguments = [
-            node.args[index]
-            if index < len(node.args)
+            args[index]
+            if index < len(args)
             else node.kwargs.get(argument.name, argument.default)
             for index, argument in enumerate(schema.arguments)
         ]
@@ -594,16 +607,6 @@ class _Importer:
         return self.constants[key]
 
 
-def _schema_name(target: torch._ops.OpOverload) -> str:
-    name = target._schema.name.replace("::", ".")
-    overload = target._schema.overload_name
-    return f"{name}.{overload}" if overload else name
-
-
-def _is_mutable(target: Any) -> bool:
-    return isinstance(target, torch._ops.OpOverload) and target._schema.is_mutable
-
-
 @functools.cache
 def _scalar_overload(
     schema: torch_d.Schema, numbers: tuple[int, ...]
@@ -627,9 +630,14 @@ def _scalar_overload(
     )
 
 
+def _is_mutable(node: Node) -> bool:
+    target = node.target
+    return isinstance(target, torch._ops.OpOverload) and target._schema.is_mutable
+
+
 def _live_nodes(nodes: Sequence[Node]) -> set[Node]:
-    """The nodes that the output needs."""
-    live = {nodes[-1]}
+    """The nodes that the output needs, or that may change what it needs."""
+    live = {nodes[-1], *filter(_is_mutable, nodes)}
     for node in reversed(nodes):
         if node in live:
             live.update(node.all_input_nodes)
@@ -730,6 +738,12 @@ def _named(value: SSAValue, hint: str) -> SSAValue:
 
 def _names(names: Sequence[str]) -> ArrayAttr[DictionaryAttr]:
     return ArrayAttr(DictionaryAttr({"padc.name": StringAttr(name)}) for name in names)
+
+
+def _output_names(ep: ExportedProgram) -> list[str]:
+    """What torch.export calls the values that the model returns."""
+    specs = ep.graph_signature.output_specs
+    return [s.arg.name for s in specs if s.kind == OutputKind.USER_OUTPUT]
 
 
 def _output_paths(ep: ExportedProgram) -> dict[int, str]:
