@@ -180,7 +180,9 @@ SWAPPED: Mapping[str, str] = {
 }
 
 
-def import_exported_program(ep: ExportedProgram, weights: Weights) -> ModuleOp:
+def import_exported_program(
+    ep: ExportedProgram, weights: Weights, *, leave_out_constants: bool = False
+) -> ModuleOp:
     """
     A module whose `func.func @main` computes what `ep` computes.
 
@@ -188,24 +190,26 @@ def import_exported_program(ep: ExportedProgram, weights: Weights) -> ModuleOp:
     its name in `padc.name`; tensors that the model holds go to `weights` (without a
     copy where they are contiguous) under their qualified names. An output is named
     by the keys and fields that lead to it, or else after the node that computes it.
+    None is left out, and constants are if `leave_out_constants`.
 
     Raises UnsupportedError that lists all parts of the program that padc cannot
     express.
     """
+    names = _output_names(ep)
     changed = None if ep.dialect == "ATEN" else changes(ep.graph)
     if ep.dialect == "ATEN" or changed is not None:
-        return _Importer(ep, weights, changed or {}).run(_output_names(ep))
+        return _Importer(ep, weights, changed or {}, leave_out_constants).run(names)
     try:
         with TRACING, _quiet():
             functional = ep.run_decompositions({})
     except Exception as error:
-        importer = _Importer(ep, weights, {})
+        importer = _Importer(ep, weights, {}, leave_out_constants)
         importer.import_placeholders(list(ep.graph.nodes))
         location = SourceLocation.of(_stack_location(str(error)))
         message = f"PyTorch cannot make the program functional: {error}"
         problem = Problem(message.partition("\n")[0], location)
         raise UnsupportedError([*importer.problems, problem]) from error
-    return _Importer(functional, weights, {}).run(_output_names(ep))
+    return _Importer(functional, weights, {}, leave_out_constants).run(names)
 
 
 def held_tensors(ep: ExportedProgram) -> Mapping[str, torch.Tensor]:
@@ -222,7 +226,9 @@ class _Importer:
         ep: ExportedProgram,
         weights: Weights,
         changed: Mapping[Node, Sequence[Node]],
+        leave_out_constants: bool,
     ):
+        self.leave_out_constants = leave_out_constants
         self.ep = ep
         self.weights = weights
         self.changed = changed
@@ -420,7 +426,9 @@ class _Importer:
                     proposed = name or otherwise[index - first_user]
                     names.append(unique_name(proposed, taken))
                     taken.add(names[-1])
-            else:
+            elif not isinstance(spec.arg, ConstantArgument) or (
+                not self.leave_out_constants
+            ):
                 which = f"output '{name}'" if name else f"output {index - first_user}"
                 message = f"{which} is not a tensor: {spec.arg}"
                 hint = "return a tensor, or leave it out"

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from padc import dynamo
-from padc.compiled import CompiledModel, compile
+from padc.compiled import CompiledModel, compile_exported
 
 
 @pytest.fixture(autouse=True)
@@ -20,10 +20,10 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> Generator[list[CompiledModel]]:
     models: list[CompiledModel] = []
 
     def kept(*args: Any) -> CompiledModel:
-        models.append(compile(*args))
+        models.append(compile_exported(*args))
         return models[-1]
 
-    monkeypatch.setattr(dynamo, "compile", kept)
+    monkeypatch.setattr(dynamo, "compile_exported", kept)
     torch.manual_seed(0)
     torch._dynamo.reset()
     yield models

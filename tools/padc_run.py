@@ -124,7 +124,7 @@ def run_model(arguments: argparse.Namespace) -> dict[str, npt.NDArray[Any]]:
             )
     from torch.export import ExportedProgram
 
-    from padc.compiled import as_array, check_names, compile
+    from padc.compiled import as_array, check_names, compile_exported
     from padc.frontends.torch_export import export_module
 
     loaded = load_model(arguments.model, arguments.input)
@@ -138,7 +138,7 @@ def run_model(arguments: argparse.Namespace) -> dict[str, npt.NDArray[Any]]:
     program = (
         interpreted(exported)
         if arguments.backend == "reference"
-        else compile(exported).run_named
+        else compile_exported(exported).run_named
     )
     inputs = tensor_inputs(exported)
     given = read_inputs(arguments.inputs, inputs)

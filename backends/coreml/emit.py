@@ -46,6 +46,7 @@ from padc.errors import (
     Problem,
     SourceLocation,
     UnsupportedError,
+    first_line,
     origin,
 )
 from padc.ir import mil
@@ -560,7 +561,3 @@ def describe(op: Operation) -> str:
             arguments = [describe_type(operand.type) for operand in op.operands]
     results = ", ".join(describe_type(result.type) for result in op.results)
     return f"{name}({', '.join(arguments)}) -> {results}"
-
-
-def first_line(error: Exception) -> str:
-    return (str(error).strip() or type(error).__name__).splitlines()[0]

@@ -228,3 +228,17 @@ def check_outputs(
         if output.is_neg() or not output.is_contiguous():
             what = "a negated view" if output.is_neg() else "not contiguous"
             raise UsageError(f"output {i} is {what}", hint="give torch.empty(shape)")
+
+
+def write_results(
+    results: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor]
+) -> None:
+    """Copy to `outputs`; UsageError where these are not like `results`."""
+    expected = [
+        Parameter("result", str(x.dtype).removeprefix("torch."), tuple(x.shape))
+        for x in results
+    ]
+    check_outputs(outputs, expected, [x.shape for x in results])
+    with torch.no_grad():
+        for output, result in zip(outputs, results, strict=True):
+            output.copy_(result)

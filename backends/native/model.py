@@ -97,7 +97,7 @@ def compile_model(exported: ExportedProgram) -> tuple[StoredModel, bool]:
     """
     ctx = make_context()
     weights = weights_of(ctx)
-    module = import_exported_program(exported, weights)
+    module = import_exported_program(exported, weights, leave_out_constants=True)
     function = main(module)
     declaration = text_of(declared(function))
     outputs = value_names(function.res_attrs)

@@ -19,10 +19,10 @@ from xdsl.printer import Printer
 
 from padc.backends import reference
 from padc.backends.native.compilation import compile_module, not_native
-from padc.backends.native.function import NativeFunction, Value, check_outputs
+from padc.backends.native.function import NativeFunction, Value, write_results
 from padc.backends.native.machine import Code
 from padc.backends.native.partition import partition
-from padc.backends.native.signature import Parameter, Signature
+from padc.backends.native.signature import Signature
 from padc.ir.torch import AtenOp
 from padc.ir.weights import Array, Weights, weights_of
 
@@ -233,14 +233,7 @@ class LoadedProgram:
         results = [values[number] for number in self.stored.outputs]
         if outputs is None:
             return results
-        expected = [
-            Parameter("result", str(x.dtype).removeprefix("torch."), tuple(x.shape))
-            for x in results
-        ]
-        check_outputs(outputs, expected, [x.shape for x in results])
-        with torch.no_grad():
-            for output, result in zip(outputs, results, strict=True):
-                output.copy_(result)
+        write_results(results, outputs)
         return list(outputs)
 
 

@@ -25,7 +25,7 @@ from padc.backends.native.machine import machine_name
 from padc.backends.native.model import StoredModel, compile_model
 from padc.backends.native.program import LoadedProgram
 from padc.backends.native.sizes import InputCheck, value_names
-from padc.errors import UsageError
+from padc.errors import UnsupportedError, UsageError
 from padc.frontends.fingerprint import fingerprint
 from padc.frontends.torch_export import export_module, held_tensors
 from padc.ir import make_context
@@ -119,16 +119,11 @@ class CompiledModel:
 
         Raises UsageError where they, or the arguments, do not fit, or share memory.
         """
-        if not isinstance(outputs, (list, tuple)):
-            raise UsageError(
-                f"the outputs are of type {type(outputs).__name__}",
-                hint="give a list of tensors",
-            )
-        if self._is_flat and not kwargs:
+        if self._is_flat and not kwargs and isinstance(outputs, (list, tuple)):
             if self._program.run_directly(args, outputs) is not None:
                 return
         inputs = self._tensors(self._flatten(args, kwargs))
-        targets = [as_target(i, output) for i, output in enumerate(outputs)]
+        targets = as_targets(outputs)
         check_apart(targets, inputs)
         self._program(inputs, targets)
 
@@ -219,6 +214,16 @@ def as_tensor(what: str, array: Array) -> torch.Tensor:
         ) from error
 
 
+def as_targets(outputs: Any) -> list[torch.Tensor]:
+    """Outputs that are given, as tensors of the same memory."""
+    if not isinstance(outputs, Sequence):
+        raise UsageError(
+            f"the outputs are of type {type(outputs).__name__}",
+            hint="give a list of tensors",
+        )
+    return [as_target(i, output) for i, output in enumerate(cast(Any, outputs))]
+
+
 def as_target(number: int, output: Any) -> torch.Tensor:
     """An output that is given: an array as a tensor of the same memory."""
     if isinstance(output, torch.Tensor) and output.layout is torch.strided:
@@ -298,12 +303,12 @@ def compile(
 
     `model` is a module, with the `example_inputs` to trace it with, or what
     `torch.export.export` or `torch.export.load` returned; `dynamic_shapes` is that of
-    `torch.export.export`. What can't be compiled is run by PyTorch: see `report`.
-    Machine code is kept in a cache on disk, at `PADC_CACHE_DIR` if that is set; if it
-    is empty, nothing is kept. The weights are copied.
+    `torch.export.export`. What can't be compiled is run by PyTorch, up to the whole
+    model: see `report`. Machine code is kept in a cache on disk, at `PADC_CACHE_DIR` if
+    that is set; if it is empty, nothing is kept. The weights are copied.
 
-    Raises UsageError for arguments that do not fit, UnsupportedError where the model
-    cannot be traced or imported.
+    Raises UsageError for arguments that do not fit, UnsupportedError where
+    torch.export cannot trace the model.
     """
     if isinstance(model, ExportedProgram):
         if example_inputs is not None or dynamic_shapes is not None:
@@ -321,6 +326,16 @@ def compile(
         exported = export_module(
             model, tuple(example_inputs), dynamic_shapes=dynamic_shapes
         )
+    try:
+        return compile_exported(exported)
+    except UnsupportedError as error:
+        from padc.eager import EagerModel
+
+        return EagerModel(exported, error)
+
+
+def compile_exported(exported: ExportedProgram) -> CompiledModel:
+    """The same; raises UnsupportedError where padc cannot import the program."""
     name = cache.key([fingerprint(exported), machine_name(), *VERSIONS])
     data = cache.read(name)
     if data is None:

@@ -20,8 +20,8 @@ import torch
 import torch._dynamo.config  # pyright: ignore[reportMissingTypeStubs]
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from padc.compiled import compile
-from padc.errors import Obstacle, PadcError, UnsupportedError
+from padc.compiled import compile_exported
+from padc.errors import Obstacle, PadcError, UnsupportedError, first_line
 
 Function = Callable[..., Any]
 
@@ -108,8 +108,8 @@ def compiled(graph: torch.fx.GraphModule, args: Sequence[Any]) -> Function:
         with torch.no_grad():
             exported = torch.export.export(TensorsOf(graph, which), tuple(args))
     except Exception as error:
-        raise Obstacle(f"torch.export cannot trace it: {summary(error)}") from error
-    model = compile(exported)
+        raise Obstacle(f"torch.export cannot trace it: {first_line(error)}") from error
+    model = compile_exported(exported)
 
     def run(*args: Any) -> list[Any]:
         results = list(outputs)
@@ -136,7 +136,7 @@ def fake_outputs(graph: torch.fx.GraphModule, args: Sequence[Any]) -> list[Any]:
         with mode:
             outputs = list(graph(*fakes))
     except Exception as error:
-        raise Obstacle(f"its shapes cannot be told: {summary(error)}") from error
+        raise Obstacle(f"its shapes cannot be told: {first_line(error)}") from error
     taken = {storage(x) for x in fakes if isinstance(x, torch.Tensor)}
     for output in outputs:
         if isinstance(output, torch.Tensor):
@@ -144,10 +144,6 @@ def fake_outputs(graph: torch.fx.GraphModule, args: Sequence[Any]) -> list[Any]:
                 raise Obstacle("what it returns is not all memory of its own")
             taken.add(storage(output))
     return outputs
-
-
-def summary(error: Exception) -> str:
-    return str(error).strip().partition("\n")[0]
 
 
 def storage(tensor: torch.Tensor) -> int:

@@ -66,6 +66,11 @@ def origin(op: Operation) -> str:
             return op.name
 
 
+def first_line(error: Exception) -> str:
+    """The first line of another library's error; where it says nothing, its type."""
+    return (str(error).strip() or type(error).__name__).splitlines()[0]
+
+
 class PadcError(Exception):
     """Base of the errors that padc raises on purpose."""
 

@@ -41,9 +41,9 @@ def compile_for_coreml(program: torch.export.ExportedProgram) -> Compiled:
 def compile_for_native(program: torch.export.ExportedProgram) -> Compiled:
     """Compile to machine code, all of it, and run that."""
     # Which needs llvmlite.
-    from padc.compiled import compile
+    from padc.compiled import compile_exported
 
-    compiled = compile(program)
+    compiled = compile_exported(program)
     if not compiled.is_native:
         raise UnsupportedError([Problem(compiled.report())])
     return lambda *inputs: tuple(pytree.tree_leaves(compiled(*inputs)))

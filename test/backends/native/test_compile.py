@@ -1,6 +1,7 @@
 # pyright: basic
 """`padc.compile`: what goes in and comes out, what is refused, the report, the cache."""
 
+import copy
 import gc
 import os
 import threading
@@ -374,8 +375,74 @@ def test_what_cannot_be_compiled():
         padc.compile(exported, (torch.zeros(4),))
     with pytest.raises(padc.UsageError, match="needs a tuple of example_inputs"):
         padc.compile(Affine())
-    with pytest.raises(padc.UnsupportedError, match="changes its input"):
-        compile_function(lambda x: x.add_(1), torch.zeros(3))
+
+
+def test_constants_are_returned():
+    x = torch.randn(3, 4)
+    model = compile_function(lambda x: (*x.shape, x + 1, None, "name"), x)
+
+    assert model.is_native
+    *numbers, actual, none, text = model(x)
+
+    assert (numbers, none, text) == ([3, 4], None, "name")
+    assert torch.equal(actual, x + 1)
+    model.run_into([actual], -x)
+    assert torch.equal(actual, 1 - x)
+
+
+def test_models_that_cannot_be_imported_are_run_by_pytorch():
+    def function(x: torch.Tensor, n: int, mode: str) -> Any:
+        return {"size": x.shape[0] + n, "sum": x + n, "mode": mode}
+
+    x, arguments = torch.randn(3, 4), (torch.randn(5, 4), 7, "sum")
+    shapes = ({0: Dim("batch"), 1: None}, Dim.DYNAMIC, None)
+    model = compile_function(function, x, 2, "sum", dynamic_shapes=(shapes,))
+
+    actual = model(*arguments)
+
+    assert not model.is_native
+    assert "PyTorch: the whole model\nnot compiled: the input" in model.report()
+    assert actual["size"] == 12 and actual["mode"] == "sum"
+    assert torch.equal(actual["sum"], arguments[0] + 7)
+    array, given = arguments[0].numpy(), arguments[0]
+    assert isinstance(model(array, 7, "sum")["sum"], np.ndarray)
+    output = torch.empty(5, 4)
+    model.run_into([output], *arguments)
+    assert torch.equal(output, given + 7)
+    named: Any = dict(zip(model.input_names, (given, 7), strict=True))
+    result = model.run_named(named)
+    assert list(result) == list(model.output_names) and len(result) == 2
+    with pytest.raises(padc.UsageError, match="PyTorch cannot run the model: Guard"):
+        model(torch.zeros(3, 5), 2, "sum")
+    for outputs, message in [
+        ([], "there are 1 outputs, got 0"),
+        (None, "outputs are of type NoneType"),
+        ([torch.empty(5, 3)], r"output 0 is torch.float32 of shape \[5, 4\], got"),
+    ]:
+        with pytest.raises(padc.UsageError, match=message):
+            model.run_into(outputs, *arguments)
+
+
+@pytest.mark.parametrize(
+    "function, x",
+    [
+        (lambda x: x.add_(1), torch.zeros(3)),
+        (lambda x: x * x.conj(), torch.randn(3, dtype=torch.complex64)),
+        (lambda x: torch.cond(x.sum() > 0, torch.sin, torch.cos, (x,)), torch.ones(2)),
+        (nn.BatchNorm1d(4).train(), torch.randn(3, 4)),
+    ],
+    ids=["changes its input", "of input", "cond", "changes its buffer"],
+)
+def test_what_is_left_to_pytorch(
+    function: Any, x: torch.Tensor, request: pytest.FixtureRequest
+):
+    expected = copy.deepcopy(function)(x.clone())
+    model = padc.compile(
+        function if isinstance(function, nn.Module) else Call(function), (x.clone(),)
+    )
+
+    assert request.node.callspec.id.split()[0] in model.report()
+    torch.testing.assert_close(model(x.clone()), expected.detach())
 
 
 @pytest.mark.parametrize("enabled", [True, False])
@@ -388,8 +455,7 @@ def test_the_collector_is_left_as_it_was(enabled: bool):
     try:
         compile_function(torch.relu, torch.ones(2))
         assert gc.isenabled() == enabled
-        with pytest.raises(padc.UnsupportedError):
-            compile_function(in_place, torch.ones(2))
+        assert not compile_function(in_place, torch.ones(2)).is_native
         assert gc.isenabled() == enabled
     finally:
         (gc.enable if was else gc.disable)()
