@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import gc
+import threading
 from collections import Counter
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
@@ -30,6 +31,9 @@ from padc.frontends.fingerprint import fingerprint
 from padc.frontends.torch_export import export_module, held_tensors
 from padc.ir import make_context
 from padc.ir.weights import Array, weights_of
+
+COMPILING = threading.Lock()
+"""What xDSL makes ops of linalg with, changes a class while it does."""
 
 
 class CompiledModel:
@@ -339,7 +343,7 @@ def compile_exported(exported: ExportedProgram) -> CompiledModel:
     name = cache.key([fingerprint(exported), machine_name(), *VERSIONS])
     data = cache.read(name)
     if data is None:
-        with without_collection():
+        with COMPILING, without_collection():
             stored, is_kept = compile_model(exported)
         if is_kept:
             cache.write(name, stored.to_bytes())
@@ -359,11 +363,7 @@ def compile_exported(exported: ExportedProgram) -> CompiledModel:
 
 @contextmanager
 def without_collection() -> Generator[None]:
-    """
-    Keep Python from looking, again and again, through all that compiling makes.
-
-    This is for all threads; where two compile, the first one to end turns it on again.
-    """
+    """Keep Python from looking, again and again, through all that compiling makes."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
