@@ -301,7 +301,7 @@ def _rounded_division(arguments: dict[str, Any], name: str) -> Any:
 def _are_int32(*values: Any) -> bool:
     """Whether all these tensors are of int32, and numbers integers."""
     return all(
-        value.dtype == types.int32 if isinstance(value, Var) else isinstance(value, int)
+        value.dtype == types.int32 if isinstance(value, Var) else type(value) is int
         for value in values
     )
 

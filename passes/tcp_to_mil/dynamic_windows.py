@@ -106,7 +106,7 @@ def reach_of(sampling: Sampling) -> int:
 def longest_window(
     build: AtenBuilder, size: Integer, new_size: Integer, sampling: Sampling
 ) -> Integer:
-    """As many elements as a filter may meet, of a tensor that has them."""
+    """How many elements a filter may meet, if there are as many."""
     reach = reach_of(sampling)
     if sampling.scale is not None:
         return 2 * math.ceil(reach * max(np.float32(1 / sampling.scale), 1)) + 1

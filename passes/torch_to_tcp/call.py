@@ -15,10 +15,10 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Operation, SSAValue
 
 from padc.errors import Obstacle
-from padc.ir import tcp
 from padc.ir.padding import Amounts
 from padc.ir.tcp import tensor_type
 from padc.ir.torch import ToBuiltinTensorOp, VTensorType
+from padc.passes.aten_builder import AtenBuilder
 from padc.passes.aten_call import AtenCall
 
 
@@ -63,18 +63,8 @@ class Lowered(AtenCall):
         self, x: SSAValue, fill: float | int, amounts: Sequence[Amounts]
     ) -> SSAValue:
         """`x` padded by static amounts in its last dimensions; `x` itself by none."""
-        if not any((a.lower, a.upper) != (0, 0) for a in amounts):
-            return x
-        type = tensor_type(x)
-        leading = [0] * (type.get_num_dims() - len(amounts))
-        return self.insert(
-            tcp.PadOp(
-                x,
-                self.insert(tcp.fill_constant(fill, type.element_type)),
-                [*leading, *(a.lower for a in amounts)],
-                [*leading, *(a.upper for a in amounts)],
-            )
-        )
+        leading = [Amounts(0, 0)] * (tensor_type(x).get_num_dims() - len(amounts))
+        return AtenBuilder(self.op).pad(x, [*leading, *amounts], fill)
 
 
 Lowering: TypeAlias = Callable[[Lowered], SSAValue | Sequence[SSAValue] | None]
