@@ -156,23 +156,29 @@ def test_every_op_is_tried():
     assert {f"aten.{name}" for name in OPS} == OWNING | VIEWS | SAME | IN_PLACE
 
 
-@pytest.mark.parametrize("name", OPS)
+@pytest.mark.parametrize("x", [LINE, X, VOLUME], ids=["line", "image", "volume"])
 def test_the_same_module_without_decompositions(
-    name: str, monkeypatch: pytest.MonkeyPatch
+    x: Tensor, monkeypatch: pytest.MonkeyPatch
 ):
-    function, x = OPS[name]
+    ops = {name: op for name, (op, input) in OPS.items() if input is x}
+    if x is X:
+        del ops["dropout_"]  # It leaves a copy, which PyTorch leaves out.
+
+    def function(x: Tensor) -> list[Any]:
+        return [op(x) for op in ops.values()]
+
     program = exported(function, x)
-    assert f"aten.{name}" in {schema_name(node.target) for node in program.graph.nodes}
+    names = {schema_name(node.target) for node in program.graph.nodes}
+    assert {f"aten.{name}" for name in ops} <= names
     assert changes(program.graph) is not None
 
     actual, weights = imported(program)
     monkeypatch.setattr(torch_export, "changes", lambda graph: None)
     expected, _ = imported(program)
 
-    if name != "dropout_":  # It leaves a copy that PyTorch leaves out.
-        assert actual.is_structurally_equivalent(expected), f"{actual}\n{expected}"
-    (result,) = reference.run(actual, x, weights=weights)
-    torch.testing.assert_close(result, function(x))
+    assert actual.is_structurally_equivalent(expected), f"{actual}\n{expected}"
+    results = reference.run(actual, x, weights=weights)
+    torch.testing.assert_close(list(results), function(x))
 
 
 def test_order_of_changes():
@@ -238,7 +244,7 @@ def test_programs_that_have_to_be_decomposed(function: Callable[..., Any]):
 
 def test_programs_that_share_memory():
     read_as_they_are = 0
-    for seed in range(40):
+    for seed in range(20):
         draw = random.Random(seed)
         steps = [
             (draw.choice(STEPS), draw.random(), draw.random())
@@ -260,7 +266,7 @@ def test_programs_that_share_memory():
 
         results = reference.run(module, x, weights=weights)
         torch.testing.assert_close(tuple(results), function(x), msg=str(module))
-    assert read_as_they_are >= 10
+    assert read_as_they_are >= 5
 
 
 STEPS: list[Callable[[Tensor, Tensor], Tensor]] = [
