@@ -280,3 +280,47 @@ def test_roll_of_a_dynamic_dimension(dtype: torch.dtype):
     for size in 2, 5, 9:
         x = numbers(2, size, dtype=dtype)
         assert torch.equal(program.run(x)[0], x.roll(-5, 1))
+
+
+def partition(x: Tensor) -> Tensor:
+    batch, height, width, channels = x.shape
+    x = x.view(batch, height // 4, 4, width // 4, 4, channels)
+    return x.permute(0, 1, 3, 2, -2, -1).contiguous().view(-1, 4, 4, channels)
+
+
+@pytest.mark.parametrize(
+    "function, dims",
+    [
+        (partition, (1, 2)),
+        (lambda x: F.pixel_shuffle(x, 2), (2, 3)),
+        (lambda x: F.pixel_unshuffle(x, 2), (2, 3)),
+        (lambda x: F.unfold(x, (2, 3), padding=1, dilation=(1, 2)), (2, 3)),
+        (lambda x: x[:, :, [[[[-2]], [[1]]], [[[3]], [[-1]]]], [[0, -3]]], (0, 1)),
+    ],
+    ids=["partition", "shuffle", "unshuffle", "unfold", "indices"],
+)
+def test_more_dimensions_than_core_ml_has(
+    function: Callable[[Tensor], Tensor], dims: tuple[int, int]
+):
+    def six_at_most(x: Tensor) -> Tensor:
+        y = function(x)
+        if y.dim() == 6:  # It orders and joins them again.
+            y = y.permute(0, 1, 2, 4, 3, 5).reshape(*y.shape[:2], -1)
+        return y
+
+    halves = [Dim(name, min=1, max=6) for name in ("first", "second")]
+    shapes = {dim: 4 * half for dim, half in zip(dims, halves, strict=True)}
+    exported = torch.export.export(
+        Call(six_at_most), (numbers(8, 8, 8, 12),), dynamic_shapes=((shapes,),)
+    ).run_decompositions()
+    program, reference = padc.convert(exported), compile_for_oracle(exported)
+
+    for sizes in (8, 8), (12, 16), (24, 20):
+        shape = [8, 8, 8, 12]
+        for dim, size in zip(dims, sizes, strict=True):
+            shape[dim] = size
+        x = numbers(*shape)
+        expected = six_at_most(x)
+        assert torch.equal(reference(x)[0], expected)
+        assert torch.equal(program.run(x)[0], expected)
+    assert program.check() == []

@@ -1,0 +1,124 @@
+"""
+Tensors of more dimensions than Core ML has, between two reshapes of one.
+
+What splits dimensions, reorders them and joins them again needs no more of them than
+there are runs of dimensions that stay beside each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import reduce
+
+from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
+from xdsl.ir import SSAValue
+
+from padc.ir.tcp import tensor_type
+from padc.ir.torch import AtenOp, ListConstructOp, NoneType, ToBuiltinTensorOp
+from padc.passes.aten_builder import AtenBuilder, Integer
+from padc.passes.aten_call import known
+from padc.passes.torch_to_tcp.call import Lowered, lowers
+
+MOST_DIMENSIONS = 5
+VIEWS = {"aten.view": "size", "aten._unsafe_view": "size", "aten.reshape": "shape"}
+"""Each op's name of the sizes."""
+
+
+@lowers(*VIEWS)
+def lower_view(call: Lowered) -> SSAValue | None:
+    """
+    `view(permute(view(x, sizes), dims), shape)`, with dimensions joined before.
+
+    Likewise of `index(x, [.., rows, columns])` in place of the first, as PyTorch
+    decomposes `unfold`. Static views stay: coremltools joins their dimensions.
+    """
+    if (permuted := producer(call, "self")) is None:
+        return None
+    if permuted.op.schema.name in ("aten.clone", "aten.contiguous"):
+        permuted = producer(permuted, "self")
+    if permuted is None or permuted.op.schema.name != "aten.permute":
+        return None
+    given = permuted.integers("dims", 1)
+    dims = [dim % len(given) for dim in given]
+    runs = runs_of(dims)
+    if len(dims) <= MOST_DIMENSIONS or len(runs) > MOST_DIMENSIONS:
+        return None
+    source = producer(permuted, "self")
+    build = AtenBuilder(call.op)
+    split = None if source is None else before_split(build, source)
+    if split is None:
+        return None
+    x, sizes = split
+    order = sorted(range(len(runs)), key=lambda i: runs[i][0])
+    joined = [reduce(build.multiply, [sizes[dim] for dim in runs[i]]) for i in order]
+    x = build.permute(
+        build.reshape(x, joined), [order.index(i) for i in range(len(runs))]
+    )
+    shape = call.elements(VIEWS[call.op.schema.name])
+    return build.call("reshape", call.result_type(), self=x, shape=shape)
+
+
+def producer(call: Lowered, name: str) -> Lowered | None:
+    """The ATen op that makes an argument."""
+    owner = call.op.arg(name).owner
+    return replace(call, op=owner) if isinstance(owner, AtenOp) else None
+
+
+def runs_of(dims: Sequence[int]) -> list[list[int]]:
+    """Dimensions in the order of `dims`, those together that follow on each other."""
+    runs: list[list[int]] = []
+    for dim in dims:
+        if runs and dim == runs[-1][-1] + 1:
+            runs[-1].append(dim)
+        else:
+            runs.append([dim])
+    return runs
+
+
+def before_split(
+    build: AtenBuilder, source: Lowered
+) -> tuple[SSAValue, Sequence[Integer]] | None:
+    """A tensor with the elements of a result, and the sizes that they have there."""
+    if source.op.schema.name in VIEWS:
+        shape = source.result_type().get_shape()
+        given = source.elements(VIEWS[source.op.schema.name])
+        sizes = [
+            known(element) if size == DYNAMIC_INDEX else size
+            for size, element in zip(shape, given, strict=True)
+        ]
+        is_static = DYNAMIC_INDEX not in shape
+        return None if is_static or -1 in sizes else (source.tensor("self"), sizes)
+    if source.op.schema.name == "aten.index.Tensor":
+        return indexed(build, source)
+    return None
+
+
+def indexed(
+    build: AtenBuilder, source: Lowered
+) -> tuple[SSAValue, Sequence[Integer]] | None:
+    """`x[.., rows, columns]` for indices of `[a, b, 1, 1]` and `[c, d]`."""
+    owner = source.op.arg("indices").owner
+    if not isinstance(owner, ListConstructOp) or len(owner.elements) < 2:
+        return None
+    *leading, rows, columns = owner.elements
+    types = [index.type for index in leading]
+    if len(types) != tensor_type(source.tensor("self")).get_num_dims() - 2 or not all(
+        isinstance(type, NoneType) for type in types
+    ):
+        return None
+    places = [source.insert(ToBuiltinTensorOp(index)) for index in (rows, columns)]
+    shapes = [tensor_type(place).get_shape() for place in places]
+    if shapes[0][2:] != (1, 1) or [len(shape) for shape in shapes] != [4, 2]:
+        return None
+    x = source.tensor("self")
+    sizes = build.sizes(x)[:-2]
+    for dim, index in enumerate(places, len(types)):
+        sizes += build.sizes(index)[:2]
+        index = build.flatten(index, 0, len(tensor_type(index).get_shape()) - 1)
+        shape = list(tensor_type(x).get_shape())
+        (shape[dim],) = tensor_type(index).get_shape()
+        result = TensorType(tensor_type(x).element_type, shape)
+        indices = [*[None] * dim, index]
+        x = build.call("index.Tensor", result, self=x, indices=indices)
+    return x, sizes
