@@ -48,7 +48,9 @@ def _line(node: Node) -> str:
 def _type(value: Any) -> str:
     if not isinstance(value, torch.Tensor):
         return str(value)
-    return f"{value.dtype}{list(value.shape)} {value.layout}"
+    # On strides it depends what is a view, and so what an op in place changes.
+    strides = list(value.stride()) if value.layout == torch.strided else ""
+    return f"{value.dtype}{list(value.shape)} {value.layout}{strides}"
 
 
 def _digest(tensor: torch.Tensor) -> str:

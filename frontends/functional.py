@@ -1,4 +1,4 @@
-# pyright: basic
+# pyright: basic, reportPrivateUsage=false
 """
 Exported programs that can be read as they are, though some ops change tensors.
 
@@ -10,10 +10,12 @@ that nothing else looks at: these change what one name stands for, and no more.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import torch
+from torch.export import ExportedProgram
 from torch.fx import Graph, Node
 
 # What these give is memory of its own.
@@ -89,7 +91,7 @@ def changes(graph: Graph) -> Mapping[Node, Sequence[Node]] | None:
 
 
 def is_of_same_type(node: Node) -> bool:
-    """Whether an op in place gives what it gives otherwise: it promotes no dtype."""
+    """Whether an op in place, of floats, gives what it gives otherwise."""
     values = [each.meta["val"] for each in node.all_input_nodes]
     dtypes = {v.dtype if isinstance(v, torch.Tensor) else None for v in values}
     (dtype,) = dtypes if len(dtypes) == 1 else (None,)
@@ -101,6 +103,32 @@ def is_of_same_type(node: Node) -> bool:
     )
 
 
+def is_idle_dropout(node: Node) -> bool:
+    """Whether `node` is a dropout that gives the tensor itself that it is given."""
+    if schema_name(node.target) not in SAME:
+        return False
+    _, probability, train = node.args
+    return train is False or (isinstance(probability, float) and probability == 0)
+
+
+def without_idle_dropout(ep: ExportedProgram) -> ExportedProgram:
+    """
+    `ep`, or one that computes the same without dropouts that give what they are given.
+
+    PyTorch decomposes them to copies, which are not changed with what they copy.
+    """
+    if not any(map(is_idle_dropout, ep.graph.nodes)):
+        return ep
+    module, signature = copy.deepcopy((ep.graph_module, ep.graph_signature))
+    for node in list(module.graph.nodes):
+        if is_idle_dropout(node):
+            given = cast(Node, node.args[0])
+            node.replace_all_uses_with(given)
+            signature.replace_all_uses(node.name, given.name)
+            module.graph.erase_node(node)
+    return ep._update(module, signature)
+
+
 def is_kept(name: str, node: Node) -> bool:
     """Whether `as_functional` knows an op with such arguments."""
     match name:
@@ -109,9 +137,9 @@ def is_kept(name: str, node: Node) -> bool:
         case "aten.instance_norm":
             return node.args[3] is None
         case _ if name in SAME:
-            return node.args[2] is False
+            return is_idle_dropout(node)
         case "aten.flatten.using_ints" | "aten.reshape":
-            (given,), result = node.all_input_nodes, node.meta["val"]
+            given, result = cast(Node, node.args[0]), node.meta["val"]
             is_static = all(isinstance(size, int) for size in result.shape)
             return is_static and given.meta["val"].is_contiguous()
         case _:
@@ -126,8 +154,6 @@ def as_functional(node: Node) -> tuple[str, Sequence[Any]]:
             return "aten.view", [node.args[0], list(node.meta["val"].shape)]
         case "aten.reshape":
             return "aten.view", node.args
-        case _ if name in SAME:
-            return "aten.clone", node.args[:1]
         case _ if name in IN_PLACE:
             return name.replace("_.", ".").removesuffix("_"), node.args
         case _:

@@ -78,7 +78,13 @@ from padc.errors import (
     UnsupportedError,
     UsageError,
 )
-from padc.frontends.functional import as_functional, changes
+from padc.frontends.functional import (
+    SAME,
+    as_functional,
+    changes,
+    schema_name,
+    without_idle_dropout,
+)
 from padc.ir import torch as torch_d
 from padc.ir.names import unique_name
 from padc.ir.weights import Weights
@@ -195,21 +201,21 @@ def import_exported_program(
     Raises UnsupportedError that lists all parts of the program that padc cannot
     express.
     """
-    names = _output_names(ep)
+    names = output_names(ep)
     changed = None if ep.dialect == "ATEN" else changes(ep.graph)
     if ep.dialect == "ATEN" or changed is not None:
-        return _Importer(ep, weights, changed or {}, leave_out_constants).run(names)
+        return _Importer(ep, weights, changed, leave_out_constants).run(names)
     try:
         with TRACING, _quiet():
-            functional = ep.run_decompositions({})
+            functional = without_idle_dropout(ep).run_decompositions({})
     except Exception as error:
-        importer = _Importer(ep, weights, {}, leave_out_constants)
+        importer = _Importer(ep, weights, None, leave_out_constants)
         importer.import_placeholders(list(ep.graph.nodes))
         location = SourceLocation.of(_stack_location(str(error)))
         message = f"PyTorch cannot make the program functional: {error}"
         problem = Problem(message.partition("\n")[0], location)
         raise UnsupportedError([*importer.problems, problem]) from error
-    return _Importer(functional, weights, {}, leave_out_constants).run(names)
+    return _Importer(functional, weights, None, leave_out_constants).run(names)
 
 
 def held_tensors(ep: ExportedProgram) -> Mapping[str, torch.Tensor]:
@@ -225,14 +231,14 @@ class _Importer:
         self,
         ep: ExportedProgram,
         weights: Weights,
-        changed: Mapping[Node, Sequence[Node]],
+        changed: Mapping[Node, Sequence[Node]] | None,
         leave_out_constants: bool,
     ):
         self.leave_out_constants = leave_out_constants
         self.ep = ep
         self.weights = weights
         self.changed = changed
-        """The ops in place, each with the nodes whose value is another behind it."""
+        """The ops in place, each with what it changes; None of a functional graph."""
         self.tensors = held_tensors(ep)
         self.block = Block()
         self.builder = Builder(InsertPoint.at_end(self.block))
@@ -242,7 +248,7 @@ class _Importer:
         self.problems: list[Problem] = []
 
     def run(self, names: Sequence[str]) -> ModuleOp:
-        """The module; `names` are those of the outputs."""
+        """The module; `names` are for the outputs, where they are not taken."""
         nodes = list(self.ep.graph.nodes)
         self.check_signature()
         input_names = self.import_placeholders(nodes)
@@ -250,7 +256,7 @@ class _Importer:
         for node in nodes:
             if node.op == "call_function" and node in live:
                 self.attempt(node, self.import_call)
-                if node in self.values:
+                if self.changed and node in self.values:
                     for each in self.changed.get(node, ()):
                         self.values[each] = self.values[node]
         outputs, output_names = self.import_outputs(nodes[-1], names, set(input_names))
@@ -407,11 +413,10 @@ class _Importer:
         return _named(self.add(torch_d.LiteralOp(value)).results[0], node.name)
 
     def import_outputs(
-        self, node: Node, otherwise: Sequence[str], taken: set[str]
+        self, node: Node, proposed: Sequence[str], taken: set[str]
     ) -> tuple[list[SSAValue], list[str]]:
         """The tensors that the function returns, and their names."""
         specs = self.ep.graph_signature.output_specs
-        paths = _output_paths(self.ep)
         first_user = sum(spec.kind != OutputKind.USER_OUTPUT for spec in specs)
         outputs: list[SSAValue] = []
         names: list[str] = []
@@ -419,12 +424,11 @@ class _Importer:
         for index, (spec, result) in enumerate(zip(specs, results, strict=True)):
             if spec.kind != OutputKind.USER_OUTPUT or result is None:
                 continue
-            name = paths.get(index - first_user)
+            name = proposed[index - first_user]
             if isinstance(spec.arg, TensorArgument):
                 if result in self.values:
                     outputs.append(self.values[result])
-                    proposed = name or otherwise[index - first_user]
-                    names.append(unique_name(proposed, taken))
+                    names.append(unique_name(name, taken))
                     taken.add(names[-1])
             elif not isinstance(spec.arg, ConstantArgument) or (
                 not self.leave_out_constants
@@ -459,7 +463,11 @@ class _Importer:
                 f"'{target}' on {_describe_operands(node)}",
                 "padc imports graphs of ATen ops; write it with ordinary tensor ops",
             )
-        name, args = as_functional(node)
+        name, args = schema_name(target), node.args
+        if self.changed is not None:
+            if name in SAME:
+                return self.values[cast(Node, args[0])]
+            name, args = as_functional(node)
         schema = torch_d.schema_of(name)
         if schema is None:
             raise Obstacle(
@@ -748,10 +756,14 @@ def _names(names: Sequence[str]) -> ArrayAttr[DictionaryAttr]:
     return ArrayAttr(DictionaryAttr({"padc.name": StringAttr(name)}) for name in names)
 
 
-def _output_names(ep: ExportedProgram) -> list[str]:
-    """What torch.export calls the values that the model returns."""
-    specs = ep.graph_signature.output_specs
-    return [s.arg.name for s in specs if s.kind == OutputKind.USER_OUTPUT]
+def output_names(ep: ExportedProgram) -> list[str]:
+    """
+    Names for what the model returns: the keys and fields that lead there, or else what
+    torch.export calls it.
+    """
+    paths, specs = _output_paths(ep), ep.graph_signature.output_specs
+    returned = [spec.arg for spec in specs if spec.kind == OutputKind.USER_OUTPUT]
+    return [paths.get(i, arg.name) for i, arg in enumerate(returned)]
 
 
 def _output_paths(ep: ExportedProgram) -> dict[int, str]:

@@ -122,9 +122,10 @@ def run_model(arguments: argparse.Namespace) -> dict[str, npt.NDArray[Any]]:
             raise UsageError(
                 f"--{option} is for packages, which {arguments.model} isn't"
             )
+    import torch
     from torch.export import ExportedProgram
 
-    from padc.compiled import as_array, check_names, compile_exported
+    from padc.compiled import as_array, check_names, compile
     from padc.frontends.torch_export import export_module
 
     loaded = load_model(arguments.model, arguments.input)
@@ -138,13 +139,16 @@ def run_model(arguments: argparse.Namespace) -> dict[str, npt.NDArray[Any]]:
     program = (
         interpreted(exported)
         if arguments.backend == "reference"
-        else compile_exported(exported).run_named
+        else compile(exported).run_named
     )
     inputs = tensor_inputs(exported)
     given = read_inputs(arguments.inputs, inputs)
     check_names(given, [input.name for input in inputs])
     outputs = program({input.name: input.tensor(given[input.name]) for input in inputs})
-    return {name: as_array(tensor) for name, tensor in outputs.items()}
+    return {
+        name: as_array(x) if isinstance(x, torch.Tensor) else np.asarray(x)
+        for name, x in outputs.items()
+    }
 
 
 def interpreted(

@@ -123,7 +123,7 @@ class NativeFunction:
         if outputs is None:
             outputs = self._new(self._static_shapes)
             table += self._addresses
-            table += [output.data_ptr() for output in outputs]
+            table += [address_of(output) for output in outputs]
         else:
             if len(outputs) != len(self._results):
                 return None
@@ -153,7 +153,7 @@ class NativeFunction:
     def _run_on(self, table: list[int], arena_bytes: int) -> None:
         """Run on what `table` holds, and an arena."""
         arena = self._arena(arena_bytes)
-        aligned = -(-arena.data_ptr() // ALIGNMENT) * ALIGNMENT
+        aligned = -(-address_of(arena) // ALIGNMENT) * ALIGNMENT
         self._run(packed([*table, aligned, arena_bytes]))
         self._arenas.append(arena)
 
@@ -189,7 +189,10 @@ def packed(table: Sequence[int]) -> bytes:
 
 def address_of(tensor: torch.Tensor) -> int:
     """Where its elements are; UsageError for tensors that have sizes only."""
-    address = tensor.data_ptr()
+    try:
+        address = tensor.data_ptr()
+    except RuntimeError:  # Of what stands for others, as in `torch.vmap`.
+        address = 0
     if not address and tensor.numel():
         raise UsageError("a tensor without data", hint="give one that holds numbers")
     return address
@@ -197,6 +200,8 @@ def address_of(tensor: torch.Tensor) -> int:
 
 def misfit(what: str, parameter: Parameter, value: Any) -> UsageError:
     """Why `parameter.fits(value)` does not hold; `value` is called `what`."""
+    if isinstance(value, torch.Tensor) and value.is_nested:
+        return UsageError(f"{what} is a nested tensor", hint="give one after the other")
     if not parameter.has_type(value):
         sizes = ["?" if size < 0 else str(size) for size in parameter.shape]
         got = (
@@ -241,4 +246,4 @@ def write_results(
     check_outputs(outputs, expected, [x.shape for x in results])
     with torch.no_grad():
         for output, result in zip(outputs, results, strict=True):
-            output.copy_(result)
+            output.copy_(result.to_dense())

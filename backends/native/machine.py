@@ -33,9 +33,12 @@ def target_machine() -> Any:
 
 
 def machine_name() -> str:
-    """What an object file made here depends on: CPU, its features, LLVM's version."""
+    """What an object file made here depends on: the CPU, what LLVM is told, LLVM."""
     features = binding.get_host_cpu_features().flatten()
-    return f"{binding.get_host_cpu_name()} {features} LLVM {binding.llvm_version_info}"
+    return (
+        f"{binding.get_host_cpu_name()} {features} {' '.join(attributes())} "
+        f"LLVM {binding.llvm_version_info}"
+    )
 
 
 def vector_bytes() -> int:

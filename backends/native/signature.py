@@ -53,7 +53,10 @@ class Parameter:
         """Where the elements of `value` are, if code can use them; if not, 0."""
         if not self.fits(value) or not value.is_contiguous() or value.is_neg():
             return 0
-        return value.data_ptr()
+        try:
+            return value.data_ptr()
+        except RuntimeError:
+            return 0
 
     def fits(self, value: Any) -> bool:
         """Whether `value` is such a tensor, dense, in the CPU's memory."""
@@ -63,7 +66,10 @@ class Parameter:
         """Whether `value` is a tensor of the dtype and the static sizes."""
         if not isinstance(value, torch.Tensor) or value.dtype is not self.torch_dtype:
             return False
-        shape = value.shape
+        try:
+            shape = value.shape
+        except RuntimeError:  # Nested tensors have none.
+            return False
         if not self.dynamic:
             return shape == self.shape
         return len(shape) == len(self.shape) and all(

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import abc
 import gc
 import threading
 from collections import Counter
@@ -36,7 +37,7 @@ COMPILING = threading.Lock()
 """What xDSL makes ops of linalg with, changes a class while it does."""
 
 
-class CompiledModel:
+class CompiledModel(abc.ABC):
     """
     A model compiled by `padc.compile`: call it as the model is called.
 
@@ -45,6 +46,50 @@ class CompiledModel:
     bfloat16, which numpy has not. What it returns has no gradients. Threads may call it
     at the same time.
     """
+
+    input_names: tuple[str, ...]
+    """What `torch.export` calls the tensors that it takes."""
+    output_names: tuple[str, ...]
+    """The names of what it returns but for constants, as `padc.convert` has them."""
+
+    @abc.abstractmethod
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """
+        What the model computes of its arguments.
+
+        Raises UsageError where they are not those that it was exported for.
+        """
+
+    @abc.abstractmethod
+    def run_into(
+        self, outputs: Sequence[torch.Tensor | Array], *args: Any, **kwargs: Any
+    ) -> None:
+        """
+        Write what the model computes to `outputs`: its tensors in order, contiguous.
+
+        Raises UsageError where they, or the arguments, do not fit, or share memory.
+        """
+
+    @abc.abstractmethod
+    def run_named(self, inputs: Mapping[str, torch.Tensor]) -> dict[str, Any]:
+        """
+        The model's outputs by `output_names`, for inputs by `input_names`.
+
+        Raises UsageError where inputs are missing, too many or of another type.
+        """
+
+    @abc.abstractmethod
+    def report(self) -> str:
+        """Which ops were compiled, which PyTorch runs, and why."""
+
+    @property
+    @abc.abstractmethod
+    def is_native(self) -> bool:
+        """Whether PyTorch computes nothing of it."""
+
+
+class NativeModel(CompiledModel):
+    """A model of which there is machine code, if not for all its ops."""
 
     def __init__(
         self,
@@ -57,9 +102,7 @@ class CompiledModel:
         self._program = program
         self._check = check
         self.input_names = tuple(input_names)
-        """What `torch.export` calls the tensors that it takes."""
         self.output_names = tuple(output_names)
-        """The names of the tensors that it returns, as `padc.convert` has them."""
         in_spec, out_spec = exported.call_spec.in_spec, exported.call_spec.out_spec
         assert in_spec is not None and out_spec is not None
         self._in_spec, self._out_spec = in_spec, out_spec
@@ -86,11 +129,6 @@ class CompiledModel:
         )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """
-        What the model computes of its arguments.
-
-        Raises UsageError where they are not those that it was exported for.
-        """
         if self._is_flat and self._returns_tensors and not kwargs:
             tensors = self._program.run_directly(args)
             if tensors is not None:
@@ -118,11 +156,6 @@ class CompiledModel:
     def run_into(
         self, outputs: Sequence[torch.Tensor | Array], *args: Any, **kwargs: Any
     ) -> None:
-        """
-        Write what the model computes to `outputs`: its tensors in order, contiguous.
-
-        Raises UsageError where they, or the arguments, do not fit, or share memory.
-        """
         if self._is_flat and not kwargs and isinstance(outputs, (list, tuple)):
             if self._program.run_directly(args, outputs) is not None:
                 return
@@ -131,12 +164,7 @@ class CompiledModel:
         check_apart(targets, inputs)
         self._program(inputs, targets)
 
-    def run_named(self, inputs: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-        """
-        The model's outputs by `output_names`, for inputs by `input_names`.
-
-        Raises UsageError where inputs are missing, too many or of another type.
-        """
+    def run_named(self, inputs: Mapping[str, torch.Tensor]) -> dict[str, Any]:
         check_names(inputs, self.input_names)
         tensors = [inputs[name] for name in self.input_names]
         self._check(tensors)
@@ -181,7 +209,6 @@ class CompiledModel:
         return tensors
 
     def report(self) -> str:
-        """Which ops were compiled, which PyTorch runs, and why."""
         stored = self._program.stored
         lines: list[str] = []
         for part in stored.parts:
@@ -196,7 +223,6 @@ class CompiledModel:
 
     @property
     def is_native(self) -> bool:
-        """Whether PyTorch computes nothing of it."""
         parts = self._program.stored.parts
         return all(part.signature is not None or not part.ops for part in parts)
 
@@ -249,7 +275,9 @@ def as_target(number: int, output: Any) -> torch.Tensor:
 
 
 def as_array(tensor: torch.Tensor) -> Array:
-    """A tensor as an array of the same memory, if numpy has the dtype."""
+    """A tensor as an array of the same memory, if numpy has the dtype and layout."""
+    if tensor.layout is not torch.strided:
+        tensor = tensor.to_dense()
     tensor = tensor.float() if tensor.dtype == torch.bfloat16 else tensor
     return tensor.resolve_conj().resolve_neg().numpy()
 
@@ -352,7 +380,7 @@ def compile_exported(exported: ExportedProgram) -> CompiledModel:
     ctx = make_context()
     stored.bind(held_tensors(exported), weights_of(ctx))
     function = stored.function(ctx)
-    return CompiledModel(
+    return NativeModel(
         exported,
         LoadedProgram(ctx, stored.program),
         InputCheck(function),

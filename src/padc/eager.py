@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import torch
@@ -22,6 +23,8 @@ from padc.compiled import (
     check_names,
 )
 from padc.errors import UnsupportedError, UsageError, first_line
+from padc.frontends.torch_export import output_names
+from padc.ir.names import unique_name
 from padc.ir.weights import Array
 
 
@@ -29,8 +32,10 @@ class EagerModel(CompiledModel):
     """What `padc.compile` returns where nothing of a model can be compiled."""
 
     def __init__(self, exported: ExportedProgram, reason: UnsupportedError):
-        self._module = exported.module()
+        self._module = copy.deepcopy(exported.module())
         self._reason = reason
+        held = (*self._module.parameters(), *self._module.buffers())
+        self._weights = {storage_of(x) for x in held if x.layout is torch.strided}
         signature = exported.graph_signature
         assert exported.call_spec.in_spec is not None
         self._in_spec = exported.call_spec.in_spec
@@ -39,50 +44,38 @@ class EagerModel(CompiledModel):
             for spec in signature.input_specs
             if spec.kind == InputKind.USER_INPUT
         ]
-        self._outputs = [
-            spec.arg
+        self._returned = [
+            not isinstance(spec.arg, ConstantArgument)
             for spec in signature.output_specs
             if spec.kind == OutputKind.USER_OUTPUT
         ]
-        self.input_names, self.output_names = (
-            tuple(arg.name for arg in args if not isinstance(arg, ConstantArgument))
-            for args in (self._inputs, self._outputs)
+        """Which of the outputs are no constants."""
+        self.input_names = tuple(
+            arg.name for arg in self._inputs if not isinstance(arg, ConstantArgument)
         )
+        names: list[str] = []
+        for name, is_named in zip(output_names(exported), self._returned, strict=True):
+            if is_named:
+                names.append(unique_name(name, {*self.input_names, *names}))
+        self.output_names = tuple(names)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        leaves = pytree.tree_leaves((args, kwargs))
         given: list[Any] = [
-            leaf
-            for leaf in pytree.tree_leaves((args, kwargs))
-            if isinstance(leaf, np.ndarray | torch.Tensor)
+            x for x in leaves if isinstance(x, np.ndarray | torch.Tensor)
         ]
-        as_arrays = bool(given) and all(isinstance(x, np.ndarray) for x in given)
-        args, kwargs = pytree.tree_map_only(
-            np.ndarray, lambda array: as_tensor("an input", array), (args, kwargs)
-        )
-        try:
-            with torch.no_grad():
-                results = self._module(*args, **kwargs)
-        except Exception as error:
-            raise UsageError(
-                f"PyTorch cannot run the model: {first_line(error)}",
-                hint="give inputs like those that it was exported with",
-            ) from error
-        if not as_arrays:
+        results = self._run(*args, **kwargs)
+        if not given or not all(isinstance(x, np.ndarray) for x in given):
             return results
         return pytree.tree_map_only(torch.Tensor, as_array, results)
 
     def run_into(
         self, outputs: Sequence[torch.Tensor | Array], *args: Any, **kwargs: Any
     ) -> None:
-        leaves = pytree.tree_leaves(self(*args, **kwargs))
-        results = [
-            as_tensor("an output", cast(Array, x)) if isinstance(x, np.ndarray) else x
-            for x in leaves
-            if isinstance(x, np.ndarray | torch.Tensor)
-        ]
+        args, kwargs = as_tensors((args, kwargs))
         targets = as_targets(outputs)
-        check_apart(targets, [])
-        write_results(results, targets)
+        check_apart(targets, tensors_in((args, kwargs)))
+        write_results(tensors_in(self._run(*args, **kwargs)), targets)
 
     def run_named(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
         check_names(inputs, self.input_names)
@@ -91,12 +84,9 @@ class EagerModel(CompiledModel):
             for arg in self._inputs
         ]
         args, kwargs = pytree.tree_unflatten(leaves, self._in_spec)
-        results = pytree.tree_leaves(self(*args, **kwargs))
-        return {
-            arg.name: result
-            for arg, result in zip(self._outputs, results, strict=True)
-            if not isinstance(arg, ConstantArgument)
-        }
+        results = pytree.tree_leaves(self._run(*args, **kwargs))
+        named = [x for x, kept in zip(results, self._returned, strict=True) if kept]
+        return dict(zip(self.output_names, named, strict=True))
 
     def report(self) -> str:
         problems = (f"not compiled: {problem}" for problem in self._reason.problems)
@@ -105,3 +95,39 @@ class EagerModel(CompiledModel):
     @property
     def is_native(self) -> bool:
         return False
+
+    def _run(self, *args: Any, **kwargs: Any) -> Any:
+        """What the model returns, in tensors without gradients."""
+        args, kwargs = as_tensors((args, kwargs))
+        try:
+            with torch.no_grad():
+                results = self._module(*args, **kwargs)
+        except Exception as error:
+            raise UsageError(
+                f"PyTorch cannot run the model: {first_line(error)}",
+                hint="give inputs like those that it was exported with",
+            ) from error
+        return pytree.tree_map_only(torch.Tensor, self._own, results)
+
+    def _own(self, result: torch.Tensor) -> torch.Tensor:
+        """A result that may be written to: a copy of what is a weight's memory."""
+        result = result.detach()
+        is_weight = (
+            result.layout is torch.strided and storage_of(result) in self._weights
+        )
+        return result.clone() if is_weight else result
+
+
+def as_tensors(values: Any) -> Any:
+    """The same tree, arrays in it as tensors of the same memory."""
+    return pytree.tree_map_only(
+        np.ndarray, lambda array: as_tensor("an input", array), values
+    )
+
+
+def tensors_in(values: Any) -> list[torch.Tensor]:
+    return [x for x in pytree.tree_leaves(values) if isinstance(x, torch.Tensor)]
+
+
+def storage_of(tensor: torch.Tensor) -> int:
+    return tensor.untyped_storage().data_ptr()

@@ -10,7 +10,7 @@ from __future__ import annotations
 import linecache
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
@@ -134,6 +134,9 @@ class UnsupportedError(PadcError, PassFailedException):
         listed = "\n".join(f"- {problem}" for problem in problems)
         super().__init__(f"{len(problems)} unsupported parts:\n{listed}")
         self.location, self.hint = problems[0].location, problems[0].hint
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return UnsupportedError, (self.problems,)
 
 
 class Obstacle(Exception):

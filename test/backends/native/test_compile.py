@@ -337,6 +337,21 @@ def test_tensors_without_data():
             model.run_into([tensor], x)
 
 
+def test_what_only_stands_for_tensors():
+    x = torch.zeros(3, 4)
+    static = compile_function(torch.relu, x)
+    dynamic = compile_function(torch.relu, x, dynamic_shapes=(({0: Dim.DYNAMIC},),))
+
+    for model in (static, dynamic):
+        with pytest.raises(padc.UsageError, match="a tensor without data"):
+            with FakeTensorMode(allow_non_fake_inputs=True):
+                model(x)
+        with pytest.raises(padc.UsageError, match="a tensor without data"):
+            torch.vmap(model)(torch.zeros(2, 3, 4))
+        with pytest.raises(padc.UsageError, match="is a nested tensor"):
+            model(torch.nested.nested_tensor([torch.zeros(2), torch.zeros(3)]))
+
+
 @pytest.mark.parametrize(
     "args, message",
     [
@@ -421,6 +436,53 @@ def test_models_that_cannot_be_imported_are_run_by_pytorch():
     ]:
         with pytest.raises(padc.UsageError, match=message):
             model.run_into(outputs, *arguments)
+
+
+class Held(nn.Module):
+    """Returns a weight, its input, and what is computed of both; takes a number."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(3, 4))
+
+    def forward(self, x: torch.Tensor, n: int) -> Any:
+        y = (x * self.weight * n).bfloat16()
+        return {"held": self.weight, "views": (x.view(-1), y, y)}
+
+
+def test_what_pytorch_returns_of_a_whole_model():
+    source, x = Held(), torch.randn(3, 4)
+    model = padc.compile(source, (x, 2), dynamic_shapes=(None, Dim.DYNAMIC))
+
+    actual = model(x, 3)
+    expected = (x * 3).bfloat16()
+    with torch.no_grad():
+        source.weight.zero_()
+    actual["held"].zero_()
+
+    assert not actual["held"].requires_grad
+    assert torch.equal(model(x, 3)["views"][1], expected)
+    arrays = model(x.numpy(), 3)
+    assert (arrays["held"] == 1).all() and arrays["views"][1].dtype == np.float32
+    assert model.output_names == ("held", "views_0", "views_1", "views_2")
+    named: Any = {"x": x, "n": 3}
+    assert list(model.run_named(named)) == list(model.output_names)
+    outputs = [torch.empty(3, 4), torch.empty(12), expected, expected.clone()]
+    model.run_into(outputs, x.numpy(), 3)
+    assert torch.equal(outputs[2], outputs[3])
+    with pytest.raises(padc.UsageError, match="output 0 shares memory with input 0"):
+        model.run_into([x, *outputs[1:]], x, 3)
+
+
+def test_sparse_results_are_dense_arrays():
+    model = compile_function(lambda x: x.to_sparse(), torch.eye(3))
+    output = torch.empty(3, 3)
+
+    assert model(torch.eye(3)).is_sparse
+    model.run_into([output], torch.eye(3))
+
+    assert (model(np.eye(3, dtype=np.float32)) == np.eye(3)).all()
+    assert torch.equal(output, torch.eye(3))
 
 
 @pytest.mark.parametrize(
@@ -612,7 +674,7 @@ def test_threads_compile_at_the_same_time():
 def test_other_threads_run_meanwhile():
     model = compile_function(lambda x: x.sin().exp().sin().exp(), torch.zeros(1 << 23))
     x, out = torch.zeros(1 << 23), torch.empty(1 << 23)
-    function: Any = model._program._functions[0]
+    function: Any = cast(Any, model)._program._functions[0]
     run = function._run
     span: list[float] = []
     ticks: list[float] = []
@@ -682,6 +744,19 @@ def test_an_entry_is_used_again(kind: Any, folder: Path, compilations: list[int]
     assert len(compilations) == 1 and len(list(folder.iterdir())) == 1
     assert torch.equal(first(X), again(X)) and first.report() == again.report()
     torch.testing.assert_close(other(X), kind(5.0)(X).detach())
+
+
+def test_strides_decide_what_a_reshape_shares(folder: Path, compilations: list[int]):
+    def function(x: torch.Tensor) -> torch.Tensor:
+        y = x * 2
+        y.reshape(-1).relu_()
+        return y
+
+    x = torch.randn(2, 3, 4, 4)
+    for x in x, x.contiguous(memory_format=torch.channels_last):
+        assert torch.equal(compile_function(function, x)(x), function(x))
+
+    assert len(compilations) == 2
 
 
 def test_batch_norm_folds_anew(folder: Path, compilations: list[int]):
