@@ -2,8 +2,9 @@
 """
 Pads of float32 by padc's machine code, PyTorch, onnxruntime and memcpy.
 
-All run in this thread and take turns; times are medians of `ROUNDS` of its CPU time,
-which other processes lengthen less than the clock's, each of `REPEATS` calls. padc
+All run in this thread and take turns, each time in another order, as who was before
+decides what is in the caches; times are medians of `ROUNDS` of its CPU time, which
+other processes lengthen less than the clock's, each of `REPEATS` calls. padc
 writes to an output that is given, "new" to one that it makes, as PyTorch does. memcpy
 copies as many bytes as the padded tensor has.
 """
@@ -11,6 +12,7 @@ copies as many bytes as the padded tensor has.
 from __future__ import annotations
 
 import ctypes
+import random
 import statistics
 import time
 from collections.abc import Callable
@@ -107,6 +109,7 @@ def main() -> None:
     torch.set_num_threads(1)
     print(f"Pads by 1 of height and width, fp32, one thread, us: medians of {ROUNDS}")
     print("In brackets: how fast padc is beside each, 2.0 for twice as fast")
+    order = random.Random(0)
     with torch.inference_mode():
         for shape in SHAPES:
             x = torch.randn(shape)
@@ -114,8 +117,8 @@ def main() -> None:
                 runs = contestants(mode, x)
                 times: dict[str, list[float]] = {name: [] for name in runs}
                 for _ in range(ROUNDS):
-                    for name, run in runs.items():
-                        times[name].append(microseconds(run))
+                    for name in order.sample(list(runs), len(runs)):
+                        times[name].append(microseconds(runs[name]))
                 medians = {name: statistics.median(it) for name, it in times.items()}
                 columns = [
                     f"{name} {median:.1f} ({median / medians['padc']:.2f})"
