@@ -108,7 +108,7 @@ def is_idle_dropout(node: Node) -> bool:
     if schema_name(node.target) not in SAME:
         return False
     _, probability, train = node.args
-    return train is False or (isinstance(probability, float) and probability == 0)
+    return train is False or (isinstance(probability, int | float) and probability == 0)
 
 
 def without_idle_dropout(ep: ExportedProgram) -> ExportedProgram:
