@@ -16,7 +16,7 @@ from typing import Any, cast
 
 import torch
 from torch.export import ExportedProgram
-from torch.fx import Graph, Node
+from torch.fx import Graph, GraphModule, Node
 
 # What these give is memory of its own.
 OWNING = frozenset(
@@ -117,16 +117,23 @@ def without_idle_dropout(ep: ExportedProgram) -> ExportedProgram:
 
     PyTorch decomposes them to copies, which are not changed with what they copy.
     """
-    if not any(map(is_idle_dropout, ep.graph.nodes)):
+    if not any(map(is_idle_dropout, nodes_of(ep.graph_module))):
         return ep
     module, signature = copy.deepcopy((ep.graph_module, ep.graph_signature))
-    for node in list(module.graph.nodes):
+    for node in nodes_of(module):
         if is_idle_dropout(node):
             given = cast(Node, node.args[0])
             node.replace_all_uses_with(given)
-            signature.replace_all_uses(node.name, given.name)
-            module.graph.erase_node(node)
+            if node.graph is module.graph:
+                signature.replace_all_uses(node.name, given.name)
+            node.graph.erase_node(node)
     return ep._update(module, signature)
+
+
+def nodes_of(module: GraphModule) -> list[Node]:
+    """Those of its graph, and of what that runs otherwise, as without gradients."""
+    graphs = [m.graph for m in module.modules() if isinstance(m, GraphModule)]
+    return [node for graph in graphs for node in graph.nodes]
 
 
 def is_kept(name: str, node: Node) -> bool:

@@ -667,8 +667,11 @@ def _vtensor_type(tensor: torch.Tensor) -> torch_d.VTensorType:
             "padc takes dense tensors of bool, integers, bfloat16, and float16 to "
             "float64",
         )
+    # A symbol of which PyTorch found the value is still one.
+    sizes = map(_expression, tensor.shape)
     shape = tuple(
-        size if isinstance(size, int) else DYNAMIC_INDEX for size in tensor.shape
+        int(size) if isinstance(size, sympy.Integer) else DYNAMIC_INDEX
+        for size in sizes
     )
     return torch_d.VTensorType.get(ELEMENT_TYPES[tensor.dtype], shape)
 

@@ -136,12 +136,18 @@ def run_model(arguments: argparse.Namespace) -> dict[str, npt.NDArray[Any]]:
             loaded.model, loaded.inputs or (), dynamic_shapes=loaded.dynamic_shapes
         )
     )
-    program = (
-        interpreted(exported)
-        if arguments.backend == "reference"
-        else compile(exported).run_named
-    )
     inputs = tensor_inputs(exported)
+    if arguments.backend == "reference":
+        program = interpreted(exported)
+    else:
+        compiled = compile(exported)
+        numbers = {*compiled.input_names} - {input.name for input in inputs}
+        if numbers:
+            raise UsageError(
+                f"the input '{min(numbers)}' is a number",
+                hint="export the model with a tensor, or a constant, in its place",
+            )
+        program = compiled.run_named
     given = read_inputs(arguments.inputs, inputs)
     check_names(given, [input.name for input in inputs])
     outputs = program({input.name: input.tensor(given[input.name]) for input in inputs})

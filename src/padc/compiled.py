@@ -289,8 +289,11 @@ def describe(value: Any) -> str:
 
 
 def span(tensor: torch.Tensor) -> tuple[int, int]:
-    """Where a tensor's memory begins and ends."""
-    begin = tensor.data_ptr()
+    """Where a tensor's memory begins and ends; of what is not dense, nowhere."""
+    try:
+        begin = tensor.data_ptr()
+    except RuntimeError:
+        return 0, 0
     if tensor.is_contiguous():
         return begin, begin + tensor.nbytes
     pairs = zip(tensor.shape, tensor.stride(), strict=True)

@@ -35,7 +35,7 @@ class EagerModel(CompiledModel):
         self._module = copy.deepcopy(exported.module())
         self._reason = reason
         held = (*self._module.parameters(), *self._module.buffers())
-        self._weights = {storage_of(x) for x in held if x.layout is torch.strided}
+        self._weights = {storage_of(x) for x in held} - {None}
         signature = exported.graph_signature
         assert exported.call_spec.in_spec is not None
         self._in_spec = exported.call_spec.in_spec
@@ -112,10 +112,7 @@ class EagerModel(CompiledModel):
     def _own(self, result: torch.Tensor) -> torch.Tensor:
         """A result that may be written to: a copy of what is a weight's memory."""
         result = result.detach()
-        is_weight = (
-            result.layout is torch.strided and storage_of(result) in self._weights
-        )
-        return result.clone() if is_weight else result
+        return result.clone() if storage_of(result) in self._weights else result
 
 
 def as_tensors(values: Any) -> Any:
@@ -129,5 +126,8 @@ def tensors_in(values: Any) -> list[torch.Tensor]:
     return [x for x in pytree.tree_leaves(values) if isinstance(x, torch.Tensor)]
 
 
-def storage_of(tensor: torch.Tensor) -> int:
-    return tensor.untyped_storage().data_ptr()
+def storage_of(tensor: torch.Tensor) -> int | None:
+    try:
+        return tensor.untyped_storage().data_ptr()
+    except RuntimeError:  # Of what is sparse, or stands for others.
+        return None

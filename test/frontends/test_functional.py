@@ -199,6 +199,27 @@ def test_order_of_changes():
     torch.testing.assert_close(tuple(results), function(x))
 
 
+@pytest.mark.parametrize(
+    "region",
+    [torch.no_grad, lambda: torch.autocast("cpu", enabled=False)],
+    ids=["no_grad", "autocast"],
+)
+def test_idle_dropouts_in_regions(region: Any):
+    def function(x: Tensor) -> tuple[Tensor, Tensor]:
+        y = x * 2
+        with region():
+            z = F.dropout(y, training=False)
+            z.relu_()
+        return y, z
+
+    x = torch.randn(3, 4)
+
+    module, weights = imported(exported(function, x))
+
+    results = reference.run(module, x, weights=weights)
+    torch.testing.assert_close(tuple(results), function(x))
+
+
 def viewed_before(x: Tensor) -> Any:
     y = x * 2
     view = y[0]

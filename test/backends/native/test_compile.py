@@ -474,6 +474,17 @@ def test_what_pytorch_returns_of_a_whole_model():
         model.run_into([x, *outputs[1:]], x, 3)
 
 
+def test_models_of_pytorch_take_what_only_stands_for_tensors():
+    to_dense = compile_function(lambda x: x.to_dense() * 2, torch.eye(3).to_sparse())
+    in_place = compile_function(lambda x: x.add_(1) * 2, torch.zeros(4))
+    output = torch.empty(3, 3)
+
+    to_dense.run_into([output], torch.eye(3).to_sparse())
+
+    assert torch.equal(output, 2 * torch.eye(3))
+    assert torch.vmap(in_place)(torch.zeros(2, 4)).shape == (2, 4)
+
+
 def test_sparse_results_are_dense_arrays():
     model = compile_function(lambda x: x.to_sparse(), torch.eye(3))
     output = torch.empty(3, 3)
@@ -558,6 +569,22 @@ def test_sizes_that_vary():
             model(*map(torch.zeros, shapes))
     with pytest.raises(padc.UsageError, match=r"of shape \[5, 6\], got .* \[4, 6\]"):
         model.run_into([torch.zeros(4, 6)], torch.zeros(5, 4), torch.zeros(5, 2))
+
+
+def test_sizes_that_torch_export_found_out():
+    def function(x: torch.Tensor) -> torch.Tensor:
+        batch, height, width, _ = x.shape
+        x = x.view(batch, height // 4, 4, width // 4, 4, 3)
+        return x.permute(2, 4, 5, 0, 1, 3).reshape(-1, batch)
+
+    x = torch.randn(2, 8, 8, 3)
+    height, width = (4 * Dim(name, min=1, max=6) for name in ("height", "width"))
+    shapes = (({1: height, 2: width},),)
+    model = compile_function(function, x, dynamic_shapes=shapes)
+
+    assert torch.equal(model(x), function(x))
+    with pytest.raises(padc.UsageError, match=r"shape \[2, \?, 8, 3\], got"):
+        model(torch.zeros(2, 12, 4, 3))
 
 
 def test_sizes_that_depend_on_each_other():
