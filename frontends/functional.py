@@ -54,6 +54,7 @@ IN_PLACE = frozenset(
         *("add_.Tensor", "sub_.Tensor", "mul_.Tensor", "div_.Tensor"),
     )
 )
+KNOWN = OWNING | VIEWS | SAME | IN_PLACE
 
 
 def changes(graph: Graph) -> Mapping[Node, Sequence[Node]] | None:
@@ -69,7 +70,7 @@ def changes(graph: Graph) -> Mapping[Node, Sequence[Node]] | None:
         if node.op != "call_function":
             continue
         name = schema_name(node.target)
-        if name not in OWNING | VIEWS | SAME | IN_PLACE or not is_kept(name, node):
+        if name not in KNOWN or not is_kept(name, node):
             return None
         seen.add(node)
         if name not in SAME | IN_PLACE:

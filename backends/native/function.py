@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from padc.backends.native.machine import Code
-from padc.backends.native.signature import Parameter, Signature
+from padc.backends.native.signature import Parameter, Signature, begin_of
 from padc.errors import UsageError
 from padc.ir.weights import Array
 
@@ -189,10 +189,7 @@ def packed(table: Sequence[int]) -> bytes:
 
 def address_of(tensor: torch.Tensor) -> int:
     """Where its elements are; UsageError for tensors that have sizes only."""
-    try:
-        address = tensor.data_ptr()
-    except RuntimeError:  # Of what stands for others, as in `torch.vmap`.
-        address = 0
+    address = begin_of(tensor)
     if not address and tensor.numel():
         raise UsageError("a tensor without data", hint="give one that holds numbers")
     return address

@@ -64,11 +64,11 @@ def attributes() -> Sequence[str]:
 
 def compile_object(module: ir.Module) -> bytes:
     """An object file of an LLVM module, optimised."""
+    told = attributes()
     for function in module.functions:
         if not function.is_declaration:
             # llvmlite's own `add` refuses attributes that are strings.
-            for attribute in attributes():
-                set.add(function.attributes, attribute)
+            set.update(function.attributes, told)
     with _lock:
         machine = target_machine()
         parsed = binding.parse_assembly(str(module))

@@ -53,10 +53,7 @@ class Parameter:
         """Where the elements of `value` are, if code can use them; if not, 0."""
         if not self.fits(value) or not value.is_contiguous() or value.is_neg():
             return 0
-        try:
-            return value.data_ptr()
-        except RuntimeError:
-            return 0
+        return begin_of(value)
 
     def fits(self, value: Any) -> bool:
         """Whether `value` is such a tensor, dense, in the CPU's memory."""
@@ -98,6 +95,14 @@ class Signature:
             for p in data["parameters"]
         ]
         return Signature(parameters, data["arena_bytes"], data["live_bytes"])
+
+
+def begin_of(tensor: torch.Tensor) -> int:
+    """Where its memory begins; 0 of what has none, as what stands for others."""
+    try:
+        return tensor.data_ptr()
+    except RuntimeError:  # In `torch.vmap`, and of sparse tensors.
+        return 0
 
 
 def dtype_name(type: Attribute) -> str | None:

@@ -102,23 +102,22 @@ def indexed(
     if not isinstance(owner, ListConstructOp) or len(owner.elements) < 2:
         return None
     *leading, rows, columns = owner.elements
-    types = [index.type for index in leading]
-    if len(types) != tensor_type(source.tensor("self")).get_num_dims() - 2 or not all(
-        isinstance(type, NoneType) for type in types
-    ):
-        return None
-    places = [source.insert(ToBuiltinTensorOp(index)) for index in (rows, columns)]
-    shapes = [tensor_type(place).get_shape() for place in places]
-    if shapes[0][2:] != (1, 1) or [len(shape) for shape in shapes] != [4, 2]:
+    if not all(isinstance(index.type, NoneType) for index in leading):
         return None
     x = source.tensor("self")
+    places = [source.insert(ToBuiltinTensorOp(index)) for index in (rows, columns)]
+    shapes = [tensor_type(value).get_shape() for value in (x, *places)]
+    ranks = [len(shape) for shape in shapes]
+    if ranks != [len(leading) + 2, 4, 2] or shapes[1][2:] != (1, 1):
+        return None
     sizes = build.sizes(x)[:-2]
-    for dim, index in enumerate(places, len(types)):
+    for dim, index in enumerate(places, len(leading)):
         sizes += build.sizes(index)[:2]
         index = build.flatten(index, 0, len(tensor_type(index).get_shape()) - 1)
         shape = list(tensor_type(x).get_shape())
         (shape[dim],) = tensor_type(index).get_shape()
         result = TensorType(tensor_type(x).element_type, shape)
+        # Places may be negative, which `index_select` does not take.
         indices = [*[None] * dim, index]
         x = build.call("index.Tensor", result, self=x, indices=indices)
     return x, sizes

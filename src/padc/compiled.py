@@ -26,6 +26,7 @@ from padc.backends.native import cache
 from padc.backends.native.machine import machine_name
 from padc.backends.native.model import StoredModel, compile_model
 from padc.backends.native.program import LoadedProgram
+from padc.backends.native.signature import begin_of
 from padc.backends.native.sizes import InputCheck, value_names
 from padc.errors import UnsupportedError, UsageError
 from padc.frontends.fingerprint import fingerprint
@@ -135,10 +136,7 @@ class NativeModel(CompiledModel):
                 return self._unflatten(tensors)
         leaves = self._flatten(args, kwargs)
         results = iter(self._program(self._tensors(leaves)))
-        given: list[Any] = [
-            x for x in leaves if isinstance(x, np.ndarray | torch.Tensor)
-        ]
-        as_arrays = bool(given) and all(isinstance(x, np.ndarray) for x in given)
+        as_arrays = are_arrays(leaves)
         outputs: list[Any] = []
         for output in self._outputs:
             if isinstance(output, ConstantArgument):
@@ -231,6 +229,12 @@ def is_tensor(value: Any) -> bool:
     return isinstance(value, torch.Tensor)
 
 
+def are_arrays(leaves: Sequence[Any]) -> bool:
+    """Whether there are arrays among these arguments, and no tensors."""
+    given: list[Any] = [x for x in leaves if isinstance(x, np.ndarray | torch.Tensor)]
+    return bool(given) and all(isinstance(x, np.ndarray) for x in given)
+
+
 def as_tensor(what: str, array: Array) -> torch.Tensor:
     """An array as a tensor, without a copy where PyTorch can look at its memory."""
     if not array.flags.writeable or any(stride < 0 for stride in array.strides):
@@ -290,9 +294,7 @@ def describe(value: Any) -> str:
 
 def span(tensor: torch.Tensor) -> tuple[int, int]:
     """Where a tensor's memory begins and ends; of what is not dense, nowhere."""
-    try:
-        begin = tensor.data_ptr()
-    except RuntimeError:
+    if not (begin := begin_of(tensor)):
         return 0, 0
     if tensor.is_contiguous():
         return begin, begin + tensor.nbytes

@@ -16,6 +16,7 @@ from torch.export.graph_signature import ConstantArgument, InputKind, OutputKind
 from padc.backends.native.function import write_results
 from padc.compiled import (
     CompiledModel,
+    are_arrays,
     as_array,
     as_targets,
     as_tensor,
@@ -60,12 +61,8 @@ class EagerModel(CompiledModel):
         self.output_names = tuple(names)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        leaves = pytree.tree_leaves((args, kwargs))
-        given: list[Any] = [
-            x for x in leaves if isinstance(x, np.ndarray | torch.Tensor)
-        ]
         results = self._run(*args, **kwargs)
-        if not given or not all(isinstance(x, np.ndarray) for x in given):
+        if not are_arrays(pytree.tree_leaves((args, kwargs))):
             return results
         return pytree.tree_map_only(torch.Tensor, as_array, results)
 

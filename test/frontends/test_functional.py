@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from functions import Function
+from torch import Tensor
 from xdsl.dialects.builtin import ModuleOp
 
 from padc.backends import reference
@@ -28,15 +29,6 @@ from padc.ir.weights import weights_of
 X = torch.rand(2, 4, 8, 8)
 LINE, VOLUME = torch.rand(2, 4, 8), torch.rand(2, 4, 6, 6, 6)
 W1, W2, W3 = (torch.rand(4, 4, *[3] * rank) for rank in (1, 2, 3))
-
-
-class Function(nn.Module):
-    def __init__(self, function: Callable[..., Any]):
-        super().__init__()
-        self.function = function
-
-    def forward(self, *args: Tensor) -> Any:
-        return self.function(*args)
 
 
 def exported(

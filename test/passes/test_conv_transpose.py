@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
+from functions import Function
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
@@ -199,15 +200,6 @@ def lower(
         DecomposeConvTransposePass(form).apply(ctx, module)
     module.verify()
     return module, lambda *inputs: run(module, *inputs, weights=weights_of(ctx))
-
-
-class Function(nn.Module):
-    def __init__(self, function: Callable[..., Any]):
-        super().__init__()
-        self.function = function
-
-    def forward(self, *args: Tensor) -> Any:
-        return self.function(*args)
 
 
 LAYERS: tuple[Callable[..., nn.Module], ...] = (

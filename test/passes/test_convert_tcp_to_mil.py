@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from functions import Function
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
@@ -384,15 +385,6 @@ def test_resample_natively(mode: ResampleMode, coordinates: Coordinates, target:
 
 
 # Dynamic sizes, and what is not f32, by way of whole models.
-
-
-class Function(nn.Module):
-    def __init__(self, function: Callable[..., Any]):
-        super().__init__()
-        self.function = function
-
-    def forward(self, *args: Tensor) -> Any:
-        return self.function(*args)
 
 
 def compile_model(

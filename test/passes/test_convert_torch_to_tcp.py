@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
+from functions import Function
 from hypothesis import assume, given, reject, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
@@ -454,15 +455,6 @@ def compile_model(
     ConvertTorchToTcpPass().apply(ctx, module)
     module.verify()
     return lambda *inputs: run(module, *inputs, weights=weights_of(ctx))
-
-
-class Function(nn.Module):
-    def __init__(self, function: Callable[..., Any]):
-        super().__init__()
-        self.function = function
-
-    def forward(self, *args: Tensor) -> Any:
-        return self.function(*args)
 
 
 W2, W5 = numbers(3, 2, 2, 3), numbers(3, 2, 5, 4)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
+from functions import Function
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
@@ -210,15 +211,6 @@ def test_unknown_policy():
 
 
 # As packages.
-
-
-class Function(nn.Module):
-    def __init__(self, function: Callable[..., Tensor]):
-        super().__init__()
-        self.function = function
-
-    def forward(self, *args: Tensor) -> Tensor:
-        return self.function(*args)
 
 
 def check_package(

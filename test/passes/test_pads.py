@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from functions import Function
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
@@ -403,15 +404,6 @@ def names(function: Callable[..., Any], *args: Tensor) -> list[str]:
         for op in module.walk()
         if isinstance(op, tcp.ExpandOp | AtenOp)
     ]
-
-
-class Function(nn.Module):
-    def __init__(self, function: Callable[..., Any]):
-        super().__init__()
-        self.function = function
-
-    def forward(self, *args: Tensor) -> Any:
-        return self.function(*args)
 
 
 X = numbers([2, 3, 6], torch.float32)

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
+from functions import Function
 from hypothesis import given
 from hypothesis import strategies as st
-from torch import Tensor, nn
+from torch import Tensor
 from torch.export import Dim
 
 from padc.errors import UnsupportedError
@@ -24,15 +25,6 @@ from padc.testing import compile_for_coreml, compile_for_oracle
 BACKENDS = {"reference": compile_for_oracle, "coreml": compile_for_coreml}
 both = pytest.mark.parametrize("backend", BACKENDS)
 NAN, INF = torch.nan, torch.inf
-
-
-class Function(nn.Module):
-    def __init__(self, function: Callable[..., Any]):
-        super().__init__()
-        self.function = function
-
-    def forward(self, *args: Tensor) -> Any:
-        return self.function(*args)
 
 
 def exported(function: Callable[..., Any], *xs: Tensor, dynamic: Any = None):

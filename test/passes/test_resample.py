@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from functions import Function
 from hypothesis import given
 from hypothesis import strategies as st
-from torch import Tensor, nn
+from torch import Tensor
 from torch.export import Dim
 
 from padc import convert
@@ -26,15 +27,6 @@ BACKENDS = {"reference": compile_for_oracle, "coreml": compile_for_coreml}
 INF = float("inf")
 both = pytest.mark.parametrize("backend", BACKENDS)
 ALL = BACKENDS | {"native": compile_for_native}
-
-
-class Function(nn.Module):
-    def __init__(self, function: Callable[..., Any]):
-        super().__init__()
-        self.function = function
-
-    def forward(self, *args: Tensor) -> Any:
-        return self.function(*args)
 
 
 def exported(function: Callable[..., Any], x: Tensor, dynamic: Any = None):
