@@ -29,7 +29,7 @@ from padc.nn import (
     MaxPool2dSame,
     MaxPool3dSame,
 )
-from padc.passes.convert_torch_to_tcp import ConvertTorchToTcpPass
+from padc.passes.torch_to_tcp.convert_torch_to_tcp import ConvertTorchToTcpPass
 from padc.testing import compile_for_oracle
 
 CONVS: list[Any] = [Conv1dSame, Conv2dSame, Conv3dSame]

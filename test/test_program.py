@@ -280,7 +280,7 @@ def test_observer_is_told_of_each_step(model: Padded, image: Tensor):
         "tabulate-scaled-sizes",
         "decompose-computed-kernels",
         "decompose-grid-sample",
-        "decompose-border-pads",
+        "decompose-pads",
         "convert-tcp-to-mil",
         "canonicalize",
         "emit",

@@ -21,12 +21,15 @@ from padc.backends.native.machine import compile_object, vector_bytes
 from padc.backends.native.signature import Signature, signature_of
 from padc.errors import Problem
 from padc.ir.torch import AtenOp
-from padc.passes.bufferize_tcp import BufferizeTcpPass
-from padc.passes.convert_buffers_to_llvm import ConvertBuffersToLlvmPass
-from padc.passes.convert_torch_to_linalg import ConvertTorchToLinalgPass, lower
-from padc.passes.fill_border_only import FillBorderOnlyPass
-from padc.passes.pad_into_producer import PadIntoProducerPass
-from padc.passes.plan_buffers import PlanBuffersPass
+from padc.passes.buffers.bufferize_tcp import BufferizeTcpPass
+from padc.passes.buffers.fill_border_only import FillBorderOnlyPass
+from padc.passes.buffers.pad_into_producer import PadIntoProducerPass
+from padc.passes.buffers.plan_buffers import PlanBuffersPass
+from padc.passes.buffers_to_llvm.convert_buffers_to_llvm import ConvertBuffersToLlvmPass
+from padc.passes.to_linalg.convert_torch_to_linalg import (
+    ConvertTorchToLinalgPass,
+    lower,
+)
 
 
 def buffer_passes() -> list[ModulePass]:

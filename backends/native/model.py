@@ -33,8 +33,8 @@ from padc.frontends.torch_export import (
 from padc.ir import make_context
 from padc.ir.torch import BindSymbolicShapeOp, SymbolicIntOp
 from padc.ir.weights import Array, Weights, weights_of
-from padc.passes.convert_torch_to_tcp import ConvertTorchToTcpPass
-from padc.passes.fold_batch_norm import FoldBatchNormPass, FoldedNorm
+from padc.passes.torch_to_tcp.convert_torch_to_tcp import ConvertTorchToTcpPass
+from padc.passes.torch_to_tcp.fold_batch_norm import FoldBatchNormPass, FoldedNorm
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from xdsl.utils.hints import isa
 from padc.backends.reference.dtypes import torch_dtype
 from padc.ir.tcp import AnyTensor
 from padc.ir.torch import VTensorType
-from padc.passes.buffer_builder import AnyMemRef
+from padc.passes.buffers.builder import AnyMemRef
 
 Kind: TypeAlias = Literal["input", "weight", "result", "arena"]
 

@@ -1,9 +1,5 @@
-"""How functions of buffers become LLVM's."""
+"""
+From buffers to LLVM's dialect.
 
-from padc.passes.buffers_to_llvm.function import (
-    Module,
-    declare_library,
-    lower_function,
-)
-
-__all__ = ["Module", "declare_library", "lower_function"]
+Pass: `convert_buffers_to_llvm`. Every other file serves it.
+"""

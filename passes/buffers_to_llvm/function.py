@@ -25,7 +25,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 from xdsl.utils.hints import isa
 
-from padc.passes.buffer_builder import AnyMemRef, memref_type
+from padc.passes.buffers.builder import AnyMemRef, memref_type
 from padc.passes.buffers_to_llvm.buffer import (
     Buffer,
     Value,

@@ -1,6 +1,8 @@
-"""How each `tcp` op is lowered to Core ML, by family."""
+"""
+From tcp to Core ML's ops.
 
-from padc.passes.tcp_to_mil import convolutions, grid_sample, pads, pools, resample
-from padc.passes.tcp_to_mil.table import LOWERINGS
-
-__all__ = ["LOWERINGS", "convolutions", "grid_sample", "pads", "pools", "resample"]
+Passes, in the order in which they run: `tabulate_scaled_sizes`,
+`decompose_computed_kernels`, `decompose_grid_sample`, `decompose_pads`,
+`convert_tcp_to_mil`. Every other file serves the last of them: the lowerings of a
+family of tcp ops, collected in `lowerings`.
+"""

@@ -22,11 +22,11 @@ from padc.ir import mil, padding, tcp
 from padc.ir.padding import Amounts
 from padc.ir.tcp import ConvDimsAttr, tensor_type
 from padc.ir.tcp.convolutions import Role
-from padc.passes.decompose_conv_transpose import pad_behind
 from padc.passes.mil_builder import MilBuilder, product
 from padc.passes.tcp_to_mil.folding import fold_pad
 from padc.passes.tcp_to_mil.table import lowers
 from padc.passes.tcp_to_mil.taps import window_taps
+from padc.passes.to_linalg.decompose_conv_transpose import pad_behind
 
 DECOMPOSE = "run decompose-computed-kernels before"
 

@@ -18,8 +18,8 @@ from xdsl.ir import Operation, SSAValue
 from padc.errors import origin
 from padc.ir import resampling
 from padc.ir.tcp import Coordinates, ResampleMode, Sampling, tensor_type
-from padc.passes.arithmetic import Arithmetic, Vector
-from padc.passes.aten_builder import AtenBuilder, Integer
+from padc.passes.aten.arithmetic import Arithmetic, Vector
+from padc.passes.aten.builder import AtenBuilder, Integer
 
 Taps: TypeAlias = Sequence[tuple[SSAValue, SSAValue | None]]
 

@@ -15,15 +15,15 @@ from xdsl.ir import Operation, SSAValue
 
 from padc.ir import resampling
 from padc.ir.tcp import Coordinates, ResampleMode, Sampling, tensor_type
-from padc.passes.arithmetic import Arithmetic
-from padc.passes.aten_builder import AtenBuilder, Integer
+from padc.passes.aten.arithmetic import Arithmetic
+from padc.passes.aten.builder import AtenBuilder, Integer
+from padc.passes.aten.windows import Windows, area_windows
 from padc.passes.tcp_to_mil.dynamic_resample import (
     cubic_piece,
     grid_of,
     is_moved,
     step_of,
 )
-from padc.passes.window_builder import Windows, area_windows
 
 
 def resample_windows(

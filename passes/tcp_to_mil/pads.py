@@ -15,7 +15,7 @@ from padc.ir.tcp import tensor_type
 from padc.passes.mil_builder import MilBuilder
 from padc.passes.tcp_to_mil.table import lowers
 
-DECOMPOSE = "run decompose-border-pads before"
+DECOMPOSE = "run decompose-pads before"
 
 
 def static_amounts(op: tcp.ExpandOp) -> list[Amounts]:

@@ -23,10 +23,10 @@ from padc.errors import (
     Obstacle,
 )
 from padc.ir import tcp
+from padc.ir.element_types import least_value
 from padc.ir.padding import Amounts
 from padc.ir.tcp import tensor_type
 from padc.ir.weights import numpy_dtype
-from padc.passes.element_types import least_value
 from padc.passes.mil_builder import MilBuilder, product
 from padc.passes.tcp_to_mil.folding import Padded, fold_pad
 from padc.passes.tcp_to_mil.pads import crop, native_pad

@@ -19,7 +19,7 @@ from padc.errors import (
 )
 from padc.ir import resampling, tcp
 from padc.ir.tcp import Coordinates, ResampleMode, tensor_type
-from padc.passes.aten_builder import LARGEST_SIZE, Integer, integer_of
+from padc.passes.aten.builder import LARGEST_SIZE, Integer, integer_of
 from padc.passes.mil_builder import MilBuilder, product
 from padc.passes.tcp_to_mil.dynamic_resample import resample_dynamic
 from padc.passes.tcp_to_mil.dynamic_windows import resample_windows

@@ -1,28 +1,6 @@
-"""How each ATen op is lowered to `tcp`, by family."""
+"""
+From the torch dialect to tcp.
 
-from padc.passes.torch_to_tcp import (
-    adaptive_pools,
-    convolutions,
-    grid_sample,
-    pads,
-    pools,
-    rearrange,
-    shuffles,
-    upsampling,
-    windows,
-)
-from padc.passes.torch_to_tcp.call import LOWERINGS, Lowered
-
-__all__ = [
-    "LOWERINGS",
-    "Lowered",
-    "adaptive_pools",
-    "convolutions",
-    "grid_sample",
-    "pads",
-    "pools",
-    "rearrange",
-    "shuffles",
-    "upsampling",
-    "windows",
-]
+Passes: `convert_torch_to_tcp`, `fold_batch_norm`. Every other file serves the first of
+them: the lowerings of a family of ATen ops, collected in `lowerings`.
+"""

@@ -16,11 +16,11 @@ from xdsl.ir import SSAValue
 from padc.ir import resampling, tcp
 from padc.ir.padding import Amounts
 from padc.ir.tcp import Coordinates, ResampleMode, tensor_type
-from padc.passes.arithmetic import Arithmetic
-from padc.passes.aten_builder import AtenBuilder, Integer
+from padc.passes.aten.arithmetic import Arithmetic
+from padc.passes.aten.builder import AtenBuilder, Integer
+from padc.passes.aten.windows import area_windows
 from padc.passes.torch_to_tcp.call import Lowered, last_dims, lowers
 from padc.passes.torch_to_tcp.pools import max_pool
-from padc.passes.window_builder import area_windows
 
 
 @lowers(*(f"aten.adaptive_max_pool{rank}d" for rank in (1, 2, 3)))

@@ -8,8 +8,8 @@ from xdsl.ir import SSAValue
 
 from padc.ir import tcp
 from padc.ir.tcp import GridPadding, ResampleMode
-from padc.passes.arithmetic import Arithmetic, Reals
-from padc.passes.aten_builder import AtenBuilder
+from padc.passes.aten.arithmetic import Arithmetic, Reals
+from padc.passes.aten.builder import AtenBuilder
 from padc.passes.torch_to_tcp.call import Lowered, lowers
 
 MODES = (ResampleMode.LINEAR, ResampleMode.NEAREST, ResampleMode.CUBIC)

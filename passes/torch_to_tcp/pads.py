@@ -22,6 +22,7 @@ from xdsl.ir import Attribute, SSAValue
 from xdsl.utils.hints import isa
 
 from padc.ir import padding, tcp
+from padc.ir.element_types import is_wide_unsigned
 from padc.ir.padding import Amounts
 from padc.ir.tcp import Amount, tensor_type
 from padc.ir.tcp.pad_patterns import full_value
@@ -32,8 +33,7 @@ from padc.ir.torch import (
     ToBuiltinTensorOp,
     VTensorType,
 )
-from padc.passes.aten_builder import INT64_MAX, AtenBuilder
-from padc.passes.element_types import is_wide_unsigned
+from padc.passes.aten.builder import INT64_MAX, AtenBuilder
 from padc.passes.torch_to_tcp.call import Lowered, lowers
 
 

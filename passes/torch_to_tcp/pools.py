@@ -11,10 +11,10 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX
 from xdsl.ir import SSAValue
 
 from padc.ir import padding, tcp
+from padc.ir.element_types import least_value
 from padc.ir.padding import Amounts
 from padc.ir.tcp import tensor_type
-from padc.passes.aten_builder import AtenBuilder
-from padc.passes.element_types import least_value
+from padc.passes.aten.builder import AtenBuilder
 from padc.passes.torch_to_tcp.call import Lowered, last_dims, lowers
 
 

@@ -16,8 +16,8 @@ from xdsl.ir import SSAValue
 
 from padc.ir.tcp import tensor_type
 from padc.ir.torch import AtenOp, ListConstructOp, NoneType, ToBuiltinTensorOp
-from padc.passes.aten_builder import AtenBuilder, Integer
-from padc.passes.aten_call import known
+from padc.passes.aten.builder import AtenBuilder, Integer
+from padc.passes.aten.call import known
 from padc.passes.torch_to_tcp.call import Lowered, lowers
 
 MOST_DIMENSIONS = 5

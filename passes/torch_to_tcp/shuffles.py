@@ -8,8 +8,8 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, AnyFloat
 from xdsl.ir import SSAValue
 
 from padc.ir.tcp import tensor_type
-from padc.passes.aten_builder import AtenBuilder, Integer
-from padc.passes.aten_call import known
+from padc.passes.aten.builder import AtenBuilder, Integer
+from padc.passes.aten.call import known
 from padc.passes.torch_to_tcp.call import Lowered, lowers
 
 

@@ -10,7 +10,7 @@ from xdsl.ir import SSAValue
 from padc.ir import tcp
 from padc.ir.tcp import Amount, Coordinates, ResampleMode, tensor_type
 from padc.ir.torch import FloatType, IntType
-from padc.passes.aten_builder import AtenBuilder
+from padc.passes.aten.builder import AtenBuilder
 from padc.passes.torch_to_tcp.call import Lowered, last_dims, lowers
 
 NEAREST = (ResampleMode.NEAREST, Coordinates.ASYMMETRIC)

@@ -16,8 +16,8 @@ from xdsl.ir import SSAValue
 from padc.ir import tcp
 from padc.ir.padding import Amounts
 from padc.ir.tcp import Amount, tensor_type
-from padc.passes.aten_builder import AtenBuilder, Integer
-from padc.passes.aten_call import known
+from padc.passes.aten.builder import AtenBuilder, Integer
+from padc.passes.aten.call import known
 from padc.passes.torch_to_tcp.call import Lowered, lowers
 
 ARGUMENTS = ("kernel_size", "stride", "dilation", "padding")

@@ -27,20 +27,22 @@ from padc.frontends.torch_export import export_module, import_exported_program
 from padc.ir import make_context
 from padc.ir.mil import resolve_target
 from padc.ir.weights import weights_of
-from padc.passes.convert_tcp_to_mil import ConvertTcpToMilPass
-from padc.passes.convert_torch_to_tcp import ConvertTorchToTcpPass
-from padc.passes.decompose_border_pads import (
-    DecomposeBorderPadsPass,
-    PadPolicy,
-    resolve_pad_policy,
+from padc.passes.tcp_to_mil.convert_tcp_to_mil import ConvertTcpToMilPass
+from padc.passes.tcp_to_mil.decompose_computed_kernels import (
+    DecomposeComputedKernelsPass,
 )
-from padc.passes.decompose_computed_kernels import DecomposeComputedKernelsPass
-from padc.passes.decompose_grid_sample import (
+from padc.passes.tcp_to_mil.decompose_grid_sample import (
     DecomposeGridSamplePass,
     GridSamplePolicy,
     resolve_grid_sample_policy,
 )
-from padc.passes.tabulate_scaled_sizes import TabulateScaledSizesPass
+from padc.passes.tcp_to_mil.decompose_pads import (
+    DecomposePadsPass,
+    PadPolicy,
+    resolve_pad_policy,
+)
+from padc.passes.tcp_to_mil.tabulate_scaled_sizes import TabulateScaledSizesPass
+from padc.passes.torch_to_tcp.convert_torch_to_tcp import ConvertTorchToTcpPass
 from padc.verification import (
     Comparison,
     run_package,
@@ -65,7 +67,7 @@ def pipeline(
         ("mil", TabulateScaledSizesPass()),
         ("mil", DecomposeComputedKernelsPass(target)),
         ("mil", DecomposeGridSamplePass(grid_sample_policy)),
-        ("mil", DecomposeBorderPadsPass(pad_policy)),
+        ("mil", DecomposePadsPass(pad_policy)),
         ("mil", ConvertTcpToMilPass(target)),
         ("mil", CanonicalizePass()),
     ]
@@ -189,8 +191,8 @@ def convert(
     system to run on, iOS15 to iOS18, iOS26 or "newest". `dynamic_shapes` is that of
     `torch.export.export`; each dynamic dimension needs a `max`. `pad_policy` is
     which pads are Core ML's own, "auto", "native" or "decompose": see
-    `padc.passes.decompose_border_pads`. With `verify`, the program is run and compared
-    with the model before it is returned.
+    `padc.passes.tcp_to_mil.decompose_pads`. With `verify`, the program is run and
+    compared with the model before it is returned.
 
     Raises UsageError for arguments that do not fit, UnsupportedError with everything
     that can't be converted, WrongResultError where `verify` finds a difference.

@@ -17,7 +17,7 @@ from padc.errors import Problem, UnsupportedError
 from padc.frontends.torch_export import import_exported_program
 from padc.ir import make_context
 from padc.ir.weights import weights_of
-from padc.passes.convert_torch_to_tcp import ConvertTorchToTcpPass
+from padc.passes.torch_to_tcp.convert_torch_to_tcp import ConvertTorchToTcpPass
 from padc.program import convert
 
 Compiled = Callable[..., tuple[torch.Tensor, ...]]

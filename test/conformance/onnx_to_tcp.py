@@ -22,11 +22,11 @@ from xdsl.ir import Block, Region, SSAValue
 
 from padc.frontends.torch_export import ELEMENT_TYPES
 from padc.ir import padding, tcp
+from padc.ir.element_types import least_value
 from padc.ir.padding import Amounts
 from padc.ir.tcp import Coordinates, ResampleMode, tensor_type
 from padc.ir.torch import VTensorType, builtin_type
-from padc.passes.aten_builder import AtenBuilder
-from padc.passes.element_types import least_value
+from padc.passes.aten.builder import AtenBuilder
 
 
 class NotMappedError(Exception):

@@ -262,7 +262,7 @@ def test_print_ir_after_all(padc: Padc):
         "tabulate-scaled-sizes",
         "decompose-computed-kernels",
         "decompose-grid-sample",
-        "decompose-border-pads",
+        "decompose-pads",
         "convert-tcp-to-mil",
         "canonicalize",
     ]

@@ -21,8 +21,8 @@ from padc.backends.native.signature import signature_of
 from padc.backends.reference import run
 from padc.ir import make_context
 from padc.ir.weights import weights_of
-from padc.passes.convert_buffers_to_llvm import ConvertBuffersToLlvmPass
-from padc.passes.plan_buffers import PlanBuffersPass, element_bytes
+from padc.passes.buffers.plan_buffers import PlanBuffersPass, element_bytes
+from padc.passes.buffers_to_llvm.convert_buffers_to_llvm import ConvertBuffersToLlvmPass
 
 PROGRAMS = int(os.environ.get("PADC_PROGRAMS", "48"))
 SHARES = 8

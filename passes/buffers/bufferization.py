@@ -1,0 +1,189 @@
+"""A function of tensors, written anew as one of buffers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+from xdsl.builder import Builder
+from xdsl.dialects import func, memref, tensor
+from xdsl.dialects.builtin import DYNAMIC_INDEX, FunctionType, MemRefType
+from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
+from xdsl.dialects.utils.dynamic_index_list import get_dynamic_index_list
+from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.transforms.dead_code_elimination import region_dce
+from xdsl.utils.exceptions import PassFailedException
+from xdsl.utils.hints import isa
+
+from padc.ir.tcp import Amount, AnyTensor, fill_type
+from padc.passes.buffers.builder import AnyMemRef, BufferBuilder, memref_type
+from padc.passes.buffers.views import place_deallocs
+
+Lowering: TypeAlias = "Callable[[Bufferization, Any], SSAValue]"
+"""From an op on tensors to the buffer of its result."""
+
+LOWERINGS: dict[type[Operation], Lowering] = {}
+
+
+def bufferizes(*op_types: type[Operation]) -> Callable[[Lowering], Lowering]:
+    """Register how ops that make a tensor make a buffer."""
+
+    def register(lowering: Lowering) -> Lowering:
+        LOWERINGS.update(dict.fromkeys(op_types, lowering))
+        return lowering
+
+    return register
+
+
+def buffer_type(type: AnyTensor) -> AnyMemRef:
+    """A new buffer for tensors of `type`: signless, contiguous."""
+    return MemRefType(fill_type(type.element_type), type.get_shape())
+
+
+class Bufferization:
+    """The buffers of a function, as they are made."""
+
+    def __init__(self, function: func.FuncOp):
+        self.function = function
+        self.old = function.body.block
+        types = [
+            buffer_type(type) if isa(type := arg.type, AnyTensor) else type
+            for arg in self.old.args
+        ]
+        self.new = Block(arg_types=types)
+        self.build = BufferBuilder(Builder(InsertPoint.at_end(self.new)))
+        self.values: dict[SSAValue, SSAValue] = {}
+        """The buffer of each tensor, and the new value of what is none."""
+        self.made_for: dict[SSAValue, SSAValue] = {}
+        """Of each buffer that is made here, the tensor that it holds."""
+        for old, new in zip(self.old.args, self.new.args, strict=True):
+            new.name_hint = old.name_hint
+            self.values[old] = new
+
+    def run(self) -> None:
+        for op in self.old.ops:
+            before = self.new.last_op
+            self.lower(op)
+            made = self.new.first_op if before is None else before.next_op
+            while made is not None:
+                made.location = op.location
+                made = made.next_op
+        self.function.body.detach_block(self.old)
+        self.old.erase()
+        self.function.body.add_block(self.new)
+        last = self.new.last_op
+        assert last is not None
+        self.function.function_type = FunctionType.from_lists(
+            list(self.new.arg_types), [value.type for value in last.operands]
+        )
+        region_dce(self.function.body)
+        place_deallocs(self.function)
+
+    def lower(self, op: Operation) -> None:
+        if isinstance(op, func.ReturnOp):
+            self.build.builder.insert(func.ReturnOp(*self.returned(op)))
+        elif isinstance(op, LinalgStructuredOperation):
+            self.structured(op)
+        elif type(op) in LOWERINGS:
+            buffer = LOWERINGS[type(op)](self, op)
+            buffer.name_hint = buffer.name_hint or op.results[0].name_hint
+            self.values[op.results[0]] = buffer
+            maker = self.made_for.get(buffer)
+            handed_on = (
+                maker is not None and maker in op.operands and maker.has_one_use()
+            )
+            if isinstance(buffer.owner, memref.AllocOp) and (
+                maker is None or handed_on
+            ):
+                self.made_for[buffer] = op.results[0]
+        elif not any(isa(v.type, AnyTensor) for v in (*op.operands, *op.results)):
+            self.build.builder.insert(op.clone(self.values))
+        else:
+            raise PassFailedException(
+                f"bufferize-tcp knows no '{op.name}' of tensors; lower it to ops of "
+                "tcp, linalg or tensor first"
+            )
+
+    def amounts(
+        self, static: Sequence[int], dynamic: Sequence[SSAValue]
+    ) -> list[Amount]:
+        """A list of sizes or places of an op on tensors."""
+        return get_dynamic_index_list(
+            static, [self.values[value] for value in dynamic], DYNAMIC_INDEX
+        )
+
+    def new_like(self, buffer: SSAValue) -> SSAValue:
+        return self.build.alloc(
+            self.build.sizes(buffer), memref_type(buffer).element_type
+        )
+
+    def copied(self, buffer: SSAValue) -> SSAValue:
+        copy = self.new_like(buffer)
+        self.build.copy(buffer, copy)
+        return copy
+
+    def target(self, init: SSAValue, reads: bool = True) -> SSAValue:
+        """A buffer to write to with what tensor `init` holds if an op `reads` it."""
+        buffer = self.values[init]
+        if self.made_for.get(buffer) is init and init.has_one_use():
+            del self.made_for[buffer]
+            return buffer
+        if reads and not isinstance(init.owner, tensor.EmptyOp):
+            return self.copied(buffer)
+        return self.new_like(buffer)
+
+    def structured(self, op: LinalgStructuredOperation) -> None:
+        """A linalg op, which writes to its outputs instead."""
+        places = op.body.block.args[len(op.inputs) :]
+        outputs = [
+            self.target(init, reads=place.first_use is not None)
+            for init, place in zip(op.outputs, places, strict=True)
+        ]
+        region = Region()
+        op.body.clone_into(region, value_mapper=dict(self.values))
+        new = type(op).create(
+            operands=[*[self.values[x] for x in op.inputs], *outputs],
+            properties=op.properties,
+            attributes=op.attributes,
+            regions=[region],
+        )
+        self.build.builder.insert(new)
+        for inner in list(region.walk()):
+            replace_access(inner)
+        for result, output in zip(op.results, outputs, strict=True):
+            self.values[result] = output
+            self.made_for[output] = result
+
+    def returned(self, op: func.ReturnOp) -> list[SSAValue]:
+        """What `op` returns: of buffers, only whole ones made here, and none twice."""
+        results: list[SSAValue] = []
+        buffers: set[SSAValue] = set()
+        for value in op.operands:
+            new = self.values[value]
+            if isa(type := value.type, AnyTensor):
+                if self.made_for.get(new) is not value or new in buffers:
+                    new = self.copied(new)
+                buffers.add(new)
+                new = cast(self.build, new, type)
+            results.append(new)
+        return results
+
+
+def cast(build: BufferBuilder, x: SSAValue, type: AnyTensor) -> SSAValue:
+    """`x`, with the sizes that `type` knows."""
+    old = memref_type(x)
+    new = MemRefType(old.element_type, type.get_shape(), old.layout)
+    return x if new == old else build.insert(memref.CastOp.get(x, new))
+
+
+def replace_access(op: Operation) -> None:
+    """Make an op within a linalg op's body, which was on tensors, one on buffers."""
+    match op:
+        case tensor.ExtractOp():
+            new = memref.LoadOp.get(op.tensor, list(op.indices))
+        case tensor.DimOp():
+            new = memref.DimOp(op.source, op.index)
+        case _:
+            return
+    Rewriter.replace_op(op, new)

@@ -1,0 +1,148 @@
+"""Tensors without values, parts of tensors, and other shapes of them, as views."""
+
+from __future__ import annotations
+
+from xdsl.dialects import arith, memref, tensor
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    DenseArrayBase,
+    IntegerAttr,
+    MemRefType,
+    StridedLayoutAttr,
+    UnrealizedConversionCastOp,
+    i64,
+)
+from xdsl.dialects.utils.dynamic_index_list import split_dynamic_index_list
+from xdsl.ir import SSAValue
+from xdsl.utils.exceptions import PassFailedException
+
+from padc.ir.tcp import tensor_type
+from padc.passes.buffers.bufferization import Bufferization, bufferizes, cast
+from padc.passes.buffers.builder import is_contiguous, memref_type
+
+
+@bufferizes(tensor.EmptyOp)
+def lower_empty(f: Bufferization, op: tensor.EmptyOp) -> SSAValue:
+    type = tensor_type(op.tensor)
+    sizes = f.amounts(type.get_shape(), op.dynamic_sizes)
+    return f.build.alloc(sizes, type.element_type)
+
+
+@bufferizes(tensor.DimOp)
+def lower_dim(f: Bufferization, op: tensor.DimOp) -> SSAValue:
+    number = op.index.owner
+    if not isinstance(number, arith.ConstantOp):
+        raise PassFailedException(
+            "bufferize-tcp takes a 'tensor.dim' only of a constant dimension"
+        )
+    value = number.value
+    assert isinstance(value, IntegerAttr)
+    return f.build.index(f.build.size(f.values[op.source], value.value.data))
+
+
+@bufferizes(tensor.ExtractOp)
+def lower_extract(f: Bufferization, op: tensor.ExtractOp) -> SSAValue:
+    indices = [f.values[index] for index in op.indices]
+    return f.build.insert(memref.LoadOp.get(f.values[op.tensor], indices))
+
+
+@bufferizes(tensor.CastOp)
+def lower_cast(f: Bufferization, op: tensor.CastOp) -> SSAValue:
+    return cast(f.build, f.values[op.source], tensor_type(op.dest))
+
+
+@bufferizes(UnrealizedConversionCastOp)
+def lower_conversion(f: Bufferization, op: UnrealizedConversionCastOp) -> SSAValue:
+    """Between signless integers and others: the same bits."""
+    return f.values[op.inputs[0]]
+
+
+@bufferizes(tensor.ExtractSliceOp)
+def lower_extract_slice(f: Bufferization, op: tensor.ExtractSliceOp) -> SSAValue:
+    part = f.build.subview(
+        f.values[op.source],
+        f.amounts(op.static_offsets.get_values(), op.offsets),
+        f.amounts(op.static_sizes.get_values(), op.sizes),
+        f.amounts(op.static_strides.get_values(), op.strides),
+    )
+    return cast(f.build, part, tensor_type(op.result))
+
+
+@bufferizes(tensor.InsertSliceOp)
+def lower_insert_slice(f: Bufferization, op: tensor.InsertSliceOp) -> SSAValue:
+    target = f.target(op.dest)
+    part = f.build.subview(
+        target,
+        f.amounts(op.static_offsets.get_values(), op.offsets),
+        f.amounts(op.static_sizes.get_values(), op.sizes),
+        f.amounts(op.static_strides.get_values(), op.strides),
+    )
+    f.build.copy(f.values[op.source], part)
+    return target
+
+
+@bufferizes(tensor.ConcatOp)
+def lower_concat(f: Bufferization, op: tensor.ConcatOp) -> SSAValue:
+    """A new buffer, and a copy of each tensor into its part."""
+    dim = op.dim.value.data
+    parts = [f.values[x] for x in op.inputs]
+    sizes = f.build.sizes(parts[0])
+    for part in parts[1:]:
+        sizes[dim] = f.build.add(sizes[dim], f.build.size(part, dim))
+    result = f.build.alloc(sizes, memref_type(parts[0]).element_type)
+    offset = 0
+    for part in parts:
+        size = f.build.size(part, dim)
+        f.build.copy(part, f.build.part(result, dim, offset, size))
+        offset = f.build.add(offset, size)
+    return cast(f.build, result, tensor_type(op.result))
+
+
+@bufferizes(tensor.ExpandShapeOp)
+def lower_expand_shape(f: Bufferization, op: tensor.ExpandShapeOp) -> SSAValue:
+    sizes = f.amounts(op.static_output_shape.get_values(), op.dynamic_output_shape)
+    static, dynamic = split_dynamic_index_list(sizes, DYNAMIC_INDEX)
+    x = f.values[op.src]
+    type = memref_type(x)
+    layout = type.layout
+    if not is_contiguous(type):
+        strides: list[int | None] = []
+        for group, stride in zip(
+            op.reassociation, type.get_strides() or (), strict=True
+        ):
+            along: list[int | None] = []
+            for dim in reversed([dim.value.data for dim in group]):
+                along.append(stride)
+                known = stride is not None and static[dim] != DYNAMIC_INDEX
+                stride = stride * static[dim] if known and stride is not None else None
+            strides += reversed(along)
+        layout = StridedLayoutAttr(strides, type.get_offset())
+    return f.build.insert(
+        memref.ExpandShapeOp(
+            operands=[x, dynamic],
+            result_types=[MemRefType(type.element_type, static, layout)],
+            properties={
+                "reassociation": op.reassociation,
+                "static_output_shape": DenseArrayBase.from_list(i64, static),
+            },
+        )
+    )
+
+
+@bufferizes(tensor.CollapseShapeOp)
+def lower_collapse_shape(f: Bufferization, op: tensor.CollapseShapeOp) -> SSAValue:
+    x = contiguous(f, f.values[op.src])
+    type = memref_type(x)
+    shape = tensor_type(op.result).get_shape()
+    return f.build.insert(
+        memref.CollapseShapeOp(
+            operands=[x],
+            result_types=[MemRefType(type.element_type, shape)],
+            properties={"reassociation": op.reassociation},
+        )
+    )
+
+
+def contiguous(f: Bufferization, x: SSAValue) -> SSAValue:
+    """`x`, or a copy of it whose elements are next to one another."""
+    return x if is_contiguous(memref_type(x)) else f.copied(x)

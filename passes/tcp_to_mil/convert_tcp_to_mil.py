@@ -1,0 +1,103 @@
+"""
+Choose Core ML ops for `tcp` ops.
+
+A pad is folded back into the convolution or pool that alone uses it where that
+means the same; else it becomes Core ML's native `pad` where that is legal, and
+slices and concatenations where it is not. The rules of legality are those of
+coremltools' documentation of each op, and of what its runtime is known to refuse.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import (
+    ModuleOp,
+    TensorType,
+)
+from xdsl.ir import Attribute, Operation
+from xdsl.passes import ModulePass
+from xdsl.transforms.dead_code_elimination import region_dce
+from xdsl.utils.exceptions import VerifyException
+from xdsl.utils.hints import isa
+
+from padc.errors import (
+    Obstacle,
+    Problem,
+    SourceLocation,
+    UnsupportedError,
+    origin,
+)
+from padc.ir import mil, tcp
+from padc.passes.mil_builder import MilBuilder
+from padc.passes.tcp_to_mil.convolutions import pad_what_is_added
+from padc.passes.tcp_to_mil.lowerings import LOWERINGS
+
+
+@dataclass(frozen=True)
+class ConvertTcpToMilPass(ModulePass):
+    """Lower `tcp` ops to Core ML's."""
+
+    name = "convert-tcp-to-mil"
+
+    target: str = "iOS17"
+    """The oldest system the program is to run on: iOS15, iOS16, iOS17, iOS18, ..."""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        target = mil.resolve_target(self.target)
+        problems: list[Problem] = []
+        for old in [old for old in op.walk() if isinstance(old, tcp.ConvTransposeOp)]:
+            pad_what_is_added(old)
+        region_dce(op.body)
+        # Users first, so that a convolution still sees the pad that it may fold.
+        for old in reversed([old for old in op.walk() if type(old) in LOWERINGS]):
+            if isinstance(old, tcp.PadOp) and old.result.first_use is None:
+                continue  # folded
+            try:
+                check_types(old)
+                new = LOWERINGS[type(old)](MilBuilder(old, target), old)
+            except Obstacle as error:
+                problems.append(problem(old, error.message, error.hint))
+                continue
+            except VerifyException as error:
+                problems.append(problem(old, str(error), None))
+                continue
+            new.name_hint = old.results[0].name_hint
+            old.results[0].replace_all_uses_with(new)
+            old.detach()
+            old.erase()
+        if problems:
+            raise UnsupportedError(problems[::-1])
+        region_dce(op.body)
+
+
+def check_types(op: Operation) -> None:
+    """Raise where a tensor is of a type that Core ML does not have."""
+    for value in (*op.operands, *op.results):
+        if not isa(type := value.type, TensorType[Attribute]):
+            continue
+        if type.element_type not in mil.ELEMENT_TYPES:
+            raise Obstacle(
+                f"Core ML has no {type.element_type}",
+                "convert the model first, with model.float()",
+            )
+        if type.get_num_dims() > mil.MAX_RANK:
+            raise Obstacle(
+                f"Core ML's tensors have rank {mil.MAX_RANK} at most, this is {type}",
+                "join dimensions before it",
+            )
+        if 0 in type.get_shape():
+            raise Obstacle(
+                f"Core ML has no empty tensors, this is {type}", "leave it out"
+            )
+
+
+def problem(op: Operation, message: str, hint: str | None) -> Problem:
+    types = [str(type) for type in op.operand_types if isa(type, TensorType[Attribute])]
+    made_from = "" if origin(op) == op.name else f"{origin(op)}, which is "
+    return Problem(
+        f"{made_from}'{op.name}' of {', '.join(types)}: {message}",
+        SourceLocation.of(op.location),
+        hint,
+    )

@@ -1,0 +1,441 @@
+"""
+Write pads without the help of a pad, where there is none: in ATen's ops.
+
+What a pad puts beside a tensor is made of the tensor's own border, and concatenated:
+
+    replication   the first or last element, repeated
+    reflection    the elements next to the border, in reverse order
+    circular      the elements at the other end
+    constant      a block of the fill
+
+Negative amounts are slices. Amounts that are computed may be of any sign, and leave
+nothing to concatenate: there, a gather reads the tensor at the positions that the
+pad's index map says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Literal, TypeAlias, get_args
+
+import numpy as np
+from xdsl.context import Context
+from xdsl.dialects.arith import ConstantOp
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    AnyFloat,
+    ModuleOp,
+    TensorType,
+    f32,
+    i1,
+)
+from xdsl.ir import SSAValue
+from xdsl.passes import ModulePass
+from xdsl.transforms.dead_code_elimination import region_dce
+
+from padc.errors import Obstacle, Problem, UnsupportedError, resolve
+from padc.ir import mil, tcp
+from padc.ir.padding import Amounts, padded_size
+from padc.ir.tcp import AnyTensor, tensor_type
+from padc.ir.weights import numpy_dtype
+from padc.passes.aten.builder import AtenBuilder, Integer, integer_of
+from padc.passes.tcp_to_mil.convert_tcp_to_mil import problem
+from padc.passes.tcp_to_mil.pads import can_pad_natively, fill_of, is_within, positive
+
+PadPolicy: TypeAlias = Literal["auto", "native", "decompose"]
+Sides: TypeAlias = tuple[Integer, Integer]
+"""The lower and the upper amount of one dimension."""
+
+OTHER_POLICY = "choose the pad policy auto: other ops then do it"
+
+
+def resolve_pad_policy(name: str) -> str:
+    """The policy of this name; `UsageError` for another name."""
+    return resolve("pad policy", name, get_args(PadPolicy))
+
+
+@dataclass(frozen=True)
+class DecomposePadsPass(ModulePass):
+    """Write pads that Core ML does not have in slices, concatenations and gathers."""
+
+    name = "decompose-pads"
+
+    policy: PadPolicy = "auto"
+    """
+    Which pads stay, for Core ML's own. It pads floats by a constant; the last two
+    dimensions, as far as they reach, by replication and reflection too.
+
+    auto: those that Core ML has. decompose: those by a constant only. native: all, the
+    padded dimensions being transposed to be the last; an error where that is no help.
+    """
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        problems: list[Problem] = []
+        for pad in [pad for pad in op.walk() if isinstance(pad, tcp.ExpandOp)]:
+            try:
+                new = decompose(pad, self.policy)
+            except Obstacle as error:
+                problems.append(problem(pad, error.message, error.hint))
+                continue
+            if new is not None:
+                new = AtenBuilder(pad).refined(new, pad.result.type)
+                new.name_hint = pad.result.name_hint
+                pad.result.replace_all_uses_with(new)
+        if problems:
+            raise UnsupportedError(problems)
+        region_dce(op.body)
+
+
+def decompose(op: tcp.ExpandOp, policy: PadPolicy) -> SSAValue | None:
+    """
+    What replaces the result of a pad; None where the pad is to stay.
+
+    Pads that Core ML can do nothing about stay, too: of tensors that it does not have,
+    by amounts that no op of ATen computes, or with a computed fill.
+    """
+    sizes = (*op.input_type.get_shape(), *op.result.type.get_shape())
+    if 0 in sizes or op.input_type.get_num_dims() > mil.MAX_RANK:
+        return None
+    if (amounts := amounts_of(op)) is None:
+        return None
+    is_constant = isinstance(op, tcp.PadOp)
+    if is_constant and not isinstance(op.fill.owner, ConstantOp):
+        return None
+    build, static = AtenBuilder(op), op.static_amounts
+    if static is not None and not any(map(adds, static)):
+        return pad_by(build, op.input, static, 0)
+    if op.input_type.element_type == i1 and (
+        policy == "native"
+        or static is None
+        or (is_constant and is_better_as_floats(op.input_type, static))
+    ):
+        return pad_as_floats(build, op, policy)
+    if policy == "native":
+        check_native(op, static)
+    if is_constant:
+        return decompose_constant_pad(build, op, amounts)
+    assert isinstance(op, tcp.BorderPadOp)
+    if policy == "native" and static is not None:
+        return pad_through_transposes(build, op, static)
+    return decompose_border_pad(build, op, amounts, policy)
+
+
+def amounts_of(op: tcp.ExpandOp) -> list[Sides] | None:
+    """Lower and upper amounts as ATen computes them; None where it computes not all."""
+    amounts: list[Sides] = []
+    for lower, upper, interior in op.expansions:
+        sides = integer_of(lower), integer_of(upper)
+        if sides[0] is None or sides[1] is None or not isinstance(interior, int):
+            return None
+        amounts.append((sides[0], sides[1]))
+    return amounts
+
+
+def check_native(op: tcp.ExpandOp, amounts: Sequence[Amounts] | None) -> None:
+    """Raise `Obstacle` where no transposes can make a pad one of Core ML's own."""
+    if amounts is None:
+        raise Obstacle("Core ML pads by constant amounts only", OTHER_POLICY)
+    if not isinstance(op.input_type.element_type, AnyFloat):
+        raise Obstacle("Core ML pads floats only", OTHER_POLICY)
+    if isinstance(op, tcp.CircularPadOp):
+        raise Obstacle("Core ML has no circular pad", OTHER_POLICY)
+    for dim, amount in enumerate(amounts):
+        if isinstance(op, tcp.BorderPadOp) and not is_within(op, dim, amount):
+            raise Obstacle(
+                "Core ML replicates a dimension by no more than its size, which must "
+                f"be static; dimension {dim} by {amount.lower} and {amount.upper}",
+                OTHER_POLICY,
+            )
+
+
+def is_better_as_floats(type: AnyTensor, amounts: Sequence[Amounts]) -> bool:
+    """
+    Whether a constant pad of booleans takes fewer ops as one of floats.
+
+    That are two casts and a pad. A block is a constant where sizes are known, and a
+    dimension then one op.
+    """
+    return (
+        DYNAMIC_INDEX in type.get_shape()
+        or any(amount.interior for amount in amounts)
+        or sum(map(adds, amounts)) > 2
+    )
+
+
+def pad_as_floats(build: AtenBuilder, op: tcp.ExpandOp, policy: PadPolicy) -> SSAValue:
+    """A pad of booleans as one of floats, which represent these exactly."""
+    x = build.cast(op.input, f32)
+    type = TensorType(f32, op.result.type.get_shape())
+    lower, upper, interior = zip(*op.expansions, strict=True)
+    if isinstance(op, tcp.PadOp):
+        fill = build.insert(tcp.fill_constant(bool(fill_of(op)), f32))
+        pad = tcp.PadOp(x, fill, lower, upper, interior, type)
+    else:
+        assert isinstance(op, tcp.BorderPadOp)
+        pad = op.__class__(x, lower, upper, type)
+    padded = build.insert(pad)
+    decomposed = decompose(pad, policy)
+    return build.cast(padded if decomposed is None else decomposed, i1)
+
+
+# By a constant.
+
+
+def decompose_constant_pad(
+    build: AtenBuilder, op: tcp.PadOp, amounts: Sequence[Sides]
+) -> SSAValue | None:
+    """Blocks of the fill beside integers; gathers where amounts are computed."""
+    x, fill = op.input, python_fill(op)
+    spreads = [between for between in op.interior_expansion if isinstance(between, int)]
+    if is_cropped_away(op.input_type.get_shape(), amounts, spreads):
+        return build.full(padded_shape(build, x, amounts, spreads), fill, x)
+    left: list[Amounts] = []
+    for dim, ((lower, upper), between) in enumerate(zip(amounts, spreads, strict=True)):
+        if between:
+            x = insert_between(build, x, dim, between, fill)
+        if isinstance(lower, int) and isinstance(upper, int):
+            left.append(Amounts(lower, upper))
+        else:
+            x = gather_with_fill(build, x, dim, (lower, upper), fill)
+            left.append(Amounts(0, 0))
+    is_native = isinstance(op.input_type.element_type, AnyFloat)
+    return None if is_native and x is op.input else pad_by(build, x, left, fill)
+
+
+def python_fill(op: tcp.PadOp) -> float | int:
+    """The fill of a pad as a value of its tensor's dtype, not as a bit pattern."""
+    fill = fill_of(op)
+    if isinstance(fill, float):
+        return fill
+    return np.array(fill).astype(numpy_dtype(op.input_type.element_type)).item()
+
+
+def is_cropped_away(
+    shape: Sequence[int], amounts: Sequence[Sides], spreads: Sequence[int]
+) -> bool:
+    """Whether, of some dimension, nothing is left beside the fill."""
+    return any(
+        size != DYNAMIC_INDEX
+        and isinstance(lower, int)
+        and isinstance(upper, int)
+        and max(-lower, 0) + max(-upper, 0) >= padded_size(size, 0, 0, between)
+        for size, (lower, upper), between in zip(shape, amounts, spreads, strict=True)
+    )
+
+
+def padded_shape(
+    build: AtenBuilder, x: SSAValue, amounts: Sequence[Sides], spreads: Sequence[int]
+) -> list[Integer]:
+    """The sizes of `x` after a constant pad."""
+    shape: list[Integer] = []
+    for dim, ((lower, upper), between) in enumerate(zip(amounts, spreads, strict=True)):
+        size = build.size(x, dim)
+        size = build.integer("aten.mul", size, 1 + between)
+        for amount in (-between, lower, upper):
+            size = build.integer("aten.add", size, amount)
+        shape.append(size)
+    return shape
+
+
+def pad_by(
+    build: AtenBuilder, x: SSAValue, amounts: Sequence[Amounts], fill: float | int
+) -> SSAValue:
+    """Crop, then pad by a constant: floats at once, others by blocks beside them."""
+    for dim, amount in enumerate(amounts):
+        x = crop(build, x, dim, amount)
+    added = [positive(amount) for amount in amounts]
+    if isinstance(tensor_type(x).element_type, AnyFloat):
+        return build.pad(x, added, fill)
+    for dim, amount in enumerate(added):
+        if adds(amount):
+            shape = build.sizes(x)
+            lower, upper = (
+                [build.full([*shape[:dim], size, *shape[dim + 1 :]], fill, x)]
+                if size
+                else []
+                for size in (amount.lower, amount.upper)
+            )
+            x = build.cat([*lower, x, *upper], dim)
+    return x
+
+
+def adds(amount: Amounts) -> bool:
+    """Whether a pad adds anything to a dimension."""
+    return max(amount.lower, amount.upper, amount.interior) > 0
+
+
+def crop(build: AtenBuilder, x: SSAValue, dim: int, amount: Amounts) -> SSAValue:
+    """Slice off what negative amounts crop."""
+    lower, upper = max(-amount.lower, 0), max(-amount.upper, 0)
+    return build.slice(x, dim, lower, -upper or None) if lower or upper else x
+
+
+def insert_between(
+    build: AtenBuilder, x: SSAValue, dim: int, count: int, fill: float | int
+) -> SSAValue:
+    """Insert `count` fills between neighbours: `[D] -> [D, 1] -> [D, 1 + count]`."""
+    shape = build.sizes(x)
+    before, size, after = shape[:dim], shape[dim], shape[dim + 1 :]
+    none = Amounts(0, 0)
+    y = build.reshape(
+        x,
+        [
+            reduce(build.multiply, before, 1),
+            size,
+            1,
+            reduce(build.multiply, after, 1),
+        ],
+    )
+    y = pad_by(build, y, [none, none, Amounts(0, count), none], fill)
+    y = build.reshape(y, [*before, build.multiply(size, 1 + count), *after])
+    return build.slice(y, dim, 0, -count)
+
+
+def gather_with_fill(
+    build: AtenBuilder, x: SSAValue, dim: int, amounts: Sides, fill: float | int
+) -> SSAValue:
+    """Read `x` between two fills: `[fill, *x, fill][clamp(j - lower + 1)]`."""
+    lower, upper = amounts
+    shape = build.sizes(x)
+    last = build.integer("aten.add", shape[dim], 1)
+    border = build.full([*shape[:dim], 1, *shape[dim + 1 :]], fill, x)
+    positions = build.arange(
+        build.integer("aten.sub", 1, lower), build.integer("aten.add", last, upper)
+    )
+    positions = build.elementwise("clamp", positions, min=0, max=last)
+    return build.index_select(build.cat([border, x, border], dim), dim, positions)
+
+
+# By what the border is made of.
+
+
+def decompose_border_pad(
+    build: AtenBuilder, op: tcp.BorderPadOp, amounts: Sequence[Sides], policy: PadPolicy
+) -> SSAValue | None:
+    """One dimension after the other, and at last those that Core ML pads, at once."""
+    x = op.input
+    left: list[Amounts] = []
+    for dim, (lower, upper) in enumerate(amounts):
+        left.append(Amounts(0, 0))
+        if not (isinstance(lower, int) and isinstance(upper, int)):
+            x = gather_border(build, op, x, dim, (lower, upper))
+        elif policy == "auto" and can_pad_natively(op, dim, Amounts(lower, upper)):
+            left[dim] = Amounts(lower, upper)
+        elif (lower, upper) != (0, 0):
+            x = pad_by_slices(build, op, x, dim, Amounts(lower, upper))
+    return None if x is op.input else pad_border(build, op, x, left)
+
+
+def pad_border(
+    build: AtenBuilder, op: tcp.BorderPadOp, x: SSAValue, amounts: Sequence[Amounts]
+) -> SSAValue:
+    """`x` padded in the mode of `op`, or cropped where that is all there is to do."""
+    if not any(map(adds, amounts)):
+        return pad_by(build, x, amounts, 0)
+    lower = [amount.lower for amount in amounts]
+    upper = [amount.upper for amount in amounts]
+    return build.insert(op.__class__(x, lower, upper))
+
+
+def pad_by_slices(
+    build: AtenBuilder, op: tcp.BorderPadOp, x: SSAValue, dim: int, amount: Amounts
+) -> SSAValue:
+    """Put slices of `x` below and above it. A circular pad crops first, others last."""
+    crops_first = isinstance(op, tcp.CircularPadOp)
+    x = crop(build, x, dim, amount) if crops_first else x
+    parts = [x]
+    if amount.lower > 0:
+        parts = [below(build, op, x, dim, amount.lower), x]
+    if amount.upper > 0:
+        parts.append(above(build, op, x, dim, amount.upper))
+    x = build.cat(parts, dim)
+    return x if crops_first else crop(build, x, dim, amount)
+
+
+def below(
+    build: AtenBuilder, op: tcp.BorderPadOp, x: SSAValue, dim: int, count: int
+) -> SSAValue:
+    """What the mode of `op` puts before the first element."""
+    match op:
+        case tcp.ReplicationPadOp():
+            return build.repeat(build.slice(x, dim, 0, 1), dim, count)
+        case tcp.ReflectionPadOp():
+            return build.flip(build.slice(x, dim, 1, count + 1), [dim])
+        case _:
+            return build.slice(x, dim, -count, None)
+
+
+def above(
+    build: AtenBuilder, op: tcp.BorderPadOp, x: SSAValue, dim: int, count: int
+) -> SSAValue:
+    """What the mode of `op` puts behind the last element."""
+    match op:
+        case tcp.ReplicationPadOp():
+            return build.repeat(build.slice(x, dim, -1, None), dim, count)
+        case tcp.ReflectionPadOp():
+            return build.flip(build.slice(x, dim, -count - 1, -1), [dim])
+        case _:
+            return build.slice(x, dim, 0, count)
+
+
+def gather_border(
+    build: AtenBuilder, op: tcp.BorderPadOp, x: SSAValue, dim: int, amounts: Sides
+) -> SSAValue:
+    """Read `x` at the positions that the index map of the op says."""
+    lower, upper = amounts
+    size = build.size(x, dim)
+    if isinstance(op, tcp.CircularPadOp):
+        return build.index_select(x, dim, wrapped_positions(build, size, amounts))
+    last = build.integer("aten.sub", size, 1)
+    positions = build.arange(
+        build.integer("aten.sub", 0, lower), build.integer("aten.add", size, upper)
+    )
+    if isinstance(op, tcp.ReplicationPadOp):
+        positions = build.elementwise("clamp", positions, min=0, max=last)
+    else:
+        # last - |last - |j - lower||
+        for _ in range(2):
+            positions = build.elementwise("abs", positions)
+            positions = build.elementwise("rsub.Scalar", positions, other=last)
+    return build.index_select(x, dim, positions)
+
+
+def wrapped_positions(build: AtenBuilder, size: Integer, amounts: Sides) -> SSAValue:
+    """`(j - max(lower, 0)) mod cropped - min(lower, 0)` for all j."""
+    lower, upper = amounts
+    minus_lower = build.integer("aten.sub", 0, lower)
+    first = build.integer("prim.max", minus_lower, 0)
+    end = build.integer("aten.add", size, build.integer("prim.min", upper, 0))
+    cropped = build.integer("aten.sub", end, first)
+    positions = build.arange(
+        build.integer("prim.min", minus_lower, 0),
+        build.integer("aten.add", cropped, build.integer("prim.max", upper, 0)),
+    )
+    positions = build.elementwise("remainder.Scalar", positions, other=cropped)
+    return build.elementwise("add.Scalar", positions, other=first)
+
+
+def pad_through_transposes(
+    build: AtenBuilder, op: tcp.BorderPadOp, amounts: Sequence[Amounts]
+) -> SSAValue | None:
+    """Make two padded dimensions the last, pad these, and go on with the next two."""
+    rank = len(amounts)
+    added = [positive(amount) for amount in amounts]
+    others = [dim for dim in range(rank - 2) if adds(added[dim])]
+    if not others:
+        return None
+    x, order = op.input, list(range(rank))
+    for i in range(0, len(others), 2):
+        pair = others[i : i + 2]
+        first = [dim for dim in range(rank) if dim not in pair]
+        new_order = [*first, *pair]
+        x = build.permute(x, [order.index(dim) for dim in new_order])
+        order = new_order
+        in_order = [added[dim] if dim in pair else Amounts(0, 0) for dim in order]
+        x = pad_border(build, op, x, in_order)
+    x = build.permute(x, [order.index(dim) for dim in range(rank)])
+    cropped = [Amounts(min(a.lower, 0), min(a.upper, 0)) for a in amounts]
+    left = [cropped[dim] if dim in others else amounts[dim] for dim in range(rank)]
+    return pad_border(build, op, x, left)

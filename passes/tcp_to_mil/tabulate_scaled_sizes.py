@@ -1,0 +1,185 @@
+"""
+Write sizes that floats compute by integers alone.
+
+PyTorch computes `int(size * 1.5)` in float64, which Core ML does not have. What depends
+on one size becomes a product and a quotient where some are the same for all sizes up to
+the largest, else it is looked up:
+
+    Int(1.5 * Float(n))     n * 3 // 2
+    Int(0.7 * Float(n))     table[n]
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp, i64
+from xdsl.ir import SSAValue
+from xdsl.ir.affine import AffineSymExpr
+from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
+from xdsl.transforms.dead_code_elimination import region_dce
+
+from padc.ir.torch import (
+    AtenOp,
+    BindSymbolicShapeOp,
+    IntType,
+    NotConstantError,
+    SymbolicIntOp,
+    constant_value,
+)
+from padc.passes.aten.arithmetic import Arithmetic
+from padc.passes.aten.builder import ARITHMETIC, LARGEST_SIZE, AtenBuilder, Integer
+
+MOST_TABLED = 2**20
+"""Sizes are bounded by less, or taken to be: their tables are part of the program."""
+SIZE = "aten.size.int"
+TO_INTEGER: Mapping[str, Callable[[float], int]] = {
+    "aten.Int.float": math.trunc,
+    "aten.Int.Scalar": math.trunc,
+    "aten.ceil.float": math.ceil,
+    "aten.floor.float": math.floor,
+}
+BINARY: Mapping[str, Callable[[float, float], float]] = {
+    "add": lambda a, b: a + b,
+    "sub": lambda a, b: a - b,
+    "mul": lambda a, b: a * b,
+    "div": lambda a, b: a / b,
+    "remainder": lambda a, b: a % b,
+}
+NEGATED: Callable[[float], float] = lambda a: -a  # noqa: E731
+COMPUTED: Mapping[str, Callable[..., Any]] = {
+    **{
+        f"aten.{name}.{types}": BINARY[name]
+        for name in ("add", "sub", "mul")
+        for types in ("float", "float_int", "int_float")
+    },
+    **{f"{name}.int": compute for name, (compute, _) in ARITHMETIC.items()},
+    **TO_INTEGER,
+    "aten.Float.Scalar": float,
+    "aten.div.float": BINARY["div"],
+    "aten.div.int": BINARY["div"],
+    "aten.neg.float": NEGATED,
+    "aten.neg.int": NEGATED,
+    "aten.remainder.int": BINARY["remainder"],
+}
+"""What can be computed here: the ops of ATen by their schemas."""
+
+
+@dataclass(frozen=True)
+class TabulateScaledSizesPass(ModulePass):
+    """Write sizes that floats compute by integers alone."""
+
+    name = "tabulate-scaled-sizes"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for old in [old for old in op.walk() if isinstance(old, AtenOp)]:
+            if old.schema.name not in TO_INTEGER:
+                continue
+            (result,) = old.results
+            sizes = sizes_of(result)
+            if len(sizes) != 1:
+                continue
+            (size,) = sizes
+            if not is_size(size):
+                continue
+            count = largest(size) + 1
+            values = values_of(result, {size: list(range(count))}, count)
+            new = looked_up(AtenBuilder(old), size, values)
+            new.name_hint = result.name_hint
+            Rewriter.replace_op(old, [], [new])
+        region_dce(op.body)
+
+
+def sizes_of(value: SSAValue) -> set[SSAValue]:
+    """The integers that `value` is computed from, by ops of `COMPUTED`."""
+    if is_known(value):
+        return set()
+    if isinstance(op := value.owner, AtenOp) and op.schema.name in COMPUTED:
+        return {size for operand in op.operands for size in sizes_of(operand)}
+    return {value}
+
+
+def is_size(value: SSAValue) -> bool:
+    return isinstance(value.owner, AtenOp) and value.owner.schema.name == SIZE
+
+
+def is_known(value: SSAValue) -> bool:
+    try:
+        constant_value(value)
+    except NotConstantError:
+        return False
+    return True
+
+
+def largest(size: SSAValue) -> int:
+    """The bound that an argument's size has; `LARGEST_SIZE` of others."""
+    op = size.owner
+    assert isinstance(op, AtenOp)
+    x, dim = op.arg("self"), op.constant("dim")
+    for use in x.uses:
+        if isinstance(bind := use.operation, BindSymbolicShapeOp):
+            assert isinstance(dim, int)
+            expression = bind.shape_expressions.data.results[dim]
+            if isinstance(expression, AffineSymExpr):
+                symbol = bind.shape_symbols[expression.position].owner
+                assert isinstance(symbol, SymbolicIntOp)
+                bound = symbol.max_val.value.data
+                return bound if bound < MOST_TABLED else LARGEST_SIZE
+    return LARGEST_SIZE
+
+
+def values_of(
+    value: SSAValue, known: dict[SSAValue, list[Any]], count: int
+) -> list[Any]:
+    """`value` for each of the sizes, of which there are `count`."""
+    if value not in known:
+        if isinstance(op := value.owner, AtenOp):
+            operands = [values_of(operand, known, count) for operand in op.operands]
+            compute = COMPUTED[op.schema.name]
+            known[value] = [defined(compute, args) for args in zip(*operands)]
+        else:
+            known[value] = [constant_value(value)] * count
+    return known[value]
+
+
+def defined(compute: Callable[..., Any], operands: Sequence[Any]) -> Any:
+    """0 where it is not defined: PyTorch would raise there."""
+    try:
+        return compute(*operands)
+    except ZeroDivisionError:
+        return 0
+
+
+def looked_up(build: AtenBuilder, size: SSAValue, values: Sequence[int]) -> SSAValue:
+    """An integer that is `values[size]`."""
+    if (ratio := ratio_of(values)) is not None:
+        quotient: Integer = build.integer("aten.mul", size, ratio.numerator)
+        quotient = build.integer("aten.floordiv", quotient, ratio.denominator)
+        assert isinstance(quotient, SSAValue)
+        return quotient
+    place = Arithmetic(build, i64).integers([size])
+    assert isinstance(place, SSAValue)
+    found = build.index_select(build.literal(values), 0, place)
+    return build.emit("aten.Int.Tensor", IntType(), {"a": found})
+
+
+def ratio_of(values: Sequence[int]) -> Fraction | None:
+    """
+    A ratio of integers by which 0, 1, 2.. become `values`, rounded down.
+
+    That is the largest of a value and its size, or none: PyTorch multiplies in float64,
+    where 100 * 0.29 is less than 29.
+    """
+    sizes, scaled = np.arange(len(values)), np.array(values)
+    i = 1 + np.argmax(scaled[1:] / sizes[1:])
+    ratio = Fraction(int(scaled[i]), int(sizes[i]))
+    again = sizes * ratio.numerator // ratio.denominator
+    fits = ratio.numerator * len(values) < 2**31
+    return ratio if fits and np.array_equal(scaled, again) else None

@@ -1,0 +1,143 @@
+"""An ATen op that is being written in linalg, and the table of how each is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from xdsl.dialects.builtin import UnrealizedConversionCastOp
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from padc.errors import Obstacle
+from padc.ir.tcp import fill_type
+from padc.ir.torch import (
+    FromBuiltinTensorOp,
+    PythonValue,
+    ToBuiltinTensorOp,
+    VTensorType,
+    builtin_type,
+)
+from padc.passes.aten.call import AtenCall
+from padc.passes.to_linalg.aten.tensors import Operand, converted
+from padc.passes.to_linalg.build.linalg_builder import LinalgBuilder, signless_type
+
+
+@dataclass(frozen=True)
+class LinalgCall(AtenCall):
+    """An ATen op that is being written in linalg."""
+
+    build: LinalgBuilder
+
+    def insert(self, op: Operation) -> SSAValue:
+        return self.build.insert(op)
+
+    def has(self, name: str) -> bool:
+        """Whether the op has an argument of that name, and it is not None."""
+        named = any(a.name == name for a in self.op.schema.arguments)
+        return named and not self.is_none(name)
+
+    def is_tensor(self, name: str) -> bool:
+        return self.has(name) and isinstance(self.op.arg(name).type, VTensorType)
+
+    def tensor(self, name: str) -> SSAValue:
+        """A tensor argument, as a tensor of signless elements."""
+        return self.as_tensor(self.op.arg(name))
+
+    def operand(self, name: str) -> Operand:
+        """A tensor argument, with what its elements are."""
+        return Operand(self.tensor(name), self.element_type(name))
+
+    def optional(self, name: str) -> Operand | None:
+        """A tensor argument; None where that is None."""
+        return self.operand(name) if self.has(name) else None
+
+    def converted(self, name: str, index: int = 0) -> SSAValue:
+        """A tensor argument with elements like those of a result."""
+        return self.as_result(self.operand(name), index)
+
+    def as_result(self, x: Operand, index: int = 0) -> SSAValue:
+        """`x` with elements like those of a result."""
+        return converted(self.build, x, self.result_element_type(index))
+
+    def operands(self, name: str) -> list[Operand]:
+        """A list of tensors, with what their elements are."""
+        return [
+            Operand(self.as_tensor(x), x.type.element_type)
+            for x in self.elements(name)
+            if isinstance(x.type, VTensorType)
+        ]
+
+    def as_tensor(self, x: SSAValue) -> SSAValue:
+        return self.build.signless(self.build.insert(ToBuiltinTensorOp(x)))
+
+    def element_type(self, name: str) -> Attribute:
+        """The element type of a tensor argument, with its sign."""
+        type = self.op.arg(name).type
+        assert isinstance(type, VTensorType)
+        return type.element_type
+
+    def result_element_type(self, index: int = 0) -> Attribute:
+        """The element type that PyTorch gives a result, with its sign."""
+        type = self.op.results[index].type
+        assert isinstance(type, VTensorType)
+        return type.element_type
+
+    def signless_result_type(self, index: int = 0) -> Attribute:
+        """The element type of a result, as ops have it."""
+        return fill_type(self.result_element_type(index))
+
+    def replace(self, old: SSAValue, new: SSAValue) -> None:
+        """Use `new`, a signless tensor or what is none, for a value of torch."""
+        new.name_hint = old.name_hint
+        old.replace_all_uses_with(self.in_torch(new, old.type))
+
+    def in_torch(self, x: SSAValue, type: Attribute) -> SSAValue:
+        """A signless tensor as one of the torch dialect; other values as they are."""
+        if not isinstance(type, VTensorType):
+            return x
+        wanted = builtin_type(type)
+        x = self.build.cast(x, signless_type(wanted))
+        if x.type != wanted:
+            x = self.build.insert(UnrealizedConversionCastOp.get([x], [wanted]))
+        return self.build.insert(FromBuiltinTensorOp(x))
+
+    def integer(self, name: str) -> int:
+        value = self.constant(name)
+        if not isinstance(value, int):
+            raise Obstacle(f"{name} {value}", "give an integer")
+        return value
+
+    def dims(self, name: str, rank: int, *, empty: bool = False) -> list[int]:
+        """
+        A list of dimensions, or one; from 0 on.
+
+        Without any these are all, but where it may be `empty`.
+        """
+        value = self.constant(name) if self.has(name) else []
+        values: Sequence[PythonValue] = value if isinstance(value, list) else [value]
+        if not rank:
+            return []
+        dims = [dim % rank for dim in values if isinstance(dim, int)]
+        return dims if dims or empty else list(range(rank))
+
+
+Lowering: TypeAlias = Callable[[LinalgCall], SSAValue | Sequence[SSAValue] | None]
+"""
+Builds what computes an op's first results, signless; None where the op must stay.
+
+Sizes may be less known than in the types of the results, and these must be otherwise
+the same. Results that it does not compute must not be used.
+"""
+
+LOWERINGS: dict[str, Lowering] = {}
+
+
+def lowers(*names: str) -> Callable[[Lowering], Lowering]:
+    """Register the lowering of the ATen ops `names`."""
+
+    def register(lowering: Lowering) -> Lowering:
+        LOWERINGS.update(dict.fromkeys(names, lowering))
+        return lowering
+
+    return register

@@ -1,0 +1,181 @@
+"""
+Write ordinary ATen ops in upstream's tensor ops, and functions as ones of tensors.
+
+Functions take tensors of signless elements and integers of 64 bits. Behind their own
+arguments they take the weights that they use, each with its name in the attribute
+`padc.weight`, so that none is a constant in code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from xdsl.builder import Builder
+from xdsl.context import Context
+from xdsl.dialects import func
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    ComplexType,
+    DenseResourceAttr,
+    DictionaryAttr,
+    FunctionType,
+    ModuleOp,
+    StringAttr,
+    UnrealizedConversionCastOp,
+    i64,
+)
+from xdsl.ir import Block, BlockArgument, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.transforms.canonicalize import CanonicalizePass
+from xdsl.transforms.dead_code_elimination import region_dce
+from xdsl.utils.exceptions import VerifyException
+from xdsl.utils.hints import isa
+
+from padc.errors import Obstacle, Problem, UnsupportedError
+from padc.ir.tcp import AnyTensor
+from padc.ir.torch import (
+    AtenOp,
+    BindSymbolicShapeOp,
+    FromBuiltinTensorOp,
+    IntType,
+    LiteralOp,
+    NotConstantError,
+    SymbolicIntOp,
+    ToBuiltinTensorOp,
+    ToI64Op,
+    VTensorType,
+    builtin_type,
+)
+from padc.ir.weights import Weights, weights_of
+from padc.passes.aten.call import problem
+from padc.passes.to_linalg.aten import LOWERINGS, LinalgCall
+from padc.passes.to_linalg.build.linalg_builder import LinalgBuilder, signless_type
+
+NO_CODE = "there is no native code for it"
+
+
+class ConvertTorchToLinalgPass(ModulePass):
+    """Lower ATen ops, and what is left of the torch dialect, to upstream's."""
+
+    name = "convert-torch-to-linalg"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        if problems := list(lower_ops(op)):
+            raise UnsupportedError(problems)
+        # Before weights become arguments: it makes literals of what is constant.
+        CanonicalizePass().apply(ctx, op)
+        weights = weights_of(ctx)
+        for function in op.ops:
+            if isinstance(function, func.FuncOp) and not function.is_declaration:
+                close(function, weights)
+
+
+def lower_ops(module: ModuleOp) -> Iterator[Problem]:
+    """Replace each ATen op for which there is a lowering; why others can't be."""
+    for op in [op for op in module.walk() if isinstance(op, AtenOp)]:
+        if (found := lower(op)) is not None:
+            yield found
+
+
+def lower(op: AtenOp) -> Problem | None:
+    """Replace `op`, or say why that can't be done."""
+    lowering = LOWERINGS.get(op.schema.name)
+    if lowering is None or any(map(is_complex, (*op.operands, *op.results))):
+        return problem(op, NO_CODE, None)
+    call = LinalgCall(op, LinalgBuilder(Builder(InsertPoint.before(op))))
+    try:
+        made = lowering(call)
+    except Obstacle as error:
+        return problem(op, error.message, error.hint)
+    except (NotConstantError, ValueError, VerifyException) as error:
+        return problem(op, str(error), None)
+    if made is None:
+        return problem(op, NO_CODE, None)
+    results = [made] if isinstance(made, SSAValue) else made
+    for old, new in zip(op.results, results):
+        call.replace(old, new)
+    Rewriter.erase_op(op)
+    return None
+
+
+def is_complex(value: SSAValue) -> bool:
+    type = value.type
+    return isinstance(type, VTensorType) and isinstance(type.element_type, ComplexType)
+
+
+def close(function: func.FuncOp, weights: Weights) -> None:
+    """Make `function` one of tensors, whose weights are arguments."""
+    block = function.body.block
+    attributes = list(function.arg_attrs or [DictionaryAttr({}) for _ in block.args])
+    # Symbols are there only to be bound to sizes.
+    for kind in (BindSymbolicShapeOp, SymbolicIntOp):
+        for op in list(block.ops):
+            if isinstance(op, kind):
+                Rewriter.erase_op(op)
+    region_dce(function.body)
+    for op in list(block.ops):
+        if isinstance(op, LiteralOp):
+            arg = block.insert_arg(op.results[0].type, len(block.args))
+            arg.name_hint = op.results[0].name_hint
+            name = StringAttr(weight_name(op, weights))
+            attributes.append(DictionaryAttr({"padc.weight": name}))
+            op.results[0].replace_all_uses_with(arg)
+            Rewriter.erase_op(op)
+    for arg in list(block.args):
+        retype(block, arg)
+    for op in list(block.ops):
+        if isinstance(op, ToI64Op):
+            Rewriter.replace_op(op, [], [as_i64(op.operands[0])])
+    returned = block.last_op
+    assert isinstance(returned, func.ReturnOp)
+    build = LinalgBuilder(Builder(InsertPoint.before(returned)))
+    results = [as_tensor(build, value) for value in returned.operands]
+    Rewriter.replace_op(returned, func.ReturnOp(*results))
+    function.arg_attrs = ArrayAttr(attributes)
+    function.function_type = FunctionType.from_lists(
+        list(block.arg_types), [result.type for result in results]
+    )
+    region_dce(function.body)
+
+
+def weight_name(op: LiteralOp, weights: Weights) -> str:
+    """The name that the data of a literal has among the weights."""
+    if isinstance(op.value, DenseResourceAttr):
+        return op.value.resource_handle.data
+    return weights.add("literal", weights.array(op.value))
+
+
+def retype(block: Block, arg: BlockArgument) -> None:
+    """Make an argument of the torch dialect a tensor, or an integer."""
+    if isinstance(arg.type, IntType):
+        Rewriter.replace_value_with_new_type(arg, i64)
+    if not isinstance(type := arg.type, VTensorType):
+        return
+    wanted = builtin_type(type)
+    new = Rewriter.replace_value_with_new_type(arg, signless_type(wanted))
+    first = block.first_op
+    assert first is not None
+    build = LinalgBuilder(Builder(InsertPoint.before(first)))
+    x = new
+    if x.type != wanted:
+        x = build.insert(UnrealizedConversionCastOp.get([x], [wanted]))
+    for use in list(new.uses):
+        if isinstance(use.operation, ToBuiltinTensorOp):
+            Rewriter.replace_op(use.operation, [], [x])
+
+
+def as_i64(value: SSAValue) -> SSAValue:
+    """An integer of the torch dialect, as what it was made from."""
+    if isinstance(value.owner, UnrealizedConversionCastOp):
+        return value.owner.inputs[0]
+    return value
+
+
+def as_tensor(build: LinalgBuilder, value: SSAValue) -> SSAValue:
+    """What a function returns, as a signless tensor or an integer."""
+    if isinstance(value.type, IntType):
+        return as_i64(value)
+    if isinstance(value.owner, FromBuiltinTensorOp):
+        value = value.owner.operand
+    return build.signless(value) if isa(value.type, AnyTensor) else value

@@ -1,0 +1,244 @@
+"""Pools: loops over windows, the taps of each before the last dimension's windows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import AnyFloat, i64
+from xdsl.ir import SSAValue
+from xdsl.ir.affine import AffineExpr
+
+from padc.ir import tcp
+from padc.ir.element_types import is_unsigned, least_value, wide
+from padc.ir.tcp import Amount, tensor_type
+from padc.passes.to_linalg.build.linalg_builder import Body, LinalgBuilder, element_type
+from padc.passes.to_linalg.build.scalars import (
+    Reals,
+    is_nan,
+    rounded,
+    widened,
+)
+from padc.passes.to_linalg.tcp.convolutions import narrowed
+from padc.passes.to_linalg.tcp.table import lowers
+
+
+@lowers(tcp.MaxPoolOp)
+def lower_max_pool(build: LinalgBuilder, op: tcp.MaxPoolOp) -> SSAValue:
+    x = build.signless(op.input)
+    type = element_type(x)
+    total = wide(type)
+    unsigned = is_unsigned(op.input_type.element_type)
+    least = build.constant(least_value(op.input_type.element_type), total)
+    start = build.filled(result_sizes(build, op, x), least)
+
+    def larger(inner: LinalgBuilder, args: Sequence[SSAValue]) -> list[SSAValue]:
+        element, _, largest = args
+        element = widened(inner, element, total)
+        if isinstance(total, AnyFloat):
+            maximum = arith.MaximumfOp
+        else:
+            maximum = arith.MaxUIOp if unsigned else arith.MaxSIOp
+        return [inner.insert(maximum(element, largest))]
+
+    (y,) = over_windows(build, op, x, [start], larger)
+    return narrowed(build, y, type)
+
+
+@lowers(tcp.AvgPoolOp)
+def lower_avg_pool(build: LinalgBuilder, op: tcp.AvgPoolOp) -> SSAValue:
+    x = build.signless(op.input)
+    type = element_type(x)
+    total = wide(type) if isinstance(type, AnyFloat) else i64
+    unsigned = is_unsigned(op.input_type.element_type)
+    sizes = result_sizes(build, op, x)
+    start = build.filled(sizes, build.constant(0, total))
+
+    def plus(inner: LinalgBuilder, args: Sequence[SSAValue]) -> list[SSAValue]:
+        element, _, sum = args
+        element = widened(inner, element, total, unsigned)
+        add = arith.AddfOp if isinstance(total, AnyFloat) else arith.AddiOp
+        return [inner.insert(add(element, sum))]
+
+    (sums,) = over_windows(build, op, x, [start], plus)
+    input_sizes = build.sizes(x)
+
+    def mean(inner: LinalgBuilder, args: Sequence[SSAValue]) -> SSAValue:
+        count = divisor(inner, op, input_sizes)
+        return rounded(inner, quotient(inner, args[0], count), type)
+
+    dims = [AffineExpr.dimension(dim) for dim in range(len(sizes))]
+    return build.compute(sizes, type, mean, [(sums, dims)])
+
+
+def divisor(
+    build: LinalgBuilder, op: tcp.AvgPoolOp, input_sizes: Sequence[Amount]
+) -> Amount:
+    """What the sum of the window at this place is divided by."""
+    if op.divisor is not None:
+        return op.divisor.value.data
+    count: Amount = 1
+    for dim, kernel, stride, dilation, (lower, upper) in zip(
+        op.dims.get_values(),
+        op.kernel.get_values(),
+        op.strides.get_values(),
+        op.dilations.get_values(),
+        op.uncounted,
+        strict=True,
+    ):
+        taps: Amount = kernel
+        if (lower, upper) != (0, 0):
+            place = build.mul(build.place(dim), stride)
+            end = build.sub(build.sub(input_sizes[dim], upper), place)
+            last = build.minimum(taps_below(build, end, dilation), kernel)
+            first: Amount = 0
+            if lower:
+                begin = build.sub(lower, place)
+                first = build.maximum(taps_below(build, begin, dilation), 0)
+            taps = build.maximum(build.sub(last, first), 0)
+        count = build.mul(taps, count)
+    return count
+
+
+def taps_below(build: LinalgBuilder, end: Amount, dilation: int) -> Amount:
+    """How many of 0, dilation, 2 dilation ... are less than `end`."""
+    return build.floordiv(build.add(end, dilation - 1), dilation)
+
+
+def quotient(build: LinalgBuilder, sum: SSAValue, count: Amount) -> SSAValue:
+    """`sum / count`, of integers towards zero."""
+    if isinstance(sum.type, AnyFloat):
+        reals = Reals(build, sum.type)
+        return reals.value(reals.div(sum, reals.of(count)))
+    if count == -1:
+        # The least integer divided by -1 has no meaning; PyTorch wraps around.
+        return build.insert(arith.SubiOp(build.constant(0, i64), sum))
+    # No window of a valid program counts nothing, but that would end the process.
+    number = (
+        build.constant(count, i64)
+        if isinstance(count, int)
+        else build.insert(arith.IndexCastOp(build.index(build.maximum(count, 1)), i64))
+    )
+    return build.insert(arith.DivSIOp(sum, number))
+
+
+@lowers(tcp.ArgMaxPoolOp)
+def lower_arg_max_pool(build: LinalgBuilder, op: tcp.ArgMaxPoolOp) -> SSAValue:
+    x = build.signless(op.input)
+    type = element_type(x)
+    unsigned = is_unsigned(op.input_type.element_type)
+    input_sizes, sizes = build.sizes(x), result_sizes(build, op, x)
+    dims, dilations = op.dims.get_values(), op.dilations.get_values()
+    counted = [
+        build.sub(input_sizes[dim], lower + upper)
+        for dim, (lower, upper) in zip(dims, op.uncounted, strict=True)
+    ]
+    steps: list[Amount] = []
+    step: Amount = 1
+    for size in reversed(counted):
+        steps.insert(0, step)
+        step = build.mul(size, step)
+    lower_uncounted = [lower for lower, _ in op.uncounted]
+
+    def position(
+        inner: LinalgBuilder, windows: Sequence[Amount], taps: Sequence[Amount] | None
+    ) -> SSAValue:
+        """Of a tap, or where the window starts."""
+        total: Amount = 0
+        for i, (window, step) in enumerate(zip(windows, steps, strict=True)):
+            first = inner.mul(window, op.strides.get_values()[i])
+            first = inner.sub(first, lower_uncounted[i])
+            if taps is not None:
+                first = inner.add(first, inner.mul(taps[i], dilations[i]))
+            elif lower_uncounted[i]:
+                below = taps_below(inner, inner.sub(0, first), dilations[i])
+                skipped = inner.mul(inner.maximum(below, 0), dilations[i])
+                first = inner.add(first, skipped)
+            total = inner.add(inner.mul(first, step), total)
+        return inner.insert(arith.IndexCastOp(inner.index(total), i64))
+
+    def takes_over(inner: LinalgBuilder, args: Sequence[SSAValue]) -> list[SSAValue]:
+        element, _, largest, where = args
+        if isinstance(type, AnyFloat):
+            a, b = (widened(inner, y, wide(type)) for y in (element, largest))
+            more = inner.insert(arith.CmpfOp(a, b, "ogt"))
+            more = inner.insert(arith.OrIOp(more, is_nan(inner, a)))
+        else:
+            predicate = "ugt" if unsigned else "sgt"
+            more = inner.insert(arith.CmpiOp(element, largest, predicate))
+        places = loop_places(inner, len(input_sizes), len(dims))
+        windows, taps = [places[0][dim] for dim in dims], places[1]
+        here = position(inner, windows, taps)
+        return [
+            inner.insert(arith.SelectOp(more, element, largest)),
+            inner.insert(arith.SelectOp(more, here, where)),
+        ]
+
+    starts = build.compute(
+        sizes,
+        i64,
+        lambda inner, _: position(inner, [inner.place(dim) for dim in dims], None),
+    )
+    least = build.constant(least_value(op.input_type.element_type), type)
+    least = build.filled(sizes, least)
+    _, where = over_windows(build, op, x, [least, starts], takes_over)
+    return where
+
+
+def loop_places(
+    build: LinalgBuilder, rank: int, taps: int
+) -> tuple[list[Amount], list[Amount]]:
+    """Where the loop of `over_windows` is: which window, and which tap of it."""
+    places: list[Amount] = [build.place(dim) for dim in range(rank + taps)]
+    return [*places[: rank - 1], places[-1]], places[rank - 1 : -1]
+
+
+def over_windows(
+    build: LinalgBuilder,
+    op: tcp.PoolOp,
+    x: SSAValue,
+    starts: Sequence[SSAValue],
+    body: Body,
+) -> list[SSAValue]:
+    """`starts` reduced by `body`, of an element, nothing, and what was before."""
+    rank, taps = tensor_type(x).get_num_dims(), len(op.dims)
+    if rank == 0:
+        # Without dimensions there are no taps: the only loop is one element's.
+        return build.generic(
+            [(x, []), (x, [])], [(start, []) for start in starts], [], body
+        )
+    at = [AffineExpr.dimension(i) for i in range(rank + taps)]
+    result = [*at[: rank - 1], at[-1]]
+    window = at[rank - 1 : -1]
+    source = list(result)
+    for i, dim in enumerate(op.dims.get_values()):
+        source[dim] = (
+            result[dim] * op.strides.get_values()[i]
+            + window[i] * op.dilations.get_values()[i]
+        )
+    # Only its shape counts: how many taps there are.
+    shape = build.empty(op.kernel.get_values(), element_type(x))
+    return build.generic(
+        [(x, source), (shape, window)],
+        [(start, result) for start in starts],
+        [*[False] * (rank - 1), *[True] * taps, False],
+        body,
+    )
+
+
+def result_sizes(build: LinalgBuilder, op: tcp.PoolOp, x: SSAValue) -> list[Amount]:
+    """The size of each of the result's dimensions."""
+    sizes: list[Amount] = []
+    for dim, static in enumerate(tensor_type(op.result).get_shape()):
+        if static >= 0:
+            sizes.append(static)
+            continue
+        size = build.size(x, dim)
+        if dim in op.dims.get_values():
+            i = op.dims.get_values().index(dim)
+            reach = op.dilations.get_values()[i] * (op.kernel.get_values()[i] - 1)
+            room = build.sub(size, reach + 1)
+            steps = build.floordiv(room, op.strides.get_values()[i])
+            size = build.add(steps, 1)
+        sizes.append(size)
+    return sizes

@@ -1,0 +1,134 @@
+"""Transposed convolutions by kernels that are computed, as pads and convolutions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType, UnrealizedConversionCastOp
+from xdsl.ir import SSAValue
+
+from padc.ir import tcp
+from padc.ir.tcp import Amount, ConvDimsAttr, tensor_type
+from padc.ir.tcp.convolutions import Role
+from padc.passes.to_linalg.build.linalg_builder import LinalgBuilder, element_type
+
+
+def decompose(build: LinalgBuilder, op: tcp.ConvTransposeOp) -> SSAValue:
+    """
+    `conv_transpose(x, w, b) -> conv(pad(x), w', b)`, w' computed when it runs.
+
+    As `decompose-conv-transpose` does, which has the kernel's sizes and features from
+    its weight.
+    """
+    dims, spatial = op.dims, range(op.dims.spatial_rank)
+    if is_empty(op):
+        # No window of a convolution has room in the pad's result.
+        return empty(build, op)
+    kernel_sizes = [
+        build.size(op.kernel, dims.kernel.index(number)) for number in spatial
+    ]
+    rank = len(dims.input)
+    lower: list[Amount] = [0] * rank
+    upper: list[Amount] = [0] * rank
+    interior: list[Amount] = [0] * rank
+    for number, size in zip(spatial, kernel_sizes, strict=True):
+        edge = build.mul(build.sub(size, 1), op.dilations.get_values()[number])
+        dim = dims.input.index(number)
+        lower[dim] = build.add(edge, op.expansions[number].lower)
+        upper[dim] = build.add(edge, op.expansions[number].upper)
+        interior[dim] = op.strides.get_values()[number] - 1
+    x = op.input
+    zero = build.constant(0, element_type(x))
+    # What one side crops may have been added by the other: crop last.
+    x = pad(build, x, zero, build.added(lower), build.added(upper), interior)
+    x = pad(build, x, zero, build.removed(lower), build.removed(upper), [0] * rank)
+    conv = tcp.ConvOp(
+        x,
+        flipped(build, op),
+        op.bias,
+        [1] * len(spatial),
+        op.dilations.get_values(),
+        op.groups.value.data,
+        ConvDimsAttr(
+            (dims.input, ConvDimsAttr.channels_first(len(spatial)).kernel, dims.result)
+        ),
+        op.result.type,
+    )
+    return build.insert(conv)
+
+
+def is_empty(op: tcp.ConvTransposeOp) -> bool:
+    """Whether all that the op would make is cropped."""
+    shape = op.result.type.get_shape()
+    return any(shape[dim] == 0 for dim in ConvDimsAttr.spatial(op.dims.result))
+
+
+def empty(build: LinalgBuilder, op: tcp.ConvTransposeOp) -> SSAValue:
+    """A result without elements."""
+    dims, sizes = op.dims, list[Amount](op.result.type.get_shape())
+    for dim, role in enumerate(dims.result):
+        if sizes[dim] == DYNAMIC_INDEX:
+            sizes[dim] = result_size(build, op, role)
+    return build.empty(sizes, op.result.type.element_type)
+
+
+def result_size(build: LinalgBuilder, op: tcp.ConvTransposeOp, role: Role) -> Amount:
+    """The result's size in the dimension of this role."""
+    if role == "f":
+        outputs = build.size(op.kernel, op.dims.kernel.index("o"))
+        return build.mul(outputs, op.groups.value.data)
+    size = build.size(op.input, op.dims.input.index(role))
+    if isinstance(role, str):
+        return size
+    taps = build.size(op.kernel, op.dims.kernel.index(role))
+    reach = build.mul(build.sub(taps, 1), op.dilations.get_values()[role])
+    steps = build.mul(build.sub(size, 1), op.strides.get_values()[role])
+    amount = op.expansions[role]
+    valid = build.add(build.add(steps, reach), 1)
+    return build.add(valid, amount.lower + amount.upper)
+
+
+def pad(
+    build: LinalgBuilder,
+    x: SSAValue,
+    fill: SSAValue,
+    lower: Sequence[Amount],
+    upper: Sequence[Amount],
+    interior: Sequence[Amount],
+) -> SSAValue:
+    if all(amount == 0 for amount in (*lower, *upper, *interior)):
+        return x
+    return build.insert(tcp.PadOp(x, fill, lower, upper, interior))
+
+
+def flipped(build: LinalgBuilder, op: tcp.ConvTransposeOp) -> SSAValue:
+    """The convolution's kernel `[o, i, ...]`: from its end, and regrouped."""
+    roles, groups = op.dims.kernel, op.groups.value.data
+    kernel = build.signless(op.kernel)
+    sizes = dict(zip(roles, build.sizes(kernel), strict=True))
+    inputs, outputs = build.floordiv(sizes["i"], groups), sizes["o"]
+    spatial = range(op.dims.spatial_rank)
+
+    def element(inner: LinalgBuilder, _: Sequence[SSAValue]) -> SSAValue:
+        feature, input = inner.place(0), inner.place(1)
+        places: dict[str | int, Amount] = {"o": feature, "i": input}
+        if groups != 1:
+            group = inner.floordiv(feature, outputs)
+            places["o"] = inner.sub(feature, inner.mul(group, outputs))
+            places["i"] = inner.add(input, inner.mul(group, inputs))
+        for number in spatial:
+            place = inner.place(2 + number)
+            places[number] = inner.sub(inner.sub(sizes[number], 1), place)
+        return inner.extract(kernel, [places[role] for role in roles])
+
+    new_sizes = [
+        build.mul(outputs, groups),
+        inputs,
+        *(sizes[number] for number in spatial),
+    ]
+    new = build.compute(new_sizes, element_type(kernel), element)
+    shape = tensor_type(new).get_shape()
+    type = TensorType(tensor_type(op.kernel).element_type, shape)
+    if type == new.type:
+        return new
+    return build.insert(UnrealizedConversionCastOp.get([new], [type]))

@@ -1,0 +1,381 @@
+# pyright: basic, reportMissingTypeStubs=false
+"""Interpolation all the way, by the reference and as Core ML packages."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from functions import Function
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor
+from torch.export import Dim
+
+from padc import convert
+from padc.errors import UnsupportedError
+from padc.ir import resampling
+from padc.ir.tcp import Coordinates, ResampleMode, Sampling
+from padc.passes.aten.builder import LARGEST_SIZE
+from padc.passes.tcp_to_mil.tabulate_scaled_sizes import ratio_of
+from padc.testing import compile_for_coreml, compile_for_native, compile_for_oracle
+
+BACKENDS = {"reference": compile_for_oracle, "coreml": compile_for_coreml}
+INF = float("inf")
+both = pytest.mark.parametrize("backend", BACKENDS)
+ALL = BACKENDS | {"native": compile_for_native}
+
+
+def exported(function: Callable[..., Any], x: Tensor, dynamic: Any = None):
+    return torch.export.export(
+        Function(function), (x,), dynamic_shapes=dynamic, strict=False
+    )
+
+
+def check(backend: str, function: Callable[..., Any], x: Tensor) -> None:
+    (actual,) = BACKENDS[backend](exported(function, x))(x)
+
+    torch.testing.assert_close(
+        actual, function(x), rtol=1e-5, atol=1e-5, equal_nan=True
+    )
+
+
+def numbers(*shape: int) -> Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(sum(shape)))
+
+
+ANTIALIASED = {
+    "bilinear": {"mode": "bilinear"},
+    "bilinear_corners": {"mode": "bilinear", "align_corners": True},
+    "bicubic": {"mode": "bicubic"},
+    "bicubic_corners": {"mode": "bicubic", "align_corners": True},
+    "lanczos": {"mode": "lanczos"},
+}
+
+
+@both
+@pytest.mark.parametrize("name", ANTIALIASED)
+def test_antialias(backend: str, name: str):
+    def sizes(x: Tensor):
+        options = {**ANTIALIASED[name], "antialias": True}
+        return torch.cat(
+            [
+                F.interpolate(x, size=size, **options).flatten()
+                for size in ((5, 6), (1, 30), (23, 2))
+            ]
+        )
+
+    check(backend, sizes, numbers(1, 2, 11, 13))
+
+
+@both
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
+def test_antialias_by_scales(backend: str, mode: str):
+    check(
+        backend,
+        lambda x: F.interpolate(x, scale_factor=(0.37, 1.7), mode=mode, antialias=True),
+        numbers(1, 2, 11, 13),
+    )
+
+
+@both
+def test_an_infinity_stays_where_it_has_a_weight(backend: str):
+    x = numbers(1, 1, 11, 13)
+    x[0, 0, 5, 6] = torch.inf
+
+    check(
+        backend,
+        lambda x: F.interpolate(x, size=(5, 4), mode="bilinear", antialias=True),
+        x,
+    )
+
+
+@both
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
+def test_rows_of_one_antialiased_column_differ(backend: str, mode: str):
+    def function(x: Tensor) -> Tensor:
+        return F.interpolate(x, size=(2, 1), mode=mode, antialias=True)
+
+    x = numbers(1, 3, 5, 4)
+    # Where channels are not last, PyTorch repeats the first row: see the README.
+    expected = function(x.to(memory_format=torch.channels_last))
+    assert not torch.equal(function(x), expected)
+
+    (actual,) = BACKENDS[backend](exported(function, x))(x)
+
+    torch.testing.assert_close(actual, expected)
+
+
+@both
+@pytest.mark.parametrize("align_corners", [False, True])
+def test_coordinates_round_as_in_pytorch(backend: str, align_corners: bool):
+    """Sizes for which float64 coordinates are off by 4e-4."""
+    check(
+        backend,
+        lambda x: F.interpolate(
+            x, size=(270, 270), mode="bilinear", align_corners=align_corners
+        ),
+        numbers(1, 1, 345, 456),
+    )
+
+
+@both
+@pytest.mark.parametrize("size", [(2, 3, 4), (9, 11, 7)], ids=str)
+def test_area(backend: str, size: tuple[int, ...]):
+    check(
+        backend,
+        lambda x: F.interpolate(x, size=size, mode="area"),
+        numbers(1, 2, 5, 6, 7),
+    )
+
+
+@both
+@pytest.mark.parametrize("mode", ["bicubic", "area"])
+def test_half_precision_is_rounded_once(backend: str, mode: str):
+    function = lambda x: F.interpolate(x, size=(3, 5), mode=mode)  # noqa: E731
+    x = numbers(1, 2, 7, 8).half()
+
+    (actual,) = BACKENDS[backend](exported(function, x))(x)
+
+    expected = function(x.double())
+    assert (actual - expected).abs().max() <= 2**-11 * expected.abs().max()
+
+
+@both
+def test_to_a_size_from_a_dynamic_one(backend: str):
+    function = lambda x: F.interpolate(x, size=(7, 9), mode="bilinear")  # noqa: E731
+    sizes = {2: Dim("h", min=2, max=40), 3: Dim("w", min=2, max=40)}
+    xs = numbers(1, 2, 5, 6), numbers(1, 2, 17, 4)
+
+    compiled = BACKENDS[backend](exported(function, xs[0], ((sizes,),)))
+
+    for x in xs:
+        torch.testing.assert_close(compiled(x)[0], function(x))
+
+
+DYNAMIC: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "nearest": lambda x, y: F.interpolate(x, y.shape[-2:]),
+    "nearest-exact": lambda x, y: F.interpolate(x, y.shape[-2:], mode="nearest-exact"),
+    "bilinear": lambda x, y: F.interpolate(x, y.shape[-2:], mode="bilinear"),
+    "bilinear, corners": lambda x, y: F.interpolate(
+        x, y.shape[-2:], mode="bilinear", align_corners=True
+    ),
+    "bicubic": lambda x, y: F.interpolate(x, y.shape[-2:], mode="bicubic"),
+    "bicubic, corners": lambda x, y: F.interpolate(
+        x, y.shape[-2:], mode="bicubic", align_corners=True
+    ),
+    "of one": lambda x, y: F.interpolate(x, (7, y.shape[3] + 1), mode="bicubic"),
+    "of float16": lambda x, y: F.interpolate(x.half(), y.shape[-2:], mode="bilinear"),
+    "of integers": lambda x, y: F.interpolate((x * 9).to(torch.uint8), (9, 7)).float(),
+    "to fixed ones": lambda x, y: F.interpolate(x, (9, 7)),
+    "by scales": lambda x, y: F.interpolate(x, scale_factor=1.7, mode="bilinear"),
+    "by a whole scale": lambda x, y: F.interpolate(x, scale_factor=3, mode="bicubic"),
+    "area": lambda x, y: F.interpolate(x, y.shape[-2:], mode="area"),
+    "area, to fixed ones": lambda x, y: F.interpolate(x, (7, 1), mode="area"),
+    "antialiased": lambda x, y: F.interpolate(
+        x, y.shape[-2:], mode="bilinear", antialias=True
+    ),
+    "antialiased, corners": lambda x, y: F.interpolate(
+        x, y.shape[-2:], mode="bicubic", antialias=True, align_corners=True
+    ),
+    "antialiased, one": lambda x, y: F.interpolate(
+        x, (1, 3), mode="bicubic", antialias=True, align_corners=True
+    ),
+    "antialiased, by scales": lambda x, y: F.interpolate(
+        x, scale_factor=(0.6, 1.7), mode="bicubic", antialias=True
+    ),
+    "antialiased by lanczos": lambda x, y: torch.ops.aten._upsample_lanczos2d_aa(
+        x, y.shape[-2:], False
+    ),
+    "by smaller scales": lambda x, y: F.interpolate(x, scale_factor=(0.6, 1.5)),
+}
+
+
+@pytest.mark.parametrize("name", DYNAMIC)
+def test_dynamic_sizes(name: str):
+    model = Function(DYNAMIC[name])
+    sizes = [{i: Dim(f"{x}{i}", min=4, max=99) for i in (2, 3)} for x in "xy"]
+    samples = [
+        (numbers(1, 2, *shape[:2]).abs(), numbers(1, 1, *shape[2:]))
+        for shape in ((7, 9, 11, 5), (41, 33, 20, 82), (5, 4, 4, 60), (49, 45, 9, 7))
+    ]
+
+    ep = torch.export.export(model, samples[0], dynamic_shapes=(tuple(sizes),))
+
+    for compile in BACKENDS.values():
+        compiled = compile(ep)
+        for x, y in samples:
+            torch.testing.assert_close(compiled(x, y)[0], model(x, y))
+
+
+@both
+def test_dynamic_sizes_of_other_ranks(backend: str):
+    def function(x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
+        return (
+            F.interpolate(x, x.shape[2] * 2 + 1, mode="linear"),
+            F.interpolate(y, scale_factor=1.5, mode="trilinear"),
+        )
+
+    dims = [Dim(name, min=2, max=20) for name in "abcd"]
+    compiled = BACKENDS[backend](
+        torch.export.export(
+            Function(function),
+            (numbers(1, 2, 7), numbers(1, 2, 7, 5, 4)),
+            dynamic_shapes=(({2: dims[0]}, dict(zip((2, 3, 4), dims[1:]))),),
+        )
+    )
+
+    for inputs in (
+        (numbers(1, 2, 19), numbers(1, 2, 3, 2, 9)),
+        (numbers(1, 2, 2), numbers(1, 2, 7, 8, 4)),
+    ):
+        for actual, expected in zip(compiled(*inputs), function(*inputs), strict=True):
+            torch.testing.assert_close(actual, expected)
+
+
+def test_coordinates_are_float32_in_a_program_of_float16():
+    model = Function(lambda x: F.interpolate(x, (x.shape[2] // 2,), mode="nearest"))
+    x = torch.arange(4000.0).remainder(7).reshape(1, 1, -1)
+    sizes = {2: Dim("n", min=10, max=4000)}
+
+    program = convert(model, (x,), dynamic_shapes=((sizes,),), precision="float16")
+
+    assert torch.equal(program.run(x)[0], model(x))
+
+
+# Of n * 0.29, which is less than 29 for 100, no ratio of integers is the floor.
+@pytest.mark.parametrize(
+    ("factor", "recompute"), [(0.29, False), (0.29, True), (0.7, True)]
+)
+def test_dynamic_sizes_scaled(factor: float, recompute: bool):
+    def function(x: Tensor) -> Tensor:
+        return F.interpolate(
+            x, scale_factor=factor, mode="nearest", recompute_scale_factor=recompute
+        )
+
+    xs = [numbers(1, 2, size) for size in (30, 7, 100, 200, 9000)]
+    sizes = {2: Dim("n", min=7, max=9000)}
+
+    ep = exported(function, xs[0], ((sizes,),))
+
+    for compile in ALL.values():
+        compiled = compile(ep)
+        for x in xs:
+            torch.testing.assert_close(compiled(x)[0], function(x))
+
+
+EQUAL: dict[str, Callable[[Tensor], Tensor]] = {
+    mode: lambda x, mode=mode: F.interpolate(x, scale_factor=(1.1, 2.1), mode=mode)
+    for mode in ("nearest", "nearest-exact", "bilinear", "bicubic")
+} | {
+    f"{mode}, antialiased": lambda x, mode=mode: F.interpolate(
+        x, scale_factor=(1.1, 2.1), mode=mode, antialias=True
+    )
+    for mode in ("bilinear", "bicubic")
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "dynamic"),
+    # Of the nearest, PyTorch's kernels differ, and it chooses one by the result's size.
+    [*((name, False) for name in EQUAL), *((name, True) for name in [*EQUAL][1:])],
+)
+def test_as_many_elements_as_before(name: str, dynamic: bool):
+    """Which PyTorch mostly keeps, whatever the scale; the nearest also twice as many."""
+    sizes = {2: Dim("h", min=4, max=40), 3: Dim("w", min=4, max=40)}
+    xs = numbers(1, 2, 20, 30), numbers(1, 2, 7, 6), numbers(1, 2, 9, 11)
+    xs[1][0, 0, 2, 3] = INF
+    if not dynamic:
+        xs = xs[1:2]
+
+    ep = exported(EQUAL[name], xs[0], ((sizes,),) if dynamic else None)
+
+    for compile in ALL.values():
+        compiled = compile(ep)
+        for x in xs:
+            torch.testing.assert_close(compiled(x)[0], EQUAL[name](x), equal_nan=True)
+
+
+COMPUTED: dict[str, Callable[[Tensor], Tensor]] = {
+    "plus 1": lambda x: F.interpolate(x, math.floor(x.shape[2] * 0.3 + 1)),
+    "rounded up": lambda x: F.interpolate(x, math.ceil(x.shape[2] / 3)),
+    "on a tensor": lambda x: x * (1 / x.shape[2]),
+    "powers": lambda x: F.pad(x, (0, x.shape[2] ** 2, 0, x.shape[2] ** 3)),
+}
+
+
+@pytest.mark.parametrize("name", COMPUTED)
+def test_computed_sizes(name: str):
+    xs = [numbers(1, 2, size) for size in (30, 8, 11, 39)]
+    dynamic = (({2: Dim("n", min=8, max=40)},),)
+
+    ep = exported(COMPUTED[name], xs[0], dynamic)
+
+    for compile in BACKENDS.values():
+        compiled = compile(ep)
+        for x in xs:
+            torch.testing.assert_close(compiled(x)[0], COMPUTED[name](x))
+
+
+def test_float_arithmetic_on_two_sizes_is_refused_for_core_ml():
+    sizes = {2: Dim("h", min=8, max=40), 3: Dim("w", min=8, max=40)}
+    ep = exported(
+        lambda x: F.interpolate(x, (math.floor(x.shape[2] / x.shape[3]) + 4, 3)),
+        numbers(1, 2, 8, 9),
+        ((sizes,),),
+    )
+
+    with pytest.raises(
+        UnsupportedError, match="floats compute from more than one size"
+    ):
+        compile_for_coreml(ep)
+
+
+FACTORS = st.floats(0.01, 30) | st.integers(1, 400).map(lambda n: n / 100)
+
+
+@given(FACTORS)
+def test_ratios_scale_as_float64_does(factor: float):
+    scaled = [int(size * factor) for size in range(LARGEST_SIZE + 1)]
+
+    if (ratio := ratio_of(scaled)) is not None:
+        a, b = ratio.numerator, ratio.denominator
+        assert scaled == [size * a // b for size in range(LARGEST_SIZE + 1)]
+
+
+def test_bytes_are_interpolated_by_pytorch():
+    x = (numbers(1, 2, 5, 6) * 40 + 128).to(torch.uint8)
+
+    check("reference", lambda x: F.interpolate(x, size=(7, 9), mode="bilinear"), x)
+
+
+def test_bytes_are_refused_for_core_ml():
+    x = (numbers(1, 2, 5, 6) * 40 + 128).to(torch.uint8)
+    ep = exported(lambda x: F.interpolate(x, size=(7, 9), mode="bilinear").float(), x)
+
+    with pytest.raises(UnsupportedError, match="bytes in fixed point"):
+        compile_for_coreml(ep)
+
+
+SAMPLINGS = [
+    Sampling(mode, coordinates, antialias=antialias)
+    for mode in ResampleMode
+    for coordinates in Coordinates
+    for antialias in (False, True)
+    if antialias == (mode is ResampleMode.LANCZOS)
+    or (antialias and mode in (ResampleMode.LINEAR, ResampleMode.CUBIC))
+]
+
+
+@given(st.integers(1, 70), st.integers(1, 70), st.sampled_from(SAMPLINGS))
+def test_weights_add_up_to_1(size: int, new_size: int, sampling: Sampling):
+    taps = resampling.taps(size, new_size, sampling)
+
+    for positions, _ in taps:
+        assert positions.shape == (new_size,)
+        assert 0 <= positions.min() <= positions.max() < size
+    weights = [np.ones(new_size) if weight is None else weight for _, weight in taps]
+    np.testing.assert_allclose(np.sum(weights, 0), 1, rtol=1e-5)
