@@ -1,0 +1,1 @@
+"""Building upstream's tensor ops, and arithmetic in the bodies of their loops."""

@@ -1,0 +1,217 @@
+"""Building ops of upstream's tensor level: linalg and tensor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from xdsl.builder import Builder
+from xdsl.dialects import tensor
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    AffineMapAttr,
+    ArrayAttr,
+    DenseArrayBase,
+    IntegerAttr,
+    TensorType,
+    UnrealizedConversionCastOp,
+    i64,
+)
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.dialects.linalg.attrs import IteratorTypeAttr
+from xdsl.dialects.utils.dynamic_index_list import split_dynamic_index_list
+from xdsl.ir import Attribute, Block, Region, SSAValue
+from xdsl.ir.affine import AffineExpr, AffineMap
+from xdsl.rewriter import InsertPoint
+
+from padc.ir.tcp import Amount, AnyTensor, fill_type, tensor_type
+from padc.passes.size_builder import SizeBuilder
+
+Body: TypeAlias = "Callable[[LinalgBuilder, Sequence[SSAValue]], Sequence[SSAValue]]"
+"""From a builder in the body and the elements of inputs and outputs to new outputs."""
+
+
+@dataclass(frozen=True)
+class LinalgBuilder(SizeBuilder):
+    """Inserts ops on tensors at the place of `builder`."""
+
+    def size(self, x: SSAValue, dim: int) -> Amount:
+        """The size of a dimension; an integer where that is static."""
+        static = tensor_type(x).get_shape()[dim]
+        if static != DYNAMIC_INDEX:
+            return static
+        return self.insert(tensor.DimOp(x, self.index(dim)))
+
+    def sizes(self, x: SSAValue) -> list[Amount]:
+        return [self.size(x, dim) for dim in range(tensor_type(x).get_num_dims())]
+
+    def signless(self, x: SSAValue) -> SSAValue:
+        """`x` as ops of arith want it: the same bits, without a sign."""
+        type = signless_type(tensor_type(x))
+        if type == x.type:
+            return x
+        return self.insert(UnrealizedConversionCastOp.get([x], [type]))
+
+    def empty(self, sizes: Sequence[Amount], element_type: Attribute) -> SSAValue:
+        """A tensor without values."""
+        dynamic = [size for size in sizes if isinstance(size, SSAValue)]
+        return self.insert(tensor.EmptyOp(dynamic, type_of(sizes, element_type)))
+
+    def filled(self, sizes: Sequence[Amount], value: SSAValue) -> SSAValue:
+        """A tensor of one value."""
+        empty = self.empty(sizes, value.type)
+        return self.insert(linalg.FillOp([value], [empty], [empty.type]))
+
+    def slice(
+        self,
+        x: SSAValue,
+        offsets: Sequence[Amount],
+        sizes: Sequence[Amount],
+        strides: Sequence[Amount] | None = None,
+    ) -> SSAValue:
+        """Part of a tensor, of the same rank."""
+        strides = [1] * len(sizes) if strides is None else strides
+        type = type_of(sizes, tensor_type(x).element_type)
+        return self.insert(tensor.ExtractSliceOp(x, offsets, sizes, strides, type))
+
+    def insert_slice(
+        self,
+        x: SSAValue,
+        into: SSAValue,
+        offsets: Sequence[Amount],
+        sizes: Sequence[Amount],
+        strides: Sequence[Amount],
+    ) -> SSAValue:
+        """`into`, with part of it replaced by `x`."""
+        lists = [
+            split_dynamic_index_list(amounts, DYNAMIC_INDEX)
+            for amounts in (offsets, sizes, strides)
+        ]
+        return self.insert(
+            tensor.InsertSliceOp.build(
+                operands=[x, into, *[dynamic for _, dynamic in lists]],
+                result_types=[into.type],
+                properties={
+                    name: DenseArrayBase.from_list(i64, static)
+                    for name, (static, _) in zip(
+                        ("static_offsets", "static_sizes", "static_strides"),
+                        lists,
+                        strict=True,
+                    )
+                },
+            )
+        )
+
+    def expand(self, x: SSAValue, dim: int, first: Amount, second: Amount) -> SSAValue:
+        """Dimension `dim` split into two, `first` of `second` elements each."""
+        sizes = self.sizes(x)
+        sizes[dim : dim + 1] = [first, second]
+        dynamic = [size for size in sizes if isinstance(size, SSAValue)]
+        type = type_of(sizes, tensor_type(x).element_type)
+        groups = _pairs(len(sizes), dim)
+        return self.insert(
+            tensor.ExpandShapeOp(x, dynamic, groups, list(type.get_shape()), type)
+        )
+
+    def collapse(self, x: SSAValue, dim: int) -> SSAValue:
+        """Dimensions `dim` and `dim + 1` as one."""
+        type = tensor_type(x)
+        shape = list(type.get_shape())
+        pair = shape[dim : dim + 2]
+        size = DYNAMIC_INDEX if DYNAMIC_INDEX in pair else pair[0] * pair[1]
+        shape[dim : dim + 2] = [size]
+        result = TensorType(type.element_type, shape)
+        groups = _pairs(type.get_num_dims(), dim)
+        collapse = tensor.CollapseShapeOp(
+            operands=[x], result_types=[result], properties={"reassociation": groups}
+        )
+        return self.insert(collapse)
+
+    def cast(self, x: SSAValue, type: AnyTensor) -> SSAValue:
+        """`x`, of which `type` knows other sizes."""
+        return x if x.type == type else self.insert(tensor.CastOp(x, type))
+
+    def generic(
+        self,
+        inputs: Sequence[tuple[SSAValue, Sequence[AffineExpr]]],
+        outputs: Sequence[tuple[SSAValue, Sequence[AffineExpr]]],
+        reductions: Sequence[bool],
+        body: Body,
+    ) -> list[SSAValue]:
+        """
+        A loop over as many dimensions as `reductions` has.
+
+        Each operand comes with the expressions that index it.
+        """
+        rank = len(reductions)
+        operands = [*inputs, *outputs]
+        block = Block(arg_types=[element_type(x) for x, _ in operands])
+        inner = LinalgBuilder(Builder(InsertPoint.at_end(block)))
+        inner.builder.insert(linalg.YieldOp(*body(inner, block.args)))
+        op = linalg.GenericOp(
+            [x for x, _ in inputs],
+            [x for x, _ in outputs],
+            Region(block),
+            [AffineMapAttr(AffineMap(rank, 0, tuple(map))) for _, map in operands],
+            [
+                IteratorTypeAttr.reduction() if each else IteratorTypeAttr.parallel()
+                for each in reductions
+            ],
+            [x.type for x, _ in outputs],
+        )
+        return list(self.builder.insert(op).results)
+
+    def compute(
+        self,
+        sizes: Sequence[Amount],
+        element_type: Attribute,
+        body: Callable[[LinalgBuilder, Sequence[SSAValue]], SSAValue],
+        inputs: Sequence[tuple[SSAValue, Sequence[AffineExpr]]] = (),
+    ) -> SSAValue:
+        """A new tensor; `body` takes the elements of `inputs` for one of its own."""
+        dims = [AffineExpr.dimension(dim) for dim in range(len(sizes))]
+        empty = self.empty(sizes, element_type)
+        (result,) = self.generic(
+            inputs,
+            [(empty, dims)],
+            [False] * len(dims),
+            lambda inner, args: [body(inner, args[: len(inputs)])],
+        )
+        return result
+
+    def place(self, dim: int) -> SSAValue:
+        """Where the loop around a body is, in dimension `dim`."""
+        return self.insert(linalg.IndexOp(dim))
+
+    def extract(self, x: SSAValue, indices: Sequence[Amount]) -> SSAValue:
+        """The element at `indices`."""
+        return self.insert(
+            tensor.ExtractOp(
+                x, [self.index(index) for index in indices], element_type(x)
+            )
+        )
+
+
+def signless_type(type: AnyTensor) -> AnyTensor:
+    """`type` without the sign of its elements."""
+    return TensorType(fill_type(type.element_type), type.get_shape())
+
+
+def type_of(sizes: Sequence[Amount], element_type: Attribute) -> AnyTensor:
+    """The type of a tensor of these sizes."""
+    return TensorType(
+        element_type,
+        [size if isinstance(size, int) else DYNAMIC_INDEX for size in sizes],
+    )
+
+
+def element_type(x: SSAValue) -> Attribute:
+    return tensor_type(x).element_type
+
+
+def _pairs(rank: int, dim: int) -> ArrayAttr[ArrayAttr[IntegerAttr]]:
+    """How `rank` dimensions are those of one less, two of which are one: `dim`."""
+    groups = [[i] for i in range(rank)]
+    groups[dim : dim + 2] = [[dim, dim + 1]]
+    return ArrayAttr(ArrayAttr(IntegerAttr(i, i64) for i in group) for group in groups)

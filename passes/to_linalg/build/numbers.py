@@ -1,0 +1,351 @@
+"""Numbers in the body of a loop: Python's operators on them insert ops."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from xdsl.dialects import arith, math
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    FloatAttr,
+    IndexType,
+    IntegerAttr,
+    IntegerType,
+    Signedness,
+    f16,
+    f32,
+    f64,
+    i1,
+    i64,
+)
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.utils.hints import isa
+
+from padc.ir.arith import RemFOp
+from padc.ir.element_types import is_half, is_unsigned
+from padc.ir.tcp import Amount, fill_type
+from padc.passes.to_linalg.build.linalg_builder import LinalgBuilder
+
+Value: TypeAlias = "Number | float"
+"""What a number is computed with: another one of its type, or a constant."""
+
+FUNCTIONS: Mapping[str, type[Operation]] = {
+    "acos": math.AcosOp,
+    "acosh": math.AcoshOp,
+    "asin": math.AsinOp,
+    "asinh": math.AsinhOp,
+    "atan": math.AtanOp,
+    "atan2": math.Atan2Op,
+    "atanh": math.AtanhOp,
+    "ceil": math.CeilOp,
+    "copysign": math.CopySignOp,
+    "cos": math.CosOp,
+    "cosh": math.CoshOp,
+    "erf": math.ErfOp,
+    "exp": math.ExpOp,
+    "exp2": math.Exp2Op,
+    "expm1": math.ExpM1Op,
+    "floor": math.FloorOp,
+    "log": math.LogOp,
+    "log10": math.Log10Op,
+    "log1p": math.Log1pOp,
+    "log2": math.Log2Op,
+    "pow": math.PowFOp,
+    "round": math.RoundEvenOp,
+    "sin": math.SinOp,
+    "sinh": math.SinhOp,
+    "sqrt": math.SqrtOp,
+    "tan": math.TanOp,
+    "tanh": math.TanhOp,
+    "trunc": math.TruncOp,
+}
+"""Functions of floats."""
+
+
+ROUNDED: Mapping[Attribute, type[np.floating[Any]]] = {f16: np.float16, f32: np.float32}
+"""Types whose constants are rounded here: what is too large becomes infinite."""
+
+
+def is_float(type: Attribute) -> bool:
+    return isinstance(type, AnyFloat)
+
+
+def width(type: Attribute) -> int:
+    assert isa(type, IntegerType[int, Signedness])
+    return type.width.data
+
+
+def limits(type: Attribute) -> tuple[float, float]:
+    """The least and the greatest number of a type."""
+    if is_float(type):
+        return -np.inf, np.inf
+    if is_unsigned(type):
+        return 0, 2 ** width(type) - 1
+    return -(2 ** (width(type) - 1)), 2 ** (width(type) - 1) - 1
+
+
+def constant(build: LinalgBuilder, x: float, type: Attribute) -> Number:
+    """`x` as a number of `type`: rounded, or its lowest bits."""
+    signless = fill_type(type)
+    if isinstance(signless, AnyFloat):
+        if (dtype := ROUNDED.get(signless)) is not None:
+            with np.errstate(over="ignore"):
+                x = float(dtype(x))
+        value = FloatAttr(float(x), signless)
+    elif type == i1:
+        value = IntegerAttr(int(bool(x)), i1)
+    else:
+        assert isa(signless, IntegerType)
+        bits = 2 ** width(type)
+        whole = int(x) % bits
+        value = IntegerAttr(whole - bits if whole >= bits // 2 else whole, signless)
+    return Number(build, build.insert(arith.ConstantOp(value)), type)
+
+
+def from_size(build: LinalgBuilder, size: Amount, type: Attribute) -> Number:
+    """A size or place as a number of `type`."""
+    if isinstance(size, int):
+        return constant(build, size, type)
+    value = size
+    if value.type != i64:
+        value = build.insert(arith.IndexCastOp(value, i64))
+    return Number(build, value, i64).to(type)
+
+
+@dataclass(frozen=True, eq=False)
+class Number:
+    """
+    A number of the element type `type`, with its sign, in the body of a loop.
+
+    Arithmetic is that of C; of booleans a sum is "or" and a product "and".
+    """
+
+    build: LinalgBuilder
+    value: SSAValue
+    type: Attribute
+
+    @property
+    def is_float(self) -> bool:
+        return is_float(self.type)
+
+    def constant(self, x: float) -> Number:
+        return constant(self.build, x, self.type)
+
+    def lifted(self, x: Value) -> Number:
+        return x if isinstance(x, Number) else self.constant(x)
+
+    def insert(self, op: Operation) -> Number:
+        """The result of `op`, which is of this type."""
+        return Number(self.build, self.build.insert(op), self.type)
+
+    def binary(
+        self,
+        other: Value,
+        floating: type[Operation] | None,
+        signed: type[Operation],
+        unsigned: type[Operation] | None = None,
+    ) -> Number:
+        op = signed
+        if self.is_float:
+            assert floating is not None
+            op = floating
+        elif unsigned is not None and is_unsigned(self.type):
+            op = unsigned
+        operands = [self.value, self.lifted(other).value]
+        return self.insert(op.create(operands=operands, result_types=[self.value.type]))
+
+    def __add__(self, other: Value) -> Number:
+        whole = arith.OrIOp if self.type == i1 else arith.AddiOp
+        return self.binary(other, arith.AddfOp, whole)
+
+    def __sub__(self, other: Value) -> Number:
+        return self.binary(other, arith.SubfOp, arith.SubiOp)
+
+    def __mul__(self, other: Value) -> Number:
+        return self.binary(other, arith.MulfOp, arith.MuliOp)
+
+    def __truediv__(self, other: Value) -> Number:
+        assert self.is_float
+        return self.binary(other, arith.DivfOp, arith.DivSIOp)
+
+    def __radd__(self, other: float) -> Number:
+        return self.constant(other) + self
+
+    def __rsub__(self, other: float) -> Number:
+        return self.constant(other) - self
+
+    def __rmul__(self, other: float) -> Number:
+        return self.constant(other) * self
+
+    def __rtruediv__(self, other: float) -> Number:
+        return self.constant(other) / self
+
+    def __neg__(self) -> Number:
+        if self.is_float:
+            return self.insert(arith.NegfOp(self.value))
+        return self.constant(0) - self
+
+    def __and__(self, other: Value) -> Number:
+        return self.binary(other, None, arith.AndIOp)
+
+    def __or__(self, other: Value) -> Number:
+        return self.binary(other, None, arith.OrIOp)
+
+    def __xor__(self, other: Value) -> Number:
+        return self.binary(other, None, arith.XOrIOp)
+
+    def __invert__(self) -> Number:
+        return self ^ (1 if self.type == i1 else -1)
+
+    def shifted(self, other: Value, left: bool) -> Number:
+        """Shifted by a number of bits; all are lost where that is no less than 64."""
+        bits, amount = width(self.type), self.lifted(other)
+        outside = (amount < 0) | (amount >= bits)
+        if left:
+            there = self.binary(outside.select(0, amount), None, arith.ShLIOp)
+            return outside.select(self.constant(0), there)
+        amount = outside.select(bits - 1, amount)
+        there = self.binary(amount, None, arith.ShRSIOp, arith.ShRUIOp)
+        if is_unsigned(self.type):
+            return outside.select(self.constant(0), there)
+        return there
+
+    def compare(self, other: Value, predicate: str) -> Number:
+        """A boolean; of "lt" and so on, what is not a number is only "ne"."""
+        other = self.lifted(other)
+        if self.is_float:
+            full = f"{'u' if predicate == 'ne' else 'o'}{predicate}"
+            op = arith.CmpfOp(self.value, other.value, full)
+        else:
+            sign = "u" if is_unsigned(self.type) else "s"
+            full = predicate if predicate in ("eq", "ne") else f"{sign}{predicate}"
+            op = arith.CmpiOp(self.value, other.value, full)
+        return Number(self.build, self.build.insert(op), i1)
+
+    def __lt__(self, other: Value) -> Number:
+        return self.compare(other, "lt")
+
+    def __le__(self, other: Value) -> Number:
+        return self.compare(other, "le")
+
+    def __gt__(self, other: Value) -> Number:
+        return self.compare(other, "gt")
+
+    def __ge__(self, other: Value) -> Number:
+        return self.compare(other, "ge")
+
+    def equals(self, other: Value) -> Number:
+        return self.compare(other, "eq")
+
+    def differs(self, other: Value) -> Number:
+        return self.compare(other, "ne")
+
+    def is_nan(self) -> Number:
+        return self.differs(self) if self.is_float else constant(self.build, False, i1)
+
+    def select(self, a: Value, b: Value) -> Number:
+        """Where this boolean is true `a`, otherwise `b`; one at least is a number."""
+        if isinstance(a, Number):
+            b = a.lifted(b)
+        else:
+            assert isinstance(b, Number)
+            a = b.constant(a)
+        return a.insert(arith.SelectOp(self.value, a.value, b.value))
+
+    def maximum(self, other: Value) -> Number:
+        """The greater one; not a number where one is not."""
+        return self.binary(other, arith.MaximumfOp, arith.MaxSIOp, arith.MaxUIOp)
+
+    def minimum(self, other: Value) -> Number:
+        """The smaller one; not a number where one is not."""
+        return self.binary(other, arith.MinimumfOp, arith.MinSIOp, arith.MinUIOp)
+
+    def absolute(self) -> Number:
+        if self.is_float:
+            return self.insert(math.AbsFOp(self.value))
+        return self if is_unsigned(self.type) else self.maximum(-self)
+
+    def apply(self, name: str, *others: Value) -> Number:
+        """A function of `FUNCTIONS`; what rounds to integers leaves these be."""
+        if not self.is_float:
+            assert name in ("ceil", "floor", "round", "trunc")
+            return self
+        operands = [self.value, *(self.lifted(other).value for other in others)]
+        op = FUNCTIONS[name]
+        return self.insert(op.create(operands=operands, result_types=[self.value.type]))
+
+    def rest(self, other: Value) -> Number:
+        """C's remainder, of the sign of this; 0 of integers by 0."""
+        if self.is_float:
+            return self.binary(other, RemFOp, arith.RemSIOp)
+        divisor = self.divisor(other)
+        return self.binary(divisor, None, arith.RemSIOp, arith.RemUIOp)
+
+    def quotient(self, other: Value) -> Number:
+        """C's quotient of integers, rounded towards 0; by 0 that by 1."""
+        quotient = self.binary(self.divisor(other), None, arith.DivSIOp, arith.DivUIOp)
+        if is_unsigned(self.type):
+            return quotient
+        if not isinstance(other, Number):
+            return -self if other == -1 else quotient
+        return other.equals(-1).select(-self, quotient)
+
+    def divisor(self, other: Value) -> Number:
+        """What integers may be divided by: the CPU traps on 0, and overflow by -1."""
+        if not isinstance(other, Number):
+            return self.constant(1 if other in (0, -1) else other)
+        other = other.equals(0).select(1, other)
+        return other if is_unsigned(self.type) else other.equals(-1).select(1, other)
+
+    def to(self, type: Attribute) -> Number:
+        """This number in another type, as C converts it; as a boolean, if not 0."""
+        if self.type == type:
+            return self
+        if type == i1:
+            return self.differs(0)
+        old, new = fill_type(self.type), fill_type(type)
+        if isinstance(old, AnyFloat):
+            value = self.value
+            if isinstance(new, AnyFloat):
+                value = self.resized_float(old, new)
+            else:
+                whole = self.build.insert(arith.FPToSIOp(value, i64))
+                if new != i64:
+                    assert isa(new, IntegerType)
+                    whole = self.build.insert(arith.TruncIOp(whole, new))
+                elif is_unsigned(type):
+                    # One has no meaning below 0, the other one from 2^63 on; in f16
+                    # nothing is as large, and 2^63 infinite.
+                    large = self.build.insert(arith.FPToUIOp(value, i64))
+                    is_large = (self >= 2.0**63).value
+                    whole = self.build.insert(arith.SelectOp(is_large, large, whole))
+                value = whole
+        elif isinstance(new, AnyFloat):
+            convert = arith.UIToFPOp if is_unsigned(self.type) else arith.SIToFPOp
+            value = self.build.insert(convert(self.value, new))
+        else:
+            assert isa(new, IntegerType)
+            value = self.value
+            if width(old) < width(new):
+                extend = arith.ExtUIOp if is_unsigned(self.type) else arith.ExtSIOp
+                value = self.build.insert(extend(value, new))
+            elif width(old) > width(new):
+                value = self.build.insert(arith.TruncIOp(value, new))
+        return Number(self.build, value, type)
+
+    def resized_float(self, old: AnyFloat, new: AnyFloat) -> SSAValue:
+        value = self.value
+        if is_half(old) and is_half(new):
+            if old == new:
+                return value
+            value, old = self.build.insert(arith.ExtFOp(value, f32)), f32
+        if new == f64 or (new == f32 and is_half(old)):
+            return self.build.insert(arith.ExtFOp(value, new))
+        return self.build.insert(arith.TruncFOp(value, new))
+
+    def to_index(self) -> SSAValue:
+        """An integer as a place in a tensor."""
+        return self.build.insert(arith.IndexCastOp(self.to(i64).value, IndexType()))
