@@ -1,5 +1,5 @@
 """
-Write `ir/aten_schemas.txt`: the ops of the `torch` dialect, from PyTorch itself.
+Write `ir/torch/aten_schemas.txt`: the ops of the `torch` dialect, from PyTorch itself.
 
     python -m padc.tools.update_aten_schemas
 
@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-SCHEMAS_FILE = Path(__file__).parent.parent / "ir" / "aten_schemas.txt"
+SCHEMAS_FILE = Path(__file__).parents[1] / "ir" / "torch" / "aten_schemas.txt"
 
 HEADER = """\
 # Written by tools/update_aten_schemas.py. PyTorch's schemas without alias

@@ -4,6 +4,7 @@
 from pathlib import Path
 
 import pytest
+from xdsl.dialects.builtin import i1
 from xdsl.parser import Parser
 from xdsl.utils.exceptions import VerifyException
 
@@ -59,9 +60,7 @@ def test_arguments_by_name():
     pads = torch_d.ListConstructOp([pad.result, pad.result], torch_d.IntType())
     mode = torch_d.ConstantStrOp("constant")
     none = torch_d.ConstantNoneOp()
-    x = torch_d.OperatorOp.create(
-        result_types=[torch_d.VTensorType.get(torch_d.i1, (2,))]
-    )
+    x = torch_d.OperatorOp.create(result_types=[torch_d.VTensorType.get(i1, (2,))])
     size = torch_d.aten_op(
         "aten.size.int", [x.results[0], pad.result], [torch_d.IntType()]
     )
@@ -84,9 +83,7 @@ def test_arguments_by_name():
 
 
 def test_unregistered_op_has_the_same_interface():
-    x = torch_d.OperatorOp.create(
-        result_types=[torch_d.VTensorType.get(torch_d.i1, (2,))]
-    )
+    x = torch_d.OperatorOp.create(result_types=[torch_d.VTensorType.get(i1, (2,))])
 
     op = torch_d.aten_op("aten.special_erfcx", [x.results[0]], [x.results[0].type])
 

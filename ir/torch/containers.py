@@ -1,0 +1,91 @@
+"""Lists and tuples of values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import ArrayAttr
+from xdsl.ir import Attribute, SSAValue
+from xdsl.irdl import (
+    IRDLOperation,
+    irdl_op_definition,
+    operand_def,
+    result_def,
+    traits_def,
+    var_operand_def,
+    var_result_def,
+)
+from xdsl.traits import Pure
+
+from padc.ir.torch.types import ListType, TupleType
+
+
+@irdl_op_definition
+class ListConstructOp(IRDLOperation):
+    """
+    A list of the operands.
+
+    ```mlir
+    %l = torch.prim.ListConstruct %a, %b : (!torch.int, !torch.int) -> !torch.list<int>
+    ```
+    """
+
+    name = "torch.prim.ListConstruct"
+
+    elements = var_operand_def()
+    result = result_def(ListType)
+
+    traits = traits_def(Pure())
+
+    assembly_format = "$elements attr-dict `:` functional-type(operands, results)"
+
+    def __init__(self, elements: Sequence[SSAValue], element_type: Attribute):
+        super().__init__(operands=[elements], result_types=[ListType(element_type)])
+
+
+@irdl_op_definition
+class ListUnpackOp(IRDLOperation):
+    """
+    The elements of a list, whose length is the number of results.
+
+    ```mlir
+    %a, %b = torch.prim.ListUnpack %l : !torch.list<int> -> !torch.int, !torch.int
+    ```
+    """
+
+    name = "torch.prim.ListUnpack"
+
+    operand = operand_def(ListType)
+    elements = var_result_def()
+
+    traits = traits_def(Pure())
+
+    assembly_format = "$operand attr-dict `:` type($operand) `->` type($elements)"
+
+    def __init__(self, operand: SSAValue, types: Sequence[Attribute]):
+        super().__init__(operands=[operand], result_types=[types])
+
+
+@irdl_op_definition
+class TupleConstructOp(IRDLOperation):
+    """
+    A tuple of the operands.
+
+    ```mlir
+    %t = torch.prim.TupleConstruct %a, %b : !torch.int, !torch.str
+       -> !torch.tuple<int, str>
+    ```
+    """
+
+    name = "torch.prim.TupleConstruct"
+
+    elements = var_operand_def()
+    result = result_def(TupleType)
+
+    traits = traits_def(Pure())
+
+    assembly_format = "$elements attr-dict `:` type($elements) `->` type($result)"
+
+    def __init__(self, elements: Sequence[SSAValue]):
+        types = ArrayAttr(element.type for element in elements)
+        super().__init__(operands=[elements], result_types=[TupleType(types)])
