@@ -164,16 +164,13 @@ def interpreted(
     from padc.backends.native.compilation import main
     from padc.backends.native.sizes import InputCheck, value_names
     from padc.backends.reference import run
-    from padc.frontends.torch_export import import_exported_program
-    from padc.ir import make_context
     from padc.ir.weights import weights_of
-    from padc.passes.torch_to_tcp.convert_torch_to_tcp import ConvertTorchToTcpPass
+    from padc.passes import pipelines
 
-    ctx = make_context()
+    ctx, module = pipelines.import_program(exported)
     weights = weights_of(ctx)
-    module = import_exported_program(exported, weights)
     check, names = InputCheck(main(module)), value_names(main(module).res_attrs)
-    ConvertTorchToTcpPass().apply(ctx, module)
+    pipelines.run_passes(ctx, module, pipelines.to_reference())
 
     def program(inputs: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
         tensors = list(inputs.values())

@@ -10,42 +10,16 @@ from xdsl.context import Context
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
-from xdsl.passes import ModulePass
 from xdsl.traits import SymbolTable
-from xdsl.transforms.canonicalize import CanonicalizePass
-from xdsl.transforms.common_subexpression_elimination import (
-    CommonSubexpressionElimination,
-)
 
 from padc.backends.native.machine import compile_object, vector_bytes
 from padc.backends.native.signature import Signature, signature_of
 from padc.errors import Problem
 from padc.ir.torch import AtenOp
-from padc.passes.buffers.bufferize_tcp import BufferizeTcpPass
-from padc.passes.buffers.fill_border_only import FillBorderOnlyPass
-from padc.passes.buffers.pad_into_producer import PadIntoProducerPass
-from padc.passes.buffers.plan_buffers import PlanBuffersPass
-from padc.passes.buffers_to_llvm.convert_buffers_to_llvm import ConvertBuffersToLlvmPass
+from padc.passes import pipelines
 from padc.passes.to_linalg.convert_torch_to_linalg import (
-    ConvertTorchToLinalgPass,
     lower,
 )
-
-
-def buffer_passes() -> list[ModulePass]:
-    """The passes from torch and tcp to planned buffers."""
-    return [
-        ConvertTorchToLinalgPass(),
-        BufferizeTcpPass(),
-        CanonicalizePass(),
-        CommonSubexpressionElimination(),
-        PadIntoProducerPass(),
-        FillBorderOnlyPass(),
-        CanonicalizePass(),
-        PlanBuffersPass(),
-        CanonicalizePass(),
-        CommonSubexpressionElimination(),
-    ]
 
 
 @dataclass(frozen=True)
@@ -61,10 +35,9 @@ def compile_module(ctx: Context, module: ModuleOp) -> Compiled:
     function = main(module)
     inputs = list(function.function_type.inputs)
     results = list(function.function_type.outputs)
-    for each in buffer_passes():
-        each.apply(ctx, module)
+    pipelines.run_passes(ctx, module, pipelines.to_buffers())
     signature = signature_of(main(module), inputs, results)
-    ConvertBuffersToLlvmPass(vector_bytes()).apply(ctx, module)
+    pipelines.run_passes(ctx, module, pipelines.to_llvm(vector_bytes()))
     return Compiled(
         signature, compile_object(convert_module(module, fallback_target_triple=None))
     )

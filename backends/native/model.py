@@ -14,7 +14,6 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Region, SSAValue
 from xdsl.parser import Parser
 from xdsl.rewriter import InsertPoint
-from xdsl.transforms.canonicalize import CanonicalizePass
 
 from padc.backends.native.compilation import main
 from padc.backends.native.program import (
@@ -27,14 +26,12 @@ from padc.backends.native.program import (
 from padc.backends.native.sizes import value_names
 from padc.frontends.torch_export import (
     held_tensors,
-    import_exported_program,
     weight_array,
 )
-from padc.ir import make_context
 from padc.ir.torch import BindSymbolicShapeOp, SymbolicIntOp
 from padc.ir.weights import Array, Weights, weights_of
-from padc.passes.torch_to_tcp.convert_torch_to_tcp import ConvertTorchToTcpPass
-from padc.passes.torch_to_tcp.fold_batch_norm import FoldBatchNormPass, FoldedNorm
+from padc.passes import pipelines
+from padc.passes.torch_to_tcp.fold_batch_norm import FoldedNorm
 
 
 @dataclass(frozen=True)
@@ -95,9 +92,8 @@ def compile_model(exported: ExportedProgram) -> tuple[StoredModel, bool]:
 
     They are not where it holds data that the exported program does not.
     """
-    ctx = make_context()
+    ctx, module = pipelines.import_program(exported, leave_out_constants=True)
     weights = weights_of(ctx)
-    module = import_exported_program(exported, weights, leave_out_constants=True)
     function = main(module)
     declaration = text_of(declared(function))
     outputs = value_names(function.res_attrs)
@@ -108,8 +104,7 @@ def compile_model(exported: ExportedProgram) -> tuple[StoredModel, bool]:
         if source in held and is_same(weight_array(held[source]), weights[name])
     }
     unbound = weights.keys() - sources.keys()
-    for each in (ConvertTorchToTcpPass(), CanonicalizePass(), FoldBatchNormPass()):
-        each.apply(ctx, module)
+    pipelines.run_passes(ctx, module, pipelines.to_native_tcp())
     folded = [each for each in weights.derivations if isinstance(each, FoldedNorm)]
     computed = {name for each in folded for name in (each.weight, each.bias)}
     program = compile_program(ctx, module)

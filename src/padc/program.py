@@ -13,36 +13,25 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import torch
 from torch.export import ExportedProgram
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.passes import ModulePass
 from xdsl.printer import Printer
-from xdsl.transforms.canonicalize import CanonicalizePass
 from xdsl.utils.exceptions import DiagnosticException
 
 from padc.backends.coreml import resolve_precision
 from padc.backends.coreml.checker import Finding, check
 from padc.errors import InvalidProgramError, PadcError, UsageError, resolve
-from padc.frontends.torch_export import export_module, import_exported_program
-from padc.ir import make_context
+from padc.frontends.torch_export import export_module
 from padc.ir.mil import resolve_target
 from padc.ir.weights import weights_of
-from padc.passes.tcp_to_mil.convert_tcp_to_mil import ConvertTcpToMilPass
-from padc.passes.tcp_to_mil.decompose_computed_kernels import (
-    DecomposeComputedKernelsPass,
-)
+from padc.passes import pipelines
 from padc.passes.tcp_to_mil.decompose_grid_sample import (
-    DecomposeGridSamplePass,
     GridSamplePolicy,
     resolve_grid_sample_policy,
 )
 from padc.passes.tcp_to_mil.decompose_pads import (
-    DecomposePadsPass,
     PadPolicy,
     resolve_pad_policy,
 )
-from padc.passes.tcp_to_mil.tabulate_scaled_sizes import TabulateScaledSizesPass
-from padc.passes.torch_to_tcp.convert_torch_to_tcp import ConvertTorchToTcpPass
 from padc.verification import (
     Comparison,
     run_package,
@@ -55,22 +44,6 @@ Precision: TypeAlias = Literal["float32", "float16"]
 Stage: TypeAlias = Literal["torch", "tcp", "mil"]
 Observer: TypeAlias = Callable[[str, ModuleOp | None, float], None]
 """Told of each step that ends: its name, the module if it has one, its seconds."""
-
-
-def pipeline(
-    target: str, pad_policy: PadPolicy, grid_sample_policy: GridSamplePolicy
-) -> list[tuple[Stage, ModulePass]]:
-    """The passes from an imported program to Core ML's ops, each with its stage."""
-    return [
-        ("tcp", ConvertTorchToTcpPass()),
-        ("tcp", CanonicalizePass()),
-        ("mil", TabulateScaledSizesPass()),
-        ("mil", DecomposeComputedKernelsPass(target)),
-        ("mil", DecomposeGridSamplePass(grid_sample_policy)),
-        ("mil", DecomposePadsPass(pad_policy)),
-        ("mil", ConvertTcpToMilPass(target)),
-        ("mil", CanonicalizePass()),
-    ]
 
 
 @dataclass
@@ -91,10 +64,6 @@ class Program:
     """Which grid samples are Core ML's own: exact ones, all, or none."""
     _pymil: Any = field(repr=False)
 
-    def pipeline(self) -> list[tuple[Stage, ModulePass]]:
-        """The passes that made the program."""
-        return pipeline(self.target, self.pad_policy, self.grid_sample_policy)
-
     @property
     def operation_count(self) -> int:
         """How many ops the Core ML program has, not counting its constants."""
@@ -114,12 +83,14 @@ class Program:
     def mlir(self, stage: Stage = "mil") -> str:
         """The program's text after a stage: torch, tcp or mil; without weights."""
         resolve("stage", stage, get_args(Stage))
-        ctx = make_context()
-        module = import_exported_program(self.exported, weights_of(ctx))
-        stages = get_args(Stage)
-        for made, module_pass in self.pipeline():
-            if stages.index(made) <= stages.index(stage):
-                module_pass.apply(ctx, module)
+        ctx, module = pipelines.import_program(self.exported)
+        if stage != "torch":
+            pipelines.run_passes(ctx, module, pipelines.to_tcp())
+        if stage == "mil":
+            to_mil = pipelines.to_mil(
+                self.target, self.pad_policy, self.grid_sample_policy
+            )
+            pipelines.run_passes(ctx, module, to_mil)
         text = io.StringIO()
         Printer(text).print_op(module)
         return text.getvalue() + "\n"
@@ -224,15 +195,15 @@ def convert(
             model, tuple(example_inputs), dynamic_shapes=dynamic_shapes
         )
         steps.end("export")
-    ctx = make_context()
+    ctx, module = pipelines.import_program(exported)
     weights = weights_of(ctx)
-    module = import_exported_program(exported, weights)
     # The program must not change when the model's weights do.
     for name, array in weights.items():
         weights[name] = array.copy()
     steps.end("import", module)
-    passes = pipeline(target, pad_policy, grid_sample_policy)
-    lower(module, ctx, passes, steps)
+    to_mil = pipelines.to_mil(target, pad_policy, grid_sample_policy)
+    pipelines.run_passes(ctx, module, [*pipelines.to_tcp(), *to_mil], steps.end)
+    verify_lowered(module)
 
     from padc.backends.coreml.emit import emit
     from padc.backends.coreml.save import optimize
@@ -264,16 +235,8 @@ class _Steps:
         self.since = time.perf_counter()
 
 
-def lower(
-    module: ModuleOp,
-    ctx: Context,
-    passes: Sequence[tuple[Stage, ModulePass]],
-    steps: _Steps,
-) -> None:
-    """Run the passes, and check what comes out."""
-    for _, module_pass in passes:
-        module_pass.apply(ctx, module)
-        steps.end(module_pass.name, module)
+def verify_lowered(module: ModuleOp) -> None:
+    """Raise InvalidProgramError where the lowered program is invalid."""
     try:
         module.verify()
     except DiagnosticException as error:

@@ -14,10 +14,8 @@ import torch.utils._pytree as pytree
 
 from padc.backends.reference import run
 from padc.errors import Problem, UnsupportedError
-from padc.frontends.torch_export import import_exported_program
-from padc.ir import make_context
 from padc.ir.weights import weights_of
-from padc.passes.torch_to_tcp.convert_torch_to_tcp import ConvertTorchToTcpPass
+from padc.passes import pipelines
 from padc.program import convert
 
 Compiled = Callable[..., tuple[torch.Tensor, ...]]
@@ -25,12 +23,10 @@ Compiled = Callable[..., tuple[torch.Tensor, ...]]
 
 def compile_for_oracle(program: torch.export.ExportedProgram) -> Compiled:
     """Import, make padding explicit, and interpret what comes out."""
-    ctx = make_context()
-    weights = weights_of(ctx)
-    module = import_exported_program(program, weights)
-    ConvertTorchToTcpPass().apply(ctx, module)
+    ctx, module = pipelines.import_program(program)
+    pipelines.run_passes(ctx, module, pipelines.to_reference())
     module.verify()
-    return lambda *inputs: run(module, *inputs, weights=weights)
+    return lambda *inputs: run(module, *inputs, weights=weights_of(ctx))
 
 
 def compile_for_coreml(program: torch.export.ExportedProgram) -> Compiled:

@@ -14,13 +14,14 @@ from xdsl.dialects import memref
 from xdsl.dialects.arith import ConstantOp
 from xdsl.dialects.builtin import IntegerAttr, MemRefType, ModuleOp
 
-from padc.backends.native.compilation import buffer_passes, main
+from padc.backends.native.compilation import main
 from padc.backends.native.function import NativeFunction
 from padc.backends.native.machine import Code, compile_object
 from padc.backends.native.signature import signature_of
 from padc.backends.reference import run
 from padc.ir import make_context
 from padc.ir.weights import weights_of
+from padc.passes import pipelines
 from padc.passes.buffers.plan_buffers import PlanBuffersPass, element_bytes
 from padc.passes.buffers_to_llvm.convert_buffers_to_llvm import ConvertBuffersToLlvmPass
 
@@ -58,7 +59,7 @@ def compiled(module: ModuleOp) -> Guarded:
     function = main(module)
     inputs = list(function.function_type.inputs)
     results = list(function.function_type.outputs)
-    for each in buffer_passes():
+    for each in pipelines.to_buffers():
         each = PlanBuffersPass(GUARD) if isinstance(each, PlanBuffersPass) else each
         each.apply(ctx, module)
         module.verify()

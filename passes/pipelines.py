@@ -1,0 +1,133 @@
+"""
+The pipelines: which passes run, in which order, and why in this order.
+
+    exported program -- import_program --> torch -- to_tcp --> tcp -- to_mil --> mil
+                                           tcp -- to_buffers --> memref
+                                           memref -- to_llvm --> llvm
+
+Whatever lowers a program asks this file for its passes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from torch.export import ExportedProgram
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+from xdsl.transforms.canonicalize import CanonicalizePass
+from xdsl.transforms.common_subexpression_elimination import (
+    CommonSubexpressionElimination,
+)
+
+from padc.frontends.torch_export import import_exported_program
+from padc.ir import make_context
+from padc.ir.weights import weights_of
+from padc.passes.buffers.bufferize_tcp import BufferizeTcpPass
+from padc.passes.buffers.fill_border_only import FillBorderOnlyPass
+from padc.passes.buffers.pad_into_producer import PadIntoProducerPass
+from padc.passes.buffers.plan_buffers import PlanBuffersPass
+from padc.passes.buffers_to_llvm.convert_buffers_to_llvm import ConvertBuffersToLlvmPass
+from padc.passes.tcp_to_mil.convert_tcp_to_mil import ConvertTcpToMilPass
+from padc.passes.tcp_to_mil.decompose_computed_kernels import (
+    DecomposeComputedKernelsPass,
+)
+from padc.passes.tcp_to_mil.decompose_grid_sample import (
+    DecomposeGridSamplePass,
+    GridSamplePolicy,
+)
+from padc.passes.tcp_to_mil.decompose_pads import DecomposePadsPass, PadPolicy
+from padc.passes.tcp_to_mil.tabulate_scaled_sizes import TabulateScaledSizesPass
+from padc.passes.to_linalg.convert_torch_to_linalg import ConvertTorchToLinalgPass
+from padc.passes.torch_to_tcp.convert_torch_to_tcp import ConvertTorchToTcpPass
+from padc.passes.torch_to_tcp.fold_batch_norm import FoldBatchNormPass
+
+
+def to_reference() -> list[ModulePass]:
+    """From torch to what the reference interprets: as few steps as possible."""
+    return [ConvertTorchToTcpPass()]
+
+
+def to_tcp() -> list[ModulePass]:
+    """From torch to tcp."""
+    return [
+        ConvertTorchToTcpPass(),
+        # Joins pads with pads, slices and constants, which decompositions would hide.
+        CanonicalizePass(),
+    ]
+
+
+def to_mil(
+    target: str, pad_policy: PadPolicy, grid_sample_policy: GridSamplePolicy
+) -> list[ModulePass]:
+    """From tcp to Core ML's ops."""
+    return [
+        # Before any decomposition copies the sizes that it replaces.
+        TabulateScaledSizesPass(),
+        # The next three make pads: of kernels, of what is sampled, and by other ops.
+        DecomposeComputedKernelsPass(target),
+        DecomposeGridSamplePass(grid_sample_policy),
+        # Last, since it takes the pads that the others make.
+        DecomposePadsPass(pad_policy),
+        ConvertTcpToMilPass(target),
+        # Removes what pads folded into convolutions and pools leave unused.
+        CanonicalizePass(),
+    ]
+
+
+def to_native_tcp() -> list[ModulePass]:
+    """From torch to the tcp program that is split into native parts."""
+    # Batch norms fold into the convolutions that remain after canonicalization.
+    return [*to_tcp(), FoldBatchNormPass()]
+
+
+def to_buffers() -> list[ModulePass]:
+    """From torch and tcp to planned buffers."""
+    return [
+        ConvertTorchToLinalgPass(),
+        BufferizeTcpPass(),
+        # Views of views become one, and equal ones the same, as later passes expect.
+        CanonicalizePass(),
+        CommonSubexpressionElimination(),
+        PadIntoProducerPass(),
+        # After it: a producer that writes the interior needs no fill there either.
+        FillBorderOnlyPass(),
+        CanonicalizePass(),
+        # Last, since it fixes the address of each buffer.
+        PlanBuffersPass(),
+        CanonicalizePass(),
+        CommonSubexpressionElimination(),
+    ]
+
+
+def to_llvm(vector_bytes: int) -> list[ModulePass]:
+    """From planned buffers to LLVM's dialect, for vectors of so many bytes."""
+    return [ConvertBuffersToLlvmPass(vector_bytes)]
+
+
+def import_program(
+    exported: ExportedProgram, *, leave_out_constants: bool = False
+) -> tuple[Context, ModuleOp]:
+    """
+    A module at the torch level, and the context that holds its weights.
+
+    The weights share the memory of the program's tensors.
+    """
+    ctx = make_context()
+    module = import_exported_program(
+        exported, weights_of(ctx), leave_out_constants=leave_out_constants
+    )
+    return ctx, module
+
+
+def run_passes(
+    ctx: Context,
+    module: ModuleOp,
+    passes: Iterable[ModulePass],
+    after_each: Callable[[str, ModuleOp], None] = lambda name, module: None,
+) -> None:
+    """Apply the passes in order; `after_each` takes the name of the pass that ran."""
+    for each in passes:
+        each.apply(ctx, module)
+        after_each(each.name, module)
