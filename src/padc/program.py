@@ -21,6 +21,7 @@ from padc.backends.coreml import resolve_precision
 from padc.backends.coreml.checker import Finding, check
 from padc.errors import InvalidProgramError, PadcError, UsageError, resolve
 from padc.frontends.torch_export import export_module
+from padc.ir.dominance import verify
 from padc.ir.mil import resolve_target
 from padc.ir.weights import weights_of
 from padc.passes import pipelines
@@ -238,7 +239,7 @@ class _Steps:
 def verify_lowered(module: ModuleOp) -> None:
     """Raise InvalidProgramError where the lowered program is invalid."""
     try:
-        module.verify()
+        verify(module)
     except DiagnosticException as error:
         if isinstance(error, PadcError):
             raise

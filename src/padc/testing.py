@@ -14,6 +14,7 @@ import torch.utils._pytree as pytree
 
 from padc.backends.reference import run
 from padc.errors import Problem, UnsupportedError
+from padc.ir.dominance import verify
 from padc.ir.weights import weights_of
 from padc.passes import pipelines
 from padc.program import convert
@@ -25,7 +26,7 @@ def compile_for_oracle(program: torch.export.ExportedProgram) -> Compiled:
     """Import, make padding explicit, and interpret what comes out."""
     ctx, module = pipelines.import_program(program)
     pipelines.run_passes(ctx, module, pipelines.to_reference())
-    module.verify()
+    verify(module)
     return lambda *inputs: run(module, *inputs, weights=weights_of(ctx))
 
 
