@@ -1,14 +1,16 @@
-"""`padc-opt`: parse IR or a `.pt2` file, run passes over it, and print it."""
+"""`padc-opt`: parse IR or a `.pt2` file, run passes on it, and print it."""
 
 import argparse
 import os
 import sys
 import traceback
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import IO, ClassVar, cast
 
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass, PassPipeline, PassPipelineCallbackType
 from xdsl.targets import get_all_targets as get_xdsl_targets
 from xdsl.transforms import get_all_passes as get_xdsl_passes
 from xdsl.utils.arg_spec import parse_spec
@@ -19,14 +21,22 @@ from xdsl.xdsl_opt_main import xDSLOptMain
 from padc.backends import get_all_targets
 from padc.errors import InvalidProgramError, PadcError, UsageError
 from padc.ir import make_context
+from padc.ir.dominance import verify_dominance
 from padc.ir.weights import weights_of
 from padc.passes import get_all_passes
+from padc.tools.instrumentation import (
+    Instrumentation,
+    add_arguments,
+    instrumentations,
+    passes_of_reproducer,
+)
+from padc.tools.pass_help import PassHelpAction
 from padc.tools.whole_file import whole_file
 
 
 @contextmanager
 def usage(hint: str) -> Generator[None]:
-    """Turn what xDSL raises for an argument that it can't use into a `UsageError`."""
+    """Turn xDSL's errors for bad arguments into `UsageError`."""
     try:
         yield
     except ValueError as error:
@@ -34,9 +44,12 @@ def usage(hint: str) -> Generator[None]:
 
 
 class PadcOptMain(xDSLOptMain):
-    """xDSL's driver, with what padc adds to it."""
+    """xDSL's driver with padc's dialects, passes, targets and checks."""
 
     version_format: ClassVar[str] = "padc-opt on xdsl {xdsl_version}"
+    instrumentations: Sequence[Instrumentation] = ()
+    running: ModulePass | None = None
+    """The pass that has started, and whose result has not been verified yet."""
 
     def register_all_dialects(self) -> None:
         self.ctx = make_context()
@@ -65,21 +78,80 @@ class PadcOptMain(xDSLOptMain):
 
     def register_all_arguments(self, arg_parser: argparse.ArgumentParser) -> None:
         super().register_all_arguments(arg_parser)
-        arg_parser.add_argument(
+        # --help and --passes replace xDSL's, which list all passes on one line.
+        group = arg_parser.add_argument_group(
+            "options of padc", conflict_handler="resolve"
+        )
+        group.add_argument(
+            "-h",
+            "--help",
+            action=PassHelpAction,
+            help="Show this help, padc's passes and their options, and exit.",
+        )
+        group.add_argument(
+            "-p",
+            "--passes",
+            default="",
+            help="The passes to run, as 'name,name{option=value option=value}'.",
+        )
+        group.add_argument(
             "--print-weights",
             action="store_true",
-            help="Print the data of dense_resource<...> too, behind the module.",
+            help="Print the data of dense_resource<...> too, after the module.",
         )
+        add_arguments(arg_parser)
 
     def setup_pipeline(self) -> None:
+        if self.args.run_reproducer:
+            if self.args.passes:
+                raise UsageError(
+                    "a reproducer names its pass itself",
+                    hint="give either --run-reproducer or --passes",
+                )
+            self.args.passes = passes_of_reproducer(self.args.input_file)
         with usage("see --help; options are written 'name{option=value}'"):
             super().setup_pipeline()
-            # Told now, the target's options are wrong before any work is done.
+            # A wrong option of the target is reported before any work is done.
             target = parse_spec(self.args.target)
             factory = cast(
                 Callable[[], type[Target]], self.available_targets[target.name]
             )
             factory().from_spec(target)
+        self.instrumentations = instrumentations(
+            self.args, self.ctx, self.available_passes
+        )
+        self.pipeline = PassPipeline(
+            self.pipeline.passes, partial(self.between_passes, self.pipeline.callback)
+        )
+
+    def between_passes(
+        self,
+        xdsl_callback: PassPipelineCallbackType | None,
+        previous: ModulePass | None,
+        module: ModuleOp,
+        following: ModulePass | None,
+    ) -> None:
+        """Verify `module`, and tell the instrumentations of both passes."""
+        assert xdsl_callback is not None
+        xdsl_callback(previous, module, following)  # verifies everything else
+        if not self.args.disable_verify:
+            verify_dominance(module)
+        self.running = None
+        for instrumentation in self.instrumentations:
+            if previous is not None:
+                instrumentation.after(previous, module)
+            if following is not None:
+                instrumentation.before(following, module)
+        self.running = following
+
+    def apply_passes(self, prog: ModuleOp) -> None:
+        try:
+            super().apply_passes(prog)
+        except Exception as error:
+            if self.running is not None:
+                for instrumentation in self.instrumentations:
+                    instrumentation.failed(self.running, prog, error)
+            raise
 
     def prepare_input(self) -> tuple[list[tuple[IO[bytes], int]], str]:
         with usage("-f says what the file is"):
@@ -93,9 +165,10 @@ class PadcOptMain(xDSLOptMain):
             super().run()
 
 
-def main() -> None:
+def main(args: Sequence[str] | None = None) -> None:
+    """Run `padc-opt` with `args`, or with those of the process."""
     try:
-        PadcOptMain(description="padc modular optimizer driver").run()
+        PadcOptMain(description="padc modular optimizer driver", args=args).run()
         sys.stdout.flush()
     except BrokenPipeError:
         # The reader, `head` say, has enough. Python would complain when it closes.

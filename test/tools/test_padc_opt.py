@@ -1,12 +1,23 @@
-"""The driver, run as a process, as a shell does."""
+"""The driver: called as a function, and as a process where that is the point."""
 
+import io
 import subprocess
 import sys
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass, fields
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 import torch
 from torch import Tensor, nn
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+
+from padc.ir.weights import weights_of
+from padc.passes import get_all_passes
+from padc.tools import padc_opt
 
 BIN = Path(sys.executable).parent
 
@@ -18,10 +29,28 @@ func.func @main(%x : tensor<4xf32>) -> tensor<2xf32> {
 """
 
 
-def run(*arguments: object, input: str = "", tool: str = "padc-opt"):
-    return subprocess.run(
-        [BIN / tool, *map(str, arguments)], input=input, capture_output=True, text=True
-    )
+@dataclass
+class Result:
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def run(*arguments: object, input: str = "") -> Result:
+    """What `padc-opt` does, called in this process."""
+    stdin = io.TextIOWrapper(io.BytesIO(input.encode()))
+    with (
+        patch.object(sys, "stdin", stdin),
+        redirect_stdout(io.StringIO()) as out,
+        redirect_stderr(io.StringIO()) as err,
+    ):
+        try:
+            padc_opt.main([*map(str, arguments)])
+            code = 0
+        except SystemExit as exit:
+            code = exit.code or 0
+    assert isinstance(code, int)
+    return Result(code, out.getvalue(), err.getvalue())
 
 
 def printed(*arguments: object, input: str = "") -> str:
@@ -113,15 +142,29 @@ def test_weights_and_locations_go_to_text_and_on_to_pymil(pt2: Path):
 
 
 def test_xdsl_opt_has_what_padc_adds():
-    result = run("-p", "convert-tcp-to-mil,canonicalize", input=CROP, tool="xdsl-opt")
+    def xdsl_opt(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [BIN / "xdsl-opt", *arguments], input=CROP, capture_output=True, text=True
+        )
+
+    result = xdsl_opt("-p", "convert-tcp-to-mil,canonicalize")
 
     assert (result.returncode, result.stderr) == (0, "")
     assert "mil.slice_by_index" in result.stdout
-    assert "mil" in run("-t", "none", tool="xdsl-opt").stderr.rpartition("choose")[2]
+    assert "mil" in xdsl_opt("-t", "none").stderr.rpartition("choose")[2]
+
+
+def test_runs_as_a_process_of_its_own():
+    result = subprocess.run(
+        [BIN / "padc-opt"], input="no.op", capture_output=True, text=True
+    )
+
+    assert (result.returncode, result.stdout) == (4, "")
+    assert "no.op" in result.stderr
 
 
 def test_reader_that_stops_early():
-    many = "\n".join(f"func.func private @f{i}() -> ()" for i in range(9000))
+    many = "\n".join(f"func.func private @f{i}() -> ()" for i in range(4000))
 
     result = subprocess.run(
         f"'{BIN}/padc-opt' | head -1; echo ${{PIPESTATUS[0]}}",
@@ -146,6 +189,15 @@ BAD_INPUT: dict[str, tuple[list[str], str, int, list[str]]] = {
         4,
         ["tensor<3xf32>", "tensor<2xf32>"],
     ),
+    "use before its definition": (
+        [],
+        "func.func @main(%x : i32) -> i32 {\n"
+        "  %y = arith.addi %x, %z : i32\n"
+        "  %z = arith.muli %x, %x : i32\n"
+        "  func.return %y : i32\n}",
+        4,
+        ["'arith.addi' uses %z (operand #1)", "'arith.muli' defines it later"],
+    ),
     "function that does not verify": (
         [],
         "func.func @main(%x : tensor<2xf32>) -> tensor<3xf32> {\n"
@@ -163,6 +215,9 @@ BAD_INPUT: dict[str, tuple[list[str], str, int, list[str]]] = {
     "option": (["--frobnicate"], "", 2, ["--frobnicate"]),
     "pass": (["-p", "frobnicate"], CROP, 2, ["'frobnicate'", "--help"]),
     "pass option": (["-p", "canonicalize{a=1}"], CROP, 2, ['"a"', "--help"]),
+    "pass to print before": (["--mlir-print-ir-before=cs"], CROP, 2, ["'cs'"]),
+    "reproducer from stdin": (["--run-reproducer"], CROP, 2, ["as a file"]),
+    "reproducer and passes": (["--run-reproducer", "-p", "cse"], "", 2, ["--passes"]),
     "pipeline": (["-p", "canonicalize{"], CROP, 2, ["canonicalize{", "argument name"]),
     "target": (["-t", "frobnicate"], CROP, 2, ["'frobnicate'", "mil"]),
     "target option": (["-t", "mil{a=1}"], CROP, 2, ['"a"', "--help"]),
@@ -231,3 +286,236 @@ def test_a_failure_leaves_the_output_file_as_it_was(tmp_path: Path):
     assert (failed.returncode, kept) == (4, "before")
     assert "tcp.replication_pad" in output.read_text()
     assert list(tmp_path.iterdir()) == [output]
+
+
+# --- help -----------------------------------------------------------------------
+
+
+def test_help_describes_passes_without_torch():
+    program = (
+        "import atexit, sys; from padc.tools.padc_opt import main;"
+        "atexit.register(lambda: "
+        "print({'torch', 'coremltools'} & sys.modules.keys()));"
+        "main(['--help'])"
+    )
+
+    result = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True
+    )
+
+    text = " ".join(result.stdout.split())
+    assert (result.returncode, result.stderr) == (0, "")
+    assert text.endswith("set()")
+    ours, xdsl = text.split("passes of xDSL (")
+    _, ours = ours.split("passes of padc")
+    for name, pass_class in get_all_passes().items():
+        assert name in ours
+        assert name not in xdsl.replace(",", "").split()
+        for field in fields(pass_class()):
+            assert f"{field.name.replace('_', '-')}=" in ours
+    assert " canonicalize," in xdsl
+    assert "vector-bytes=int" in ours
+    assert "policy=auto|native|decompose Which pads stay, for Core ML's own. " in ours
+    assert "(default: auto)" in ours
+
+
+# --- printing -------------------------------------------------------------------
+
+PIPELINE = "canonicalize,convert-tcp-to-mil{target=iOS16},cse"
+
+
+def dumps(*arguments: str) -> list[str]:
+    """The headers of what is printed to standard error."""
+    result = run("-p", PIPELINE, *arguments, input=CROP)
+    assert result.returncode == 0
+    assert "mil.slice_by_index" in result.stdout
+    assert "IR Dump" not in result.stdout
+    return [line for line in result.stderr.splitlines() if "//" in line]
+
+
+def header(when: str, class_name: str, name: str) -> str:
+    return f"// -----// IR Dump {when} {class_name} ({name}) //----- //"
+
+
+NAMES = (
+    ("CanonicalizePass", "canonicalize"),
+    ("ConvertTcpToMilPass", "convert-tcp-to-mil"),
+    ("CommonSubexpressionElimination", "cse"),
+)
+
+
+def test_print_before_and_after_all():
+    before = [header("Before", *name) for name in NAMES]
+    after = [header("After", *name) for name in NAMES]
+
+    assert dumps("--mlir-print-ir-before-all") == before
+    assert dumps("--mlir-print-ir-after-all") == after
+    both = dumps("--mlir-print-ir-before-all", "--mlir-print-ir-after-all")
+    assert both == [line for pair in zip(before, after, strict=True) for line in pair]
+
+
+def test_print_around_named_passes():
+    assert dumps("--mlir-print-ir-before=cse,canonicalize") == [
+        header("Before", *NAMES[0]),
+        header("Before", *NAMES[2]),
+    ]
+    assert dumps("--mlir-print-ir-after=convert-tcp-to-mil") == [
+        header("After", *NAMES[1])
+    ]
+
+
+def test_print_what_changed():
+    assert dumps("--mlir-print-ir-after-change") == [
+        header("After", *NAMES[0]),
+        header("After", *NAMES[1]),
+    ]
+    changed = "--mlir-print-ir-after-change"
+    assert dumps(changed, "--mlir-print-ir-after=cse,convert-tcp-to-mil") == [
+        header("After", *NAMES[1])
+    ]
+
+
+def test_printed_ir_is_that_of_the_pass():
+    before = run(
+        "-p", PIPELINE, "--mlir-print-ir-before=convert-tcp-to-mil", input=CROP
+    )
+    after = run("-p", PIPELINE, "--mlir-print-ir-after=convert-tcp-to-mil", input=CROP)
+
+    assert "tcp.pad" in before.stderr
+    assert "mil.slice_by_index" not in before.stderr
+    assert "tcp.pad" not in after.stderr
+    assert "mil.slice_by_index" in after.stderr
+
+
+# --- reproducers ----------------------------------------------------------------
+
+
+class CrashPass(ModulePass):
+    """A pass with a bug: it changes the IR, then raises."""
+
+    name = "crash"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        function = op.body.block.first_op
+        assert function is not None
+        function.detach()
+        weights_of(ctx).clear()
+        raise IndexError("out of range")
+
+
+class SwapPass(ModulePass):
+    """A pass with a bug: a use comes before its definition."""
+
+    name = "swap"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        function = op.body.block.first_op
+        assert function is not None
+        first = function.regions[0].block.first_op
+        assert first is not None
+        last = first.next_op
+        assert last is not None
+        first.detach()
+        function.regions[0].block.insert_op_after(first, last)
+
+
+@pytest.fixture
+def broken_passes(monkeypatch: pytest.MonkeyPatch) -> None:
+    passes = get_all_passes() | {"crash": lambda: CrashPass, "swap": lambda: SwapPass}
+    monkeypatch.setattr(padc_opt, "get_all_passes", lambda: passes)
+
+
+def reproduced(tmp_path: Path, code: int, message: str, *arguments: object) -> str:
+    """The text of the reproducer, which fails as `arguments` do."""
+    path = tmp_path / "reproducer.mlir"
+    write = f"--mlir-pass-pipeline-crash-reproducer={path}"
+
+    failed = run(write, *arguments)
+    again = run("--run-reproducer", path)
+
+    assert failed.returncode == again.returncode == code
+    assert message in failed.stderr and message in again.stderr
+    assert f"padc-opt --run-reproducer {path}" in failed.stderr
+    assert "reproducer" not in again.stderr
+    return path.read_text()
+
+
+def test_reproducer_of_a_pass_that_fails(tmp_path: Path):
+    model = tmp_path / "pad.mlir"
+    model.write_text(
+        "func.func @main(%x : tensor<4xf32>) -> tensor<6xf32> {\n"
+        "  %y = tcp.circular_pad %x lowerExpansion [1] upperExpansion [1]"
+        ' : tensor<4xf32> -> tensor<6xf32> loc("model.py":7:0)\n'
+        "  func.return %y : tensor<6xf32>\n}"
+    )
+    passes = "canonicalize,decompose-pads{policy=native},convert-tcp-to-mil"
+
+    text = reproduced(tmp_path, 3, "at model.py:7", "-p", passes, model)
+
+    assert '\n// passes: decompose-pads{policy="native"}\n' in text
+    assert "tcp.circular_pad" in text
+
+
+def test_reproducer_of_a_crash_holds_the_weights(
+    pt2: Path, tmp_path: Path, broken_passes: None
+):
+    passes = "convert-torch-to-tcp,crash,canonicalize"
+
+    text = reproduced(tmp_path, 70, "IndexError: out of range", "-p", passes, pt2)
+
+    weight = torch.export.load(pt2).state_dict["conv.weight"].detach()
+    assert "\n// passes: crash\n" in text
+    assert "tcp.conv" in text
+    assert weight.numpy().tobytes().hex().upper() in text
+    assert "weights without data" not in text
+
+
+def test_reproducer_says_which_weights_have_no_data(
+    pt2: Path, tmp_path: Path, broken_passes: None
+):
+    model = tmp_path / "model.mlir"
+    model.write_text(printed(pt2))
+
+    text = reproduced(tmp_path, 70, "IndexError", "-p", "crash", model)
+
+    assert "// weights without data: conv.bias, conv.weight\n" in text
+
+
+def test_reproducer_of_a_pass_whose_result_does_not_verify(
+    tmp_path: Path, broken_passes: None
+):
+    model = tmp_path / "model.mlir"
+    model.write_text(
+        "func.func @main(%x : i32) -> i32 {\n"
+        "  %a = arith.muli %x, %x : i32\n"
+        "  %b = arith.addi %a, %x : i32\n"
+        "  func.return %b : i32\n}"
+    )
+    message = "'arith.addi' uses %a (operand #0), which does not dominate this use"
+
+    text = reproduced(tmp_path, 4, message, "-p", "swap,canonicalize", model)
+    failed = run("-p", "swap", "--mlir-print-ir-after-all", model)
+
+    assert "\n// passes: swap\n" in text
+    assert text.index("%a = arith.muli") < text.index("%b = arith.addi")
+    assert "// -----// IR Dump After SwapPass Failed (swap) //----- //" in failed.stderr
+    assert run("-p", "swap", "--disable-verify", model).returncode == 0
+
+
+def test_nothing_is_written_without_a_failure(tmp_path: Path):
+    path = tmp_path / "reproducer.mlir"
+    write = f"--mlir-pass-pipeline-crash-reproducer={path}"
+
+    assert run(write, "-p", "canonicalize", input=CROP).returncode == 0
+    assert run(write, "-p", "canonicalize", input="no.op").returncode == 4
+    assert not path.exists()
+
+
+def test_a_file_that_is_no_reproducer(tmp_path: Path):
+    path = tmp_path / "crop.mlir"
+    path.write_text(CROP)
+
+    result = run("--run-reproducer", path)
+
+    assert result.returncode == 4
+    assert "crop.mlir is no reproducer" in result.stderr

@@ -1,0 +1,115 @@
+"""What `padc-opt --help` says about passes, read from their docstrings."""
+
+import argparse
+import ast
+import dataclasses
+import inspect
+import textwrap
+from collections.abc import Sequence
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+from xdsl.passes import ModulePass
+from xdsl.transforms import get_all_passes as get_xdsl_passes
+
+from padc.passes import PASSES, load_pass
+
+WIDTH = 88
+
+
+class PassHelpAction(argparse.Action):
+    """Print the help of the options, then that of the passes."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, **kwargs: Any):
+        super().__init__(option_strings, dest, nargs=0, **kwargs)
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: object,
+        option_string: str | None = None,
+    ) -> None:
+        print(f"{parser.format_help()}\n{passes_help()}")
+        parser.exit()
+
+
+def passes_help() -> str:
+    """All passes: those of padc with their options, then the names of xDSL's."""
+    lines = ["passes of padc, in the order of the folders of padc/passes:"]
+    for folder, names in PASSES.items():
+        lines += ["", f"  {folder}/"]
+        for name in names:
+            lines += pass_help(load_pass(folder, name))
+    xdsl = get_xdsl_passes()
+    lines += ["", f"passes of xDSL ({len(xdsl)}):", *_wrapped(", ".join(xdsl), 4)]
+    return "\n".join(lines)
+
+
+def pass_help(pass_class: type[ModulePass]) -> list[str]:
+    """The lines for one pass: its name and summary, then a line for each option."""
+    lines = _entry(f"    {pass_class.name}", first_sentence(pass_class.__doc__ or ""))
+    types = get_type_hints(pass_class)
+    documented = attribute_docstrings(pass_class)
+    for field in dataclasses.fields(pass_class):
+        name = field.name.replace("_", "-")
+        option = f"        {name}={_type_name(types[field.name])}"
+        says = first_sentence(documented.get(field.name, ""))
+        lines += _entry(option, f"{says} {_default(field)}".strip())
+    return lines
+
+
+def attribute_docstrings(cls: type) -> dict[str, str]:
+    """The string literals that follow the annotated attributes of `cls`, by name."""
+    found: dict[str, str] = {}
+    (definition,) = ast.parse(textwrap.dedent(inspect.getsource(cls))).body
+    assert isinstance(definition, ast.ClassDef)
+    for statement, following in zip(definition.body, definition.body[1:], strict=False):
+        match statement, following:
+            case (
+                ast.AnnAssign(target=ast.Name(id=name)),
+                ast.Expr(value=ast.Constant(value=str() as text)),
+            ):
+                found[name] = text
+            case _:
+                pass
+    return found
+
+
+def first_sentence(docstring: str) -> str:
+    """The first sentence of the first paragraph, on one line."""
+    paragraph = inspect.cleandoc(docstring).split("\n\n")[0]
+    sentence, stop, _ = " ".join(paragraph.split()).partition(". ")
+    return sentence + stop.rstrip()
+
+
+def _type_name(annotation: Any) -> str:
+    if get_origin(annotation) is Literal:
+        return "|".join(map(str, get_args(annotation)))
+    return annotation.__name__ if isinstance(annotation, type) else str(annotation)
+
+
+def _default(field: dataclasses.Field[Any]) -> str:
+    if field.default is dataclasses.MISSING:
+        return "(required)"
+    value: object = field.default
+    return f"(default: {str(value).lower() if isinstance(value, bool) else value})"
+
+
+def _entry(head: str, text: str) -> list[str]:
+    """`head`, with `text` in a column of its own."""
+    column = 32
+    lines = _wrapped(text, column)
+    if len(head) + 2 > column:
+        return [head, *lines]
+    return [head.ljust(column) + lines[0].lstrip(), *lines[1:]]
+
+
+def _wrapped(text: str, indent: int) -> list[str]:
+    margin = " " * indent
+    return textwrap.wrap(
+        text,
+        WIDTH,
+        initial_indent=margin,
+        subsequent_indent=margin,
+        break_on_hyphens=False,
+    ) or [""]
