@@ -10,13 +10,14 @@ that nothing else looks at: these change what one name stands for, and no more.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import torch
-from torch.export import ExportedProgram
-from torch.fx import Graph, GraphModule, Node
+from torch.fx import Graph, Node
+
+from padc.frontends.dropouts import DROPOUTS, is_idle_dropout
+from padc.frontends.nodes import schema_name
 
 # What these give is memory of its own.
 OWNING = frozenset(
@@ -44,8 +45,6 @@ VIEWS = frozenset(
         *("select.int", "flatten.using_ints", "reshape", "pixel_shuffle"),
     )
 )
-# These give the tensor itself that they are given, unless a model is in training.
-SAME = frozenset(("aten.dropout", "aten.dropout_"))
 IN_PLACE = frozenset(
     f"aten.{name}"
     for name in (
@@ -54,7 +53,7 @@ IN_PLACE = frozenset(
         *("add_.Tensor", "sub_.Tensor", "mul_.Tensor", "div_.Tensor"),
     )
 )
-KNOWN = OWNING | VIEWS | SAME | IN_PLACE
+KNOWN = OWNING | VIEWS | DROPOUTS | IN_PLACE
 
 
 def changes(graph: Graph) -> Mapping[Node, Sequence[Node]] | None:
@@ -73,7 +72,7 @@ def changes(graph: Graph) -> Mapping[Node, Sequence[Node]] | None:
         if name not in KNOWN or not is_kept(name, node):
             return None
         seen.add(node)
-        if name not in SAME | IN_PLACE:
+        if name not in DROPOUTS | IN_PLACE:
             continue
         given = cast(Node, node.args[0])
         nodes = same.setdefault(given, [given])
@@ -104,39 +103,6 @@ def is_of_same_type(node: Node) -> bool:
     )
 
 
-def is_idle_dropout(node: Node) -> bool:
-    """Whether `node` is a dropout that gives the tensor itself that it is given."""
-    if schema_name(node.target) not in SAME:
-        return False
-    _, probability, train = node.args
-    return train is False or (isinstance(probability, int | float) and probability == 0)
-
-
-def without_idle_dropout(ep: ExportedProgram) -> ExportedProgram:
-    """
-    `ep`, or one that computes the same without dropouts that give what they are given.
-
-    PyTorch decomposes them to copies, which are not changed with what they copy.
-    """
-    if not any(map(is_idle_dropout, nodes_of(ep.graph_module))):
-        return ep
-    module, signature = copy.deepcopy((ep.graph_module, ep.graph_signature))
-    for node in nodes_of(module):
-        if is_idle_dropout(node):
-            given = cast(Node, node.args[0])
-            node.replace_all_uses_with(given)
-            if node.graph is module.graph:
-                signature.replace_all_uses(node.name, given.name)
-            node.graph.erase_node(node)
-    return ep._update(module, signature)
-
-
-def nodes_of(module: GraphModule) -> list[Node]:
-    """Those of its graph, and of what that runs otherwise, as without gradients."""
-    graphs = [m.graph for m in module.modules() if isinstance(m, GraphModule)]
-    return [node for graph in graphs for node in graph.nodes]
-
-
 def is_kept(name: str, node: Node) -> bool:
     """Whether `as_functional` knows an op with such arguments."""
     match name:
@@ -144,7 +110,7 @@ def is_kept(name: str, node: Node) -> bool:
             return node.args[5] is False
         case "aten.instance_norm":
             return node.args[3] is None
-        case _ if name in SAME:
+        case _ if name in DROPOUTS:
             return is_idle_dropout(node)
         case "aten.flatten.using_ints" | "aten.reshape":
             given, result = cast(Node, node.args[0]), node.meta["val"]
@@ -166,12 +132,3 @@ def as_functional(node: Node) -> tuple[str, Sequence[Any]]:
             return name.replace("_.", ".").removesuffix("_"), node.args
         case _:
             return name, node.args
-
-
-def schema_name(target: Any) -> str:
-    """The name of an ATen op, with its overload; of what is none, nothing."""
-    if not isinstance(target, torch._ops.OpOverload):
-        return ""
-    name = target._schema.name.replace("::", ".")
-    overload = target._schema.overload_name
-    return f"{name}.{overload}" if overload else name

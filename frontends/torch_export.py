@@ -78,13 +78,9 @@ from padc.errors import (
     UnsupportedError,
     UsageError,
 )
-from padc.frontends.functional import (
-    SAME,
-    as_functional,
-    changes,
-    schema_name,
-    without_idle_dropout,
-)
+from padc.frontends.dropouts import DROPOUTS, without_idle_dropouts
+from padc.frontends.functional import as_functional, changes
+from padc.frontends.nodes import live_nodes, schema_name
 from padc.ir import torch as torch_d
 from padc.ir.names import unique_name
 from padc.ir.weights import Weights
@@ -207,7 +203,7 @@ def import_exported_program(
         return _Importer(ep, weights, changed, leave_out_constants).run(names)
     try:
         with TRACING, _quiet():
-            functional = without_idle_dropout(ep).run_decompositions({})
+            functional = without_idle_dropouts(ep).run_decompositions({})
     except Exception as error:
         importer = _Importer(ep, weights, None, leave_out_constants)
         importer.import_placeholders(list(ep.graph.nodes))
@@ -252,7 +248,7 @@ class _Importer:
         nodes = list(self.ep.graph.nodes)
         self.check_signature()
         input_names = self.import_placeholders(nodes)
-        live = _live_nodes(nodes)
+        live = live_nodes(nodes)
         for node in nodes:
             if node.op == "call_function" and node in live:
                 self.attempt(node, self.import_call)
@@ -465,7 +461,7 @@ class _Importer:
             )
         name, args = schema_name(target), node.args
         if self.changed is not None:
-            if name in SAME:
+            if name in DROPOUTS:
                 return self.values[cast(Node, args[0])]
             name, args = as_functional(node)
         schema = torch_d.schema_of(name)
@@ -644,20 +640,6 @@ def _scalar_overload(
     raise Obstacle(
         f"'{schema.name}' with a number for {names}", "pass a tensor of rank 0"
     )
-
-
-def _is_mutable(node: Node) -> bool:
-    target = node.target
-    return isinstance(target, torch._ops.OpOverload) and target._schema.is_mutable
-
-
-def _live_nodes(nodes: Sequence[Node]) -> set[Node]:
-    """The nodes that the output needs, or that may change what it needs."""
-    live = {nodes[-1], *filter(_is_mutable, nodes)}
-    for node in reversed(nodes):
-        if node in live:
-            live.update(node.all_input_nodes)
-    return live
 
 
 def _vtensor_type(tensor: torch.Tensor) -> torch_d.VTensorType:
@@ -864,6 +846,20 @@ def export_module(
             "torch.export.draft_export shows all that stands in the way",
         )
         raise UnsupportedError([problem]) from error
+
+
+def module_of(ep: ExportedProgram) -> torch.nn.Module:
+    """
+    `ep.module()`, with code that is right whatever the arguments are called.
+
+    PyTorch's own code assigns `input_1 = input; input_2 = input_1` where arguments are
+    called `input` and `input_1`, and computes with `input` twice.
+    """
+    module = cast(torch.fx.GraphModule, ep.module())
+    for number, node in enumerate(module.graph.find_nodes(op="placeholder")):
+        node.name = f"padc_argument_{number}"
+    module.recompile()
+    return module
 
 
 def _check_runs(

@@ -24,7 +24,7 @@ from padc.compiled import (
     check_names,
 )
 from padc.errors import UnsupportedError, UsageError, first_line
-from padc.frontends.torch_export import output_names
+from padc.frontends.torch_export import module_of, output_names
 from padc.ir.names import unique_name
 from padc.ir.weights import Array
 
@@ -33,7 +33,7 @@ class EagerModel(CompiledModel):
     """What `padc.compile` returns where nothing of a model can be compiled."""
 
     def __init__(self, exported: ExportedProgram, reason: UnsupportedError):
-        self._module = copy.deepcopy(exported.module())
+        self._module = copy.deepcopy(module_of(exported))
         self._reason = reason
         held = (*self._module.parameters(), *self._module.buffers())
         self._weights = {storage_of(x) for x in held} - {None}

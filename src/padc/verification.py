@@ -17,6 +17,7 @@ from torch.export.graph_signature import OutputKind, TensorArgument
 
 from padc.backends.coreml.evaluator import Feature, Model, load
 from padc.errors import UsageError, WrongResultError
+from padc.frontends.torch_export import module_of
 
 TOLERANCES: Mapping[str, float] = {"float32": 1e-4, "float16": 1e-2}
 """The largest error allowed, in parts of the range of the expected output."""
@@ -159,7 +160,7 @@ def _run_eager(
     leaves, spec = pytree.tree_flatten(example)
     given = [next(tensors) if _is_tensor(leaf) else leaf for leaf in leaves]
     args, kwargs = pytree.tree_unflatten(given, spec)
-    call = model.module() if isinstance(model, ExportedProgram) else model
+    call = module_of(model) if isinstance(model, ExportedProgram) else model
     with torch.inference_mode():
         result = call(*args, **kwargs)
     return [leaf for leaf in pytree.tree_leaves(result) if _is_tensor(leaf)]

@@ -14,14 +14,9 @@ from xdsl.dialects.builtin import ModuleOp
 
 from padc.backends import reference
 from padc.frontends import torch_export
-from padc.frontends.functional import (
-    IN_PLACE,
-    OWNING,
-    SAME,
-    VIEWS,
-    changes,
-    schema_name,
-)
+from padc.frontends.dropouts import DROPOUTS
+from padc.frontends.functional import IN_PLACE, OWNING, VIEWS, changes
+from padc.frontends.nodes import schema_name
 from padc.frontends.torch_export import export_module, import_exported_program
 from padc.ir import make_context
 from padc.ir.weights import weights_of
@@ -145,7 +140,7 @@ OPS: dict[str, tuple[Callable[..., Any], Tensor]] = {
 
 
 def test_every_op_is_tried():
-    assert {f"aten.{name}" for name in OPS} == OWNING | VIEWS | SAME | IN_PLACE
+    assert {f"aten.{name}" for name in OPS} == OWNING | VIEWS | DROPOUTS | IN_PLACE
 
 
 @pytest.mark.parametrize("x", [LINE, X, VOLUME], ids=["line", "image", "volume"])

@@ -1,0 +1,44 @@
+# pyright: basic, reportPrivateUsage=false
+"""Questions about the nodes of an exported graph."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch.fx import GraphModule, Node
+
+
+def schema_name(target: Any) -> str:
+    """The name of an ATen op with its overload; "" if `target` is another callable."""
+    if not isinstance(target, torch._ops.OpOverload):
+        return ""
+    name = target._schema.name.replace("::", ".")
+    overload = target._schema.overload_name
+    return f"{name}.{overload}" if overload else name
+
+
+def graph_modules(module: GraphModule) -> list[GraphModule]:
+    """`module` and those that its ops call, such as a region without gradients."""
+    return [each for each in module.modules() if isinstance(each, GraphModule)]
+
+
+def nodes_of(module: GraphModule) -> list[Node]:
+    """The nodes of all of `graph_modules`."""
+    return [node for each in graph_modules(module) for node in each.graph.nodes]
+
+
+def is_mutable(node: Node) -> bool:
+    """Whether `node` calls an op that changes one of its operands."""
+    target = node.target
+    return isinstance(target, torch._ops.OpOverload) and target._schema.is_mutable
+
+
+def live_nodes(nodes: Sequence[Node]) -> set[Node]:
+    """The nodes that the output needs, or that may change what it needs."""
+    live = {nodes[-1], *filter(is_mutable, nodes)}
+    for node in reversed(nodes):
+        if node in live:
+            live.update(node.all_input_nodes)
+    return live
