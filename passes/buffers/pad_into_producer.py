@@ -30,7 +30,14 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from padc.passes.buffers.builder import BufferBuilder, memref_type
-from padc.passes.buffers.views import place_deallocs, root, users, views, within
+from padc.passes.buffers.views import (
+    are_disjoint,
+    place_deallocs,
+    root,
+    users,
+    views,
+    within,
+)
 
 
 class PadIntoProducerPass(ModulePass):
@@ -222,28 +229,11 @@ def write_through(block: Block, copy: linalg.CopyOp) -> None:
 
 def is_apart(op: Operation, whole: SSAValue, target: SSAValue) -> bool:
     """Whether all that `op` uses of `whole` is known to have no element of `target`."""
-    part = target.owner
-    if not isinstance(part, memref.SubviewOp) or part.source is not whole:
-        return False
-    for operand in op.operands:
-        if root(operand) is not whole:
-            continue
-        view = operand.owner
-        if not isinstance(view, memref.SubviewOp) or view.source is not whole:
-            return False
-        spans = zip(
-            view.static_offsets.get_values(),
-            view.static_sizes.get_values(),
-            part.static_offsets.get_values(),
-            part.static_sizes.get_values(),
-            strict=True,
-        )
-        # A dynamic place or size is less than 0.
-        if not any(
-            min(a, m, b, n) >= 0 and (a + m <= b or b + n <= a) for a, m, b, n in spans
-        ):
-            return False
-    return True
+    return all(
+        are_disjoint(operand, target)
+        for operand in op.operands
+        if root(operand) is whole
+    )
 
 
 def can_hoist(

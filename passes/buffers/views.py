@@ -1,11 +1,15 @@
-"""What buffers a function has: their views, and when each is last used."""
+"""Buffers and their views: what a view is of, who uses it, which views are disjoint."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from xdsl.dialects import func, memref
+from xdsl.dialects.builtin import DYNAMIC_INDEX
 from xdsl.ir import Block, Operation, SSAValue
+
+from padc.passes.buffers.builder import memref_type
+from padc.passes.buffers.strided_range import StridedRange, disjoint
 
 VIEWS = (
     memref.SubviewOp,
@@ -38,6 +42,56 @@ def users(buffer: SSAValue) -> Iterator[Operation]:
         for use in view.uses:
             if not isinstance(use.operation, (*VIEWS, memref.DeallocOp)):
                 yield use.operation
+
+
+def ranges(view: SSAValue) -> list[StridedRange | None] | None:
+    """
+    The places of `view` in each dimension of its root; None where they are unknown.
+
+    The answer is None as a whole if the view has other dimensions than its root.
+    """
+    match view.owner:
+        case memref.SubviewOp() as op:
+            outer = ranges(op.source)
+            inner = [
+                strided_range(offset, size, stride)
+                for offset, size, stride in zip(
+                    op.static_offsets.get_values(),
+                    op.static_sizes.get_values(),
+                    op.static_strides.get_values(),
+                    strict=True,
+                )
+            ]
+            if outer is None or len(outer) != len(inner):
+                return None
+            return [
+                whole.part(part) if whole is not None and part is not None else None
+                for whole, part in zip(outer, inner, strict=True)
+            ]
+        case memref.CastOp() as op:
+            return ranges(op.source)
+        case owner if isinstance(owner, VIEWS):
+            return None
+        case _:
+            return [strided_range(0, size, 1) for size in memref_type(view).get_shape()]
+
+
+def strided_range(offset: int, size: int, stride: int) -> StridedRange | None:
+    """The range of static or dynamic (`DYNAMIC_INDEX`) numbers; None if unknown."""
+    if offset == DYNAMIC_INDEX or stride < 1:
+        return None
+    return StridedRange(offset, None if size == DYNAMIC_INDEX else size, stride)
+
+
+def are_disjoint(a: SSAValue, b: SSAValue) -> bool:
+    """Whether two views of one buffer are known to share no element."""
+    of_a, of_b = ranges(a), ranges(b)
+    if of_a is None or of_b is None:
+        return False
+    return any(
+        x is not None and y is not None and disjoint(x, y)
+        for x, y in zip(of_a, of_b, strict=True)
+    )
 
 
 def within(block: Block, op: Operation) -> Operation:

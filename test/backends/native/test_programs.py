@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import pytest
 import torch
+from insert_programs import make_inserts
 from tcp_programs import MAKERS, Draw, tolerance
 from xdsl.backend.llvm.convert import convert_module
 from xdsl.dialects import memref
@@ -93,39 +94,54 @@ def guarded(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     return inside, memory
 
 
+def check(
+    module: ModuleOp, draw: Draw, expected: Sequence[torch.Tensor], atol: float = 0.0
+) -> None:
+    """Check what `module` computes of the inputs drawn, and that it writes no more."""
+    text = str(module)
+    pairs = [
+        guarded(x) if isinstance(x, torch.Tensor) else (x, None) for x in draw.inputs
+    ]
+    outputs = [guarded(torch.zeros_like(x)) for x in expected]
+    copies = [None if memory is None else memory.clone() for _, memory in pairs]
+
+    function = compiled(module)
+    function([x for x, _ in pairs], [output for output, _ in outputs])
+
+    for (output, memory), should in zip(outputs, expected, strict=True):
+        torch.testing.assert_close(
+            output,
+            should,
+            rtol=0,
+            atol=atol,
+            equal_nan=True,
+            msg=lambda message: f"{message}\n{text}",
+        )
+        assert (memory[:GUARD] == POISON).all(), text
+        assert (memory[-GUARD:] == POISON).all(), text
+    function.check_arena()
+    for (_, memory), copy in zip(pairs, copies, strict=True):
+        if memory is not None and copy is not None:
+            assert torch.equal(memory, copy), text
+
+
 @pytest.mark.parametrize("share", range(SHARES))
 def test_machine_code_computes_what_the_reference_does(share: int):
     for number in range(share, PROGRAMS, SHARES):
         make = MAKERS[number % len(MAKERS)]
         draw = Draw(random.Random(number))
         module = make(draw)
-        text = f"program {number}:\n{module}"
         (expected,) = run(module, *draw.inputs)
-        pairs = [
-            guarded(x) if isinstance(x, torch.Tensor) else (x, None)
-            for x in draw.inputs
-        ]
-        output, output_memory = guarded(torch.zeros_like(expected))
-        copies = [None if memory is None else memory.clone() for _, memory in pairs]
-
-        function = compiled(module)
-        function([x for x, _ in pairs], [output])
-
         x = draw.inputs[0]
         assert isinstance(x, torch.Tensor)
         finite = x.double().nan_to_num(0, 0, 0).abs().flatten().tolist()
-        largest = max([0.0, *finite])
-        torch.testing.assert_close(
-            output,
-            expected,
-            rtol=0,
-            atol=tolerance(make, expected.dtype) * largest,
-            equal_nan=True,
-            msg=lambda message: f"{message}\n{text}",
-        )
-        function.check_arena()
-        for (_, memory), copy in zip(pairs, copies, strict=True):
-            if memory is not None and copy is not None:
-                assert torch.equal(memory, copy), text
-        assert (output_memory[:GUARD] == POISON).all(), text
-        assert (output_memory[-GUARD:] == POISON).all(), text
+        atol = tolerance(make, expected.dtype) * max([0.0, *finite])
+        check(module, draw, [expected], atol)
+
+
+@pytest.mark.parametrize("share", range(SHARES))
+def test_machine_code_writes_strided_parts(share: int):
+    for number in range(share, PROGRAMS, SHARES):
+        draw = Draw(random.Random(number))
+        module, expected = make_inserts(draw)
+        check(module, draw, expected)

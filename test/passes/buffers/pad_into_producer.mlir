@@ -79,3 +79,38 @@ func.func @returned(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<5xf32>) {
   %b = tcp.pad %a, %z lowerExpansion [0] upperExpansion [1] : tensor<4xf32>, f32 -> tensor<5xf32>
   return %a, %b : tensor<4xf32>, tensor<5xf32>
 }
+
+// The second part is every other element, and shares some with the first.
+// CHECK-LABEL: func.func @overlapping_strided_parts
+// CHECK:         memref.subview %{{.*}}[3] [3] [1]
+// CHECK:         linalg.copy
+// CHECK:         memref.subview %{{.*}}[0] [3] [2]
+// CHECK:         linalg.copy
+// CHECK:         return
+func.func @overlapping_strided_parts(%a: tensor<3xf32>, %b: tensor<3xf32>) -> tensor<6xf32> {
+  %z = arith.constant 0.0 : f32
+  %c = tcp.max_pool %a kernel [1] strides [1] dilations [1] dims [0] : tensor<3xf32> -> tensor<3xf32>
+  %e = tensor.empty() : tensor<6xf32>
+  %y0 = linalg.fill ins(%z : f32) outs(%e : tensor<6xf32>) -> tensor<6xf32>
+  %y1 = tensor.insert_slice %b into %y0[3] [3] [1] : tensor<3xf32> into tensor<6xf32>
+  %y2 = tensor.insert_slice %c into %y1[0] [3] [2] : tensor<3xf32> into tensor<6xf32>
+  return %y2 : tensor<6xf32>
+}
+
+// Even and odd elements are disjoint, however many there are.
+// CHECK-LABEL: func.func @interleaved_parts
+// CHECK:         %[[EVEN:.*]] = memref.subview %{{.*}}[0] [%{{.*}}] [2]
+// CHECK:         linalg.fill {{.*}} outs(%[[EVEN]]
+// CHECK:         memref.subview %{{.*}}[1] [%{{.*}}] [2]
+// CHECK:         linalg.copy ins(%b
+// CHECK-NOT:     linalg.copy
+// CHECK:         return
+func.func @interleaved_parts(%a: tensor<?xf32>, %b: tensor<?xf32>, %n: index, %m: index) -> tensor<?xf32> {
+  %z = arith.constant 0.0 : f32
+  %c = tcp.max_pool %a kernel [1] strides [1] dilations [1] dims [0] : tensor<?xf32> -> tensor<?xf32>
+  %e = tensor.empty(%m) : tensor<?xf32>
+  %y0 = linalg.fill ins(%z : f32) outs(%e : tensor<?xf32>) -> tensor<?xf32>
+  %y1 = tensor.insert_slice %b into %y0[1] [%n] [2] : tensor<?xf32> into tensor<?xf32>
+  %y2 = tensor.insert_slice %c into %y1[0] [%n] [2] : tensor<?xf32> into tensor<?xf32>
+  return %y2 : tensor<?xf32>
+}

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
+from insert_programs import make_inserts
 from tcp_programs import MAKERS, Draw, make_chain, tolerance
 from upstream import (
     MLIR_OPT,
@@ -73,6 +74,18 @@ def check_program(number: int, canonicalize: Callable[[str], str]):
     x = draw.inputs[0]
     assert isinstance(x, torch.Tensor)
     finite = x.double().nan_to_num(0, 0, 0).abs().flatten().tolist()
+    atol = tolerance(make, expected[0].dtype) * max([0.0, *finite])
+    check(number, canonicalize, module, draw, expected, atol)
+
+
+def check(
+    number: int,
+    canonicalize: Callable[[str], str],
+    module: ModuleOp,
+    draw: Draw,
+    expected: tuple[torch.Tensor, ...],
+    atol: float = 0.0,
+):
     ctx = make_context()
     for stage, each in enumerate(STAGES):
         each.apply(ctx, module)
@@ -98,7 +111,7 @@ def check_program(number: int, canonicalize: Callable[[str], str]):
                 signed,
                 should,
                 rtol=0,
-                atol=tolerance(make, should.dtype) * max([0.0, *finite]),
+                atol=atol,
                 equal_nan=True,
                 msg=lambda message: f"{message}\nprogram {number}:\n{text}",
             )
@@ -108,6 +121,14 @@ def check_program(number: int, canonicalize: Callable[[str], str]):
 def test_upstream_runs_programs_after_each_pass(share: int):
     for number in range(share, PROGRAMS, SHARES):
         check_program(number, canonicalized)
+
+
+@pytest.mark.parametrize("share", range(SHARES))
+def test_upstream_writes_strided_parts_after_each_pass(share: int):
+    for number in range(share, PROGRAMS // 4, SHARES):
+        draw = Draw(random.Random(number))
+        module, expected = make_inserts(draw)
+        check(number, canonicalized, module, draw, expected)
 
 
 @pytest.mark.skipif(MLIR_OPT is None, reason="mlir-opt-22 is not installed")
