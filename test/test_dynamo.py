@@ -11,7 +11,8 @@ import torch
 from torch import nn
 
 from padc import dynamo
-from padc.compiled import CompiledModel, compile_exported
+from padc.compiled import compile_exported
+from padc.compiled_model import CompiledModel
 
 
 @pytest.fixture(autouse=True)

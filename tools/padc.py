@@ -135,10 +135,10 @@ def add_model(command: argparse.ArgumentParser) -> None:
 def run_convert(arguments: argparse.Namespace) -> None:
     from padc.backends.coreml import resolve_precision
     from padc.backends.coreml.save import check_writable
+    from padc.coreml_program import convert
     from padc.ir.mil import resolve_target
     from padc.passes.tcp_to_mil.decompose_grid_sample import resolve_grid_sample_policy
     from padc.passes.tcp_to_mil.decompose_pads import resolve_pad_policy
-    from padc.program import convert
 
     check_writable(arguments.output)
     resolve_target(arguments.target)

@@ -125,7 +125,8 @@ def run_model(arguments: argparse.Namespace) -> dict[str, npt.NDArray[Any]]:
     import torch
     from torch.export import ExportedProgram
 
-    from padc.compiled import as_array, check_names, compile
+    from padc.call_values import as_array, check_names
+    from padc.compiled import compile
     from padc.frontends.torch_export import export_module
 
     loaded = load_model(arguments.model, arguments.input)
@@ -161,8 +162,8 @@ def interpreted(
     exported: ExportedProgram,
 ) -> Callable[[Mapping[str, torch.Tensor]], dict[str, torch.Tensor]]:
     """What the reference computes, by name, padding made explicit."""
-    from padc.backends.native.compilation import main
-    from padc.backends.native.sizes import InputCheck, value_names
+    from padc.backends.native.input_check import InputCheck
+    from padc.backends.native.main_function import main, value_names
     from padc.backends.reference import run
     from padc.ir.weights import weights_of
     from padc.passes import pipelines

@@ -25,8 +25,8 @@ import torch
 from torch import Tensor
 from torch.export import Dim, ExportedProgram, export
 
+from padc.coreml_program import convert
 from padc.errors import UnsupportedError
-from padc.program import convert
 from padc.testing import Compiled, compile_for_native, compile_for_oracle
 from padc.tools.support_rows import ROWS, Case
 from padc.verification import TOLERANCES, compare

@@ -1,15 +1,14 @@
 """
-A folder of compiled programs, each under what it was made from.
+A folder of compiled programs, each under the hash of what it was made from.
 
-An entry is a file whose name is the hash of all that its contents depend on, and
-whose first line is the hash of its name and the rest: one that is stale has another
-name, one that is damaged, or another's, is not read.
+An entry is a file. Its name is the hash of all that the contents depend on, so a stale
+entry has another name. Its first line is the hash of the name and the rest, so an entry
+that is damaged or renamed is not read.
 """
 
 from __future__ import annotations
 
 import contextlib
-import functools
 import hashlib
 import os
 import re
@@ -17,58 +16,44 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-import padc
-
 NAME = re.compile("[0-9a-f]{64}")
 MOST_BYTES = 2**30
-"""What entries take together, before those that were not read for longest go."""
+"""The size of all entries, above which the least recently read ones are removed."""
 
 
 def folder() -> Path | None:
-    """Where entries are: `PADC_CACHE_DIR`, if that is not empty, or a usual place."""
+    """
+    The folder of the entries; None if nothing is to be kept.
+
+    That is `PADC_CACHE_DIR` if it is set, where an empty text means None; otherwise
+    `padc` in the user's folder for caches.
+    """
     chosen = os.environ.get("PADC_CACHE_DIR")
     if chosen is not None:
         return Path(chosen) if chosen else None
     try:
         base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    except RuntimeError:  # There is no home.
+    except RuntimeError:  # The user has no home.
         return None
     return Path(base) / "padc"
 
 
-@functools.cache
-def source_hash() -> str:
-    """The hash of padc's own code."""
-    digest = hashlib.sha256()
-    for path in source_files():
-        digest.update(path.read_bytes())
-    return digest.hexdigest()
-
-
-def source_files() -> list[Path]:
-    """The Python files that padc consists of."""
-    assert padc.__file__ is not None
-    root = Path(padc.__file__).parent
-    # The subpackages may be links, into which rglob does not go.
-    folders = [path.resolve() for path in root.iterdir() if path.is_dir()]
-    files = [*root.glob("*.py"), *(f for each in folders for f in each.rglob("*.py"))]
-    return sorted(files)
-
-
 def key(parts: Sequence[str]) -> str:
-    """The name of the entry for what these texts describe."""
-    digest = hashlib.sha256(source_hash().encode())
+    """The name of the entry that depends on these texts."""
+    digest = hashlib.sha256()
     for part in parts:
-        digest.update(b"\0" + part.encode())
+        # With lengths, texts that only join to the same text have other hashes.
+        digest.update(f"{len(part)}:".encode() + part.encode())
     return digest.hexdigest()
 
 
 def checksum_of(name: str, contents: bytes) -> bytes:
+    """The first line of an entry."""
     return hashlib.sha256(name.encode() + contents).hexdigest().encode()
 
 
 def read(name: str) -> bytes | None:
-    """An entry; None where there is none, or not whole."""
+    """The contents of an entry; None if it does not exist or is damaged."""
     where = folder()
     if where is None:
         return None
@@ -76,14 +61,14 @@ def read(name: str) -> bytes | None:
         data = (where / name).read_bytes()
     except OSError:
         return None
-    with contextlib.suppress(OSError):  # It may be another user's.
+    with contextlib.suppress(OSError):  # The file may belong to another user.
         os.utime(where / name)
     checksum, _, contents = data.partition(b"\n")
     return contents if checksum == checksum_of(name, contents) else None
 
 
 def write(name: str, contents: bytes) -> None:
-    """Keep an entry, if the folder can be written to."""
+    """Write an entry; do nothing if the folder cannot be written to."""
     where = folder()
     if where is None:
         return
@@ -103,7 +88,7 @@ def write(name: str, contents: bytes) -> None:
 
 
 def prune(where: Path, newest: Path) -> None:
-    """Remove entries, all but `newest`, until the others fit in `MOST_BYTES`."""
+    """Remove the least recently read entries, never `newest`, down to `MOST_BYTES`."""
     entries = [path for path in where.iterdir() if NAME.fullmatch(path.name)]
     states = {path: path.stat() for path in entries}
     excess = sum(state.st_size for state in states.values()) - MOST_BYTES

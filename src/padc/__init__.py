@@ -26,8 +26,9 @@ from padc.errors import (
 
 if TYPE_CHECKING:
     from padc import coreml, nn
-    from padc.compiled import CompiledModel, compile
-    from padc.program import Program, convert
+    from padc.compiled import compile
+    from padc.compiled_model import CompiledModel
+    from padc.coreml_program import Program, convert
     from padc.verification import Comparison
 
 __all__ = [
@@ -55,10 +56,10 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module(f"padc.{name}")
     modules = {
         "Comparison": "verification",
-        "CompiledModel": "compiled",
-        "Program": "program",
+        "CompiledModel": "compiled_model",
+        "Program": "coreml_program",
         "compile": "compiled",
-        "convert": "program",
+        "convert": "coreml_program",
     }
     if name not in modules:
         raise AttributeError(f"module 'padc' has no attribute '{name}'")

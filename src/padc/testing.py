@@ -13,11 +13,11 @@ import torch
 import torch.utils._pytree as pytree
 
 from padc.backends.reference import run
+from padc.coreml_program import convert
 from padc.errors import Problem, UnsupportedError
 from padc.ir.dominance import verify
 from padc.ir.weights import weights_of
 from padc.passes import pipelines
-from padc.program import convert
 
 Compiled = Callable[..., tuple[torch.Tensor, ...]]
 

@@ -271,7 +271,7 @@ def test_bfloat16_is_float32_in_files(
         ),
         (
             {"image": np.ones((1, 2, 4), np.float32), "scale": np.float32(1)},
-            r"'image' is torch.float32 of shape \[1, 2, 4, 4\], got .* \[1, 2, 4\]",
+            r"'image' has to be torch.float32 of shape \[1, 2, 4, 4\], got .* \[1, 2, 4\]",
         ),
     ],
 )

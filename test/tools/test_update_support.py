@@ -10,8 +10,8 @@ from torch import Tensor
 from torch.export import ExportedProgram
 
 from padc.backends.coreml.checker import Finding
+from padc.coreml_program import Program
 from padc.errors import Problem, UnsupportedError
-from padc.program import Program
 from padc.testing import Compiled, compile_for_oracle
 from padc.tools import update_support
 from padc.tools.support_rows import ROWS, Case

@@ -15,10 +15,10 @@ from xdsl.dialects import memref
 from xdsl.dialects.arith import ConstantOp
 from xdsl.dialects.builtin import IntegerAttr, MemRefType, ModuleOp
 
-from padc.backends.native.compilation import main
-from padc.backends.native.function import NativeFunction
+from padc.backends.native.function_signature import signature_of
 from padc.backends.native.machine import Code, compile_object
-from padc.backends.native.signature import signature_of
+from padc.backends.native.main_function import main
+from padc.backends.native.native_function import NativeFunction
 from padc.backends.reference import run
 from padc.ir import make_context
 from padc.ir.weights import weights_of

@@ -13,7 +13,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from xdsl.transforms.canonicalize import CanonicalizePass
 
-from padc.backends.native.program import LoadedProgram, compile_program
+from padc.backends.native.compile_program import compile_program
+from padc.backends.native.loaded_program import LoadedProgram
 from padc.errors import UnsupportedError
 from padc.frontends.torch_export import export_module, import_exported_program
 from padc.ir import make_context

@@ -1,5 +1,5 @@
 # pyright: reportUnknownMemberType=false
-"""Models that padc cannot import: PyTorch runs them, behind the same interface."""
+"""Models that padc cannot import; PyTorch runs them, with the same interface."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ import torch.utils._pytree as pytree
 from torch.export import ExportedProgram
 from torch.export.graph_signature import ConstantArgument, InputKind, OutputKind
 
-from padc.backends.native.function import write_results
-from padc.compiled import (
-    CompiledModel,
+from padc.backends.native.output_tensors import write_results
+from padc.call_values import (
     are_arrays,
     as_array,
     as_targets,
@@ -23,6 +22,7 @@ from padc.compiled import (
     check_apart,
     check_names,
 )
+from padc.compiled_model import CompiledModel
 from padc.errors import UnsupportedError, UsageError, first_line
 from padc.frontends.torch_export import module_of, output_names
 from padc.ir.names import unique_name

@@ -1,4 +1,4 @@
-"""From a module at the level of torch and tcp to machine code."""
+"""From a module at the torch and tcp levels to one object file."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ from dataclasses import dataclass
 
 from xdsl.backend.llvm.convert import convert_module
 from xdsl.context import Context
-from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
-from xdsl.traits import SymbolTable
 
+from padc.backends.native.function_signature import Signature, signature_of
 from padc.backends.native.machine import compile_object, vector_bytes
-from padc.backends.native.signature import Signature, signature_of
+from padc.backends.native.main_function import main
 from padc.errors import Problem
 from padc.ir.torch import AtenOp
 from padc.passes import pipelines
@@ -23,30 +22,24 @@ from padc.passes.to_linalg.convert_torch_to_linalg import (
 
 
 @dataclass(frozen=True)
-class Compiled:
-    """An object file, and what its function takes."""
+class CompiledPart:
+    """An object file, and the parameters of the function in it."""
 
     signature: Signature
     object_file: bytes
 
 
-def compile_module(ctx: Context, module: ModuleOp) -> Compiled:
-    """Compile function `main` of `module`, which this changes."""
+def compile_part(ctx: Context, module: ModuleOp) -> CompiledPart:
+    """Compile function `main` of `module`; `module` is lowered in place."""
     function = main(module)
     inputs = list(function.function_type.inputs)
     results = list(function.function_type.outputs)
     pipelines.run_passes(ctx, module, pipelines.to_buffers())
     signature = signature_of(main(module), inputs, results)
     pipelines.run_passes(ctx, module, pipelines.to_llvm(vector_bytes()))
-    return Compiled(
+    return CompiledPart(
         signature, compile_object(convert_module(module, fallback_target_triple=None))
     )
-
-
-def main(module: ModuleOp) -> func.FuncOp:
-    function = SymbolTable.lookup_symbol(module, "main")
-    assert isinstance(function, func.FuncOp)
-    return function
 
 
 def not_native(module: ModuleOp) -> dict[Operation, Problem]:

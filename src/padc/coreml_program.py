@@ -19,8 +19,8 @@ from xdsl.utils.exceptions import DiagnosticException
 
 from padc.backends.coreml import resolve_precision
 from padc.backends.coreml.checker import Finding, check
-from padc.errors import InvalidProgramError, PadcError, UsageError, resolve
-from padc.frontends.torch_export import export_module
+from padc.errors import InvalidProgramError, PadcError, resolve
+from padc.exported import as_exported
 from padc.ir.dominance import verify
 from padc.ir.mil import resolve_target
 from padc.ir.weights import weights_of
@@ -174,27 +174,8 @@ def convert(
     resolve_pad_policy(pad_policy)
     resolve_grid_sample_policy(grid_sample_policy)
     steps = _Steps(observer)
-    if isinstance(model, ExportedProgram):
-        if example_inputs is not None or dynamic_shapes is not None:
-            raise UsageError(
-                "an exported program has its inputs and dynamic shapes already",
-                hint="give example_inputs and dynamic_shapes with a module only",
-            )
-        exported = model
-    else:
-        if example_inputs is None:
-            raise UsageError(
-                "a module needs example_inputs to be traced with",
-                hint="padc.convert(model, (torch.randn(1, 3, 224, 224),))",
-            )
-        if not isinstance(example_inputs, list | tuple):
-            raise UsageError(
-                f"example_inputs is a {type(example_inputs).__name__}",
-                hint="give a tuple with one entry for each argument of the model",
-            )
-        exported = export_module(
-            model, tuple(example_inputs), dynamic_shapes=dynamic_shapes
-        )
+    exported = as_exported("padc.convert", model, example_inputs, dynamic_shapes)
+    if exported is not model:
         steps.end("export")
     ctx, module = pipelines.import_program(exported)
     weights = weights_of(ctx)

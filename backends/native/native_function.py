@@ -1,5 +1,5 @@
 # pyright: reportUnknownMemberType=false
-"""A compiled function, called on PyTorch's tensors."""
+"""Calling machine code on PyTorch's tensors."""
 
 from __future__ import annotations
 
@@ -13,13 +13,15 @@ from typing import Any, TypeAlias
 import numpy as np
 import torch
 
+from padc.backends.native.function_signature import Signature
 from padc.backends.native.machine import Code
-from padc.backends.native.signature import Parameter, Signature, begin_of
-from padc.errors import UsageError
+from padc.backends.native.output_tensors import check_outputs
+from padc.backends.native.parameters import misfit, required_pointer
 from padc.ir.weights import Array
 
 Value: TypeAlias = "torch.Tensor | int"
 ALIGNMENT = 64
+"""The alignment of an arena in bytes."""
 CPU = torch.device("cpu")
 
 
@@ -27,8 +29,8 @@ class NativeFunction:
     """
     Machine code and its weights.
 
-    Any number of threads may call it at once; each call has its own arena, of those
-    that are left from earlier calls, and no call holds Python's lock while it runs.
+    Any number of threads may call it at once. Each call takes an arena that an earlier
+    call left, or a new one, and releases Python's lock while machine code runs.
     """
 
     def __init__(
@@ -38,7 +40,7 @@ class NativeFunction:
         self._code = code
         self._inputs = [p for p in signature.parameters if p.kind == "input"]
         self._results = [p for p in signature.parameters if p.kind == "result"]
-        # Row-major, which views of what PyTorch holds need not be.
+        # Machine code reads weights row-major; views of a model's tensors may not be.
         self._weights = [
             np.ascontiguousarray(weights[p.weight])
             for p in signature.parameters
@@ -55,7 +57,7 @@ class NativeFunction:
         self._is_direct = self._is_static and all(
             p.dtype is not None and not p.dynamic for p in self._inputs
         )
-        """Whether it takes nothing but tensors, and all that it handles is static."""
+        """Whether it takes only tensors, and all of its sizes are static."""
 
     def __call__(
         self, inputs: Sequence[Value], outputs: Sequence[torch.Tensor] | None = None
@@ -63,8 +65,8 @@ class NativeFunction:
         """
         Run on `inputs`, tensors of any layout, and return new tensors, or `outputs`.
 
-        Raises UsageError unless inputs and outputs are what the function takes; the
-        outputs must be contiguous, and share no memory with the inputs.
+        Raises UsageError unless inputs and outputs fit their parameters. The outputs
+        must be contiguous and share no memory with the inputs.
         """
         for i, (parameter, value) in enumerate(zip(self._inputs, inputs, strict=True)):
             if parameter.dtype is not None and not parameter.fits(value):
@@ -74,9 +76,9 @@ class NativeFunction:
     def run(
         self, inputs: Sequence[Value], outputs: Sequence[torch.Tensor] | None
     ) -> list[torch.Tensor]:
-        """The same, where `inputs` were checked: others may be read out of bounds."""
+        """The same for inputs that were checked; others may be read out of bounds."""
         table: list[int] = []
-        # What is passed by address lives until the call is over.
+        # Keeps the contiguous copies until the call is over.
         alive: list[torch.Tensor] = []
         for parameter, value in zip(self._inputs, inputs, strict=True):
             if parameter.dtype is None:
@@ -86,7 +88,7 @@ class NativeFunction:
             if value.is_neg() or not value.is_contiguous():
                 value = value.resolve_neg().contiguous()
             alive.append(value)
-            table.append(address_of(value))
+            table.append(required_pointer(value))
             if parameter.dynamic:
                 table += [value.shape[dim] for dim in parameter.dynamic]
         table += self._addresses
@@ -98,7 +100,7 @@ class NativeFunction:
         for parameter, output, shape in zip(
             self._results, outputs, shapes, strict=True
         ):
-            table.append(address_of(output))
+            table.append(required_pointer(output))
             if parameter.dynamic:
                 table += [shape[dim] for dim in parameter.dynamic]
         self._run_on(table, arena_bytes)
@@ -108,22 +110,22 @@ class NativeFunction:
         self, inputs: Sequence[Any], outputs: Sequence[Any] | None
     ) -> Sequence[torch.Tensor] | None:
         """
-        Run if all that is given can be used as it is; if not, None, and nothing done.
+        Run if all tensors can be used as they are; else do nothing and return None.
 
-        A kernel that went through more memory than the caches hold leaves none of
-        Python's in them; so this touches as little as it can.
+        A kernel that reads more memory than the caches hold evicts Python's data from
+        them. So this path touches as little of Python as it can.
         """
         if not self._is_direct or len(inputs) != len(self._inputs):
             return None
         table: list[int] = []
         for parameter, value in zip(self._inputs, inputs, strict=True):
-            if not (address := parameter.address_in(value)):
+            if not (address := parameter.direct_pointer(value)):
                 return None
             table.append(address)
         if outputs is None:
             outputs = self._new(self._static_shapes)
             table += self._addresses
-            table += [address_of(output) for output in outputs]
+            table += [required_pointer(output) for output in outputs]
         else:
             if len(outputs) != len(self._results):
                 return None
@@ -132,7 +134,7 @@ class NativeFunction:
             ]
             table += self._addresses
             for parameter, output in zip(self._results, outputs, strict=True):
-                if not (begin := parameter.address_in(output)):
+                if not (begin := parameter.direct_pointer(output)):
                     return None
                 end = begin + parameter.bytes
                 if any(begin < other_end and other < end for other, other_end in taken):
@@ -144,21 +146,21 @@ class NativeFunction:
         return outputs
 
     def _new(self, shapes: Sequence[Sequence[int]]) -> list[torch.Tensor]:
-        """Results of these shapes, without contents."""
+        """Uninitialized results of these shapes."""
         return [
             torch.empty(shape, dtype=parameter.torch_dtype, device=CPU)
             for shape, parameter in zip(shapes, self._results, strict=True)
         ]
 
     def _run_on(self, table: list[int], arena_bytes: int) -> None:
-        """Run on what `table` holds, and an arena."""
-        arena = self._arena(arena_bytes)
-        aligned = -(-address_of(arena) // ALIGNMENT) * ALIGNMENT
+        """Run on the arguments in `table` and an arena."""
+        arena = self._take_arena(arena_bytes)
+        aligned = -(-required_pointer(arena) // ALIGNMENT) * ALIGNMENT
         self._run(packed([*table, aligned, arena_bytes]))
         self._arenas.append(arena)
 
     def _shapes(self, table: list[int]) -> tuple[int, Sequence[Sequence[int]]]:
-        """How large the arena and the results are, for the inputs in `table`."""
+        """The bytes of the arena and the shapes of the results, for these inputs."""
         if self._is_static:
             assert self.signature.arena_bytes is not None
             return self.signature.arena_bytes, self._static_shapes
@@ -171,76 +173,17 @@ class NativeFunction:
             for p in self._results
         ]
 
-    def _arena(self, bytes: int) -> torch.Tensor:
-        """Memory of at least so many bytes, and some to align it."""
+    def _take_arena(self, size: int) -> torch.Tensor:
+        """An arena of at least `size` bytes, and room to align it."""
         try:
             arena = self._arenas.pop()
         except IndexError:
             arena = None
-        if arena is None or arena.numel() < bytes + ALIGNMENT:
-            arena = torch.empty(bytes + ALIGNMENT, dtype=torch.uint8, device=CPU)
+        if arena is None or arena.numel() < size + ALIGNMENT:
+            arena = torch.empty(size + ALIGNMENT, dtype=torch.uint8, device=CPU)
         return arena
 
 
 def packed(table: Sequence[int]) -> bytes:
-    """Integers as machine code reads them."""
+    """Integers as the array of 64-bit words that machine code reads."""
     return struct.pack(f"{len(table)}q", *table)
-
-
-def address_of(tensor: torch.Tensor) -> int:
-    """Where its elements are; UsageError for tensors that have sizes only."""
-    address = begin_of(tensor)
-    if not address and tensor.numel():
-        raise UsageError("a tensor without data", hint="give one that holds numbers")
-    return address
-
-
-def misfit(what: str, parameter: Parameter, value: Any) -> UsageError:
-    """Why `parameter.fits(value)` does not hold; `value` is called `what`."""
-    if isinstance(value, torch.Tensor) and value.is_nested:
-        return UsageError(f"{what} is a nested tensor", hint="give one after the other")
-    if not parameter.has_type(value):
-        sizes = ["?" if size < 0 else str(size) for size in parameter.shape]
-        got = (
-            f"{value.dtype} of shape {list(value.shape)}"
-            if isinstance(value, torch.Tensor)
-            else type(value).__name__
-        )
-        expected = f"torch.{parameter.dtype} of shape [{', '.join(sizes)}]"
-        return UsageError(f"{what} is {expected}, got {got}")
-    if not value.is_cpu:
-        return UsageError(f"{what} is on {value.device}", hint="call .cpu() on it")
-    return UsageError(f"{what} is {value.layout}", hint="call .to_dense() on it")
-
-
-def check_outputs(
-    outputs: Sequence[torch.Tensor],
-    results: Sequence[Parameter],
-    shapes: Sequence[Sequence[int]],
-) -> None:
-    if len(outputs) != len(results):
-        raise UsageError(f"there are {len(results)} outputs, got {len(outputs)}")
-    for i, (output, parameter, shape) in enumerate(
-        zip(outputs, results, shapes, strict=True)
-    ):
-        if parameter.dynamic:
-            parameter = Parameter("result", parameter.dtype, tuple(shape))
-        if not parameter.fits(output):
-            raise misfit(f"output {i}", parameter, output)
-        if output.is_neg() or not output.is_contiguous():
-            what = "a negated view" if output.is_neg() else "not contiguous"
-            raise UsageError(f"output {i} is {what}", hint="give torch.empty(shape)")
-
-
-def write_results(
-    results: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor]
-) -> None:
-    """Copy to `outputs`; UsageError where these are not like `results`."""
-    expected = [
-        Parameter("result", str(x.dtype).removeprefix("torch."), tuple(x.shape))
-        for x in results
-    ]
-    check_outputs(outputs, expected, [x.shape for x in results])
-    with torch.no_grad():
-        for output, result in zip(outputs, results, strict=True):
-            output.copy_(result.to_dense())

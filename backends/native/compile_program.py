@@ -1,0 +1,46 @@
+"""From a module at the torch and tcp levels to a program that can be stored."""
+
+from __future__ import annotations
+
+import io
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.printer import Printer
+
+from padc.backends.native.compile_part import compile_part, not_native
+from padc.backends.native.partition import partition
+from padc.backends.native.stored_program import StoredPart, StoredProgram
+from padc.ir.torch import AtenOp
+from padc.ir.weights import weights_of
+
+
+def compile_program(ctx: Context, module: ModuleOp) -> StoredProgram:
+    """Compile function `main`; PyTorch will run the ops that cannot be compiled."""
+    weights = weights_of(ctx)
+    known = set(weights)
+    problems = not_native(module)
+    split = partition(module, lambda op: op not in problems)
+    parts: list[StoredPart] = []
+    for part in split.parts:
+        ops = [
+            op.schema.name if isinstance(op, AtenOp) else op.name
+            for op in part.module.walk()
+            if isinstance(op, AtenOp) or op.name.startswith("tcp.")
+        ]
+        if part.is_native:
+            compiled = compile_part(ctx, part.module)
+            signature, code = compiled.signature, compiled.object_file
+        else:
+            signature, code = None, text_of(part.module).encode()
+        parts.append(StoredPart(part.inputs, part.outputs, ops, signature, code))
+    reasons = [str(problem) for problem in problems.values()]
+    literals = {name: weights[name] for name in weights if name not in known}
+    return StoredProgram(parts, split.inputs, split.outputs, reasons, literals)
+
+
+def text_of(module: ModuleOp) -> str:
+    """The module as MLIR text, without the data of its weights."""
+    text = io.StringIO()
+    Printer(text).print_op(module)
+    return text.getvalue()

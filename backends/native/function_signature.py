@@ -1,0 +1,85 @@
+"""The parameters of a compiled function in order, and the size of its arena."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from xdsl.dialects import func
+from xdsl.dialects.builtin import IntegerAttr, StringAttr
+from xdsl.ir import Attribute
+from xdsl.utils.hints import isa
+
+from padc.backends.native.parameters import Parameter
+from padc.backends.reference.dtypes import torch_dtype
+from padc.ir.tcp import AnyTensor
+from padc.ir.torch import VTensorType
+from padc.passes.buffers.builder import AnyMemRef
+
+
+@dataclass(frozen=True)
+class Signature:
+    """The parameters of a function after `plan-buffers`."""
+
+    parameters: Sequence[Parameter]
+    arena_bytes: int | None
+    """The size of the arena; None where it depends on the sizes of the inputs."""
+    live_bytes: int
+    """The most bytes of the arena in use at once, counting static buffers only."""
+
+    def to_json(self) -> Any:
+        return asdict(self)
+
+    @staticmethod
+    def from_json(data: Any) -> Signature:
+        parameters = [
+            Parameter(p["kind"], p["dtype"], tuple(p["shape"]), p["weight"])
+            for p in data["parameters"]
+        ]
+        return Signature(parameters, data["arena_bytes"], data["live_bytes"])
+
+
+def signature_of(
+    planned: func.FuncOp, inputs: Sequence[Attribute], results: Sequence[Attribute]
+) -> Signature:
+    """
+    The signature of a planned function.
+
+    `inputs` and `results` are its types before bufferization, when they were tensors.
+    """
+    arguments = list(planned.body.block.args)
+    attributes = planned.arg_attrs
+    parameters: list[Parameter] = []
+    first_result = len(arguments) - 1 - len(results)
+    for i, argument in enumerate(arguments):
+        type = argument.type
+        shape = tuple(type.get_shape()) if isa(type, AnyMemRef) else ()
+        if i < len(inputs):
+            parameters.append(Parameter("input", dtype_name(inputs[i]), shape))
+        elif i < first_result:
+            name = attributes.data[i].data["padc.weight"] if attributes else None
+            assert isinstance(name, StringAttr)
+            parameters.append(Parameter("weight", None, shape, name.data))
+        elif i < len(arguments) - 1:
+            dtype = dtype_name(results[i - first_result])
+            parameters.append(Parameter("result", dtype, shape))
+        else:
+            parameters.append(Parameter("arena", None, shape))
+    return Signature(
+        parameters,
+        integer(planned.attributes.get("padc.arena_bytes")),
+        integer(planned.attributes.get("padc.live_bytes")) or 0,
+    )
+
+
+def dtype_name(type: Attribute) -> str | None:
+    """PyTorch's name of a tensor's dtype; None for types that are not tensors."""
+    # The buffer's type does not say whether its integers are signed; this one does.
+    if isinstance(type, VTensorType) or isa(type, AnyTensor):
+        return str(torch_dtype(type.element_type)).removeprefix("torch.")
+    return None
+
+
+def integer(attribute: Attribute | None) -> int | None:
+    return attribute.value.data if isinstance(attribute, IntegerAttr) else None

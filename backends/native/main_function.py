@@ -1,0 +1,21 @@
+"""The function `main` of a module, and the names of its arguments and results."""
+
+from __future__ import annotations
+
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, StringAttr
+from xdsl.traits import SymbolTable
+
+
+def main(module: ModuleOp) -> func.FuncOp:
+    """The function `main`, which the module has to have."""
+    function = SymbolTable.lookup_symbol(module, "main")
+    assert isinstance(function, func.FuncOp)
+    return function
+
+
+def value_names(attributes: ArrayAttr[DictionaryAttr] | None) -> list[str]:
+    """The `padc.name` of each argument or result that has these attributes."""
+    names = [each.data.get("padc.name") for each in attributes or ()]
+    assert all(isinstance(name, StringAttr) for name in names)
+    return [name.data for name in names if isinstance(name, StringAttr)]

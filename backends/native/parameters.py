@@ -1,0 +1,105 @@
+"""One parameter of a compiled function: which values fit it, and why others do not."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal, TypeAlias
+
+import torch
+
+from padc.errors import UsageError
+
+Kind: TypeAlias = Literal["input", "weight", "result", "arena"]
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter of the machine code."""
+
+    kind: Kind
+    dtype: str | None
+    """PyTorch's name of the dtype; None for integers, weights and the arena."""
+    shape: tuple[int, ...]
+    """The sizes in elements; negative where a size is dynamic."""
+    weight: str | None = None
+    """The name of the weight, for parameters of that kind."""
+
+    @cached_property
+    def torch_dtype(self) -> torch.dtype | None:
+        """The dtype itself; None where `dtype` is None."""
+        return None if self.dtype is None else getattr(torch, self.dtype)
+
+    @cached_property
+    def bytes(self) -> int:
+        """The size of the elements in bytes; all sizes have to be static."""
+        assert self.torch_dtype is not None
+        return math.prod(self.shape) * self.torch_dtype.itemsize
+
+    @cached_property
+    def dynamic(self) -> Sequence[int]:
+        """The dimensions whose sizes are dynamic."""
+        return [dim for dim, size in enumerate(self.shape) if size < 0]
+
+    def direct_pointer(self, value: Any) -> int:
+        """The address of the elements if machine code can use `value` as is; else 0."""
+        if not self.fits(value) or not value.is_contiguous() or value.is_neg():
+            return 0
+        return data_pointer(value)
+
+    def fits(self, value: Any) -> bool:
+        """Whether `value` has this type, is strided, and is in the CPU's memory."""
+        return self.has_type(value) and value.is_cpu and value.layout is torch.strided
+
+    def has_type(self, value: Any) -> bool:
+        """Whether `value` is a tensor of the dtype and the static sizes."""
+        if not isinstance(value, torch.Tensor) or value.dtype is not self.torch_dtype:
+            return False
+        try:
+            shape = value.shape
+        except RuntimeError:  # Nested tensors have no shape.
+            return False
+        if not self.dynamic:
+            return shape == self.shape
+        return len(shape) == len(self.shape) and all(
+            static < 0 or static == size
+            for size, static in zip(shape, self.shape, strict=True)
+        )
+
+
+def misfit(what: str, parameter: Parameter, value: Any) -> UsageError:
+    """The error for a `value`, called `what`, that `parameter.fits` refuses."""
+    if isinstance(value, torch.Tensor) and value.is_nested:
+        return UsageError(
+            f"{what} is a nested tensor", hint="call the model once for each tensor"
+        )
+    if not parameter.has_type(value):
+        sizes = ["?" if size < 0 else str(size) for size in parameter.shape]
+        got = (
+            f"{value.dtype} of shape {list(value.shape)}"
+            if isinstance(value, torch.Tensor)
+            else type(value).__name__
+        )
+        expected = f"torch.{parameter.dtype} of shape [{', '.join(sizes)}]"
+        return UsageError(f"{what} has to be {expected}, got {got}")
+    if not value.is_cpu:
+        return UsageError(f"{what} is on {value.device}", hint="call .cpu() on it")
+    return UsageError(f"{what} is {value.layout}", hint="call .to_dense() on it")
+
+
+def data_pointer(tensor: torch.Tensor) -> int:
+    """The address of the first element; 0 if the tensor has no storage."""
+    try:
+        return tensor.data_ptr()
+    except RuntimeError:  # Inside `torch.vmap`, and for sparse tensors.
+        return 0
+
+
+def required_pointer(tensor: torch.Tensor) -> int:
+    """`data_pointer`; UsageError if the tensor has elements but no storage."""
+    address = data_pointer(tensor)
+    if not address and tensor.numel():
+        raise UsageError("a tensor without data", hint="give one that holds numbers")
+    return address

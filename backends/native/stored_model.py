@@ -1,0 +1,69 @@
+"""A compiled model as bytes: its program, its inputs, and where its weights are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+
+import torch
+from xdsl.context import Context
+from xdsl.dialects import func
+from xdsl.parser import Parser
+
+from padc.backends.native.main_function import main
+from padc.backends.native.stored_program import StoredProgram, head_of, with_head
+from padc.frontends.torch_export import weight_array
+from padc.ir.weights import Weights
+from padc.passes.torch_to_tcp.fold_batch_norm import FoldedNorm
+
+
+@dataclass(frozen=True)
+class StoredModel:
+    """All of a compiled model except the data of its weights."""
+
+    declaration: str
+    """A module whose function `main` has the model's arguments, and an empty body."""
+    outputs: Sequence[str]
+    """The names of the tensors that the model returns."""
+    sources: Mapping[str, str]
+    """The model's names of weights, by their names in the program."""
+    folded: Sequence[FoldedNorm]
+    """How further weights are computed from these: convolutions with batch norms."""
+    program: StoredProgram
+
+    def to_bytes(self) -> bytes:
+        head = {
+            "declaration": self.declaration,
+            "outputs": self.outputs,
+            "sources": self.sources,
+            "folded": [asdict(each) for each in self.folded],
+        }
+        return with_head(head, self.program.to_bytes())
+
+    @staticmethod
+    def from_bytes(data: bytes) -> StoredModel:
+        head, at = head_of(data)
+        return StoredModel(
+            head["declaration"],
+            head["outputs"],
+            head["sources"],
+            [FoldedNorm(**each) for each in head["folded"]],
+            StoredProgram.from_bytes(data[at:]),
+        )
+
+    def function(self, ctx: Context) -> func.FuncOp:
+        """The function of the declaration."""
+        return main(Parser(ctx, self.declaration).parse_module())
+
+    def bind(self, held: Mapping[str, torch.Tensor], weights: Weights) -> None:
+        """Copy and compute the weights of the program from the model's tensors."""
+        for name, source in self.sources.items():
+            weights[name] = weight_array(held[source])
+        for each in self.folded:
+            each.apply(weights)
+        needed = self.program.weight_names()
+        for name in self.sources:
+            if needed is None or name in needed:
+                weights[name] = weights[name].copy()
+            else:
+                del weights[name]
