@@ -1,4 +1,5 @@
 PYTHON ?= python3
+SHELL := bash
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
 .PHONY: demo
@@ -7,19 +8,29 @@ demo: .venv/ready ## networks to Core ML, each run and compared with PyTorch
 
 .PHONY: test
 test: .venv/ready ## everything that CI runs
-	ruff check . && ruff format --check .
+	@time $(MAKE) --no-print-directory --jobs --keep-going style levels types lit pytest
+
+.PHONY: style levels types lit pytest
+style:
+	ruff check -q . && ruff format -q --check .
+levels: # which folder may import which: the contracts in pyproject.toml
+	lint-imports --no-cache --no-logo
+types:
 	pyright
+lit:
 	lit -q test
-	OMP_NUM_THREADS=1 pytest -q -n auto --maxprocesses 4 --dist loadfile
+pytest:
+	OMP_NUM_THREADS=1 pytest -q -n auto --dist worksteal
 
 .PHONY: conformance
 conformance: .venv/tensorflow ## Apple's own tests of Core ML's ops; 2000 examples of each property
 	python test/conformance
 	pytest -q -m slow
 	PADC_PROGRAMS=1000 pytest -q test/backends/native/test_programs.py
-	PADC_PROGRAMS=240 pytest -q test/passes/test_buffers.py
+	PADC_PROGRAMS=240 pytest -q test/passes/buffers/test_buffers.py
 	PADC_EXAMPLES=2000 pytest -q --hypothesis-show-statistics \
-		test/passes/test_pads.py test/passes/test_grid_sample.py
+		test/passes/torch_to_tcp/test_pads.py \
+		test/passes/torch_to_tcp/test_grid_sample.py
 
 .PHONY: conformance-onnx
 conformance-onnx: .venv/onnx ## ONNX' own tests of padded ops, mapped onto tcp

@@ -1,15 +1,40 @@
-"""Helpers shared by the Python tests."""
+"""Settings and fixtures shared by the Python tests."""
 
+import gc
+import os
 from collections.abc import Callable, Generator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
+from hypothesis import HealthCheck, settings
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.parser import Parser
 
 from padc.ir import make_context
+
+# The same examples in every run, so that a test that passes keeps passing; whoever
+# asks for more examples also gets other ones. Slow examples mean a busy machine.
+settings.register_profile(
+    "padc",
+    database=None,
+    deadline=None,
+    derandomize="PADC_EXAMPLES" not in os.environ,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("padc")
+
+
+def pytest_collection_finish() -> None:
+    """
+    Collect garbage rarely, and never visit what the imports made.
+
+    PyTorch, xDSL and coremltools make millions of objects that live until the end.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 10, 10)
 
 
 @pytest.fixture(autouse=True, scope="session")
