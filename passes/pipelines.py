@@ -39,6 +39,7 @@ from padc.passes.tcp_to_mil.decompose_grid_sample import (
 )
 from padc.passes.tcp_to_mil.decompose_pads import DecomposePadsPass, PadPolicy
 from padc.passes.tcp_to_mil.tabulate_scaled_sizes import TabulateScaledSizesPass
+from padc.passes.to_linalg.convert_tcp_to_linalg import ConvertTcpToLinalgPass
 from padc.passes.to_linalg.convert_torch_to_linalg import ConvertTorchToLinalgPass
 from padc.passes.torch_to_tcp.convert_torch_to_tcp import ConvertTorchToTcpPass
 from padc.passes.torch_to_tcp.fold_batch_norm import FoldBatchNormPass
@@ -86,6 +87,8 @@ def to_buffers() -> list[ModulePass]:
     """From torch and tcp to planned buffers."""
     return [
         ConvertTorchToLinalgPass(),
+        # Border pads stay: as buffers they copy rows, as linalg ops each element.
+        ConvertTcpToLinalgPass(border_pads=False),
         BufferizeTcpPass(),
         # Views of views become one, and equal ones the same, as later passes expect.
         CanonicalizePass(),

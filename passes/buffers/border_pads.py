@@ -1,18 +1,17 @@
 """
-Pads as buffers: the padded buffer, a copy into its interior, and what is around.
+Pads that repeat their input, as buffers: a copy of the input, and row copies around it.
 
-A border that repeats the input is swept dimension by dimension, the last first, so
-that all but the first sweep copy whole rows of the padded buffer within it.
+The borders are swept dimension by dimension, the last first. All sweeps except the
+first therefore copy whole rows of the padded buffer to other rows of it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TypeAlias
 
-from xdsl.dialects import tensor
 from xdsl.ir import SSAValue
-from xdsl.utils.exceptions import PassFailedException
 
 from padc.ir import tcp
 from padc.ir.tcp import Amount, tensor_type
@@ -24,97 +23,18 @@ Sweep: TypeAlias = (
     "Callable[[BufferBuilder, SSAValue, int, Amount, Amount, Amount], None]"
 )
 """
-Fills what is below and above in one dimension of a padded buffer.
+Writes the lower and the upper border of one dimension of a padded buffer.
 
-It takes the part of the buffer that is padded or within the input in all others, the
-dimension, and the lower amount, the input's size and the upper amount there.
+It takes a view of the buffer that is complete in that dimension, the dimension, and its
+lower amount, input size and upper amount.
 """
 
 
-def pad(
-    build: BufferBuilder,
-    x: SSAValue,
-    fill: SSAValue,
-    lower: Sequence[Amount],
-    upper: Sequence[Amount],
-    interior: Sequence[Amount],
-) -> SSAValue:
-    """`tcp.pad`: alloc, fill, subview, copy; or a view of `x` where it only crops."""
-    low, high = build.added(lower), build.added(upper)
-    if all(amount == 0 for amount in interior):
-        x = cropped(build, x, lower, upper)
-        if all(amount == 0 for amount in (*low, *high)):
-            return x
-        return filled(build, x, fill, low, high, interior)
-    # Amounts may crop what was inserted: that is cropped from the padded buffer.
-    padded = filled(build, x, fill, low, high, interior)
-    return cropped(build, padded, lower, upper)
-
-
-def filled(
-    build: BufferBuilder,
-    x: SSAValue,
-    fill: SSAValue,
-    lower: Sequence[Amount],
-    upper: Sequence[Amount],
-    interior: Sequence[Amount],
-) -> SSAValue:
-    """A new buffer: `x`, and the fill around and between its elements."""
-    sizes = build.sizes(x)
-    steps = [build.add(amount, 1) for amount in interior]
-    padded = build.alloc(
-        build.padded(lower, build.spread(sizes, interior), upper),
-        memref_type(x).element_type,
-    )
-    build.fill(fill, padded)
-    build.copy(x, build.subview(padded, lower, sizes, steps))
-    return padded
-
-
-def cropped(
-    build: BufferBuilder, x: SSAValue, lower: Sequence[Amount], upper: Sequence[Amount]
-) -> SSAValue:
-    """A view of `x` without what negative amounts remove."""
-    if never_crops(*lower, *upper):
-        return x
-    offsets, sizes = build.cropped(lower, build.sizes(x), upper)
-    return build.subview(x, offsets, sizes)
-
-
-def border_pad(
-    build: BufferBuilder,
-    x: SSAValue,
-    lower: Sequence[Amount],
-    upper: Sequence[Amount],
-    sweep: Sweep,
-) -> SSAValue:
+def mirrored(depth: Callable[[BufferBuilder, Amount], Amount]) -> Sweep:
     """
-    A new buffer around a copy of `x`, its borders made by `sweep`.
+    A sweep that copies rows across the edge of the input.
 
-    Negative amounts crop the padded buffer: a reflection shows elements that are
-    cropped on the other side.
-    """
-    low, high = build.added(lower), build.added(upper)
-    if all(amount == 0 for amount in (*low, *high)):
-        return cropped(build, x, lower, upper)
-    sizes = build.sizes(x)
-    padded = build.alloc(build.padded(low, sizes, high), memref_type(x).element_type)
-    full = build.sizes(padded)
-    if 0 in full:
-        return cropped(build, padded, lower, upper)
-    build.copy(x, build.subview(padded, low, sizes))
-    offsets, extents = list(low), list(sizes)
-    for dim in reversed(range(len(sizes))):
-        offsets[dim], extents[dim] = 0, full[dim]
-        if low[dim] != 0 or high[dim] != 0:
-            part = build.subview(padded, offsets, extents)
-            sweep(build, part, dim, low[dim], sizes[dim], high[dim])
-    return cropped(build, padded, lower, upper)
-
-
-def mirror(depth: Callable[[BufferBuilder, Amount], Amount]) -> Sweep:
-    """
-    Row i outside of the input is that `depth(i)` behind the border; i is 0 beside it.
+    Row `i` outside of the input (0 is next to the edge) equals row `depth(i)` inside.
     """
 
     def sweep(
@@ -141,11 +61,13 @@ def mirror(depth: Callable[[BufferBuilder, Amount], Amount]) -> Sweep:
     return sweep
 
 
-replicate = mirror(lambda build, i: 0)
-reflect = mirror(lambda build, i: build.add(i, 1))
+def copy_row(
+    build: BufferBuilder, x: SSAValue, dim: int, source: Amount, target: Amount
+) -> None:
+    build.copy(build.part(x, dim, source, 1), build.part(x, dim, target, 1))
 
 
-def wrap(
+def wrapped(
     build: BufferBuilder,
     part: SSAValue,
     dim: int,
@@ -153,6 +75,7 @@ def wrap(
     size: Amount,
     upper: Amount,
 ) -> None:
+    """A sweep that copies the rows at the other end of the input, as one block."""
     for source, target, count in (
         (size, 0, lower),
         (lower, build.add(lower, size), upper),
@@ -164,61 +87,71 @@ def wrap(
             )
 
 
-def copy_row(
-    build: BufferBuilder, x: SSAValue, dim: int, source: Amount, target: Amount
-) -> None:
-    build.copy(build.part(x, dim, source, 1), build.part(x, dim, target, 1))
+@dataclass(frozen=True)
+class Mode:
+    """How a pad mode makes its borders."""
+
+    sweep: Sweep
+    crops_first: bool
+    """Whether negative amounts crop before the borders are made, instead of after."""
 
 
-@bufferizes(tcp.PadOp)
-def lower_pad(f: Bufferization, op: tcp.PadOp) -> SSAValue:
-    lower, upper, interior = amounts(f, op)
-    fill = f.values[op.fill]
-    y = pad(f.build, f.values[op.input], fill, lower, upper, interior)
-    return cast(f.build, y, tensor_type(op.result))
+MODES: dict[type[tcp.BorderPadOp], Mode] = {
+    tcp.ReplicationPadOp: Mode(mirrored(lambda build, i: 0), crops_first=False),
+    tcp.ReflectionPadOp: Mode(mirrored(lambda build, i: build.add(i, 1)), False),
+    tcp.CircularPadOp: Mode(wrapped, crops_first=True),
+}
 
 
-@bufferizes(tcp.ReplicationPadOp, tcp.ReflectionPadOp)
+@bufferizes(*MODES)
 def lower_border_pad(f: Bufferization, op: tcp.BorderPadOp) -> SSAValue:
-    lower, upper, _ = amounts(f, op)
-    sweep = replicate if isinstance(op, tcp.ReplicationPadOp) else reflect
-    y = border_pad(f.build, f.values[op.input], lower, upper, sweep)
-    return cast(f.build, y, tensor_type(op.result))
-
-
-@bufferizes(tcp.CircularPadOp)
-def lower_circular_pad(f: Bufferization, op: tcp.CircularPadOp) -> SSAValue:
-    """Negative amounts crop before what is left wraps around."""
-    lower, upper, _ = amounts(f, op)
-    x = cropped(f.build, f.values[op.input], lower, upper)
-    y = border_pad(f.build, x, f.build.added(lower), f.build.added(upper), wrap)
-    return cast(f.build, y, tensor_type(op.result))
-
-
-@bufferizes(tensor.PadOp)
-def lower_tensor_pad(f: Bufferization, op: tensor.PadOp) -> SSAValue:
-    yielded = op.region.block.last_op
-    assert isinstance(yielded, tensor.YieldOp)
-    (fill,) = yielded.operands
-    if fill not in f.values:
-        raise PassFailedException(
-            "bufferize-tcp takes a 'tensor.pad' only with one value for all that it "
-            "adds, from outside of its region"
-        )
-    lower = f.amounts(op.static_low.get_values(), op.low)
-    upper = f.amounts(op.static_high.get_values(), op.high)
-    none = [0] * len(lower)
-    y = pad(f.build, f.values[op.source], f.values[fill], lower, upper, none)
-    return cast(f.build, y, tensor_type(op.result))
-
-
-def amounts(f: Bufferization, op: tcp.ExpandOp) -> list[list[Amount]]:
-    """Lower, upper and interior amounts."""
-    return [
+    mode = MODES[type(op)]
+    lower, upper = (
         [a if isinstance(a, int) else f.values[a] for a in expansion]
-        for expansion in (
-            op.lower_expansion,
-            op.upper_expansion,
-            op.interior_expansion,
-        )
-    ]
+        for expansion in (op.lower_expansion, op.upper_expansion)
+    )
+    x = f.values[op.input]
+    if mode.crops_first:
+        x = cropped(f.build, x, lower, upper)
+    y = padded(f.build, x, f.build.added(lower), f.build.added(upper), mode.sweep)
+    if not mode.crops_first:
+        y = cropped(f.build, y, lower, upper)
+    return cast(f.build, y, tensor_type(op.result))
+
+
+def padded(
+    build: BufferBuilder,
+    x: SSAValue,
+    lower: Sequence[Amount],
+    upper: Sequence[Amount],
+    sweep: Sweep,
+) -> SSAValue:
+    """A new buffer that holds `x` and the borders that `sweep` makes; no amount crops.
+
+    The result is `x` itself if all amounts are 0.
+    """
+    if all(amount == 0 for amount in (*lower, *upper)):
+        return x
+    sizes = build.sizes(x)
+    result = build.alloc(build.padded(lower, sizes, upper), memref_type(x).element_type)
+    full = build.sizes(result)
+    if 0 in full:
+        return result
+    build.copy(x, build.subview(result, lower, sizes))
+    offsets, extents = list(lower), list(sizes)
+    for dim in reversed(range(len(sizes))):
+        offsets[dim], extents[dim] = 0, full[dim]
+        if lower[dim] != 0 or upper[dim] != 0:
+            part = build.subview(result, offsets, extents)
+            sweep(build, part, dim, lower[dim], sizes[dim], upper[dim])
+    return result
+
+
+def cropped(
+    build: BufferBuilder, x: SSAValue, lower: Sequence[Amount], upper: Sequence[Amount]
+) -> SSAValue:
+    """The view of `x` that negative amounts leave."""
+    if never_crops(*lower, *upper):
+        return x
+    offsets, sizes = build.cropped(lower, build.sizes(x), upper)
+    return build.subview(x, offsets, sizes)

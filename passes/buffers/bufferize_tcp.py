@@ -1,11 +1,12 @@
 """
 Write tensors as buffers: allocated, filled, copied into, viewed, freed.
 
-A pad is the allocation of what is padded, a fill, and a copy into a subview; where
-amounts are negative only a subview, where they are interior one with strides. A pad
-that repeats its input copies it, and then rows of the padded buffer within it. What
-computes a tensor writes into the buffer of its init where nobody else uses that.
-Functions take buffers that they do not write to, and return ones that they made.
+It takes border pads of `tcp` and upstream's ops on tensors, which
+`convert-tcp-to-linalg{border-pads=false}` makes of all else. A pad allocates the padded
+buffer, fills it, and copies into a subview of it; a border pad copies its input, and
+then rows within the padded buffer. A linalg op writes into the buffer of its output
+operand if that has no other use. A function does not write to the buffers that it
+takes, and returns buffers that it allocates.
 """
 
 from __future__ import annotations
@@ -16,16 +17,14 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from padc.passes.buffers.lowerings import Bufferization
-from padc.passes.to_linalg.convert_tcp_to_linalg import ConvertTcpToLinalgPass
 
 
 class BufferizeTcpPass(ModulePass):
-    """Lower tensors, and the `tcp` ops on them, to buffers."""
+    """Lower ops on tensors, and border pads of `tcp`, to buffers."""
 
     name = "bufferize-tcp"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        ConvertTcpToLinalgPass(pads=False).apply(ctx, op)
         for function in op.ops:
             if isinstance(function, func.FuncOp) and not function.is_declaration:
                 Bufferization(function).run()

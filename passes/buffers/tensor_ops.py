@@ -81,6 +81,33 @@ def lower_insert_slice(f: Bufferization, op: tensor.InsertSliceOp) -> SSAValue:
     return target
 
 
+@bufferizes(tensor.PadOp)
+def lower_pad(f: Bufferization, op: tensor.PadOp) -> SSAValue:
+    """A new buffer, filled, and a copy into its interior."""
+    yielded = op.region.block.last_op
+    assert isinstance(yielded, tensor.YieldOp)
+    (fill,) = yielded.operands
+    if fill not in f.values:
+        raise PassFailedException(
+            "bufferize-tcp takes a 'tensor.pad' only if it pads with one value that is "
+            "defined outside of its region"
+        )
+    x = f.values[op.source]
+    lower = f.amounts(op.static_low.get_values(), op.low)
+    upper = f.amounts(op.static_high.get_values(), op.high)
+    if any(isinstance(amount, int) and amount < 0 for amount in (*lower, *upper)):
+        raise PassFailedException(
+            "bufferize-tcp takes a 'tensor.pad' only of amounts that are not negative"
+        )
+    sizes = f.build.sizes(x)
+    padded = f.build.alloc(
+        f.build.padded(lower, sizes, upper), memref_type(x).element_type
+    )
+    f.build.fill(f.values[fill], padded)
+    f.build.copy(x, f.build.subview(padded, lower, sizes))
+    return cast(f.build, padded, tensor_type(op.result))
+
+
 @bufferizes(tensor.ConcatOp)
 def lower_concat(f: Bufferization, op: tensor.ConcatOp) -> SSAValue:
     """A new buffer, and a copy of each tensor into its part."""

@@ -27,8 +27,6 @@ from padc.passes.to_linalg.decompose_conv_transpose import (
 )
 from padc.passes.to_linalg.tcp import LOWERINGS, transposed
 
-PADS = (tcp.PadOp, tcp.BorderPadOp)
-
 
 @dataclass(frozen=True)
 class ConvertTcpToLinalgPass(ModulePass):
@@ -36,14 +34,14 @@ class ConvertTcpToLinalgPass(ModulePass):
 
     name = "convert-tcp-to-linalg"
 
-    pads: bool = True
-    """Whether to lower pads too, which `bufferize-tcp` takes as they are."""
+    border_pads: bool = True
+    """Whether to lower border pads too, which `bufferize-tcp` takes as they are."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         decompose_computed(op, weights_of(ctx))
         DecomposeConvTransposePass().apply(ctx, op)
         for old in [old for old in op.walk() if type(old) in LOWERINGS]:
-            if isinstance(old, PADS) and not self.pads:
+            if isinstance(old, tcp.BorderPadOp) and not self.border_pads:
                 continue
             build = LinalgBuilder(Builder(InsertPoint.before(old)))
             new = LOWERINGS[type(old)](build, old)

@@ -1,4 +1,4 @@
-// RUN: padc-opt -p bufferize-tcp,canonicalize,cse %s | filecheck %s
+// RUN: padc-opt -p convert-tcp-to-linalg{border-pads=false},bufferize-tcp,canonicalize,cse %s | filecheck %s
 
 // A buffer, a fill, a copy into a part of it.
 // CHECK-LABEL: func.func @constant

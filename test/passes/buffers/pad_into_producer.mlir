@@ -1,6 +1,6 @@
-// RUN: padc-opt -p bufferize-tcp,canonicalize,cse,pad-into-producer %s | filecheck %s
-// RUN: padc-opt -p bufferize-tcp,canonicalize,cse,pad-into-producer,fill-border-only %s | filecheck %s --check-prefix=BORDER
-// RUN: padc-opt -p bufferize-tcp,canonicalize,cse,pad-into-producer,fill-border-only,plan-buffers %s | filecheck %s --check-prefix=PLAN
+// RUN: padc-opt -p convert-tcp-to-linalg{border-pads=false},bufferize-tcp,canonicalize,cse,pad-into-producer %s | filecheck %s
+// RUN: padc-opt -p convert-tcp-to-linalg{border-pads=false},bufferize-tcp,canonicalize,cse,pad-into-producer,fill-border-only %s | filecheck %s --check-prefix=BORDER
+// RUN: padc-opt -p convert-tcp-to-linalg{border-pads=false},bufferize-tcp,canonicalize,cse,pad-into-producer,fill-border-only,plan-buffers %s | filecheck %s --check-prefix=PLAN
 
 // Of eight padded convolutions only the input is copied, and what is filled beside
 // their results is borders. At any time two padded buffers are in use, of 1600 bytes each.

@@ -28,6 +28,7 @@ from padc.passes.buffers.bufferize_tcp import BufferizeTcpPass
 from padc.passes.buffers.fill_border_only import FillBorderOnlyPass
 from padc.passes.buffers.pad_into_producer import PadIntoProducerPass
 from padc.passes.buffers.plan_buffers import PlanBuffersPass
+from padc.passes.to_linalg.convert_tcp_to_linalg import ConvertTcpToLinalgPass
 
 PROGRAMS = int(os.environ.get("PADC_PROGRAMS", "60"))
 SHARES = 8
@@ -87,6 +88,7 @@ def check(
     atol: float = 0.0,
 ):
     ctx = make_context()
+    ConvertTcpToLinalgPass(border_pads=False).apply(ctx, module)
     for stage, each in enumerate(STAGES):
         each.apply(ctx, module)
         module.verify()

@@ -1,13 +1,11 @@
 // RUN: padc-opt -p convert-tcp-to-linalg,canonicalize %s | filecheck %s
-// RUN: padc-opt -p convert-tcp-to-linalg{pads=false} %s | filecheck %s --check-prefix=PADS
+// RUN: padc-opt -p convert-tcp-to-linalg{border-pads=false} %s | filecheck %s --check-prefix=BORDERS
 
 // What is cropped is sliced away: upstream takes a tensor.pad of less than nothing for
 // its input.
 // CHECK-LABEL: func.func @crop_and_pad
 // CHECK:         %[[X:.*]] = tensor.extract_slice %x[0, 1] [4, 5] [1, 1]
 // CHECK-NEXT:    tensor.pad %[[X]] low[2, 0] high[0, 0]
-// PADS-LABEL:  func.func @crop_and_pad
-// PADS:          tcp.pad
 func.func @crop_and_pad(%x: tensor<4x8xf32>) -> tensor<6x5xf32> {
   %zero = arith.constant 0.0 : f32
   %y = tcp.pad %x, %zero lowerExpansion [2, -1] upperExpansion [0, -2] : tensor<4x8xf32>, f32 -> tensor<6x5xf32>
@@ -51,6 +49,17 @@ func.func @interior(%x: tensor<4xf32>) -> tensor<6xf32> {
   return %y : tensor<6xf32>
 }
 
+// A border pad reads each element from its place in the input, or stays.
+// CHECK-LABEL: func.func @border
+// CHECK:         linalg.generic
+// CHECK:           tensor.extract %x
+// BORDERS-LABEL: func.func @border
+// BORDERS:         tcp.replication_pad %x
+func.func @border(%x: tensor<3xf32>) -> tensor<6xf32> {
+  %y = tcp.replication_pad %x lowerExpansion [1] upperExpansion [2] : tensor<3xf32> -> tensor<6xf32>
+  return %y : tensor<6xf32>
+}
+
 // CHECK-LABEL: func.func @images
 // CHECK:         linalg.conv_2d_nchw_fchw
 // CHECK-NOT:     linalg.generic
@@ -72,10 +81,9 @@ func.func @in_groups(%x: tensor<1x6x8x8xf32>, %w: tensor<4x3x3x3xf32>) -> tensor
 
 // The kernel, which is no weight, is turned by a loop, not by ATen's ops.
 // CHECK-LABEL: func.func @transposed
+// CHECK:         tensor.insert_slice %x into %{{.*}}[0, 0, 1] [1, 2, 4] [1, 1, 2]
 // CHECK-NOT:     torch.aten
 // CHECK:         tensor.extract %w
-// PADS-LABEL:  func.func @transposed
-// PADS:          tcp.pad %x, %{{.*}} lowerExpansion [0, 0, 1] upperExpansion [0, 0, 1] interiorExpansion [0, 0, 1]
 func.func @transposed(%x: tensor<1x2x4xf32>, %w: tensor<2x3x2xf32>) -> tensor<1x3x8xf32> {
   %y = tcp.conv_transpose %x, %w strides [2] dilations [1] groups 1 dims <[b, f, 0] x [i, o, 0] -> [b, f, 0]> : tensor<1x2x4xf32>, tensor<2x3x2xf32> -> tensor<1x3x8xf32>
   return %y : tensor<1x3x8xf32>
