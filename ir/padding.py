@@ -1,8 +1,9 @@
 """
 The arithmetic of padding, one dimension at a time: integers in, integers out.
 
-Sizes are numbers of elements along one dimension. A function without `max`, `min` or
-`if` also takes symbolic integers with Python's operators (floor division included).
+Sizes are numbers of elements along one dimension. Parameters of type `Whole` may be
+symbolic, or arrays (`padc.ir.arithmetic`): the formulas that this file computes with
+integers are those that passes compile, and that the tests prove.
 
 The names are those of every formula here: `size` of the input, `kernel`, `stride`,
 `dilation`; `extent = dilation * (kernel - 1) + 1`, the elements a kernel spans; `lower`
@@ -14,6 +15,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, get_args
+
+from padc.ir.arithmetic import Whole, clamp, maximum, minimum
 
 
 @dataclass(frozen=True)
@@ -43,14 +46,17 @@ class Amounts:
         )
 
 
-def padded_size(size: int, lower: int, upper: int, interior: int = 0) -> int:
+def padded_size(size: Whole, lower: Whole, upper: Whole, interior: Whole = 0) -> Whole:
     """
     The size after a pad. Negative: `check_constant` refuses these amounts.
 
     Source: XLA's Pad (https://openxla.org/xla/operation_semantics); without `interior`,
     `torch.nn.functional.pad`.
     """
-    return size + lower + upper + max(size - 1, 0) * interior
+    edges = size + lower + upper
+    if isinstance(interior, int) and interior == 0:
+        return edges
+    return edges + maximum(size - 1, 0) * interior
 
 
 # Which amounts are legal, and where a position of the output comes from.
@@ -130,7 +136,7 @@ def check_circular(size: int, lower: int, upper: int) -> None:
         )
 
 
-def source_index_reflection(j: int, size: int, lower: int) -> int:
+def source_index_reflection(j: Whole, size: Whole, lower: Whole) -> Whole:
     """
     The position in the input that position `j` of a legal reflection pad shows.
 
@@ -142,54 +148,55 @@ def source_index_reflection(j: int, size: int, lower: int) -> int:
     return last - abs(last - abs(j - lower))
 
 
-def source_index_replication(j: int, size: int, lower: int) -> int:
+def source_index_replication(j: Whole, size: Whole, lower: Whole) -> Whole:
     """
     The position in the input that position `j` of a legal replication pad shows.
 
     Source: `ReplicationPad` of PyTorch's
     aten/src/ATen/native/cpu/PaddingKernel.cpp.
     """
-    return min(max(j - lower, 0), size - 1)
+    return clamp(j - lower, 0, size - 1)
 
 
-def source_index_circular(j: int, size: int, lower: int, upper: int) -> int:
+def source_index_circular(j: Whole, size: Whole, lower: Whole, upper: Whole) -> Whole:
     """
     The position in the input that position `j` of a legal circular pad shows.
 
     Negative amounts crop before wrapping, unlike in the other two modes.
     Source: `_pad_circular` of PyTorch's aten/src/ATen/native/PadNd.cpp.
     """
-    cropped = size + min(lower, 0) + min(upper, 0)
-    return (j - max(lower, 0)) % cropped - min(lower, 0)
+    cropped = size + minimum(lower, 0) + minimum(upper, 0)
+    return (j - maximum(lower, 0)) % cropped - minimum(lower, 0)
 
 
 # Convolution and pooling.
 
 
 def conv_output_size(
-    size: int,
-    kernel: int,
-    stride: int = 1,
-    dilation: int = 1,
-    lower: int = 0,
-    upper: int = 0,
-) -> int:
+    size: Whole,
+    kernel: Whole,
+    stride: Whole = 1,
+    dilation: Whole = 1,
+    lower: Whole = 0,
+    upper: Whole = 0,
+) -> Whole:
     """
     The size of a convolution's output; below 1: the kernel does not fit.
 
     Source: "Shape" of `torch.nn.Conv2d`, with `padding` as `lower` and `upper`.
     """
-    return (size + lower + upper - dilation * (kernel - 1) - 1) // stride + 1
+    extent = dilation * (kernel - 1) + 1
+    return (size + lower + upper - extent) // stride + 1
 
 
 def pool_output_size(
-    size: int,
-    kernel: int,
-    stride: int = 1,
-    dilation: int = 1,
-    padding: int = 0,
+    size: Whole,
+    kernel: Whole,
+    stride: Whole = 1,
+    dilation: Whole = 1,
+    padding: Whole = 0,
     ceil_mode: bool = False,
-) -> int:
+) -> Whole:
     """
     The size of a pool's output; below 1: the window does not fit.
 
@@ -203,11 +210,11 @@ def pool_output_size(
         return floor
     rest = stride - 1
     ceil = conv_output_size(size, kernel, stride, dilation, padding, padding + rest)
-    return min(ceil, (size + padding + rest) // stride)
+    return minimum(ceil, (size + padding + rest) // stride)
 
 
 def pool_amounts(
-    kernel: int, stride: int, dilation: int, padding: int, ceil_mode: bool
+    kernel: Whole, stride: Whole, dilation: Whole, padding: Whole, ceil_mode: bool
 ) -> Amounts:
     """
     The padding that leaves a pool without padding `pool_output_size` windows.
@@ -220,7 +227,7 @@ def pool_amounts(
     """
     if not ceil_mode:
         return Amounts(padding, padding)
-    return Amounts(padding, min(padding + stride - 1, dilation * (kernel - 1)))
+    return Amounts(padding, minimum(padding + stride - 1, dilation * (kernel - 1)))
 
 
 def window_counts(
@@ -345,13 +352,13 @@ def same(
 
 
 def conv_transpose_output_size(
-    size: int,
-    kernel: int,
-    stride: int = 1,
-    dilation: int = 1,
-    padding: int = 0,
-    output_padding: int = 0,
-) -> int:
+    size: Whole,
+    kernel: Whole,
+    stride: Whole = 1,
+    dilation: Whole = 1,
+    padding: Whole = 0,
+    output_padding: Whole = 0,
+) -> Whole:
     """
     The size of PyTorch's transposed convolution's output; below 1: PyTorch refuses.
 
@@ -363,11 +370,11 @@ def conv_transpose_output_size(
 
 
 def conv_transpose_amounts(
-    kernel: int,
-    stride: int = 1,
-    dilation: int = 1,
-    padding: int = 0,
-    output_padding: int = 0,
+    kernel: Whole,
+    stride: Whole = 1,
+    dilation: Whole = 1,
+    padding: Whole = 0,
+    output_padding: Whole = 0,
 ) -> Amounts:
     """
     The zero insertion that makes PyTorch's transposed convolution a convolution.
@@ -468,8 +475,8 @@ def sliced_amounts(size: int, start: int, end: int) -> Amounts:
 
     `start` and `end` count from the first element, and may be out of bounds.
     """
-    start = min(max(start, 0), size)
-    end = min(max(end, start), size)
+    start = clamp(start, 0, size)
+    end = clamp(end, start, size)
     return Amounts(-start, end - size)
 
 

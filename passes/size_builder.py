@@ -7,30 +7,42 @@ here, and only what is dynamic becomes ops.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Self
 
 from xdsl.builder import Builder
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import IndexType, IntegerAttr
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.rewriter import InsertPoint
 
+from padc.ir import arithmetic
+from padc.ir.arithmetic import SymbolicInteger
 from padc.ir.tcp import Amount, fill_constant
 
-_FOLDS: dict[type[Operation], Callable[[int, int], int]] = {
-    arith.AddiOp: lambda a, b: a + b,
-    arith.SubiOp: lambda a, b: a - b,
-    arith.MuliOp: lambda a, b: a * b,
-    arith.FloorDivSIOp: lambda a, b: a // b,
-    arith.MaxSIOp: max,
-    arith.MinSIOp: min,
+_OPS: dict[arithmetic.Operation, type[arith.SignlessIntegerBinaryOperation]] = {
+    "add": arith.AddiOp,
+    "sub": arith.SubiOp,
+    "mul": arith.MuliOp,
+    "floordiv": arith.FloorDivSIOp,
+    "max": arith.MaxSIOp,
+    "min": arith.MinSIOp,
 }
-_NEUTRAL: dict[type[Operation], int] = {
-    arith.AddiOp: 0,
-    arith.SubiOp: 0,
-    arith.MuliOp: 1,
-    arith.FloorDivSIOp: 1,
-}
+
+
+@dataclass(frozen=True, eq=False)
+class Index(SymbolicInteger):
+    """A size or place as an operand of formulas: its operators insert ops of arith."""
+
+    value: Amount
+    build: SizeBuilder
+
+    def compute(self, operation: arithmetic.Operation, a: Self, b: Self) -> Self:
+        # An op on a value of a loop's body and one from outside goes to the body.
+        inner = a if a.build.depth >= b.build.depth else b
+        x, y = inner.build.index(a.value), inner.build.index(b.value)
+        return inner.like(inner.build.insert(_OPS[operation](x, y)))
 
 
 @dataclass(frozen=True)
@@ -38,6 +50,17 @@ class SizeBuilder:
     """Inserts ops at the place of `builder`."""
 
     builder: Builder
+    depth: int = 0
+    """The number of loops around the ops."""
+
+    def inside(self, block: Block) -> Self:
+        """A builder at the end of the body of a new loop."""
+        builder = Builder(InsertPoint.at_end(block))
+        return replace(self, builder=builder, depth=self.depth + 1)
+
+    def wrap(self, amount: Amount) -> Index:
+        """A size or place as an operand of formulas."""
+        return Index(amount, self)
 
     def insert(self, op: Operation) -> SSAValue:
         return self.builder.insert(op).results[0]
@@ -48,34 +71,23 @@ class SizeBuilder:
             return amount
         return self.insert(arith.ConstantOp(IntegerAttr(amount, IndexType())))
 
-    def _folded(
-        self, op: type[arith.SignlessIntegerBinaryOperation], a: Amount, b: Amount
-    ) -> Amount:
-        if isinstance(a, int) and isinstance(b, int):
-            return _FOLDS[op](a, b)
-        if isinstance(b, int) and b == _NEUTRAL.get(op):
-            return a
-        if op is arith.MuliOp and (a == 0 or b == 0):
-            return 0
-        return self.insert(op(self.index(a), self.index(b)))
-
     def add(self, a: Amount, b: Amount) -> Amount:
-        return self._folded(arith.AddiOp, a, b)
+        return (self.wrap(a) + self.wrap(b)).value
 
     def sub(self, a: Amount, b: Amount) -> Amount:
-        return self._folded(arith.SubiOp, a, b)
+        return (self.wrap(a) - self.wrap(b)).value
 
     def mul(self, a: Amount, b: Amount) -> Amount:
-        return self._folded(arith.MuliOp, a, b)
+        return (self.wrap(a) * self.wrap(b)).value
 
     def floordiv(self, a: Amount, b: Amount) -> Amount:
-        return self._folded(arith.FloorDivSIOp, a, b)
+        return (self.wrap(a) // self.wrap(b)).value
 
     def maximum(self, a: Amount, b: Amount) -> Amount:
-        return self._folded(arith.MaxSIOp, a, b)
+        return self.wrap(a).maximum(self.wrap(b)).value
 
     def minimum(self, a: Amount, b: Amount) -> Amount:
-        return self._folded(arith.MinSIOp, a, b)
+        return self.wrap(a).minimum(self.wrap(b)).value
 
     def constant(self, value: float, type: Attribute) -> SSAValue:
         """A scalar; integers are the bit pattern of `value`."""

@@ -8,24 +8,16 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from xdsl.dialects.builtin import (
-    DenseIntOrFPElementsAttr,
-    IntegerType,
-    Signedness,
-    TensorType,
-    i1,
-)
+from xdsl.dialects.builtin import TensorType, i1
 from xdsl.ir import Attribute, SSAValue
 
 from padc.ir.tcp import tensor_type
-from padc.ir.torch import LiteralOp, ToBuiltinTensorOp
 from padc.passes.aten.builder import AtenBuilder, Integer
+from padc.passes.aten.elements import COMPARISONS, broadcast, constant
 
 Reals: TypeAlias = npt.NDArray[np.floating[Any]]
 Vector: TypeAlias = SSAValue | npt.NDArray[Any]
 """A tensor of rank 1, as an array where all its numbers are known."""
-COMPARISONS = ("eq.Tensor", "gt.Tensor", "le.Tensor")
-SI64 = IntegerType(64, Signedness.SIGNED)
 
 
 @dataclass(frozen=True)
@@ -37,13 +29,7 @@ class Arithmetic:
 
     def constant(self, values: npt.ArrayLike) -> SSAValue:
         """A constant tensor, of integers in int64, of floats in `element_type`."""
-        array = np.asarray(values)
-        type: Any = SI64 if array.dtype.kind == "i" else self.element_type
-        value = DenseIntOrFPElementsAttr.from_list(
-            TensorType(type, array.shape), array.ravel().tolist()
-        )
-        literal = LiteralOp(value)
-        return self.build.insert(ToBuiltinTensorOp(self.build.insert(literal)))
+        return constant(self.build, values, self.element_type)
 
     def integers(self, numbers: Sequence[Integer]) -> Vector:
         """A vector of int64."""
@@ -113,10 +99,3 @@ class Arithmetic:
         if name == "sum":
             return self.build.call("sum.dim_IntList", result, self=x, dim=[-1])
         return self.build.call("prod.dim_int", result, self=x, dim=-1)
-
-
-def broadcast(a: list[int], b: list[int]) -> list[int]:
-    """The shape of two that broadcast, where what is dynamic is not 1."""
-    rank = max(len(a), len(b))
-    a, b = [1] * (rank - len(a)) + a, [1] * (rank - len(b)) + b
-    return [y if x == 1 else x for x, y in zip(a, b, strict=True)]

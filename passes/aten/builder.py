@@ -7,10 +7,9 @@ Slices, concatenations and arithmetic have no ops in `tcp`: ATen's serve every b
 from __future__ import annotations
 
 import math
-import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Self, TypeAlias
 
 from xdsl.builder import Builder
 from xdsl.dialects.arith import IndexCastOp
@@ -32,8 +31,9 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
-from padc.ir import tcp
+from padc.ir import arithmetic, tcp
 from padc.ir import torch as torch_dialect
+from padc.ir.arithmetic import SymbolicInteger
 from padc.ir.padding import Amounts
 from padc.ir.tcp import Amount, AnyTensor, tensor_type
 from padc.ir.torch import schema_of
@@ -50,18 +50,31 @@ LARGEST_SIZE = 2**13
 INT64_MAX = 2**63 - 1
 """What ATen takes for the end of a dimension."""
 
-ARITHMETIC: Mapping[str, tuple[Callable[[int, int], int], int | None]] = {
-    "aten.add": (operator.add, 0),
-    "aten.floordiv": (lambda a, b: a // b, 1),
-    "aten.mul": (operator.mul, 1),
-    "aten.sub": (operator.sub, 0),
-    "prim.max": (max, None),
-    "prim.min": (min, None),
+INTEGER_OPS: Mapping[arithmetic.Operation, str] = {
+    "add": "aten.add.int",
+    "sub": "aten.sub.int",
+    "mul": "aten.mul.int",
+    "floordiv": "aten.floordiv.int",
+    "max": "prim.max.int",
+    "min": "prim.min.int",
 }
-"""Arithmetic on integers: what it computes, and the right operand of no effect."""
+"""Arithmetic on integers, as ops."""
 
 DTYPES: Mapping[Attribute, int] = {i64: 4, f16: 5, f32: 6, f64: 7, i1: 11, bf16: 15}
 """PyTorch's numbers of dtypes: c10/core/ScalarType.h."""
+
+
+@dataclass(frozen=True, eq=False)
+class TorchInteger(SymbolicInteger):
+    """A number as an operand of formulas: its operators insert ops on `!torch.int`."""
+
+    value: Integer
+    build: AtenBuilder
+
+    def compute(self, operation: arithmetic.Operation, a: Self, b: Self) -> Self:
+        operands: dict[str, Argument] = {"a": a.value, "b": b.value}
+        name = INTEGER_OPS[operation]
+        return self.like(self.build.emit(name, torch_dialect.IntType(), operands))
 
 
 @dataclass(frozen=True)
@@ -101,16 +114,9 @@ class AtenBuilder:
         ]
         return self.insert(torch_dialect.aten_op(name, operands, [result]))
 
-    def integer(self, name: str, a: Integer, b: Integer) -> Integer:
-        """An op of `ARITHMETIC` on two integers; a number where both are."""
-        compute, neutral = ARITHMETIC[name]
-        if isinstance(a, int) and isinstance(b, int):
-            return compute(a, b)
-        if isinstance(a, int) and name not in ("aten.floordiv", "aten.sub"):
-            a, b = b, a
-        if b == neutral:
-            return a
-        return self.emit(f"{name}.int", torch_dialect.IntType(), {"a": a, "b": b})
+    def wrap(self, integer: Integer) -> TorchInteger:
+        """A number as an operand of formulas."""
+        return TorchInteger(integer, self)
 
     def size(self, x: SSAValue, dim: int) -> Integer:
         """How many elements `x` has along `dim`."""
@@ -123,7 +129,7 @@ class AtenBuilder:
         return [self.size(x, dim) for dim in range(tensor_type(x).get_num_dims())]
 
     def multiply(self, a: Integer, b: Integer) -> Integer:
-        return self.integer("aten.mul", a, b)
+        return (self.wrap(a) * self.wrap(b)).value
 
     def operand(self, value: Argument, type: str) -> SSAValue:
         """`value` as an operand for an argument of ATen's type `type`."""

@@ -72,10 +72,9 @@ def area_windows(build: AtenBuilder, size: Integer, new_size: Integer) -> Window
     # Rounded up, as one more than the rounded down of one less.
     ends = of.add(divided(of.sub(of.add(firsts, along), 1)), 1)
     # Less than one element is cut at either side.
-    whole = build.integer("aten.sub", new_size, 1)
-    whole = build.integer("aten.add", size, whole)
-    whole = build.integer("aten.floordiv", whole, new_size)
-    return Windows(starts, of.sub(ends, starts), build.integer("aten.add", whole, 1))
+    count = build.wrap(new_size)
+    longest = (build.wrap(size) + (count - 1)) // count + 1
+    return Windows(starts, of.sub(ends, starts), longest.value)
 
 
 def split(
@@ -87,4 +86,4 @@ def split(
 
 
 def symbolic_product(build: AtenBuilder, sizes: Sequence[Integer]) -> Integer:
-    return reduce(lambda a, b: build.integer("aten.mul", a, b), sizes, 1)
+    return reduce(build.multiply, sizes, 1)

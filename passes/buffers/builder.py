@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias, cast
 
-from xdsl.builder import Builder
 from xdsl.dialects import memref, scf
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
@@ -17,7 +16,6 @@ from xdsl.dialects.builtin import (
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.dialects.utils.dynamic_index_list import get_dynamic_index_list
 from xdsl.ir import Attribute, Block, Region, SSAValue
-from xdsl.rewriter import InsertPoint
 
 from padc.ir.tcp import Amount
 from padc.passes.size_builder import SizeBuilder
@@ -122,7 +120,7 @@ class BufferBuilder(SizeBuilder):
                 body(self, 0)
             return
         block = Block(arg_types=[IndexType()])
-        inner = BufferBuilder(Builder(InsertPoint.at_end(block)))
+        inner = self.inside(block)
         body(inner, block.args[0])
         inner.builder.insert(scf.YieldOp())
         zero, end, one = self.index(0), self.index(count), self.index(1)

@@ -12,7 +12,7 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial, reduce
+from functools import reduce
 from typing import Literal, TypeAlias, get_args
 
 import numpy as np
@@ -134,7 +134,7 @@ def surround(op: GridSampleOp) -> int:
 
 def plus(build: AtenBuilder, sizes: Sequence[Integer], number: int) -> list[Integer]:
     """Each of the sizes plus `number`."""
-    return [build.integer("aten.add", size, number) for size in sizes]
+    return [(build.wrap(size) + number).value for size in sizes]
 
 
 def pixels(
@@ -171,7 +171,7 @@ def padded(
         first = 0.0 if aligned else -0.5
         spans = sizes
         if aligned:
-            spans = [build.integer("prim.max", span, 1) for span in last]
+            spans = [build.wrap(span).maximum(1).value for span in last]
         period = points.reals(spans, 2.0)
         if not isinstance(period, SSAValue):
             period = points.constant(period)
@@ -232,12 +232,12 @@ def positions(
 
 def product(build: AtenBuilder, sizes: Sequence[Integer]) -> Integer:
     """How many elements there are."""
-    return reduce(partial(build.integer, "aten.mul"), sizes, 1)
+    return reduce(build.multiply, sizes, 1)
 
 
 def total(build: AtenBuilder, sizes: Sequence[Integer]) -> Integer:
     """Their sum."""
-    return reduce(partial(build.integer, "aten.add"), sizes, 0)
+    return sum(map(build.wrap, sizes), build.wrap(0)).value
 
 
 def is_exact(op: GridSampleOp) -> bool:

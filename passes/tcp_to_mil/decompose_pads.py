@@ -36,11 +36,12 @@ from xdsl.passes import ModulePass
 from xdsl.transforms.dead_code_elimination import region_dce
 
 from padc.errors import Obstacle, Problem, UnsupportedError, resolve
-from padc.ir import mil, tcp
+from padc.ir import mil, padding, tcp
 from padc.ir.padding import Amounts, padded_size
 from padc.ir.tcp import AnyTensor, tensor_type
 from padc.ir.weights import numpy_dtype
-from padc.passes.aten.builder import AtenBuilder, Integer, integer_of
+from padc.passes.aten.builder import AtenBuilder, Integer, TorchInteger, integer_of
+from padc.passes.aten.elements import Elements
 from padc.passes.tcp_to_mil.convert_tcp_to_mil import problem
 from padc.passes.tcp_to_mil.pads import can_pad_natively, fill_of, is_within, positive
 
@@ -231,11 +232,8 @@ def padded_shape(
     """The sizes of `x` after a constant pad."""
     shape: list[Integer] = []
     for dim, ((lower, upper), between) in enumerate(zip(amounts, spreads, strict=True)):
-        size = build.size(x, dim)
-        size = build.integer("aten.mul", size, 1 + between)
-        for amount in (-between, lower, upper):
-            size = build.integer("aten.add", size, amount)
-        shape.append(size)
+        size, low, high = map(build.wrap, (build.size(x, dim), lower, upper))
+        shape.append(padded_size(size, low, high, between).value)
     return shape
 
 
@@ -299,12 +297,11 @@ def gather_with_fill(
     """Read `x` between two fills: `[fill, *x, fill][clamp(j - lower + 1)]`."""
     lower, upper = amounts
     shape = build.sizes(x)
-    last = build.integer("aten.add", shape[dim], 1)
+    last = build.wrap(shape[dim]) + 1
     border = build.full([*shape[:dim], 1, *shape[dim + 1 :]], fill, x)
-    positions = build.arange(
-        build.integer("aten.sub", 1, lower), build.integer("aten.add", last, upper)
-    )
-    positions = build.elementwise("clamp", positions, min=0, max=last)
+    first, end = 1 - build.wrap(lower), last + build.wrap(upper)
+    positions = build.arange(first.value, end.value)
+    positions = build.elementwise("clamp", positions, min=0, max=last.value)
     return build.index_select(build.cat([border, x, border], dim), dim, positions)
 
 
@@ -384,37 +381,27 @@ def gather_border(
     build: AtenBuilder, op: tcp.BorderPadOp, x: SSAValue, dim: int, amounts: Sides
 ) -> SSAValue:
     """Read `x` at the positions that the index map of the op says."""
-    lower, upper = amounts
-    size = build.size(x, dim)
-    if isinstance(op, tcp.CircularPadOp):
-        return build.index_select(x, dim, wrapped_positions(build, size, amounts))
-    last = build.integer("aten.sub", size, 1)
-    positions = build.arange(
-        build.integer("aten.sub", 0, lower), build.integer("aten.add", size, upper)
-    )
-    if isinstance(op, tcp.ReplicationPadOp):
-        positions = build.elementwise("clamp", positions, min=0, max=last)
-    else:
-        # last - |last - |j - lower||
-        for _ in range(2):
-            positions = build.elementwise("abs", positions)
-            positions = build.elementwise("rsub.Scalar", positions, other=last)
-    return build.index_select(x, dim, positions)
+    size, lower, upper = map(build.wrap, (build.size(x, dim), *amounts))
+    places = build.arange(0, padded_size(size, lower, upper).value)
+    positions = source_index(op, Elements(places, build), size, lower, upper)
+    return build.index_select(x, dim, positions.value)
 
 
-def wrapped_positions(build: AtenBuilder, size: Integer, amounts: Sides) -> SSAValue:
-    """`(j - max(lower, 0)) mod cropped - min(lower, 0)` for all j."""
-    lower, upper = amounts
-    minus_lower = build.integer("aten.sub", 0, lower)
-    first = build.integer("prim.max", minus_lower, 0)
-    end = build.integer("aten.add", size, build.integer("prim.min", upper, 0))
-    cropped = build.integer("aten.sub", end, first)
-    positions = build.arange(
-        build.integer("prim.min", minus_lower, 0),
-        build.integer("aten.add", cropped, build.integer("prim.max", upper, 0)),
-    )
-    positions = build.elementwise("remainder.Scalar", positions, other=cropped)
-    return build.elementwise("add.Scalar", positions, other=first)
+def source_index(
+    op: tcp.BorderPadOp,
+    j: Elements,
+    size: TorchInteger,
+    lower: TorchInteger,
+    upper: TorchInteger,
+) -> Elements:
+    """The positions in the input that positions `j` of the result show."""
+    match op:
+        case tcp.ReplicationPadOp():
+            return padding.source_index_replication(j, size, lower)
+        case tcp.ReflectionPadOp():
+            return padding.source_index_reflection(j, size, lower)
+        case _:
+            return padding.source_index_circular(j, size, lower, upper)
 
 
 def pad_through_transposes(

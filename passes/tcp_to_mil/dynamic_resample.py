@@ -17,6 +17,7 @@ from xdsl.ir import Operation, SSAValue
 
 from padc.errors import origin
 from padc.ir import resampling
+from padc.ir.arithmetic import maximum, minimum
 from padc.ir.tcp import Coordinates, ResampleMode, Sampling, tensor_type
 from padc.passes.aten.arithmetic import Arithmetic, Vector
 from padc.passes.aten.builder import AtenBuilder, Integer
@@ -89,9 +90,7 @@ def dynamic_taps(
 
 def is_moved(build: AtenBuilder, size: Integer, new_size: Integer) -> Integer:
     """0 where the two are equal, else 1."""
-    more = build.integer("aten.sub", new_size, size)
-    less = build.integer("aten.sub", size, new_size)
-    return build.integer("prim.min", build.integer("prim.max", more, less), 1)
+    return minimum(abs(build.wrap(new_size) - build.wrap(size)), 1).value
 
 
 def place(
@@ -102,7 +101,7 @@ def place(
     index = build.cast(low, i64)
     if offset != 0:
         index = build.elementwise("add.Scalar", index, other=offset)
-    last = build.integer("aten.sub", size, 1)
+    last = (build.wrap(size) - 1).value
     return build.elementwise("clamp", index, min=0, max=last)
 
 
@@ -151,10 +150,10 @@ def step_of(
     """How far apart two new elements are: one number, of float32."""
     build = points.build
     if sampling.coordinates is Coordinates.ALIGN_CORNERS:
-        size, new_size = (build.integer("aten.sub", n, 1) for n in (size, new_size))
+        last, steps = build.wrap(size) - 1, build.wrap(new_size) - 1
         # One new element is where the first one was.
-        size = build.integer("aten.mul", size, build.integer("prim.min", new_size, 1))
-        new_size = build.integer("prim.max", new_size, 1)
+        size = (last * minimum(steps, 1)).value
+        new_size = maximum(steps, 1).value
     elif sampling.scale is not None:
         step = np.array([1 / sampling.scale], np.float32)
         if not sampling.keeps_equal:

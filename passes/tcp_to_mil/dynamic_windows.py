@@ -14,6 +14,7 @@ from xdsl.dialects.builtin import TensorType, f32, i64
 from xdsl.ir import Operation, SSAValue
 
 from padc.ir import resampling
+from padc.ir.arithmetic import maximum, minimum
 from padc.ir.tcp import Coordinates, ResampleMode, Sampling, tensor_type
 from padc.passes.aten.arithmetic import Arithmetic
 from padc.passes.aten.builder import AtenBuilder, Integer
@@ -86,7 +87,7 @@ def antialiased(
     after = of.add(numbers, 1)
     ends = of.add(of.mul(of.sub(ends, after), moved), after)
     longest = longest_window(build, size, new_size, sampling)
-    longest = build.integer("prim.min", longest, size)
+    longest = minimum(build.wrap(longest), build.wrap(size)).value
     windows = Windows(starts, of.sub(ends, starts), longest)
     places = of.add(build.unsqueeze(starts, 1), windows.elements(build))
     places = points.add(build.cast(places, f32), 0.5)
@@ -110,13 +111,11 @@ def longest_window(
     reach = reach_of(sampling)
     if sampling.scale is not None:
         return 2 * math.ceil(reach * max(np.float32(1 / sampling.scale), 1)) + 1
+    extent, windows = build.wrap(size), build.wrap(new_size)
     if sampling.coordinates is Coordinates.ALIGN_CORNERS:
-        size, new_size = (build.integer("aten.sub", n, 1) for n in (size, new_size))
-        new_size = build.integer("prim.max", new_size, 1)
-    extent = build.integer("aten.mul", build.integer("prim.max", size, new_size), reach)
-    extent = build.integer("aten.add", extent, build.integer("aten.sub", new_size, 1))
-    side = build.integer("aten.floordiv", extent, new_size)
-    return build.integer("aten.add", build.integer("aten.mul", side, 2), 1)
+        extent, windows = extent - 1, maximum(windows - 1, 1)
+    side = (maximum(extent, windows) * reach + (windows - 1)) // windows
+    return (side * 2 + 1).value
 
 
 def filtered(points: Arithmetic, x: SSAValue, mode: ResampleMode) -> SSAValue:

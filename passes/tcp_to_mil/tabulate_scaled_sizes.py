@@ -26,6 +26,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 from xdsl.transforms.dead_code_elimination import region_dce
 
+from padc.ir.arithmetic import COMPUTED as COMPUTED_WHOLES
 from padc.ir.torch import (
     AtenOp,
     BindSymbolicShapeOp,
@@ -35,7 +36,7 @@ from padc.ir.torch import (
     constant_value,
 )
 from padc.passes.aten.arithmetic import Arithmetic
-from padc.passes.aten.builder import ARITHMETIC, LARGEST_SIZE, AtenBuilder, Integer
+from padc.passes.aten.builder import INTEGER_OPS, LARGEST_SIZE, AtenBuilder
 
 MOST_TABLED = 2**20
 """Sizes are bounded by less, or taken to be: their tables are part of the program."""
@@ -60,7 +61,7 @@ COMPUTED: Mapping[str, Callable[..., Any]] = {
         for name in ("add", "sub", "mul")
         for types in ("float", "float_int", "int_float")
     },
-    **{f"{name}.int": compute for name, (compute, _) in ARITHMETIC.items()},
+    **{name: COMPUTED_WHOLES[operation] for operation, name in INTEGER_OPS.items()},
     **TO_INTEGER,
     "aten.Float.Scalar": float,
     "aten.div.float": BINARY["div"],
@@ -160,10 +161,8 @@ def defined(compute: Callable[..., Any], operands: Sequence[Any]) -> Any:
 def looked_up(build: AtenBuilder, size: SSAValue, values: Sequence[int]) -> SSAValue:
     """An integer that is `values[size]`."""
     if (ratio := ratio_of(values)) is not None:
-        quotient: Integer = build.integer("aten.mul", size, ratio.numerator)
-        quotient = build.integer("aten.floordiv", quotient, ratio.denominator)
-        assert isinstance(quotient, SSAValue)
-        return quotient
+        quotient = build.wrap(size) * ratio.numerator // ratio.denominator
+        return build.operand(quotient.value, "int")
     place = Arithmetic(build, i64).integers([size])
     assert isinstance(place, SSAValue)
     found = build.index_select(build.literal(values), 0, place)

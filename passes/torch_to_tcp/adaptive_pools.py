@@ -93,7 +93,7 @@ def dynamic_max_pool(
             chosen = build.cast(is_chosen(build, elements, peak), i64)
             place = largest(build, of.mul(chosen, of.add(places, 1)))
             indices = windows.restore(build, of.sub(place, 1), x, dim)
-            step = build.integer("aten.mul", size, step)
+            step = build.multiply(size, step)
         x = windows.restore(build, peak, x, dim)
     results = [build.refined(x, result)]
     if indices is not None:
@@ -116,7 +116,7 @@ def is_chosen(build: AtenBuilder, elements: SSAValue, peak: SSAValue) -> SSAValu
     forwards = build.arange(0, count)
     backwards = build.elementwise("rsub.Scalar", forwards, other=count)
     # Of n places, the i-th counts n - i where the largest is, n + 1 + i where NaN is.
-    after = build.integer("aten.add", count, 1)
+    after = (build.wrap(count) + 1).value
     numbers = build.elementwise("add.Scalar", forwards, other=after)
     is_peak = of.binary("eq.Tensor", elements, peak)
     is_nan = of.unary("logical_not", of.binary("eq.Tensor", elements, elements))

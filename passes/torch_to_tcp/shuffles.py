@@ -41,8 +41,8 @@ def rolled(build: AtenBuilder, x: SSAValue, dim: int, shift: Integer) -> SSAValu
     """`x` with each element `shift` places further along `dim`, in a ring."""
     size = build.size(x, dim)
     if not isinstance(shift, int) or not isinstance(size, int):
-        first = build.integer("aten.sub", 0, shift)
-        places = build.arange(first, build.integer("aten.sub", size, shift))
+        first, end = -build.wrap(shift), build.wrap(size) - build.wrap(shift)
+        places = build.arange(first.value, end.value)
         places = build.elementwise("remainder.Scalar", places, other=size)
         return build.index_select(x, dim, places)
     if size == 0 or shift % size == 0:
@@ -60,7 +60,7 @@ def lower_pixel_shuffle(call: Lowered) -> SSAValue | None:
     if is_native(x):
         return None
     *batch, channels, height, width = build.sizes(x)
-    channels = build.integer("aten.floordiv", channels, factor**2)
+    channels = (build.wrap(channels) // factor**2).value
     planes = reduce(build.multiply, batch, channels)
     x = build.reshape(x, [planes, factor, factor, height, width])
     height, width = (build.multiply(size, factor) for size in (height, width))
@@ -77,9 +77,7 @@ def lower_pixel_unshuffle(call: Lowered) -> SSAValue | None:
     if is_native(x):
         return None
     *batch, channels, height, width = build.sizes(x)
-    height, width = (
-        build.integer("aten.floordiv", size, factor) for size in (height, width)
-    )
+    height, width = ((build.wrap(size) // factor).value for size in (height, width))
     planes = reduce(build.multiply, batch, channels)
     x = build.reshape(x, [planes, height, factor, width, factor])
     x = build.permute(x, [0, 2, 4, 1, 3])

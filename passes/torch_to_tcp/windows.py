@@ -14,7 +14,8 @@ from xdsl.dialects.builtin import i1
 from xdsl.ir import SSAValue
 
 from padc.ir import tcp
-from padc.ir.padding import Amounts
+from padc.ir.arithmetic import clamp
+from padc.ir.padding import Amounts, conv_output_size
 from padc.ir.tcp import Amount, tensor_type
 from padc.passes.aten.builder import AtenBuilder, Integer
 from padc.passes.aten.call import known
@@ -80,10 +81,9 @@ def count_windows(
     dilation: int,
     padding: int,
 ) -> Integer:
-    """How many windows an image has along a dimension: `conv_output_size`."""
-    added = 2 * padding - dilation * (kernel - 1) - 1
-    last = build.integer("aten.add", size, added)
-    return build.integer("aten.add", build.integer("aten.floordiv", last, stride), 1)
+    """The number of windows along a dimension of an image."""
+    window = kernel, stride, dilation, padding, padding
+    return conv_output_size(build.wrap(size), *window).value
 
 
 def add_up(
@@ -100,33 +100,27 @@ def add_up(
     """`[N, C * kernel, .., windows, ..]` to `[N, C, .., size, ..]`, at `dim`."""
     batch, channels, *others = (build.size(x, i) for i in range(4))
     count = others[dim - 2]
-    channels = build.integer("aten.floordiv", channels, kernel)
+    channels = (build.wrap(channels) // kernel).value
     x = build.reshape(x, [batch, channels, kernel, *others])
     if stride == kernel and dilation == 1:
         # The windows stand side by side.
         order = [d for d in range(5) if d != 2]
         order.insert(dim + 1, 2)
         x = build.flatten(build.permute(x, order), dim, dim + 1)
-        end = build.integer("aten.add", size, crop)
-        end = build.integer("aten.sub", end, build.integer("aten.mul", count, kernel))
-        return pad(call, x, dim, -crop, end)
-    spread = build.integer("aten.mul", count, stride)
-    spread = build.integer("aten.sub", spread, stride - 1)
+        end = build.wrap(size) + crop - build.wrap(count) * kernel
+        return pad(call, x, dim, -crop, end.value)
+    spread = build.wrap(count) * stride - (stride - 1)
     places = [i * dilation - crop for i in range(kernel)]
     seen = list(range(kernel))
-    if isinstance(spread, int) and isinstance(size, int):
+    if isinstance(spread.value, int) and isinstance(size, int):
         # A place that all windows have in the padding adds nothing.
-        seen = [i for i in seen if -spread < places[i] < size] or [0]
+        seen = [i for i in seen if -spread.value < places[i] < size] or [0]
     terms: list[SSAValue] = []
     for i in seen:
-        lower = build.integer(
-            "prim.max", places[i], build.integer("aten.sub", 0, spread)
-        )
-        lower = build.integer("prim.min", lower, size)
-        upper = build.integer(
-            "aten.sub", build.integer("aten.sub", size, spread), lower
-        )
-        terms.append(pad(call, build.select(x, 2, i), dim, lower, upper, stride - 1))
+        lower = clamp(places[i], -spread, build.wrap(size))
+        upper = build.wrap(size) - spread - lower
+        tap = build.select(x, 2, i)
+        terms.append(pad(call, tap, dim, lower.value, upper.value, stride - 1))
     type = tensor_type(terms[0])
     add = "logical_or" if type.element_type == i1 else "add.Tensor"
     return reduce(lambda a, b: build.call(add, type, self=a, other=b), terms)

@@ -14,46 +14,12 @@ from typing import Any
 
 import pytest
 import z3
+from proofs import choose, holds, ints, largest, smallest
 
 from padc.ir import padding
 from padc.ir.padding import Amounts, place
 
-
-@pytest.fixture(autouse=True)
-def symbolic(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the functions of `padding` take z3's integers, too."""
-    monkeypatch.setattr(padding, "max", largest, raising=False)
-    monkeypatch.setattr(padding, "min", smallest, raising=False)
-
-
-def largest(a: Any, *others: Any) -> Any:
-    for b in others:
-        a = choose(a > b, a, b)
-    return a
-
-
-def smallest(a: Any, b: Any) -> Any:
-    return choose(a < b, a, b)
-
-
-def choose(condition: Any, a: Any, b: Any) -> Any:
-    if isinstance(condition, bool):
-        return a if condition else b
-    return z3.If(condition, a, b)
-
-
-def ints(names: str) -> Any:
-    return z3.Ints(names)
-
-
-def holds(claim: Any, *given: Any) -> bool:
-    """Whether `claim` is true for all integers for which all of `given` is."""
-    solver = z3.Solver()
-    solver.set("timeout", 60_000)
-    solver.add(*given, z3.Not(claim))
-    result = solver.check()
-    assert result != z3.unknown
-    return result == z3.unsat
+pytestmark = pytest.mark.usefixtures("symbolic")
 
 
 def within(position: Any, size: Any) -> Any:

@@ -10,6 +10,7 @@ import torch.nn.functional as F
 import z3
 from hypothesis import given
 from hypothesis import strategies as st
+from proofs import holds, ints, largest
 from torch import Tensor
 
 from padc.ir import padding
@@ -397,38 +398,6 @@ def test_defaults_are_stride_1_dilation_1_and_no_padding():
 # is a claim that goes one step too far, which z3 must refute.
 
 
-def maximum(a: Any, b: Any) -> Any:
-    choose: Any = z3.If
-    return choose(a > b, a, b)
-
-
-@pytest.fixture
-def symbolic(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the functions of `padding` take z3's integers."""
-    choose: Any = z3.If
-    monkeypatch.setattr(padding, "max", maximum, raising=False)
-    monkeypatch.setattr(padding, "min", lambda a, b: choose(a < b, a, b), raising=False)
-
-    def floordiv(a: Any, b: Any) -> Any:
-        return a / b  # z3 rounds down where b is positive.
-
-    monkeypatch.setattr(z3.ArithRef, "__floordiv__", floordiv, raising=False)
-
-
-def ints(names: str) -> Any:
-    return z3.Ints(names)
-
-
-def holds(claim: Any, *given: Any) -> bool:
-    """Whether `claim` is true for all integers for which all of `given` is."""
-    solver = z3.Solver()
-    solver.set("timeout", 30_000)
-    solver.add(*given, z3.Not(claim))
-    result = solver.check()
-    assert result != z3.unknown
-    return result == z3.unsat
-
-
 def size_after(size: Any, amounts: Any) -> Any:
     return padding.padded_size(size, amounts.lower, amounts.upper, amounts.interior)
 
@@ -462,9 +431,9 @@ def test_same_depends_on_the_size_only_with_a_stride(symbolic: None):
     def same(amounts: Any) -> Any:
         return z3.And(amounts.lower == pytorch.lower, amounts.upper == pytorch.upper)
 
-    upper = padding.same_upper(size, kernel, 1, dilation, maximum)
-    lower = padding.same_lower(size, kernel, 1, dilation, maximum)
-    strided = padding.same_upper(size, kernel, 2, dilation, maximum)
+    upper = padding.same_upper(size, kernel, 1, dilation, largest)
+    lower = padding.same_lower(size, kernel, 1, dilation, largest)
+    strided = padding.same_upper(size, kernel, 2, dilation, largest)
     assert holds(same(upper), positive)
     assert not holds(same(lower), positive)
     assert not holds(same(strided), positive)
@@ -476,8 +445,8 @@ def test_same_is_what_tensorflow_documents_for_all_sizes(stride: int, symbolic: 
     positive = z3.And(size > 0, kernel > 0, dilation > 0)
     # "The total padding", o being ceil(size / stride).
     o, extent = (size + stride - 1) / stride, dilation * (kernel - 1) + 1
-    total = maximum((o - 1) * stride + extent - size, 0)
-    amounts: Any = padding.same_upper(size, kernel, stride, dilation, maximum)
+    total = largest((o - 1) * stride + extent - size, 0)
+    amounts: Any = padding.same_upper(size, kernel, stride, dilation, largest)
     windows: Any = padding.conv_output_size(
         size, kernel, stride, dilation, amounts.lower, amounts.upper
     )

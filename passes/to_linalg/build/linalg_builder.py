@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from xdsl.builder import Builder
 from xdsl.dialects import tensor
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
@@ -23,7 +22,6 @@ from xdsl.dialects.linalg.attrs import IteratorTypeAttr
 from xdsl.dialects.utils.dynamic_index_list import split_dynamic_index_list
 from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
-from xdsl.rewriter import InsertPoint
 
 from padc.ir.tcp import Amount, AnyTensor, fill_type, tensor_type
 from padc.passes.size_builder import SizeBuilder
@@ -147,7 +145,7 @@ class LinalgBuilder(SizeBuilder):
         rank = len(reductions)
         operands = [*inputs, *outputs]
         block = Block(arg_types=[element_type(x) for x, _ in operands])
-        inner = LinalgBuilder(Builder(InsertPoint.at_end(block)))
+        inner = self.inside(block)
         inner.builder.insert(linalg.YieldOp(*body(inner, block.args)))
         op = linalg.GenericOp(
             [x for x, _ in inputs],

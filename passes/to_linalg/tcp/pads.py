@@ -13,8 +13,14 @@ from xdsl.ir import Block, Region, SSAValue
 from xdsl.rewriter import InsertPoint
 
 from padc.ir import tcp
+from padc.ir.padding import (
+    padded_size,
+    source_index_circular,
+    source_index_reflection,
+    source_index_replication,
+)
 from padc.ir.tcp import Amount, tensor_type
-from padc.passes.size_builder import never_crops
+from padc.passes.size_builder import Index, never_crops
 from padc.passes.to_linalg.build.linalg_builder import (
     LinalgBuilder,
     element_type,
@@ -104,68 +110,50 @@ def spread(
     return build.insert_slice(x, filled, lower, sizes, steps)
 
 
+Source: TypeAlias = Callable[[Index, Index, Index, Index], Index]
+"""From a place in the padded dimension, the input's size and the amounts that are added
+below and above, to the place in the input that it shows."""
+
+
 @lowers(tcp.ReplicationPadOp)
 def lower_replication_pad(build: LinalgBuilder, op: tcp.ReplicationPadOp) -> SSAValue:
-    def source(inner: LinalgBuilder, i: Amount, size: Amount) -> Amount:
-        return inner.minimum(inner.maximum(i, 0), inner.sub(size, 1))
-
     return gathered(
-        build, build.signless(op.input), op.lower_expansion, op.upper_expansion, source
+        build, op, lambda j, size, low, _: source_index_replication(j, size, low)
     )
 
 
 @lowers(tcp.ReflectionPadOp)
 def lower_reflection_pad(build: LinalgBuilder, op: tcp.ReflectionPadOp) -> SSAValue:
-    def source(inner: LinalgBuilder, i: Amount, size: Amount) -> Amount:
-        last = inner.sub(size, 1)
-        from_last = inner.sub(last, absolute(inner, i))
-        return inner.sub(last, absolute(inner, from_last))
-
     return gathered(
-        build, build.signless(op.input), op.lower_expansion, op.upper_expansion, source
+        build, op, lambda j, size, low, _: source_index_reflection(j, size, low)
     )
 
 
 @lowers(tcp.CircularPadOp)
 def lower_circular_pad(build: LinalgBuilder, op: tcp.CircularPadOp) -> SSAValue:
-    """Negative amounts crop before what is left wraps around."""
-
-    def source(inner: LinalgBuilder, i: Amount, size: Amount) -> Amount:
-        # Each amount is at most the size: once around is enough.
-        below = inner.minimum(inner.floordiv(i, size), 1)
-        return inner.sub(i, inner.mul(below, size))
-
-    lower, upper = op.lower_expansion, op.upper_expansion
-    x = crop(build, build.signless(op.input), lower, upper)
-    return gathered(build, x, build.added(lower), build.added(upper), source)
+    return gathered(build, op, source_index_circular)
 
 
-def absolute(build: LinalgBuilder, i: Amount) -> Amount:
-    return build.maximum(i, build.sub(0, i))
-
-
-Source: TypeAlias = Callable[[LinalgBuilder, Amount, Amount], Amount]
-"""From a place relative to the input's first, and its size, to where that reads."""
-
-
-def gathered(
-    build: LinalgBuilder,
-    x: SSAValue,
-    lower: Sequence[Amount],
-    upper: Sequence[Amount],
-    source: Source,
-) -> SSAValue:
-    """For each element of the padded tensor, that of `x` where `source` says."""
-    sizes = build.sizes(x)
-    padded = build.padded(lower, sizes, upper)
+def gathered(build: LinalgBuilder, op: tcp.BorderPadOp, source: Source) -> SSAValue:
+    """For each element of the padded tensor, the input's element that it shows."""
+    x = build.signless(op.input)
+    amounts = [
+        tuple(map(build.wrap, each))
+        for each in zip(op.lower_expansion, op.upper_expansion, strict=True)
+    ]
+    sizes = [build.wrap(size) for size in build.sizes(x)]
+    padded = [
+        padded_size(size, *each).value
+        for size, each in zip(sizes, amounts, strict=True)
+    ]
 
     def element(inner: LinalgBuilder, _: Sequence[SSAValue]) -> SSAValue:
-        indices: list[Amount] = []
-        for dim, (low, size, high) in enumerate(zip(lower, sizes, upper, strict=True)):
-            place: Amount = inner.place(dim)
-            if low != 0 or high != 0:
-                place = source(inner, inner.sub(place, low), size)
-            indices.append(place)
-        return inner.extract(x, indices)
+        places: list[Amount] = []
+        for dim, (size, (lower, upper)) in enumerate(zip(sizes, amounts, strict=True)):
+            place = inner.wrap(inner.place(dim))
+            if (lower.value, upper.value) != (0, 0):
+                place = source(place, size, lower, upper)
+            places.append(place.value)
+        return inner.extract(x, places)
 
     return build.compute(padded, element_type(x), element)

@@ -1,0 +1,168 @@
+"""
+What Python's operators lack for formulas that are written once and evaluated on many
+kinds of numbers.
+
+The formulas of `padc.ir.padding` and `padc.ir.resampling` use operators, `abs`, and the
+functions of this file. Their operands are Python's numbers, numpy arrays, or symbolic:
+SSA values, whose operators insert ops, and z3's terms, so that the code that is proved
+is the code that compiles. A symbolic operand has the operators, and methods with the
+names of these functions.
+"""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Self, TypeAlias
+
+import numpy as np
+
+Whole: TypeAlias = Any
+"""An integer of any kind: an `int`, an array of integers, or a symbolic integer."""
+
+Real: TypeAlias = Any
+"""A real number of any kind: a `float`, an array of floats, or a symbolic number."""
+
+Condition: TypeAlias = Any
+"""A truth value of any kind: a `bool`, an array of `bool`, or a symbolic one."""
+
+_NUMPY = (np.ndarray, np.generic)
+
+
+def maximum(a: Real, b: Real) -> Real:
+    """The larger of two numbers."""
+    if hasattr(a, "maximum"):
+        return a.maximum(b)
+    if hasattr(b, "maximum"):
+        return b.maximum(a)
+    return np.maximum(a, b) if _has_array(a, b) else max(a, b)
+
+
+def minimum(a: Real, b: Real) -> Real:
+    """The smaller of two numbers."""
+    if hasattr(a, "minimum"):
+        return a.minimum(b)
+    if hasattr(b, "minimum"):
+        return b.minimum(a)
+    return np.minimum(a, b) if _has_array(a, b) else min(a, b)
+
+
+def clamp(x: Real, low: Real, high: Real) -> Real:
+    """`x`, or the bound that it exceeds; `high` where the bounds cross."""
+    if hasattr(x, "clamp"):
+        return x.clamp(low, high)
+    return minimum(maximum(x, low), high)
+
+
+def floor(x: Real) -> Real:
+    """The largest whole number that is at most `x`, as a number of the same kind."""
+    return x.floor() if hasattr(x, "floor") else np.floor(x)
+
+
+def select(condition: Condition, a: Real, b: Real) -> Real:
+    """`a` where the condition holds, otherwise `b`."""
+    if hasattr(condition, "select"):
+        return condition.select(a, b)
+    if _has_array(condition, a, b):
+        return np.where(condition, a, b)
+    return a if condition else b
+
+
+def _has_array(*operands: object) -> bool:
+    return any(isinstance(operand, _NUMPY) for operand in operands)
+
+
+@dataclass(frozen=True, eq=False)
+class SymbolicInteger(abc.ABC):
+    """
+    An integer that is known, or a value that a program computes when it runs.
+
+    Operators compute what is known, and leave out what has no effect; `compute` says
+    how a program computes the rest.
+    """
+
+    value: Any
+    """An `int`, or what stands for a computed integer."""
+
+    @abc.abstractmethod
+    def compute(self, operation: Operation, a: Any, b: Any) -> Any:
+        """The result of an operation on two integers, not both of which are known."""
+
+    def like(self, value: Any) -> Self:
+        """Another integer, computed at the same place of the program."""
+        return replace(self, value=value)
+
+    def _binary(self, operation: Operation, other: Any, swapped: bool = False) -> Any:
+        if isinstance(other, int):
+            other = self.like(other)
+        elif not isinstance(other, type(self)):
+            return NotImplemented
+        a, b = (other, self) if swapped else (self, other)
+        if isinstance(a.value, int) and isinstance(b.value, int):
+            return self.like(COMPUTED[operation](a.value, b.value))
+        if isinstance(b.value, int) and (operation, b.value) in _KEEP_LEFT:
+            return a
+        if isinstance(a.value, int) and (operation, a.value) in _KEEP_RIGHT:
+            return b
+        if operation == "mul" and 0 in (a.value, b.value):
+            return self.like(0)
+        return self.compute(operation, a, b)
+
+    def __add__(self, other: Any) -> Any:
+        return self._binary("add", other)
+
+    def __radd__(self, other: Any) -> Any:
+        return self._binary("add", other, swapped=True)
+
+    def __sub__(self, other: Any) -> Any:
+        return self._binary("sub", other)
+
+    def __rsub__(self, other: Any) -> Any:
+        return self._binary("sub", other, swapped=True)
+
+    def __mul__(self, other: Any) -> Any:
+        return self._binary("mul", other)
+
+    def __rmul__(self, other: Any) -> Any:
+        return self._binary("mul", other, swapped=True)
+
+    def __floordiv__(self, other: Any) -> Any:
+        return self._binary("floordiv", other)
+
+    def __rfloordiv__(self, other: Any) -> Any:
+        return self._binary("floordiv", other, swapped=True)
+
+    def __mod__(self, other: Any) -> Any:
+        return self - self // other * other
+
+    def __neg__(self) -> Self:
+        return 0 - self
+
+    def __abs__(self) -> Self:
+        return self.maximum(-self)
+
+    def maximum(self, other: Any) -> Any:
+        return self._binary("max", other)
+
+    def minimum(self, other: Any) -> Any:
+        return self._binary("min", other)
+
+
+Operation: TypeAlias = Literal["add", "sub", "mul", "floordiv", "max", "min"]
+"""What a program computes of two symbolic integers."""
+
+COMPUTED: dict[Operation, Callable[[int, int], int]] = {
+    "add": lambda a, b: a + b,
+    "sub": lambda a, b: a - b,
+    "mul": lambda a, b: a * b,
+    "floordiv": lambda a, b: a // b,
+    "max": max,
+    "min": min,
+}
+"""What an operation computes of integers that are known."""
+
+_KEEP_LEFT = {("add", 0), ("sub", 0), ("mul", 1), ("floordiv", 1)}
+"""Operations and right operands that have no effect."""
+_KEEP_RIGHT = {("add", 0), ("mul", 1)}
+"""Operations and left operands that have no effect."""
