@@ -123,9 +123,15 @@ def test_a_program_does_not_change_with_its_model(image: Tensor):
 @pytest.mark.parametrize(
     "wrong, message",
     [
-        (torch.tensor([2**32 + 1, 0]), "has values that the package's int32 has not"),
-        (torch.tensor([1.5, 0.0]), "has values that the package's int32 has not"),
-        (torch.tensor([1 + 1j, 0]), "has values that the package's int32 has not"),
+        (
+            torch.tensor([2**32 + 1, 0]),
+            "has values that the package's int32 does not have",
+        ),
+        (torch.tensor([1.5, 0.0]), "has values that the package's int32 does not have"),
+        (
+            torch.tensor([1 + 1j, 0]),
+            "has values that the package's int32 does not have",
+        ),
         ([1, 0], "is of type list"),
     ],
 )

@@ -1,9 +1,13 @@
 """
-padc: a compiler from PyTorch to Core ML and buffers that makes padding explicit.
+padc: a compiler from PyTorch to Core ML and machine code that makes padding explicit.
 
-    program = padc.convert(model, (torch.randn(1, 3, 224, 224),), target="iOS17")
-    program.verify()
-    program.save("model.mlpackage")
+    >>> import padc, torch
+    >>> model = torch.nn.Conv2d(3, 4, 3, padding=1, padding_mode="reflect").eval()
+    >>> x = torch.randn(1, 3, 8, 8)
+    >>> program = padc.convert(model, (x,), target="iOS17", verify=True)
+    >>> program.save("model.mlpackage")
+    >>> padc.compile(model, (x,))(x).shape
+    torch.Size([1, 4, 8, 8])
 
 The subpackages are links to the folders at the top of the repository.
 """
@@ -51,7 +55,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    # padc-opt starts without PyTorch, which these need.
+    # These need PyTorch, without which padc-opt starts.
     if name in ("coreml", "nn"):
         return importlib.import_module(f"padc.{name}")
     modules = {

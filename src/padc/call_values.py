@@ -15,17 +15,18 @@ from padc.ir.weights import Array
 
 
 def is_tensor(value: Any) -> bool:
+    """Whether `value` is a tensor."""
     return isinstance(value, torch.Tensor)
 
 
 def are_arrays(leaves: Sequence[Any]) -> bool:
-    """Whether there are arrays among these arguments, and no tensors."""
+    """Whether these arguments have arrays and no tensors."""
     given: list[Any] = [x for x in leaves if isinstance(x, np.ndarray | torch.Tensor)]
     return bool(given) and all(isinstance(x, np.ndarray) for x in given)
 
 
 def as_tensor(what: str, array: Array) -> torch.Tensor:
-    """An array as a tensor, without a copy where PyTorch can look at its memory."""
+    """An array as a tensor, without a copy where PyTorch can share its memory."""
     if not array.flags.writeable or any(stride < 0 for stride in array.strides):
         array = array.copy()
     try:
@@ -38,7 +39,7 @@ def as_tensor(what: str, array: Array) -> torch.Tensor:
 
 
 def as_targets(outputs: Any) -> list[torch.Tensor]:
-    """Outputs that are given, as tensors of the same memory."""
+    """Outputs that a caller gives, as tensors of the same memory."""
     if not isinstance(outputs, Sequence):
         raise UsageError(
             f"the outputs are of type {type(outputs).__name__}",
@@ -48,7 +49,7 @@ def as_targets(outputs: Any) -> list[torch.Tensor]:
 
 
 def as_target(number: int, output: Any) -> torch.Tensor:
-    """An output that is given: an array as a tensor of the same memory."""
+    """One output that a caller gives, as a tensor of the same memory."""
     if isinstance(output, torch.Tensor) and output.layout is torch.strided:
         return output
     what = f"output {number}"
@@ -68,7 +69,7 @@ def as_target(number: int, output: Any) -> torch.Tensor:
 
 
 def as_array(tensor: torch.Tensor) -> Array:
-    """A tensor as an array of the same memory, if numpy has the dtype and layout."""
+    """A tensor as an array, of the same memory if numpy has its dtype and layout."""
     if tensor.layout is not torch.strided:
         tensor = tensor.to_dense()
     tensor = tensor.float() if tensor.dtype == torch.bfloat16 else tensor
@@ -76,13 +77,13 @@ def as_array(tensor: torch.Tensor) -> Array:
 
 
 def describe(value: Any) -> str:
-    """The value of a number or a string; of others, the type."""
+    """The value itself for numbers, strings and None; the type for others."""
     plain = isinstance(value, int | float | str | None)
     return repr(value) if plain else type(value).__name__
 
 
 def span(tensor: torch.Tensor) -> tuple[int, int]:
-    """Where a tensor's memory begins and ends; of what is not dense, nowhere."""
+    """The addresses where a tensor begins and ends; (0, 0) without storage."""
     if not (begin := data_pointer(tensor)):
         return 0, 0
     if tensor.is_contiguous():
@@ -95,7 +96,7 @@ def span(tensor: torch.Tensor) -> tuple[int, int]:
 def check_apart(
     outputs: Sequence[torch.Tensor], inputs: Sequence[torch.Tensor]
 ) -> None:
-    """Raise UsageError where an output shares memory with what is read or written."""
+    """Raise UsageError where an output overlaps an input or another output."""
     taken = [("input", i, *span(x)) for i, x in enumerate(inputs)]
     for i, output in enumerate(outputs):
         begin, end = span(output)
@@ -106,7 +107,7 @@ def check_apart(
 
 
 def check_names(given: Mapping[str, Any], expected: Sequence[str]) -> None:
-    """Raise UsageError unless there is one of each expected name, and no other."""
+    """Raise UsageError unless the names given are those expected."""
     missing = [name for name in expected if name not in given]
     unknown = [name for name in given if name not in expected]
     if missing or unknown:

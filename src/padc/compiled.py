@@ -43,16 +43,37 @@ def compile(
     dynamic_shapes: Any = None,
 ) -> CompiledModel:
     """
-    Compile a model to machine code of this computer's CPU.
+    Compile a model to machine code for the CPU of this computer.
 
-    `model` is a module, with the `example_inputs` to trace it with, or what
-    `torch.export.export` or `torch.export.load` returned; `dynamic_shapes` is that of
-    `torch.export.export`. What can't be compiled is run by PyTorch, up to the whole
-    model: see `report`. Machine code is kept in a cache on disk, at `PADC_CACHE_DIR` if
-    that is set; if it is empty, nothing is kept. The weights are copied.
+    PyTorch runs the ops that cannot be compiled, up to the whole model: see
+    `CompiledModel.report`. Machine code is kept on disk, in the folder `PADC_CACHE_DIR`
+    if that is set (empty: nothing is kept), else in `~/.cache/padc`.
 
-    Raises UsageError for arguments that do not fit, UnsupportedError where
-    torch.export cannot trace the model.
+    Args:
+        model: A module, or what `torch.export.export` or `torch.export.load` returned.
+            Its weights are copied.
+        example_inputs: For a module, a tuple of its arguments, to export it with.
+            Tensors may have any shape and dtype; calls take the same ones.
+        dynamic_shapes: For a module, the dimensions whose sizes may vary between calls,
+            as `torch.export.export` takes them.
+
+    Returns:
+        The compiled model.
+
+    Raises:
+        UsageError: `example_inputs` or `dynamic_shapes` do not fit the model.
+        UnsupportedError: `torch.export` cannot trace the model.
+
+    Example:
+        >>> import padc, torch
+        >>> model = torch.nn.Conv2d(3, 4, 3, padding=1, padding_mode="reflect").eval()
+        >>> batch = torch.export.Dim("batch", min=1, max=8)
+        >>> x = torch.randn(2, 3, 8, 8)
+        >>> compiled = padc.compile(model, (x,), dynamic_shapes=({0: batch},))
+        >>> compiled(x[:1]).shape
+        torch.Size([1, 4, 8, 8])
+        >>> torch.allclose(compiled(x), model(x), atol=1e-5)
+        True
     """
     exported = as_exported("padc.compile", model, example_inputs, dynamic_shapes)
     try:
@@ -62,7 +83,7 @@ def compile(
 
 
 def compile_exported(exported: ExportedProgram) -> CompiledModel:
-    """The same; raises UnsupportedError where padc cannot import the program."""
+    """Like `compile`, but UnsupportedError if padc cannot import the program."""
     name = cache.key([source_hash(), fingerprint(exported), machine_name(), *VERSIONS])
     data = cache.read(name)
     if data is None:
@@ -86,7 +107,7 @@ def compile_exported(exported: ExportedProgram) -> CompiledModel:
 
 @contextmanager
 def without_collection() -> Generator[None]:
-    """Keep Python from looking, again and again, through all that compiling makes."""
+    """Stop Python's garbage collector, which is slow on the IR of a compilation."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

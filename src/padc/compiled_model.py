@@ -13,25 +13,53 @@ from padc.ir.weights import Array
 
 class CompiledModel(abc.ABC):
     """
-    A model compiled by `padc.compile`: call it as the model is called.
+    A model compiled by `padc.compile`; it is called as the model is called.
 
-    It takes tensors, or numpy arrays, which it reads where they are, and returns what
-    the model does, in arrays if it was given nothing but arrays: float32 ones for
-    bfloat16, which numpy has not. What it returns has no gradients. Threads may call it
-    at the same time.
+    It takes tensors, or numpy arrays, which are read without a copy where their layout
+    allows it. It returns what the model returns: tensors without gradients, or arrays
+    if it was given arrays and no tensors. A bfloat16 result becomes a float32 array,
+    since numpy has no bfloat16. Threads may call it at the same time.
+
+    Example:
+        >>> import numpy as np, padc, torch
+        >>> compiled = padc.compile(torch.nn.ReLU(), (torch.zeros(3),))
+        >>> compiled(torch.tensor([-1.0, 0.0, 2.0]))
+        tensor([0., 0., 2.])
+        >>> compiled(np.array([-1, 0, 2], np.float32))
+        array([0., 0., 2.], dtype=float32)
+        >>> output = torch.empty(3)
+        >>> compiled.run_into([output], torch.ones(3))
+        >>> output
+        tensor([1., 1., 1.])
+        >>> compiled.run_named({"input": torch.ones(3)})
+        {'relu': tensor([1., 1., 1.])}
+        >>> compiled.is_native
+        True
+        >>> print(compiled.report())
+        compiled (arena 0 bytes): 1 aten.relu
     """
 
     input_names: tuple[str, ...]
-    """What `torch.export` calls the tensors that it takes."""
+    """The names that `torch.export` gives to the tensors that the model takes."""
     output_names: tuple[str, ...]
-    """The names of what it returns but for constants, as `padc.convert` has them."""
+    """The names of the outputs that are not constants, as `padc.convert` has them."""
 
     @abc.abstractmethod
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """
-        What the model computes of its arguments.
+        Compute what the model computes.
 
-        Raises UsageError where they are not those that it was exported for.
+        Args:
+            *args: The positional arguments of the model, in the structure that it was
+                exported with. Tensors are dense, on the CPU, of the dtypes of the
+                export, and of its shapes or of others within its dynamic dimensions.
+            **kwargs: Its keyword arguments.
+
+        Returns:
+            The outputs in the model's structure, with its shapes and dtypes.
+
+        Raises:
+            UsageError: The model was exported for other arguments.
         """
 
     @abc.abstractmethod
@@ -39,24 +67,47 @@ class CompiledModel(abc.ABC):
         self, outputs: Sequence[torch.Tensor | Array], *args: Any, **kwargs: Any
     ) -> None:
         """
-        Write what the model computes to `outputs`: its tensors in order, contiguous.
+        Write the model's outputs to memory of the caller.
 
-        Raises UsageError where they, or the arguments, do not fit, or share memory.
+        Args:
+            outputs: A contiguous tensor or writable array for each tensor that the
+                model returns, in order, of its shape and dtype.
+            *args: The positional arguments, as for a call.
+            **kwargs: The keyword arguments, as for a call.
+
+        Raises:
+            UsageError: The outputs or the arguments do not fit, or an output shares
+                memory with an input or another output.
         """
 
     @abc.abstractmethod
     def run_named(self, inputs: Mapping[str, torch.Tensor]) -> dict[str, Any]:
         """
-        The model's outputs by `output_names`, for inputs by `input_names`.
+        Compute the model's outputs by name.
 
-        Raises UsageError where inputs are missing, too many or of another type.
+        Args:
+            inputs: A tensor for each of `input_names`, of the dtype and shape that the
+                model was exported for.
+
+        Returns:
+            The outputs by `output_names`, as tensors.
+
+        Raises:
+            UsageError: Inputs are missing or unknown, or do not fit.
         """
 
     @abc.abstractmethod
     def report(self) -> str:
-        """Which ops were compiled, which PyTorch runs, and why."""
+        """
+        Describe which ops were compiled, which PyTorch runs, and why.
+
+        Returns:
+            A line for each part of the program in the order of execution, then a line
+            for each op that was not compiled. The size of an arena, the memory for
+            intermediate results, is in bytes.
+        """
 
     @property
     @abc.abstractmethod
     def is_native(self) -> bool:
-        """Whether PyTorch computes nothing of it."""
+        """Whether all of the model was compiled, and PyTorch computes nothing."""

@@ -1,5 +1,5 @@
 # pyright: reportUnknownMemberType=false
-"""Converting a model to Core ML, and what comes of it: the public API."""
+"""`padc.convert`, and the Core ML program that it returns."""
 
 from __future__ import annotations
 
@@ -44,45 +44,79 @@ from padc.verification import (
 Precision: TypeAlias = Literal["float32", "float16"]
 Stage: TypeAlias = Literal["torch", "tcp", "mil"]
 Observer: TypeAlias = Callable[[str, ModuleOp | None, float], None]
-"""Told of each step that ends: its name, the module if it has one, its seconds."""
+"""Called after each step with its name, its module if any, and its seconds."""
 
 
 @dataclass
 class Program:
-    """A model converted to Core ML; made by `convert`."""
+    """
+    A model converted to Core ML; `convert` makes it.
+
+    Example:
+        >>> import padc, torch
+        >>> model = torch.nn.Conv2d(1, 1, 3, padding="same").eval()
+        >>> program = padc.convert(model, (torch.randn(1, 1, 8, 8),))
+        >>> [output.shape for output in program.run(torch.zeros(1, 1, 8, 8))]
+        [torch.Size([1, 1, 8, 8])]
+        >>> all(output.relative_error < 1e-4 for output in program.verify())
+        True
+        >>> program.check()
+        []
+        >>> program.operation_count
+        1
+        >>> "tcp.conv" in program.mlir("tcp")
+        True
+        >>> program.save("model.mlpackage")
+    """
 
     model: torch.nn.Module | ExportedProgram
-    """What was converted."""
+    """The model that was converted."""
     exported: ExportedProgram
     """The model's export."""
     target: str
-    """The oldest system that the program is for: iOS15 and so on."""
+    """The oldest system that the program runs on: "iOS15" and so on."""
     precision: Precision
-    """What floats are computed in; inputs and outputs keep their dtypes."""
+    """The dtype that floats are computed in; inputs and outputs keep theirs."""
     pad_policy: PadPolicy
-    """Which pads are Core ML's own: those that it has, as many as can be, or few."""
+    """Which pads are Core ML's own ops; see `convert`."""
     grid_sample_policy: GridSamplePolicy
-    """Which grid samples are Core ML's own: exact ones, all, or none."""
+    """Which grid samples are Core ML's own ops; see `convert`."""
     _pymil: Any = field(repr=False)
 
     @property
     def operation_count(self) -> int:
-        """How many ops the Core ML program has, not counting its constants."""
+        """The number of ops in the Core ML program, not counting constants."""
         operations = self._pymil.functions["main"].operations
         return sum(operation.op_type != "const" for operation in operations)
 
     def save(self, path: str | Path) -> None:
         """
-        Write a `.mlpackage`, in place of one that is there.
+        Write the program as a package; replace the package that is there.
 
-        Raises UsageError where that can't be done; what was there then still is.
+        Args:
+            path: The folder to write, named `.mlpackage`.
+
+        Raises:
+            UsageError: The package cannot be written; what was at `path` is unchanged.
         """
         from padc.backends.coreml.save import save_package
 
         save_package(self._pymil, path)
 
     def mlir(self, stage: Stage = "mil") -> str:
-        """The program's text after a stage: torch, tcp or mil; without weights."""
+        """
+        Print the program as MLIR text.
+
+        Args:
+            stage: The level to print: "torch", the ATen graph; "tcp", with padding made
+                explicit; or "mil", Core ML's ops.
+
+        Returns:
+            The text, without the data of weights.
+
+        Raises:
+            UsageError: There is no such stage.
+        """
         resolve("stage", stage, get_args(Stage))
         ctx, module = pipelines.import_program(self.exported)
         if stage != "torch":
@@ -98,23 +132,37 @@ class Program:
 
     def run(self, *inputs: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """
-        Save the program to a temporary package, and run that, on this machine.
+        Save the program to a temporary package, and run that on this machine.
 
-        Takes and returns tensors as the model does: in its order, and of its dtypes,
-        though the package has int32 and floats for some (see `run_package`).
+        Args:
+            *inputs: The tensors that the model takes, in its order and of its dtypes;
+                of the shapes of the example inputs, or within the dynamic ones.
+
+        Returns:
+            The model's outputs in its order, of its dtypes and shapes. (The package has
+            others for some: see `padc.verification.run_package`.)
+
+        Raises:
+            UsageError: The inputs do not fit, or have values that int32 does not have.
+            UnsupportedError: The evaluator cannot run the program on these values.
         """
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "program.mlpackage"
             self.save(path)
             outputs = run_package(path, inputs)
         return tuple(
-            # Core ML has no rank 0 at its borders.
+            # Inputs and outputs of Core ML have at least rank 1.
             output.to(like.dtype).reshape(output.shape if like.dim() else ())
             for output, like in zip(outputs, tensor_outputs(self.exported), strict=True)
         )
 
     def check(self) -> list[Finding]:
-        """What in the saved package would break a rule of Core ML; see `padc check`."""
+        """
+        Look for what Core ML would refuse or compute wrong in the saved package.
+
+        Returns:
+            A finding for each place that breaks a rule; see `padc.coreml.check`.
+        """
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "program.mlpackage"
             self.save(path)
@@ -124,12 +172,20 @@ class Program:
         self, inputs: Sequence[Sequence[torch.Tensor]] | None = None
     ) -> list[Comparison]:
         """
-        Compare with PyTorch eager: for each of `inputs`, a run of the saved package.
+        Run the saved package and the model in PyTorch, and compare their outputs.
 
-        Without `inputs`, on two: the example inputs, and random ones like them, both
-        of their shapes: give others to verify other sizes of dynamic dimensions.
-        Raises WrongResultError where an output is off by more than `TOLERANCES` of
-        `padc.verification` for the precision.
+        Args:
+            inputs: The samples to compare on: for each, the tensors that the model
+                takes, in order. By default two: the example inputs, and random ones of
+                the same shapes and dtypes. Give others for other dynamic sizes.
+
+        Returns:
+            For each output, the comparison with the largest relative error.
+
+        Raises:
+            WrongResultError: An output is off by more of its range than
+                `padc.verification.TOLERANCES` allows for the precision.
+            UsageError: There are no inputs, or they do not fit.
         """
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "program.mlpackage"
@@ -158,16 +214,47 @@ def convert(
     """
     Convert a model to a Core ML program.
 
-    `model` is a module, with the `example_inputs` to trace it with, or what
-    `torch.export.export` or `torch.export.load` returned. `target` is the oldest
-    system to run on, iOS15 to iOS18, iOS26 or "newest". `dynamic_shapes` is that of
-    `torch.export.export`; each dynamic dimension needs a `max`. `pad_policy` is
-    which pads are Core ML's own, "auto", "native" or "decompose": see
-    `padc.passes.tcp_to_mil.decompose_pads`. With `verify`, the program is run and
-    compared with the model before it is returned.
+    Args:
+        model: A module, or what `torch.export.export` or `torch.export.load` returned.
+        example_inputs: For a module, a tuple of its arguments, to export it with.
+            Tensors of rank 5 and less, of dtypes that Core ML has or can represent
+            (int64 becomes int32); float64, bfloat16 and complex ones are refused.
+        target: The oldest system to run on: "iOS15" to "iOS18", "iOS26" or "newest".
+        precision: The dtype that floats are computed in; inputs and outputs keep
+            theirs.
+        pad_policy: Which pads are Core ML's own ops. "auto": those that Core ML has.
+            "native": all, where transposes allow it, with an error for the others.
+            "decompose": only those by a constant.
+        grid_sample_policy: Which grid samples are Core ML's own ops. "auto": those that
+            Core ML computes as PyTorch does. "native": all, with an error for those
+            that Core ML does not have. "decompose": none.
+        dynamic_shapes: For a module, the dimensions whose sizes may vary between calls,
+            as `torch.export.export` takes them. Each needs a `max`.
+        verify: Whether to run the program and compare it with the model, as
+            `Program.verify` does.
+        observer: Called after each step with its name, the module if the step has one,
+            and the seconds that it took.
 
-    Raises UsageError for arguments that do not fit, UnsupportedError with everything
-    that can't be converted, WrongResultError where `verify` finds a difference.
+    Returns:
+        The program. It has its own copy of the weights.
+
+    Raises:
+        UsageError: An argument does not fit.
+        UnsupportedError: Parts of the model cannot be converted; lists all of them.
+        MissingEnvironmentError: coremltools is not installed.
+        WrongResultError: `verify` found a difference.
+
+    Example:
+        >>> import padc, torch
+        >>> model = torch.nn.Conv2d(3, 4, 3, padding=1, padding_mode="reflect").eval()
+        >>> program = padc.convert(
+        ...     model,
+        ...     (torch.randn(1, 3, 8, 8),),
+        ...     dynamic_shapes=({2: torch.export.Dim("height", min=4, max=64)},),
+        ...     verify=True,
+        ... )
+        >>> [output.shape for output in program.run(torch.zeros(1, 3, 20, 8))]
+        [torch.Size([1, 4, 20, 8])]
     """
     target = resolve_target(target)
     resolve_precision(precision)
@@ -205,7 +292,7 @@ def convert(
 
 @dataclass
 class _Steps:
-    """Tells an observer how long each step took."""
+    """Calls an observer with the seconds that each step took."""
 
     observer: Observer | None
     since: float = field(default_factory=time.perf_counter)
@@ -218,7 +305,7 @@ class _Steps:
 
 
 def verify_lowered(module: ModuleOp) -> None:
-    """Raise InvalidProgramError where the lowered program is invalid."""
+    """Raise InvalidProgramError if the lowered program does not verify."""
     try:
         verify(module)
     except DiagnosticException as error:

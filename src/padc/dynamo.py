@@ -2,11 +2,11 @@
 """
 padc as a backend of `torch.compile`: `torch.compile(model, backend="padc")`.
 
-Dynamo's graphs take parameters as they take inputs, so that weights may change between
-calls. A graph is compiled when it is first called with tensors of some shapes and
-dtypes, and integers of some values. Where gradients will be needed of what it returns
-it is run as it is, so a training step computes what it does without padc: call the
-model under `torch.no_grad` or `torch.inference_mode` to have it compiled.
+Dynamo's graphs take parameters as inputs, so weights may change between calls. A graph
+is compiled when it is first called with tensors of new shapes or dtypes, or with new
+integers. If an output needs gradients, PyTorch runs the graph as it is, so training is
+not affected: call the model under `torch.no_grad` or `torch.inference_mode` to have it
+compiled.
 """
 
 from __future__ import annotations
@@ -23,16 +23,37 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from padc.compiled import compile_exported
 from padc.errors import Obstacle, PadcError, UnsupportedError, first_line
 
+__all__ = ["backend"]
+
 Function = Callable[..., Any]
 
 
 def backend(graph: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Function:
-    """A function of the arguments of `graph`, which computes what `graph` does."""
+    """
+    Compile a graph of Dynamo; `torch.compile` calls this.
+
+    A graph that cannot be compiled is left to PyTorch, with a warning.
+
+    Args:
+        graph: A graph of ATen ops, with its parameters as inputs.
+        example_inputs: Tensors and integers of its first call. They are not used: each
+            call compiles for the shapes (in elements) and dtypes that it comes with.
+
+    Returns:
+        A function with the arguments and outputs of `graph`.
+
+    Example:
+        >>> import padc, torch
+        >>> model = torch.compile(torch.nn.ReLU(), backend="padc")
+        >>> with torch.no_grad():
+        ...     model(torch.tensor([-1.0, 1.0]))
+        tensor([0., 1.])
+    """
     return Graph(graph)
 
 
 class Graph:
-    """A graph of Dynamo's; threads may call it at the same time."""
+    """A graph that is compiled on demand; threads may call it at the same time."""
 
     def __init__(self, graph: torch.fx.GraphModule):
         self._graph = graph
@@ -50,10 +71,10 @@ class Graph:
         return function(*args)
 
     def _compile(self, args: Sequence[Any]) -> Function:
-        """A function for arguments like these: the graph itself, if need be."""
+        """A function for arguments like these; the graph if it cannot be compiled."""
         if not self._is_compilable:
             return self._graph
-        # The limit within which Dynamo compiles a function again.
+        # The number of times that Dynamo itself compiles a function.
         limit = torch._dynamo.config.recompile_limit  # pyright: ignore
         if len(self._compiled) >= limit:
             return self._give_up(f"it was compiled for {limit} kinds of arguments")
@@ -74,14 +95,14 @@ class Graph:
 
 
 def kind(value: Any) -> Any:
-    """What a graph is compiled for, of an argument."""
+    """The properties of an argument that a graph is compiled for."""
     if isinstance(value, torch.Tensor):
         return value.shape, value.dtype, value.device, value.requires_grad
     return type(value), value
 
 
 class TensorsOf(torch.nn.Module):
-    """Some outputs of a graph."""
+    """A module that returns only some outputs of a graph."""
 
     def __init__(self, graph: torch.fx.GraphModule, which: Sequence[int]):
         super().__init__()
@@ -95,10 +116,10 @@ class TensorsOf(torch.nn.Module):
 
 def compiled(graph: torch.fx.GraphModule, args: Sequence[Any]) -> Function:
     """
-    `graph` as machine code, for arguments like `args`; `graph` itself where what it
-    returns has a gradient.
+    `graph` as machine code for arguments like `args`; `graph` itself if an output
+    needs a gradient.
 
-    Raises Obstacle or PadcError where it cannot be compiled.
+    Raises Obstacle or PadcError if it cannot be compiled.
     """
     outputs = fake_outputs(graph, args)
     which = [i for i, x in enumerate(outputs) if isinstance(x, torch.Tensor)]
@@ -121,7 +142,7 @@ def compiled(graph: torch.fx.GraphModule, args: Sequence[Any]) -> Function:
 
 
 def with_strides(tensor: torch.Tensor, strides: Sequence[int]) -> torch.Tensor:
-    """`tensor`, laid out as the code around a graph was told."""
+    """`tensor` with the strides that the code around a graph expects."""
     if tensor.stride() == strides:
         return tensor
     result = torch.empty_strided(tensor.shape, strides, dtype=tensor.dtype)
@@ -129,22 +150,23 @@ def with_strides(tensor: torch.Tensor, strides: Sequence[int]) -> torch.Tensor:
 
 
 def fake_outputs(graph: torch.fx.GraphModule, args: Sequence[Any]) -> list[Any]:
-    """What `graph` returns, tensors without data; raises Obstacle where these alias."""
+    """The outputs of `graph` as tensors without data; Obstacle if they alias."""
     mode = FakeTensorMode()
     fakes = [mode.from_tensor(x) if isinstance(x, torch.Tensor) else x for x in args]
     try:
         with mode:
             outputs = list(graph(*fakes))
     except Exception as error:
-        raise Obstacle(f"its shapes cannot be told: {first_line(error)}") from error
+        raise Obstacle(f"its shapes cannot be inferred: {first_line(error)}") from error
     taken = {storage(x) for x in fakes if isinstance(x, torch.Tensor)}
     for output in outputs:
         if isinstance(output, torch.Tensor):
             if storage(output) in taken:
-                raise Obstacle("what it returns is not all memory of its own")
+                raise Obstacle("an output shares memory with another tensor")
             taken.add(storage(output))
     return outputs
 
 
 def storage(tensor: torch.Tensor) -> int:
+    """The identity of a tensor's storage."""
     return tensor.untyped_storage()._cdata  # pyright: ignore[reportPrivateUsage]

@@ -30,7 +30,7 @@ from padc.ir.weights import Array
 
 
 class EagerModel(CompiledModel):
-    """What `padc.compile` returns where nothing of a model can be compiled."""
+    """A model of which nothing can be compiled."""
 
     def __init__(self, exported: ExportedProgram, reason: UnsupportedError):
         self._module = copy.deepcopy(module_of(exported))
@@ -50,7 +50,7 @@ class EagerModel(CompiledModel):
             for spec in signature.output_specs
             if spec.kind == OutputKind.USER_OUTPUT
         ]
-        """Which of the outputs are no constants."""
+        """Whether each output is computed, rather than a constant."""
         self.input_names = tuple(
             arg.name for arg in self._inputs if not isinstance(arg, ConstantArgument)
         )
@@ -94,7 +94,7 @@ class EagerModel(CompiledModel):
         return False
 
     def _run(self, *args: Any, **kwargs: Any) -> Any:
-        """What the model returns, in tensors without gradients."""
+        """The model's outputs, with tensors that have no gradients."""
         args, kwargs = as_tensors((args, kwargs))
         try:
             with torch.no_grad():
@@ -104,27 +104,29 @@ class EagerModel(CompiledModel):
                 f"PyTorch cannot run the model: {first_line(error)}",
                 hint="give inputs like those that it was exported with",
             ) from error
-        return pytree.tree_map_only(torch.Tensor, self._own, results)
+        return pytree.tree_map_only(torch.Tensor, self._without_alias, results)
 
-    def _own(self, result: torch.Tensor) -> torch.Tensor:
-        """A result that may be written to: a copy of what is a weight's memory."""
+    def _without_alias(self, result: torch.Tensor) -> torch.Tensor:
+        """`result`, copied if its storage is a weight's: callers may write to it."""
         result = result.detach()
         return result.clone() if storage_of(result) in self._weights else result
 
 
 def as_tensors(values: Any) -> Any:
-    """The same tree, arrays in it as tensors of the same memory."""
+    """The same tree, with its arrays as tensors of the same memory."""
     return pytree.tree_map_only(
         np.ndarray, lambda array: as_tensor("an input", array), values
     )
 
 
 def tensors_in(values: Any) -> list[torch.Tensor]:
+    """The tensors in a tree, in order."""
     return [x for x in pytree.tree_leaves(values) if isinstance(x, torch.Tensor)]
 
 
 def storage_of(tensor: torch.Tensor) -> int | None:
+    """The address of a tensor's storage; None if it has no storage."""
     try:
         return tensor.untyped_storage().data_ptr()
-    except RuntimeError:  # Of what is sparse, or stands for others.
+    except RuntimeError:  # Sparse tensors, and those inside `torch.vmap`.
         return None

@@ -1,8 +1,8 @@
 """
-What padc tells a user who gave it something it cannot work with.
+The errors that padc raises for input that it cannot work with.
 
-Every error says what was expected, what came, where in the user's own Python,
-and the way out. The command line turns the class into an exit code.
+Every message says what was expected, what came, the line of the user's Python, and what
+to do. The command line exits with the class's `exit_code`.
 """
 
 from __future__ import annotations
@@ -23,17 +23,45 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Operation
 from xdsl.utils.exceptions import PassFailedException
 
+__all__ = [
+    "InvalidProgramError",
+    "MissingEnvironmentError",
+    "PadcError",
+    "Problem",
+    "SourceLocation",
+    "UnsupportedError",
+    "UsageError",
+    "WrongResultError",
+]
+
 
 @dataclass(frozen=True)
 class SourceLocation:
-    """A line of the user's Python."""
+    """
+    A line of the user's Python.
+
+    Example:
+        >>> import padc
+        >>> str(padc.SourceLocation("unsaved.py", 3))
+        'unsaved.py:3'
+    """
 
     file: str
+    """The path of the file, as Python has it."""
     line: int
+    """The number of the line; the first is 1."""
 
     @staticmethod
     def of(location: LocationAttr | Attribute) -> SourceLocation | None:
-        """The first file and line in an MLIR location; None where it has none."""
+        """
+        The first file and line in an MLIR location.
+
+        Args:
+            location: A location of xDSL's builtin dialect, or any other attribute.
+
+        Returns:
+            The file and line; None if the location has none.
+        """
         match location:
             case FileLineColLoc():
                 return SourceLocation(location.filename.data, location.line.data)
@@ -49,7 +77,7 @@ class SourceLocation:
 
     @property
     def text(self) -> str:
-        """The line itself, or "" where the file cannot be read."""
+        """The text of the line; "" if the file cannot be read."""
         return linecache.getline(self.file, self.line).strip()
 
     def __str__(self) -> str:
@@ -58,7 +86,7 @@ class SourceLocation:
 
 
 def origin(op: Operation) -> str:
-    """What an op was lowered from, "aten.pad", where its location says; or its name."""
+    """The op that `op` was lowered from, if its location says so; else its own name."""
     match op.location:
         case NameLoc(desc=name):
             return name.data
@@ -67,14 +95,28 @@ def origin(op: Operation) -> str:
 
 
 def first_line(error: Exception) -> str:
-    """The first line of another library's error; where it says nothing, its type."""
+    """The first line of another library's error; its type if it has no message."""
     return (str(error).strip() or type(error).__name__).splitlines()[0]
 
 
 class PadcError(Exception):
-    """Base of the errors that padc raises on purpose."""
+    """
+    The base of all errors that padc raises on purpose.
+
+    Args:
+        message: What was expected, and what came.
+        location: The line of the user's Python that it is about.
+        hint: What to do next.
+
+    Example:
+        >>> import padc
+        >>> print(padc.PadcError("no input 'x'", hint="its inputs are 'y'"))
+        no input 'x'
+          hint: its inputs are 'y'
+    """
 
     exit_code: ClassVar[int] = 70
+    """The code with which the command line exits."""
 
     def __init__(
         self,
@@ -95,32 +137,72 @@ class PadcError(Exception):
 
 
 class WrongResultError(PadcError):
-    """A converted program does not compute what the model computes."""
+    """
+    A converted program does not compute what the model computes.
+
+    Example:
+        >>> import padc
+        >>> padc.WrongResultError.exit_code
+        1
+    """
 
     exit_code = 1
 
 
 class UsageError(PadcError):
-    """An argument, option or path that cannot be used."""
+    """
+    An argument, option or path cannot be used.
+
+    Example:
+        >>> import padc, torch
+        >>> try:
+        ...     padc.convert(torch.nn.ReLU())
+        ... except padc.UsageError as error:
+        ...     print(error.message)
+        a module needs example_inputs to be traced with
+    """
 
     exit_code = 2
 
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing in a program that cannot be converted."""
+    """
+    One part of a program that cannot be converted.
+
+    Example:
+        >>> import padc
+        >>> print(padc.Problem("aten.foo of float32[3]", hint="write it as x * 2"))
+        aten.foo of float32[3]
+          hint: write it as x * 2
+    """
 
     message: str
-    """What it is: op, shapes, dtypes and the offending value."""
+    """The op with its shapes and dtypes, and why it cannot be converted."""
     location: SourceLocation | None = None
+    """The line of the user's Python that calls the op, if that is known."""
     hint: str | None = None
+    """What to do next."""
 
     def __str__(self) -> str:
         return str(PadcError(self.message, location=self.location, hint=self.hint))
 
 
 class UnsupportedError(PadcError, PassFailedException):
-    """The program has parts that cannot be converted; `problems` lists them all."""
+    """
+    Parts of the program cannot be converted; `problems` lists all of them.
+
+    Args:
+        problems: The parts, at least one.
+
+    Example:
+        >>> import padc, torch
+        >>> try:
+        ...     padc.convert(torch.nn.ReLU(), (torch.zeros(3, dtype=torch.float64),))
+        ... except padc.UnsupportedError as error:
+        ...     len(error.problems)
+        1
+    """
 
     exit_code = 3
 
@@ -141,10 +223,10 @@ class UnsupportedError(PadcError, PassFailedException):
 
 class Obstacle(Exception):
     """
-    Why one thing cannot be converted, and the way out.
+    Why one op cannot be converted, and what to do about it.
 
-    Whoever walks a program catches it, adds where it was, and raises them all as one
-    `UnsupportedError`.
+    Walks over a program catch it, add the location, and raise one `UnsupportedError`
+    for all ops.
     """
 
     def __init__(self, message: str, hint: str | None = None):
@@ -154,19 +236,38 @@ class Obstacle(Exception):
 
 
 class InvalidProgramError(PadcError):
-    """A file or module that is damaged, or whose IR does not verify."""
+    """
+    A file is damaged, or the IR of a module does not verify.
+
+    Example:
+        >>> import padc, pathlib
+        >>> pathlib.Path("damaged.mlpackage").mkdir()
+        >>> _ = pathlib.Path("damaged.mlpackage", "Manifest.json").write_text("[")
+        >>> try:
+        ...     padc.coreml.load("damaged.mlpackage")
+        ... except padc.InvalidProgramError as error:
+        ...     error.exit_code
+        4
+    """
 
     exit_code = 4
 
 
 class MissingEnvironmentError(PadcError):
-    """A package that this command needs is not installed."""
+    """
+    A Python package that is needed is not installed.
+
+    Example:
+        >>> import padc
+        >>> padc.MissingEnvironmentError.exit_code
+        5
+    """
 
     exit_code = 5
 
 
 def resolve(what: str, name: str, choices: Sequence[str]) -> str:
-    """`name`, which is one of `choices`; `UsageError` for another."""
+    """`name`; UsageError unless it is one of `choices`."""
     if name not in choices:
         raise UsageError(
             f"there is no {what} '{name}'", hint=f"choose one of {', '.join(choices)}"

@@ -19,10 +19,10 @@ def as_exported(
     dynamic_shapes: Any,
 ) -> ExportedProgram:
     """
-    `model`, exported if it is a module.
+    `model` itself if it is exported already, else its export.
 
-    Raises UsageError, with the name of `caller` in the hint, unless `example_inputs`
-    are given for modules and only for those.
+    Raises UsageError unless `example_inputs` are given for modules and only for those.
+    `caller` is the public function to show in the hint.
     """
     if isinstance(model, ExportedProgram):
         if example_inputs is not None or dynamic_shapes is not None:

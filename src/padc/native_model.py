@@ -35,7 +35,7 @@ from padc.ir.weights import Array
 
 
 class NativeModel(CompiledModel):
-    """A model of which there is machine code, if not for all its ops."""
+    """A model with machine code for all of its ops or some of them."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class NativeModel(CompiledModel):
             and all(child.is_leaf() for child in positional.children())
             and not any(isinstance(it, ConstantArgument) for it in self._inputs)
         )
-        """Whether it takes tensors by position, and nothing else."""
+        """Whether all arguments are tensors given by position."""
         self._outputs = [
             spec.arg
             for spec in signature.output_specs

@@ -1,12 +1,17 @@
 """
 Convolutions and pools with SAME padding as one of several systems computes it.
 
-    conv = padc.nn.Conv2dSame(3, 32, 3, stride=2, rule="tensorflow")
+    >>> import padc, torch
+    >>> conv = padc.nn.Conv2dSame(3, 32, 3, stride=2, rule="tensorflow")
+    >>> conv(torch.zeros(1, 3, 9, 8)).shape
+    torch.Size([1, 32, 5, 4])
 
-What SAME adds depends on the system, and except in PyTorch on the size of the input
-and the stride. Each module computes it in `forward`, pads explicitly, and then does
-what the module of PyTorch does that it is a subclass of, and whose `state_dict` it
-loads; dynamic sizes are exported as arithmetic on them. The rules are
+The amounts of SAME padding depend on the system, and except in PyTorch on the size of
+the input and the stride. Each module is a subclass of the PyTorch module that it
+replaces, and loads its `state_dict`. `forward` computes the amounts, pads, and applies
+the operation without padding; dynamic sizes are exported as arithmetic on them. The
+output's spatial sizes are those of the input divided by the stride, rounded up. The
+rules are
 
 - "tensorflow", or "onnx_upper": SAME of TensorFlow, Keras and JAX, SAME_UPPER of ONNX.
   Source: "Notes on padding" of https://www.tensorflow.org/api_docs/python/tf/nn.
@@ -14,8 +19,8 @@ loads; dynamic sizes are exported as arithmetic on them. The rules are
   Source: `auto_pad` of https://onnx.ai/onnx/operators/onnx__Conv.html.
 - "pytorch": `padding="same"` of `torch.nn.Conv2d`, which takes stride 1 only.
 
-Tensors may be unbatched. torch.export sees that an output does not have size 1, which
-it treats apart, where a dynamic size is at least twice the stride.
+Tensors may be unbatched. Give dynamic sizes a minimum of twice the stride: torch.export
+then knows that the output does not have size 1, which it would specialize.
 """
 
 from __future__ import annotations
@@ -50,17 +55,19 @@ MAXIMUM: Callable[[Any, Any], Any] = torch.sym_max  # pyright: ignore
 
 
 class _Same(nn.Module):
-    """What the modules below share: the rule, and the window that it is for."""
+    """The rule and the windows of a module, and the amounts that follow from them."""
 
     rank: int
+    """The number of spatial dimensions."""
     rule: SameRule
+    """The system whose SAME padding is computed."""
     window: tuple[tuple[int, int, int], ...]
     """Kernel, stride and dilation of each spatial dimension."""
 
     def _set_rule(
         self, rule: SameRule, kernel: Size, stride: Size, dilation: Size = 1
     ) -> None:
-        """Raises ValueError where the rule is none, or does not take the stride."""
+        """Raise ValueError if the rule is unknown or does not take the stride."""
         sizes = [
             (size,) * self.rank if isinstance(size, int) else tuple(size)
             for size in (kernel, stride, dilation)
@@ -73,11 +80,23 @@ class _Same(nn.Module):
         self.window = tuple(zip(*sizes))
 
     def amounts(self, x: Tensor) -> list[Amounts]:
-        """What is added to each spatial dimension of `x`; symbolic where that is."""
+        """
+        Compute the amounts of padding for an input.
+
+        Args:
+            x: The input, of shape [N, C, *spatial] or [C, *spatial] and any dtype.
+
+        Returns:
+            For each spatial dimension the lower and the upper amount, in elements;
+            symbolic where the size is symbolic.
+
+        Raises:
+            ValueError: The input has fewer dimensions than the module's windows.
+        """
         return [
             padding.same(
                 self.rule,
-                # It does not matter to windows that start everywhere or are points.
+                # The size does not matter to windows of stride 1 or of one element.
                 size if stride > 1 and kernel > 1 else 1,
                 kernel,
                 stride,
@@ -90,24 +109,30 @@ class _Same(nn.Module):
         ]
 
     def extra_repr(self) -> str:
+        """
+        Describe the module's arguments.
+
+        Returns:
+            The text between the parentheses of `repr`.
+        """
         return f"{super().extra_repr()}, rule={self.rule!r}"
 
 
 def _first(total: int, _: int) -> int:
-    """The greater, of windows without gaps between: of these no total is negative."""
+    """The maximum for windows without gaps, whose total is never negative."""
     return total
 
 
 def _pad(
     x: Tensor, amounts: Sequence[Amounts], mode: str = "constant", value: float = 0
 ) -> Tensor:
-    """`x` with its last dimensions padded."""
+    """`x` with its last dimensions padded by these amounts."""
     flat = [side for a in reversed(amounts) for side in (a.lower, a.upper)]
     return F.pad(x, flat, mode, value if mode == "constant" else None)
 
 
 class _ConvSame(_Same):
-    """A base before one of PyTorch's convolutions."""
+    """The first base of a convolution; the second is PyTorch's."""
 
     weight: Tensor
     bias: Tensor | None
@@ -134,9 +159,26 @@ class _ConvSame(_Same):
         dtype: Any = None,
     ) -> None:
         """
-        The parameters are those of `torch.nn.Conv2d` but for `padding`.
+        Make the convolution, with random parameters as PyTorch's has them.
 
-        Raises ValueError where that does, and for an unknown rule.
+        Args:
+            in_channels: The number of channels of the input.
+            out_channels: The number of channels of the output.
+            kernel_size: The size of the kernel, in elements: one for all dimensions, or
+                one for each; so are `stride` and `dilation`.
+            stride: The distance between windows, in elements.
+            dilation: The distance between the elements of a window.
+            groups: The number of groups that channels are divided into.
+            bias: Whether there is a bias.
+            padding_mode: The values of the padding: "zeros", "reflect", "replicate" or
+                "circular".
+            rule: The system whose SAME padding is computed.
+            device: The device of the parameters.
+            dtype: The dtype of the parameters, floating; float32 by default.
+
+        Raises:
+            ValueError: The rule is unknown or does not take the stride, or PyTorch
+                refuses the other arguments.
         """
         conv = cast(Any, super())
         conv.__init__(
@@ -154,6 +196,20 @@ class _ConvSame(_Same):
         self._set_rule(rule, self.kernel_size, self.stride, self.dilation)
 
     def forward(self, input: Tensor) -> Tensor:
+        """
+        Pad the input, and convolve it.
+
+        Args:
+            input: A tensor of shape [N, in_channels, *spatial] or, unbatched,
+                [in_channels, *spatial], of the dtype of the parameters.
+
+        Returns:
+            A tensor of shape [N, out_channels, *ceil(spatial / stride)] and that dtype.
+
+        Raises:
+            RuntimeError: PyTorch refuses the shape or the dtype, or cannot pad by
+                reflection or by a circle as far as the amounts say.
+        """
         mode = "constant" if self.padding_mode == "zeros" else self.padding_mode
         return self.convolve(
             _pad(input, self.amounts(input), mode),
@@ -167,28 +223,52 @@ class _ConvSame(_Same):
 
 
 class Conv1dSame(_ConvSame, nn.Conv1d):
-    """A convolution of [N, C, L] or [C, L] that pads as `rule` says."""
+    """
+    A convolution of [N, C, L] or [C, L] that pads as `rule` says.
+
+    Example:
+        >>> import padc, torch
+        >>> conv = padc.nn.Conv1dSame(2, 6, 3, stride=2)
+        >>> conv(torch.zeros(1, 2, 9)).shape
+        torch.Size([1, 6, 5])
+    """
 
     rank = 1
     convolve = staticmethod(F.conv1d)
 
 
 class Conv2dSame(_ConvSame, nn.Conv2d):
-    """A convolution of [N, C, H, W] or [C, H, W] that pads as `rule` says."""
+    """
+    A convolution of [N, C, H, W] or [C, H, W] that pads as `rule` says.
+
+    Example:
+        >>> import padc, torch
+        >>> conv = padc.nn.Conv2dSame(2, 6, 3, stride=2)
+        >>> conv(torch.zeros(1, 2, 9, 8)).shape
+        torch.Size([1, 6, 5, 4])
+    """
 
     rank = 2
     convolve = staticmethod(F.conv2d)
 
 
 class Conv3dSame(_ConvSame, nn.Conv3d):
-    """A convolution of [N, C, D, H, W] or [C, D, H, W] that pads as `rule` says."""
+    """
+    A convolution of [N, C, D, H, W] or [C, D, H, W] that pads as `rule` says.
+
+    Example:
+        >>> import padc, torch
+        >>> conv = padc.nn.Conv3dSame(2, 6, 3, stride=2)
+        >>> conv(torch.zeros(1, 2, 9, 8, 7)).shape
+        torch.Size([1, 6, 5, 4, 4])
+    """
 
     rank = 3
     convolve = staticmethod(F.conv3d)
 
 
 class _MaxPoolSame(_Same):
-    """A base before one of PyTorch's max pools."""
+    """The first base of a max pool; the second is PyTorch's."""
 
     kernel_size: Any
     stride: Any
@@ -203,12 +283,38 @@ class _MaxPoolSame(_Same):
         *,
         rule: SameRule = "tensorflow",
     ) -> None:
-        """`stride` is `kernel_size` where it is not given. Raises as `Conv2dSame`."""
+        """
+        Make the pool.
+
+        Args:
+            kernel_size: The size of a window, in elements: one for all dimensions, or
+                one for each; so are `stride` and `dilation`.
+            stride: The distance between windows; `kernel_size` by default.
+            dilation: The distance between the elements of a window.
+            rule: The system whose SAME padding is computed.
+
+        Raises:
+            ValueError: The rule is unknown or does not take the stride, or there are
+                not as many sizes as spatial dimensions.
+        """
         cast(Any, super()).__init__(kernel_size, stride, dilation=dilation)
         self._set_rule(rule, self.kernel_size, self.stride, self.dilation)
 
     def forward(self, input: Tensor) -> Tensor:
-        # -inf, or the least integer, so that what is added is never the greatest.
+        """
+        Pad the input, and take the maximum of each window.
+
+        Args:
+            input: A tensor of shape [N, C, *spatial] or [C, *spatial], of floats or
+                integers.
+
+        Returns:
+            A tensor of shape [N, C, *ceil(spatial / stride)] and the same dtype.
+
+        Raises:
+            RuntimeError: PyTorch refuses the shape or the dtype.
+        """
+        # -inf or the smallest integer, which never wins over an element of the input.
         dtype = input.dtype
         least = -torch.inf if dtype.is_floating_point else torch.iinfo(dtype).min
         padded = _pad(input, self.amounts(input), value=least)
@@ -216,28 +322,52 @@ class _MaxPoolSame(_Same):
 
 
 class MaxPool1dSame(_MaxPoolSame, nn.MaxPool1d):
-    """A max pool of [N, C, L] or [C, L] that pads as `rule` says."""
+    """
+    A max pool of [N, C, L] or [C, L] that pads as `rule` says.
+
+    Example:
+        >>> import padc, torch
+        >>> pool = padc.nn.MaxPool1dSame(3, stride=2)
+        >>> pool(torch.zeros(1, 2, 9)).shape
+        torch.Size([1, 2, 5])
+    """
 
     rank = 1
     pool = staticmethod(F.max_pool1d)
 
 
 class MaxPool2dSame(_MaxPoolSame, nn.MaxPool2d):
-    """A max pool of [N, C, H, W] or [C, H, W] that pads as `rule` says."""
+    """
+    A max pool of [N, C, H, W] or [C, H, W] that pads as `rule` says.
+
+    Example:
+        >>> import padc, torch
+        >>> pool = padc.nn.MaxPool2dSame(3, stride=2)
+        >>> pool(torch.zeros(1, 2, 9, 8)).shape
+        torch.Size([1, 2, 5, 4])
+    """
 
     rank = 2
     pool = staticmethod(F.max_pool2d)
 
 
 class MaxPool3dSame(_MaxPoolSame, nn.MaxPool3d):
-    """A max pool of [N, C, D, H, W] or [C, D, H, W] that pads as `rule` says."""
+    """
+    A max pool of [N, C, D, H, W] or [C, D, H, W] that pads as `rule` says.
+
+    Example:
+        >>> import padc, torch
+        >>> pool = padc.nn.MaxPool3dSame(3, stride=2)
+        >>> pool(torch.zeros(1, 2, 9, 8, 7)).shape
+        torch.Size([1, 2, 5, 4, 4])
+    """
 
     rank = 3
     pool = staticmethod(F.max_pool3d)
 
 
 class _AvgPoolSame(_Same):
-    """A base before one of PyTorch's average pools."""
+    """The first base of an average pool; the second is PyTorch's."""
 
     kernel_size: Any
     stride: Any
@@ -250,26 +380,49 @@ class _AvgPoolSame(_Same):
         *,
         rule: SameRule = "tensorflow",
     ) -> None:
-        """`stride` is `kernel_size` where it is not given. Raises as `Conv2dSame`."""
+        """
+        Make the pool.
+
+        Args:
+            kernel_size: The size of a window, in elements: one for all dimensions, or
+                one for each; so is `stride`.
+            stride: The distance between windows; `kernel_size` by default.
+            rule: The system whose SAME padding is computed.
+
+        Raises:
+            ValueError: The rule is unknown or does not take the stride, or there are
+                not as many sizes as spatial dimensions.
+        """
         cast(Any, super()).__init__(kernel_size, stride, count_include_pad=False)
         self._set_rule(rule, self.kernel_size, self.stride)
 
     def forward(self, input: Tensor) -> Tensor:
-        """Raises TypeError for integers, which the systems do not take either."""
+        """
+        Take the mean of the elements of the input in each window.
+
+        Args:
+            input: A tensor of shape [N, C, *spatial] or [C, *spatial], of floats.
+
+        Returns:
+            A tensor of shape [N, C, *ceil(spatial / stride)] and the same dtype.
+
+        Raises:
+            TypeError: The input has integers, which none of the systems takes.
+        """
         if not input.dtype.is_floating_point:
             raise TypeError(f"an average pool of {input.dtype}: expected floats")
         amounts = self.amounts(input)
         if self._are_static(input, amounts):
             return self._pool_whole(input, amounts)
         sizes = [1] * (input.dim() - self.rank) + list(input.shape[-self.rank :])
-        # Of each window, the part that is inside.
+        # The share of each window that is inside the input.
         ones = torch.ones(sizes, dtype=input.dtype, device=input.device)
         inside = self._pool_padded(ones, amounts)
         return self._pool_padded(input, amounts) / inside
 
     def _are_static(self, x: Tensor, amounts: Sequence[Amounts]) -> bool:
-        """Whether PyTorch's pool takes the amounts for its padding."""
-        # To code that TorchDynamo compiles, symbolic integers are of type int too.
+        """Whether PyTorch's own pool can pad by these amounts."""
+        # Under TorchDynamo, symbolic integers have type int too.
         if torch.compiler.is_dynamo_compiling():
             return False
         # avg_pool3d refuses windows that do not fit without padding.
@@ -281,15 +434,17 @@ class _AvgPoolSame(_Same):
         return all(type(a.lower) is int for a in amounts)
 
     def _pool_padded(self, x: Tensor, amounts: Sequence[Amounts]) -> Tensor:
-        """The averages of whole windows, with the zeros that are added."""
+        """The averages of whole windows, counting the zeros of the padding."""
         return self.pool(_pad(x, amounts), self.kernel_size, self.stride)
 
     def _pool_whole(self, x: Tensor, amounts: Sequence[Amounts]) -> Tensor:
         """
-        By PyTorch's pool, which adds as much above as below but does not count it.
+        The averages by PyTorch's pool, which pads both sides alike and can leave the
+        padding out of the average.
 
-        With a stride, `ceil_mode` makes up for one that is missing above. Without, all
-        windows are there when the larger amount is added on both sides, and one more.
+        With a stride, `ceil_mode` adds the element that is missing above. With stride
+        1, padding both sides by the larger amount gives all windows and one more, which
+        is cut off.
         """
         strides = [stride for _, stride, _ in self.window]
         sides = [
@@ -307,21 +462,51 @@ class _AvgPoolSame(_Same):
 
 
 class AvgPool1dSame(_AvgPoolSame, nn.AvgPool1d):
-    """An average pool of [N, C, L] or [C, L], of the elements inside each window."""
+    """
+    An average pool of [N, C, L] or [C, L] that pads as `rule` says.
+
+    The padding is not counted: each average is that of the elements inside the input.
+
+    Example:
+        >>> import padc, torch
+        >>> pool = padc.nn.AvgPool1dSame(3, stride=2)
+        >>> pool(torch.ones(1, 2, 9)).unique()
+        tensor([1.])
+    """
 
     rank = 1
     pool = staticmethod(F.avg_pool1d)
 
 
 class AvgPool2dSame(_AvgPoolSame, nn.AvgPool2d):
-    """An average pool of [N, C, H, W] or [C, H, W], of the elements inside it."""
+    """
+    An average pool of [N, C, H, W] or [C, H, W] that pads as `rule` says.
+
+    The padding is not counted: each average is that of the elements inside the input.
+
+    Example:
+        >>> import padc, torch
+        >>> pool = padc.nn.AvgPool2dSame(3, stride=2)
+        >>> pool(torch.ones(1, 2, 9, 8)).unique()
+        tensor([1.])
+    """
 
     rank = 2
     pool = staticmethod(F.avg_pool2d)
 
 
 class AvgPool3dSame(_AvgPoolSame, nn.AvgPool3d):
-    """An average pool of [N, C, D, H, W] or [C, D, H, W], of the elements inside."""
+    """
+    An average pool of [N, C, D, H, W] or [C, D, H, W] that pads as `rule` says.
+
+    The padding is not counted: each average is that of the elements inside the input.
+
+    Example:
+        >>> import padc, torch
+        >>> pool = padc.nn.AvgPool3dSame(3, stride=2)
+        >>> pool(torch.ones(1, 2, 9, 8, 7)).unique()
+        tensor([1.])
+    """
 
     rank = 3
     pool = staticmethod(F.avg_pool3d)

@@ -19,25 +19,68 @@ from padc.backends.coreml.evaluator import Feature, Model, load
 from padc.errors import UsageError, WrongResultError
 from padc.frontends.torch_export import module_of
 
+__all__ = [
+    "TOLERANCES",
+    "Comparison",
+    "compare",
+    "run_package",
+    "sample_inputs",
+    "tensor_outputs",
+    "verify_package",
+]
+
 TOLERANCES: Mapping[str, float] = {"float32": 1e-4, "float16": 1e-2}
-"""The largest error allowed, in parts of the range of the expected output."""
+"""The largest error allowed for each precision, relative to the output's range."""
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """How far an output of the package is from the model's."""
+    """
+    The difference between an output of a package and the model's.
+
+    Example:
+        >>> import padc, torch
+        >>> program = padc.convert(torch.nn.ReLU(), (torch.ones(3),))
+        >>> program.verify()
+        [Comparison(name='relu', max_error=0.0, relative_error=0.0)]
+    """
 
     name: str
+    """The name of the output."""
     max_error: float
-    """The largest absolute error; infinite where shapes or NaNs differ."""
+    """The largest absolute error, in the output's units; infinite where shapes or NaNs
+    differ."""
     relative_error: float
-    """The largest absolute error in parts of the expected output's range."""
+    """`max_error` divided by the range (largest - smallest) of the expected output."""
 
 
 def run_package(
     path: str | Path, inputs: Sequence[torch.Tensor]
 ) -> tuple[torch.Tensor, ...]:
-    """Run a saved package on tensors, in the order of its inputs."""
+    """
+    Run a saved package on this machine.
+
+    Args:
+        path: A `.mlpackage` that holds an ML program.
+        inputs: A tensor for each input of the package, in its order and of its shape.
+            Any dtype will do if the package's dtype has all of the values.
+
+    Returns:
+        The outputs in the package's order, of its dtypes and shapes: int32 for int64,
+        float32 for bool, [1] for rank 0.
+
+    Raises:
+        UsageError: There is no such package, or the inputs do not fit.
+        InvalidProgramError: The package is damaged.
+        UnsupportedError: The evaluator does not know part of the package.
+
+    Example:
+        >>> import padc, torch
+        >>> from padc.verification import run_package
+        >>> padc.convert(torch.nn.ReLU(), (torch.ones(2),)).save("relu.mlpackage")
+        >>> run_package("relu.mlpackage", [torch.tensor([-1.0, 1.0])])
+        (tensor([0., 1.]),)
+    """
     return _run(load(path), inputs)
 
 
@@ -55,7 +98,7 @@ def _run(model: Model, inputs: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ..
 
 
 def _as_input(feature: Feature, tensor: torch.Tensor) -> npt.NDArray[Any]:
-    """The same values in the dtype that the package takes; UsageError if it can't."""
+    """The same values in the dtype of the feature; UsageError if it lacks some."""
     if not _is_tensor(tensor):
         raise UsageError(
             f"the input '{feature.name}' is of type {type(tensor).__name__}",
@@ -64,18 +107,38 @@ def _as_input(feature: Feature, tensor: torch.Tensor) -> npt.NDArray[Any]:
     exact = tensor.detach().cpu()
     # numpy has no bfloat16.
     exact = (exact.float() if exact.dtype == torch.bfloat16 else exact).numpy()
-    # Core ML has no int64, bool or rank 0 at its borders: int32, floats, [1] instead.
+    # Core ML takes int32 for int64, floats for bool, and [1] for rank 0.
     array = np.real(exact).astype(feature.dtype)
     if not np.array_equal(array, exact, equal_nan=array.dtype.kind == "f"):
         raise UsageError(
             f"the input '{feature.name}' of dtype {tensor.dtype} has values that the "
-            f"package's {feature.dtype} has not"
+            f"package's {feature.dtype} does not have"
         )
     return array.reshape(feature.shape) if tensor.dim() == 0 else array
 
 
 def sample_inputs(exported: ExportedProgram) -> list[tuple[torch.Tensor, ...]]:
-    """The program's example inputs, and random ones of their shapes and dtypes."""
+    """
+    Inputs to verify a program with.
+
+    Args:
+        exported: A program that was exported or saved with its example inputs.
+
+    Returns:
+        Two samples of the same shapes and dtypes: the example inputs, and normally
+        distributed values (a permutation of the example for integers and bools).
+
+    Raises:
+        UsageError: The program was saved without example inputs.
+
+    Example:
+        >>> import torch
+        >>> from padc.verification import sample_inputs
+        >>> exported = torch.export.export(torch.nn.ReLU(), (torch.ones(2),))
+        >>> examples, random = sample_inputs(exported)
+        >>> examples
+        (tensor([1., 1.]),)
+    """
     if exported.example_inputs is None:
         raise UsageError(
             "the program was saved without example inputs to verify it with",
@@ -88,7 +151,7 @@ def sample_inputs(exported: ExportedProgram) -> list[tuple[torch.Tensor, ...]]:
     def random_like(tensor: torch.Tensor) -> torch.Tensor:
         if tensor.is_floating_point():
             return torch.randn(tensor.shape, generator=generator).to(tensor.dtype)
-        # Of other dtypes only the values that are there are known to be legal.
+        # Indices, for one, are only known to be legal where the example has them.
         order = torch.randperm(tensor.numel(), generator=generator)
         return tensor.flatten()[order].reshape(tensor.shape)
 
@@ -96,7 +159,22 @@ def sample_inputs(exported: ExportedProgram) -> list[tuple[torch.Tensor, ...]]:
 
 
 def tensor_outputs(exported: ExportedProgram) -> list[torch.Tensor]:
-    """For each output of the package, a tensor like the model's: dtype and rank."""
+    """
+    The model's outputs that a package has: those that are tensors.
+
+    Args:
+        exported: The program that was converted.
+
+    Returns:
+        A tensor without data for each output, of the model's dtype and shape.
+
+    Example:
+        >>> import torch
+        >>> from padc.verification import tensor_outputs
+        >>> exported = torch.export.export(torch.nn.ReLU(), (torch.ones(2),))
+        >>> [(output.dtype, output.dim()) for output in tensor_outputs(exported)]
+        [(torch.float32, 1)]
+    """
     values = {node.name: node.meta.get("val") for node in exported.graph.nodes}
     return [
         values[spec.arg.name]
@@ -113,12 +191,35 @@ def verify_package(
     precision: str = "float32",
 ) -> list[Comparison]:
     """
-    Run a saved package and its model on each of `inputs`, and compare all outputs.
+    Run a saved package and its model on the same inputs, and compare all outputs.
 
-    `exported` is the model's export, which tells how it takes its inputs. Returns the
-    worst comparison of each output. Raises WrongResultError where one is off by more
-    than `TOLERANCES[precision]` of the expected output's range, UsageError where
-    inputs or outputs do not correspond.
+    Args:
+        model: The model that was converted.
+        exported: Its export, which has the structure of its arguments.
+        path: The `.mlpackage`.
+        inputs: The samples to compare on: for each, the tensors that the model takes,
+            in order, of its dtypes and of shapes that the package accepts.
+        precision: What the package computes in, "float32" or "float16", which decides
+            the error that is allowed.
+
+    Returns:
+        For each output, the comparison with the largest relative error.
+
+    Raises:
+        WrongResultError: An output is off by more than `TOLERANCES[precision]` of the
+            expected output's range.
+        UsageError: There are no inputs, or inputs or outputs do not correspond.
+        InvalidProgramError: The package is damaged.
+        UnsupportedError: The evaluator does not know part of the package.
+
+    Example:
+        >>> import padc, torch
+        >>> from padc.verification import verify_package
+        >>> program = padc.convert(torch.nn.ReLU(), (torch.ones(2),))
+        >>> program.save("relu.mlpackage")
+        >>> sample = [torch.tensor([-1.0, 1.0])]
+        >>> verify_package(program.model, program.exported, "relu.mlpackage", [sample])
+        [Comparison(name='relu', max_error=0.0, relative_error=0.0)]
     """
     package = load(path)
     if not inputs:
@@ -155,7 +256,7 @@ def _run_eager(
     example: tuple[Any, ...],
     inputs: Sequence[torch.Tensor],
 ) -> list[torch.Tensor]:
-    """The model's outputs; inputs that are not tensors are those of the example."""
+    """The model's outputs; arguments that are not tensors are those of the example."""
     tensors = iter(inputs)
     leaves, spec = pytree.tree_flatten(example)
     given = [next(tensors) if _is_tensor(leaf) else leaf for leaf in leaves]
@@ -171,7 +272,26 @@ def _is_tensor(leaf: Any) -> TypeGuard[torch.Tensor]:
 
 
 def compare(name: str, actual: torch.Tensor, expected: torch.Tensor) -> Comparison:
-    """Compare values; integers and bools must be equal, NaN only equals NaN."""
+    """
+    Compare an output with the expected one.
+
+    Integers and bools have to be equal. NaN equals only NaN, infinity only itself.
+
+    Args:
+        name: The name of the output.
+        actual: The package's output, of any dtype.
+        expected: The model's output; its dtype decides how values are compared.
+
+    Returns:
+        The comparison; infinite errors where shapes differ, or values that have no
+        finite difference.
+
+    Example:
+        >>> import torch
+        >>> from padc.verification import compare
+        >>> compare("y", torch.tensor([0.0, 2.5]), torch.tensor([0.0, 2.0]))
+        Comparison(name='y', max_error=0.5, relative_error=0.25)
+    """
     if expected.dim() == 0:
         expected = expected.reshape(1)
         actual = actual.reshape(-1)
@@ -189,7 +309,7 @@ def compare(name: str, actual: torch.Tensor, expected: torch.Tensor) -> Comparis
         return different
     finite = should[should.isfinite()]
     extent = float(finite.max() - finite.min()) if finite.numel() else 0.0
-    # A constant output has no range; its size is what errors are measured by.
+    # A constant output has no range; its magnitude takes its place.
     scale = extent or float(finite.abs().max()) if finite.numel() else 1.0
     worst = float(error.max())
     return Comparison(name, worst, worst / (scale or 1.0))

@@ -38,12 +38,26 @@ RESERVED = frozenset(
 
 def check(path: Path | str, target: str | None = None) -> list[Finding]:
     """
-    Everything in a saved package that breaks a rule of `RULES`.
+    Look for everything in a saved package that breaks a rule of Core ML.
 
-    `target` is the system that the package is to run on, by default the oldest that
-    its opset allows. Raises UsageError where there is no package or target of that
-    name, InvalidProgramError where its manifest or protobuf is damaged, and
-    UnsupportedError where it holds something else than an ML program.
+    Args:
+        path: A `.mlpackage` that holds an ML program.
+        target: The system that the package is to run on, "iOS15" to "iOS18", "iOS26" or
+            "newest"; by default the oldest one that its opset allows.
+
+    Returns:
+        A finding for each place that breaks a rule.
+
+    Raises:
+        UsageError: There is no such package or target.
+        InvalidProgramError: The manifest or the protobuf is damaged.
+        UnsupportedError: The package does not hold an ML program.
+
+    Example:
+        >>> import padc, torch
+        >>> padc.convert(torch.nn.ReLU(), (torch.ones(2),)).save("relu.mlpackage")
+        >>> padc.coreml.check("relu.mlpackage", target="iOS17")
+        []
     """
     target = None if target is None else resolve_target(target)
     package = WeightShapes(path)

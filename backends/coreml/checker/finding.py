@@ -1,4 +1,4 @@
-"""What the checker says, and where each of its rules is from."""
+"""A finding of the checker, with the source of its rule."""
 
 from __future__ import annotations
 
@@ -9,16 +9,26 @@ from padc.errors import SourceLocation
 
 @dataclass(frozen=True)
 class Finding:
-    """A place where a package breaks a rule."""
+    """
+    A place where a package breaks a rule.
+
+    Example:
+        >>> import padc
+        >>> print(padc.coreml.Finding("rank", "add", "y", "has rank 6", "Core ML"))
+        rank: add 'y': has rank 6
+          source: Core ML
+    """
 
     rule: str
+    """The name of the rule."""
     op_type: str
     """The type of the op; "function" or "model" where it is not about one op."""
     output: str
     """The op's first output; the name of the function, input or output otherwise."""
     message: str
+    """What breaks the rule."""
     source: str
-    """Where the rule is from."""
+    """The documentation, issue or measurement that the rule is from."""
     location: SourceLocation | None = None
     """The line of Python that the op is from, if padc made the package."""
 

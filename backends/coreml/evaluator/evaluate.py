@@ -74,7 +74,22 @@ class State:
 
 
 class Model:
-    """A program that can be run; made by `load`."""
+    """
+    A program that can be run; `load` makes it.
+
+    Attributes:
+        inputs: The inputs, in the package's order.
+        outputs: The outputs, in the package's order.
+        states: The states, which a program keeps between predictions.
+        limits: The memory and the time that a prediction may take.
+
+    Example:
+        >>> import numpy as np, padc, torch
+        >>> padc.convert(torch.nn.ReLU(), (torch.ones(2),)).save("relu.mlpackage")
+        >>> model = padc.coreml.load("relu.mlpackage")
+        >>> model.predict({"input": np.array([-1, 1], np.float32)})
+        {'relu': array([0., 1.], dtype=float32)}
+    """
 
     def __init__(
         self,
@@ -93,20 +108,33 @@ class Model:
         self.limits = limits
 
     def make_state(self) -> State:
-        """A fresh state, to be passed to `predict`."""
+        """
+        Make a state to pass to `predict`.
+
+        Returns:
+            A state whose tensors are zeros.
+        """
         return State(self.states)
 
     def predict(
         self, data: Mapping[str, npt.ArrayLike], state: State | None = None
     ) -> dict[str, Any]:
-        """The outputs by name, for inputs by name: arrays; of a classifier the label
-        and a dictionary of probabilities by label.
+        """
+        Run the program.
 
-        A program with states reads and writes `state`, or one that starts as zeros.
+        Args:
+            data: An array for each input by name, of the input's dtype and of a shape
+                that it accepts. Inputs with a default may be left out.
+            state: The state that the program reads and writes; by default a new one.
 
-        Raises UsageError where an input is missing, not known, or not of a dtype and
-        shape that the model describes, and InvalidProgramError or UnsupportedError,
-        naming the op, where the program cannot be carried through with these values.
+        Returns:
+            The outputs by name: arrays of the dtypes and shapes that the package
+            describes; a label, and a dictionary of probabilities, of a classifier.
+
+        Raises:
+            UsageError: An input is missing or unknown, or of another dtype or shape.
+            InvalidProgramError: An op cannot be computed on these values.
+            UnsupportedError: An op is not known for these values, or exceeds `limits`.
         """
         if unknown := [name for name in data if name not in self._names()]:
             raise UsageError(
@@ -144,17 +172,32 @@ def load(
     precision: Precision = "program",
     limits: Limits = DEFAULT_LIMITS,
 ) -> Model:
-    """Open an `.mlpackage` that holds an ML program.
+    """
+    Open a package that holds an ML program, to run it.
 
-    `precision="program"` rounds every result to the type that the program gives it;
-    "float32" computes fp16 values in float32 throughout, which is what the program
-    would give without rounding. `function_name` picks a function of a package that
-    has several; without it, it is the package's default. `limits` bound memory and
-    time: a program that exceeds them is UnsupportedError, here or in `predict`.
+    Args:
+        path: The `.mlpackage`.
+        function_name: The function to run; by default the package's default.
+        precision: "program" rounds each result to the dtype that the program gives it;
+            "float32" computes float16 values in float32, without rounding.
+        limits: The memory (in elements) and the time (in iterations) that the program
+            may take.
 
-    Raises UsageError where there is no package or no such function,
-    InvalidProgramError where it is damaged, and UnsupportedError with all that is not
-    known of it: kinds of models, ops, inputs of ops and their values, dtypes.
+    Returns:
+        The program.
+
+    Raises:
+        UsageError: There is no such package, function or precision.
+        InvalidProgramError: The package is damaged.
+        UnsupportedError: Kinds of models, ops, their inputs or dtypes are not known
+            (lists all of them), or constants exceed `limits`.
+
+    Example:
+        >>> import padc, torch
+        >>> padc.convert(torch.nn.ReLU(), (torch.ones(2),)).save("relu.mlpackage")
+        >>> model = padc.coreml.load("relu.mlpackage")
+        >>> [feature.name for feature in model.inputs]
+        ['input']
     """
     if precision not in ("program", "float32"):
         raise UsageError(f"precision {precision!r} is not 'program' or 'float32'")

@@ -38,28 +38,48 @@ Range = tuple[int, int | None]
 
 @dataclass(frozen=True)
 class Feature:
-    """An input, output or state, as the package describes it.
+    """
+    An input, output or state, as the package describes it.
 
-    An image is an array of shape (height, width, 3), or (height, width) if it is
-    gray; its pixels are uint8, red first whatever the program wants, or float16. A
-    classifier's outputs are of dtype object: a label, and a dictionary.
+    An image is an array of shape (height, width, 3), or (height, width) if it is gray.
+    Its pixels are uint8, red first whatever order the program takes, or float16. The
+    outputs of a classifier have dtype object: a label, and a dictionary.
+
+    Example:
+        >>> import padc, torch
+        >>> padc.convert(torch.nn.ReLU(), (torch.ones(2),)).save("relu.mlpackage")
+        >>> (feature,) = padc.coreml.load("relu.mlpackage").inputs
+        >>> feature.name, feature.dtype, feature.shape
+        ('input', dtype('float32'), (2,))
+        >>> feature.accepts((3,)), feature.expected
+        (False, 'float32 of shape (2,)')
     """
 
     name: str
+    """The name by which values are given and returned."""
     dtype: np.dtype[Any]
+    """The dtype of its arrays."""
     shape: tuple[int, ...]
     """The shape, or the default one of a flexible input."""
     ranges: tuple[Range, ...] = ()
-    """Smallest and largest size of each dimension; no largest where it is None."""
+    """The smallest and the largest size of each dimension; None is unlimited."""
     shapes: tuple[tuple[int, ...], ...] = ()
     """The shapes to choose from, if they are listed."""
     default: float | None = None
-    """What an optional input is filled with when it is not given."""
+    """The value of all elements of an optional input that is not given."""
     color: Color | None = None
-    """The pixels of an image."""
+    """The pixel format; None unless it is an image."""
 
     def accepts(self, shape: tuple[int, ...]) -> bool:
-        """Whether a value may have this shape."""
+        """
+        Check a shape.
+
+        Args:
+            shape: The sizes in elements.
+
+        Returns:
+            Whether a value may have this shape.
+        """
         if self.shapes:
             return shape in self.shapes
         if not self.ranges:
@@ -71,7 +91,7 @@ class Feature:
 
     @property
     def expected(self) -> str:
-        """What `accepts` takes, in words."""
+        """The dtype and the shapes of values, in words."""
         if self.shapes:
             return f"{self.dtype} of one of the shapes {list(self.shapes)}"
         if self.ranges:

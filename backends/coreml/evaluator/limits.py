@@ -17,22 +17,38 @@ aten = torch.ops.aten
 
 @dataclass(frozen=True)
 class Limits:
-    """What a program must not exceed."""
+    """
+    The memory and the time that a program may take.
+
+    Example:
+        >>> import padc, torch
+        >>> padc.convert(torch.nn.ReLU(), (torch.ones(2),)).save("relu.mlpackage")
+        >>> model = padc.coreml.load("relu.mlpackage", limits=padc.coreml.Limits(2))
+        >>> model.limits.elements
+        2
+    """
 
     elements: int = 2**29
-    """Elements of a value that is computed; in float32 these are 2 GiB. Constants are
-    as large as the file that holds them."""
+    """Elements of a value that is computed; 2 GiB in float32. Constants are limited by
+    the file that holds them only."""
     total: int = 2**30
-    """Elements of all values that are kept at one time; in float32 these are 4 GiB. A
-    view of another value counts as if it had elements of its own."""
+    """Elements of all values that are kept at one time; 4 GiB in float32. A view of
+    another value counts as if it had elements of its own."""
     iterations: int = 100_000
-    """How often the blocks inside of ops run in one prediction, and how many steps one
-    op takes over a tensor, as a recurrent layer does."""
+    """Runs of the blocks inside ops in one prediction, and steps that one op takes over
+    a tensor, as a recurrent layer does."""
 
     def check_size(self, shape: Sequence[int], what: str = "a value") -> None:
-        """Raise Obstacle where a tensor would be too large.
+        """
+        Raise Obstacle if a tensor would be too large.
 
-        Sizes beside a 0 count too: loops go over them.
+        Args:
+            shape: The sizes of the tensor in elements. Sizes next to a 0 count too,
+                since loops run over them.
+            what: The name of the tensor in the message.
+
+        Raises:
+            Obstacle: The tensor has too many elements.
         """
         if prod(max(size, 1) for size in shape) > self.elements:
             raise Obstacle(
@@ -42,7 +58,15 @@ class Limits:
             )
 
     def check_total(self, elements: int) -> None:
-        """Raise Obstacle where values together are too large."""
+        """
+        Raise Obstacle if values together are too large.
+
+        Args:
+            elements: The number of elements of all values.
+
+        Raises:
+            Obstacle: There are too many.
+        """
         if elements > self.total:
             raise Obstacle(
                 f"with it, {elements} elements are kept, more than {self.total}",
@@ -51,7 +75,15 @@ class Limits:
             )
 
     def check_iterations(self, count: int) -> None:
-        """Raise Obstacle where there are too many iterations."""
+        """
+        Raise Obstacle if there are too many iterations.
+
+        Args:
+            count: The number of iterations.
+
+        Raises:
+            Obstacle: There are too many.
+        """
         if count > self.iterations:
             raise Obstacle(
                 f"more than {self.iterations} iterations",
