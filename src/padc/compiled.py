@@ -23,8 +23,8 @@ from padc.compiled_model import CompiledModel
 from padc.eager_model import EagerModel
 from padc.errors import UnsupportedError
 from padc.exported import as_exported
-from padc.frontends.fingerprint import fingerprint
 from padc.frontends.torch_export import held_tensors
+from padc.frontends.torch_export.fingerprint import fingerprint
 from padc.ir import make_context
 from padc.ir.weights import weights_of
 from padc.native_model import NativeModel

@@ -24,7 +24,8 @@ from padc.call_values import (
 )
 from padc.compiled_model import CompiledModel
 from padc.errors import UnsupportedError, UsageError, first_line
-from padc.frontends.torch_export import module_of, output_names
+from padc.frontends.torch_export import module_of
+from padc.frontends.torch_export.output_names import output_names
 from padc.ir.names import unique_name
 from padc.ir.weights import Array
 

@@ -13,9 +13,9 @@ from torch import Tensor, nn
 from torch.export import ExportedProgram
 
 import padc
-from padc.frontends.dropouts import copy_graph, without_idle_dropouts
-from padc.frontends.nodes import nodes_of, schema_name
 from padc.frontends.torch_export import export_module, import_exported_program
+from padc.frontends.torch_export.dropouts import copy_graph, without_idle_dropouts
+from padc.frontends.torch_export.nodes import nodes_of, schema_name
 from padc.ir.weights import Weights
 
 X, Y = torch.randn(2, 3), torch.randn(2, 3)

@@ -13,11 +13,19 @@ from torch import Tensor
 from xdsl.dialects.builtin import ModuleOp
 
 from padc.backends import reference
-from padc.frontends import torch_export
-from padc.frontends.dropouts import DROPOUTS
-from padc.frontends.functional import IN_PLACE, OWNING, VIEWS, changes
-from padc.frontends.nodes import schema_name
-from padc.frontends.torch_export import export_module, import_exported_program
+from padc.frontends.torch_export import (
+    export_module,
+    import_exported_program,
+    importer,
+)
+from padc.frontends.torch_export.dropouts import DROPOUTS
+from padc.frontends.torch_export.functional import (
+    IN_PLACE,
+    OWNING,
+    VIEWS,
+    in_place_changes,
+)
+from padc.frontends.torch_export.nodes import schema_name
 from padc.ir import make_context
 from padc.ir.weights import weights_of
 
@@ -155,10 +163,10 @@ def test_the_same_module_without_decompositions(
     program = exported(function, x)
     names = {schema_name(node.target) for node in program.graph.nodes}
     assert {f"aten.{name}" for name in ops} <= names
-    assert changes(program.graph) is not None
+    assert in_place_changes(program.graph) is not None
 
     actual, weights = imported(program)
-    monkeypatch.setattr(torch_export, "changes", lambda graph: None)
+    monkeypatch.setattr(importer, "in_place_changes", lambda graph: None)
     expected, _ = imported(program)
 
     assert actual.is_structurally_equivalent(expected)
@@ -178,7 +186,7 @@ def test_order_of_changes():
 
     x = torch.randn(3, 4)
     program = exported(function, x)
-    assert len(changes(program.graph) or ()) == 5
+    assert len(in_place_changes(program.graph) or ()) == 5
 
     module, weights = imported(program)
 
@@ -250,7 +258,7 @@ def test_programs_that_have_to_be_decomposed(function: Callable[..., Any]):
     args = (X - 0.5, *((1,) if function is torch.cumsum else ()))
     program = exported(lambda x: function(x, *args[1:]), X)
 
-    assert changes(program.graph) is None
+    assert in_place_changes(program.graph) is None
 
 
 def test_programs_that_share_memory():
@@ -271,7 +279,7 @@ def test_programs_that_share_memory():
 
         x = torch.randn(4, 4, generator=torch.Generator().manual_seed(seed))
         program = exported(function, x)
-        read_as_they_are += bool(changes(program.graph))
+        read_as_they_are += bool(in_place_changes(program.graph))
 
         module, weights = imported(program)
 

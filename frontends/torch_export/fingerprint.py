@@ -1,9 +1,9 @@
 # pyright: reportUnknownMemberType=false
 """
-What of an exported program its import depends on, but for the data of its weights.
+A text of everything that an import depends on, except the data of the weights.
 
-It takes a fraction of the time of an import, most of which PyTorch spends on making
-the program functional.
+It takes a fraction of the time of an import, in which PyTorch makes the program
+functional.
 """
 
 from __future__ import annotations
@@ -15,13 +15,14 @@ from typing import Any
 import torch
 import torch.utils._pytree as pytree
 from torch.export import ExportedProgram
-from torch.fx import GraphModule, Node
+from torch.fx import Node
 
-from padc.frontends.torch_export import held_tensors, weight_array
+from padc.frontends.torch_export.nodes import nodes_of
+from padc.frontends.torch_export.weights import held_tensors, weight_array
 
 
 def fingerprint(ep: ExportedProgram) -> str:
-    """A text that differs where `import_exported_program` gives something else."""
+    """A text that is the same only if `import_exported_program` returns the same."""
     return "\n".join(_lines(ep))
 
 
@@ -30,14 +31,12 @@ def _lines(ep: ExportedProgram) -> Iterator[str]:
     yield str(ep.call_spec)
     yield f"{ep.range_constraints}"
     for name, tensor in held_tensors(ep).items():
-        # An integer of rank 0 is in line; on constants, PyTorch may compute at once.
+        # An integer of rank 0 is in line; PyTorch may fold ops on constants.
         is_inline = tensor.dim() == 0 and not tensor.is_floating_point()
         data = _digest(tensor) if is_inline or name in ep.constants else ""
         yield f"{name}: {_type(tensor)} {data}"
-    # Among which are the branches of `cond`, and what runs without gradients.
-    for module in ep.graph_module.modules():
-        if isinstance(module, GraphModule):
-            yield from map(_line, module.graph.nodes)
+    # The branches of `cond` and regions without gradients are among the modules.
+    yield from map(_line, nodes_of(ep.graph_module))
 
 
 def _line(node: Node) -> str:
@@ -48,7 +47,7 @@ def _line(node: Node) -> str:
 def _type(value: Any) -> str:
     if not isinstance(value, torch.Tensor):
         return str(value)
-    # On strides it depends what is a view, and so what an op in place changes.
+    # Strides decide what is a view, and so what an op in place changes.
     strides = list(value.stride()) if value.layout == torch.strided else ""
     return f"{value.dtype}{list(value.shape)} {value.layout}{strides}"
 

@@ -10,7 +10,7 @@ from torch.export import ExportedProgram
 from torch.export.graph_signature import ExportGraphSignature
 from torch.fx import GraphModule, Node
 
-from padc.frontends.nodes import graph_modules, nodes_of, schema_name
+from padc.frontends.torch_export.nodes import graph_modules, nodes_of, schema_name
 
 DROPOUTS = frozenset(("aten.dropout", "aten.dropout_"))
 """PyTorch decomposes the other dropouts correctly: an idle one to its operand."""

@@ -1,11 +1,11 @@
 # pyright: basic, reportPrivateUsage=false
 """
-Exported programs that can be read as they are, though some ops change tensors.
+Exported programs that are imported without decomposing them, ops in place included.
 
-`ExportedProgram.run_decompositions` makes every program functional, by tracing it
-again, which takes as long as all else that is done for a network. Most networks
-consist of ops that it leaves as they are, and of the same ops in place, on tensors
-that nothing else looks at: these change what one name stands for, and no more.
+`ExportedProgram.run_decompositions` makes any program functional, by tracing it again.
+That takes as long as the rest of a compilation. Most networks consist of ops which it
+keeps, and of the same ops in place, on tensors without views: such an op in place only
+changes the value that a name stands for.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from typing import Any, cast
 import torch
 from torch.fx import Graph, Node
 
-from padc.frontends.dropouts import DROPOUTS, is_idle_dropout
-from padc.frontends.nodes import schema_name
+from padc.frontends.torch_export.dropouts import DROPOUTS, is_idle_dropout
+from padc.frontends.torch_export.nodes import schema_name
 
-# What these give is memory of its own.
+# The results of these have memory of their own.
 OWNING = frozenset(
     f"aten.{name}"
     for name in (
@@ -37,7 +37,7 @@ OWNING = frozenset(
         *("upsample_trilinear3d.vec", "batch_norm", "instance_norm"),
     )
 )
-# These may give views of what they are given.
+# The results of these may be views of an operand.
 VIEWS = frozenset(
     f"aten.{name}"
     for name in (
@@ -56,11 +56,11 @@ IN_PLACE = frozenset(
 KNOWN = OWNING | VIEWS | DROPOUTS | IN_PLACE
 
 
-def changes(graph: Graph) -> Mapping[Node, Sequence[Node]] | None:
+def in_place_changes(graph: Graph) -> Mapping[Node, Sequence[Node]] | None:
     """
-    The ops of `graph` that change a tensor, each with the nodes that stand for it.
+    The ops in place of `graph`, each with the nodes that stand for the changed tensor.
 
-    None if `as_functional` does not tell all that the graph computes.
+    None if the graph has to be decomposed: `as_functional` does not describe it.
     """
     same: dict[Node, list[Node]] = {}
     changed: dict[Node, Sequence[Node]] = {}
@@ -91,7 +91,7 @@ def changes(graph: Graph) -> Mapping[Node, Sequence[Node]] | None:
 
 
 def is_of_same_type(node: Node) -> bool:
-    """Whether an op in place, of floats, gives what it gives otherwise."""
+    """Whether an op in place is on floats of one dtype, so that nothing is promoted."""
     values = [each.meta["val"] for each in node.all_input_nodes]
     dtypes = {v.dtype if isinstance(v, torch.Tensor) else None for v in values}
     (dtype,) = dtypes if len(dtypes) == 1 else (None,)
@@ -104,7 +104,7 @@ def is_of_same_type(node: Node) -> bool:
 
 
 def is_kept(name: str, node: Node) -> bool:
-    """Whether `as_functional` knows an op with such arguments."""
+    """Whether `as_functional` describes an op with the arguments of `node`."""
     match name:
         case "aten.batch_norm":
             return node.args[5] is False
@@ -121,7 +121,7 @@ def is_kept(name: str, node: Node) -> bool:
 
 
 def as_functional(node: Node) -> tuple[str, Sequence[Any]]:
-    """The op that computes what `node` does, and its arguments by position."""
+    """The functional op that computes what `node` does, and its arguments in order."""
     name = schema_name(node.target)
     match name:
         case "aten.flatten.using_ints":

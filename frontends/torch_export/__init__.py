@@ -1,0 +1,26 @@
+"""
+`torch.export` programs to the `torch` dialect.
+
+- `export`: modules and `.pt2` files to exported programs, with errors for users.
+- `importer`: exported programs to modules with a function `main`.
+- `calls`, `operands`, `scalars`: a node of the graph becomes an op.
+- `symbolic_sizes`, `types`, `weights`, `output_names`, `locations`: what the importer
+  reads of a program besides its nodes.
+- `functional`, `dropouts`: programs with ops in place, and with idle dropouts.
+- `fingerprint`: a key of all that an import depends on.
+"""
+
+from padc.frontends.torch_export.export import export_module, load, module_of
+from padc.frontends.torch_export.importer import import_exported_program
+from padc.frontends.torch_export.types import ELEMENT_TYPES
+from padc.frontends.torch_export.weights import held_tensors, weight_array
+
+__all__ = [
+    "ELEMENT_TYPES",
+    "export_module",
+    "held_tensors",
+    "import_exported_program",
+    "load",
+    "module_of",
+    "weight_array",
+]

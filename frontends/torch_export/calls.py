@@ -1,0 +1,172 @@
+# pyright: basic, reportPrivateUsage=false
+"""A node that calls an ATen op becomes one op, with all arguments written out."""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+import torch
+from torch.fx import Node
+from xdsl.ir import SSAValue
+
+from padc.errors import Obstacle
+from padc.frontends.torch_export.dropouts import DROPOUTS
+from padc.frontends.torch_export.function_builder import (
+    FunctionBuilder,
+    Imported,
+    named,
+)
+from padc.frontends.torch_export.functional import as_functional
+from padc.frontends.torch_export.nodes import schema_name
+from padc.frontends.torch_export.scalars import SCALAR_OPS, import_scalar_op
+from padc.frontends.torch_export.types import describe_operands, type_of
+from padc.ir import torch as torch_d
+
+# With a number as first operand: the same op with the number as second operand.
+SWAPPED: Mapping[str, str] = {
+    "aten.sub.Tensor": "aten.rsub.Tensor",
+    "aten.mul.Tensor": "aten.mul.Tensor",
+}
+
+
+def import_call(
+    function: FunctionBuilder, node: Node, *, is_functional: bool
+) -> Imported:
+    """
+    Import a call; raises Obstacle if padc does not have the op.
+
+    In a graph that is not functional, an op in place is imported as `as_functional`.
+    """
+    target = node.target
+    if target is operator.getitem:
+        source, index = cast(tuple[Node, int], node.args)
+        return function.values[source][index]
+    if target in SCALAR_OPS:
+        return import_scalar_op(function, node)
+    if is_batch_norm_in_inference(node):
+        return [import_batch_norm(function, node)]
+    if not isinstance(target, torch._ops.OpOverload):
+        raise Obstacle(
+            f"'{target}' on {describe_operands(node)}",
+            "padc imports graphs of ATen ops; write it with ordinary tensor ops",
+        )
+    name, args = schema_name(target), node.args
+    if not is_functional:
+        if name in DROPOUTS:
+            return function.values[cast(Node, args[0])]
+        name, args = as_functional(node)
+    schema = torch_d.schema_of(name)
+    if schema is None:
+        raise Obstacle(
+            f"'{name}' on {describe_operands(node)}",
+            "padc imports ATen ops that change nothing in place; write it with "
+            "ordinary tensor ops",
+        )
+    arguments = [
+        args[index]
+        if index < len(args)
+        else node.kwargs.get(argument.name, argument.default)
+        for index, argument in enumerate(schema.arguments)
+    ]
+    schema, arguments = with_numbers(schema, arguments)
+    return add_aten(function, node, schema, arguments, node.meta.get("val"))
+
+
+def is_batch_norm_in_inference(node: Node) -> bool:
+    """Whether `node` is a `batch_norm(training=False)` with one result in use."""
+    target = torch.ops.aten._native_batch_norm_legit_no_training.default
+    return node.target == target and all(user.args[1] == 0 for user in node.users)
+
+
+def import_batch_norm(function: FunctionBuilder, node: Node) -> SSAValue:
+    """The first result of a `_native_batch_norm_legit_no_training`."""
+    *tensors, momentum, eps = node.args
+    arguments = [*tensors, False, momentum, eps, False]
+    schema = torch_d.schema_of("aten.batch_norm")
+    assert schema is not None
+    return add_aten(function, node, schema, arguments, node.meta["val"][0])
+
+
+def add_aten(
+    function: FunctionBuilder,
+    node: Node,
+    schema: torch_d.Schema,
+    arguments: Sequence[Any],
+    value: Any,
+) -> Imported:
+    """Add the op of `schema`; its results have the types of `value`."""
+    operands = [
+        function.operand(argument.type, given)
+        for argument, given in zip(schema.arguments, arguments, strict=True)
+    ]
+    if len(schema.returns) == 1:
+        value = [value]
+    types = [type_of(part) for part in value]
+    op = function.add(torch_d.aten_op(schema.name, operands, types), node)
+    results = [
+        unpacked(function, node, named(result, node.name), part)
+        for result, part in zip(op.results, value, strict=True)
+    ]
+    return results if len(results) > 1 else results[0]
+
+
+def unpacked(
+    function: FunctionBuilder, node: Node, result: SSAValue, value: Any
+) -> Imported:
+    """A result, or its elements if it is a list, as `value` is."""
+    if not isinstance(value, list | tuple):
+        return result
+    types = [type_of(part) for part in value]
+    unpack = function.add(torch_d.ListUnpackOp(result, types), node)
+    return [named(part, node.name) for part in unpack.results]
+
+
+# --- numbers where a schema has tensors ----------------------------------------------
+
+
+def with_numbers(
+    schema: torch_d.Schema, arguments: Sequence[Any]
+) -> tuple[torch_d.Schema, Sequence[Any]]:
+    """The overload that takes the numbers among `arguments`, and its arguments."""
+    numbers = tuple(
+        index
+        for index, (argument, given) in enumerate(zip(schema.arguments, arguments))
+        if argument.type == "Tensor" and is_number(given)
+    )
+    if numbers == (0,) and schema.name in SWAPPED:
+        swapped = torch_d.schema_of(SWAPPED[schema.name])
+        assert swapped is not None
+        schema, numbers = swapped, (1,)
+        arguments = [arguments[1], arguments[0], *arguments[2:]]
+    return (scalar_overload(schema, numbers) if numbers else schema), arguments
+
+
+def is_number(value: Any) -> bool:
+    """Whether an argument is a number, known now or only at run time."""
+    if isinstance(value, Node):
+        value = value.meta.get("val")
+    return isinstance(value, int | float | torch.SymInt | torch.SymFloat)
+
+
+@functools.cache
+def scalar_overload(schema: torch_d.Schema, numbers: tuple[int, ...]) -> torch_d.Schema:
+    """
+    The overload of the same op with numbers for the arguments at `numbers`.
+
+    In an exported graph a Python number may occur where the schema has a tensor. A
+    tensor of rank 0 would be something else: it promotes dtypes in another way.
+    """
+    wanted = [
+        "Scalar" if index in numbers else argument.type
+        for index, argument in enumerate(schema.arguments)
+    ]
+    for other in torch_d.overloads_of(schema):
+        if [argument.type for argument in other.arguments] == wanted:
+            return other
+    names = ", ".join(schema.arguments[index].name for index in numbers)
+    raise Obstacle(
+        f"'{schema.name}' with a number for {names}", "pass a tensor of rank 0"
+    )

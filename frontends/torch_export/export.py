@@ -1,0 +1,177 @@
+# pyright: reportUnknownMemberType=false
+"""
+Modules and `.pt2` files to exported programs, and these to modules again.
+
+What PyTorch raises becomes an error about the user's model: `UsageError` where the
+model or its arguments are wrong, `UnsupportedError` where `torch.export` cannot trace
+the model.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import logging
+import sys
+import threading
+import warnings
+from collections.abc import Generator, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.utils._pytree as pytree
+from torch.export import ExportedProgram
+
+from padc.errors import InvalidProgramError, Problem, UnsupportedError, UsageError
+from padc.frontends.torch_export.locations import error_location
+
+TRACING = threading.RLock()
+"""One program is traced at a time: PyTorch's tracing modes belong to the process."""
+
+
+def export_module(
+    module: torch.nn.Module,
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any] | None = None,
+    *,
+    dynamic_shapes: Any = None,
+) -> ExportedProgram:
+    """
+    `torch.export.export`, where a failure is an error about the user's model.
+
+    Args:
+        module: The model.
+        args: Example arguments by position. A tensor that occurs twice is two inputs;
+            torch.export alone would take it for one.
+        kwargs: Example arguments by keyword.
+        dynamic_shapes: As in `torch.export.export`.
+
+    Returns:
+        The exported program.
+
+    Raises:
+        UsageError: The model itself fails on these inputs, or `dynamic_shapes` does
+            not fit it.
+        UnsupportedError: torch.export cannot trace the model.
+    """
+    args, named = distinct_tensors((args, dict(kwargs or {})))
+    try:
+        return trace(module, args, named, dynamic_shapes)
+    except Exception as error:
+        reason, location = explain(error), error_location(error)
+        check_runs(module, args, named)
+        if "dynamic_shapes" in reason or "Constraints violated" in reason:
+            raise UsageError(
+                f"the dynamic shapes do not fit the model: {reason}",
+                location=location,
+                hint="change the bounds, or export the model with torch.export",
+            ) from error
+        problem = Problem(
+            f"torch.export cannot trace the model: {reason}",
+            location,
+            "torch.export.draft_export lists everything that it cannot trace",
+        )
+        raise UnsupportedError([problem]) from error
+
+
+def load(path: str | Path) -> ExportedProgram:
+    """
+    The program in a `.pt2` file that `torch.export.save` wrote.
+
+    Raises:
+        UsageError: There is no such file.
+        InvalidProgramError: The file does not hold an exported program.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise UsageError(f"there is no file {path}")
+    try:
+        with quiet():
+            return torch.export.load(path)
+    except Exception as error:
+        raise InvalidProgramError(
+            f"{path} is not a program that torch.export.save wrote: {error}",
+            hint="write it with torch.export.save and the same version of PyTorch",
+        ) from error
+
+
+def module_of(ep: ExportedProgram) -> torch.nn.Module:
+    """
+    `ep.module()`, with code that is right whatever the arguments are called.
+
+    PyTorch's own code assigns `input_1 = input; input_2 = input_1` where arguments are
+    called `input` and `input_1`, and computes with `input` twice.
+    """
+    module = ep.module()
+    for number, node in enumerate(module.graph.find_nodes(op="placeholder")):
+        node.name = f"padc_argument_{number}"
+    module.recompile()
+    return module
+
+
+def distinct_tensors(values: Any) -> Any:
+    """The same tree, where a tensor that occurs again is replaced by a clone."""
+    seen: set[int] = set()
+
+    def distinct(tensor: torch.Tensor) -> torch.Tensor:
+        if id(tensor) in seen:
+            return tensor.clone()
+        seen.add(id(tensor))
+        return tensor
+
+    return pytree.tree_map_only(torch.Tensor, distinct, values)
+
+
+def trace(
+    module: torch.nn.Module,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    dynamic_shapes: Any,
+) -> ExportedProgram:
+    """`torch.export.export`, which prints nothing where it fails."""
+    # PyTorch prints the graph where it cannot trace on.
+    with TRACING, quiet(), contextlib.redirect_stderr(io.StringIO()) as printed:
+        exported = torch.export.export(
+            module, args, kwargs, dynamic_shapes=dynamic_shapes
+        )
+    print(printed.getvalue(), end="", file=sys.stderr)
+    return exported
+
+
+def check_runs(
+    module: torch.nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> None:
+    """Raise UsageError if the model fails without torch.export, too."""
+    try:
+        with torch.no_grad():
+            module(*args, **kwargs)
+    except Exception as error:
+        raise UsageError(
+            f"the model fails on the inputs it is given: {explain(error)}",
+            location=error_location(error),
+            hint="give it inputs of the shapes and dtypes that it takes",
+        ) from error
+
+
+def explain(error: Exception) -> str:
+    """What an error of PyTorch says about the model, without advice on PyTorch."""
+    text = str(error)
+    for advice in ("For more information, run with", "The error above occurred when"):
+        text = text.partition(advice)[0]
+    return f"{type(error).__name__}: {text.strip()}"
+
+
+@contextlib.contextmanager
+def quiet() -> Generator[None]:
+    """Keep PyTorch from logging what padc raises as an error."""
+    logger = logging.getLogger("torch")
+    level = logger.level
+    logger.setLevel(logging.CRITICAL)
+    try:
+        with warnings.catch_warnings():
+            # PyTorch warns about its own way to pickle exported programs.
+            warnings.filterwarnings("ignore", category=FutureWarning, module="copyreg")
+            yield
+    finally:
+        logger.setLevel(level)

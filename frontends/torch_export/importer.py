@@ -1,0 +1,313 @@
+# pyright: basic
+"""
+Exported programs to modules of the `torch` dialect.
+
+One pass over the graph: each node becomes one op. Only nodes that the outputs need are
+imported. That leaves out the assertions which torch.export adds; what they assert about
+sizes is in the bounds of the symbolic sizes. Everything that cannot be imported is
+collected, and raised as one `UnsupportedError` at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, cast
+
+from torch.export import ExportedProgram
+from torch.export.graph_signature import (
+    ConstantArgument,
+    InputKind,
+    InputSpec,
+    OutputKind,
+    TensorArgument,
+)
+from torch.fx import Node
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    BytesAttr,
+    ComplexType,
+    DenseIntOrFPElementsAttr,
+    DenseResourceAttr,
+    DictionaryAttr,
+    IntegerType,
+    ModuleOp,
+    StringAttr,
+    TensorType,
+)
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Region, SSAValue
+
+from padc.errors import Obstacle, Problem, SourceLocation, UnsupportedError
+from padc.frontends.torch_export.calls import import_call
+from padc.frontends.torch_export.dropouts import without_idle_dropouts
+from padc.frontends.torch_export.export import TRACING, quiet
+from padc.frontends.torch_export.function_builder import (
+    FunctionBuilder,
+    Imported,
+    named,
+)
+from padc.frontends.torch_export.functional import in_place_changes
+from padc.frontends.torch_export.locations import node_location, stack_location
+from padc.frontends.torch_export.nodes import live_nodes
+from padc.frontends.torch_export.output_names import output_names
+from padc.frontends.torch_export.symbolic_sizes import SymbolicSizes
+from padc.frontends.torch_export.types import describe, tensor_type
+from padc.frontends.torch_export.weights import held_tensors, weight_array
+from padc.ir import torch as torch_d
+from padc.ir.names import unique_name
+from padc.ir.weights import Weights
+
+HELD = (InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR)
+"""Inputs that the model holds."""
+
+
+def import_exported_program(
+    ep: ExportedProgram, weights: Weights, *, leave_out_constants: bool = False
+) -> ModuleOp:
+    """
+    A module whose `func.func @main` computes what `ep` computes.
+
+    Its arguments are the program's tensor inputs, its results the tensor outputs; the
+    attribute `padc.name` of each has its name (see `output_names`). An output that is
+    None is left out.
+
+    Args:
+        ep: The program, which is not changed.
+        weights: Receives the tensors that the model holds, by qualified name, without
+            a copy if they are contiguous.
+        leave_out_constants: Leave out outputs that are numbers or strings, instead of
+            refusing them.
+
+    Raises:
+        UnsupportedError: Lists all parts of the program that padc cannot express.
+    """
+    names = output_names(ep)
+    if ep.dialect == "ATEN":
+        return Importer(ep, weights, None, leave_out_constants).run(names)
+    if (changed := in_place_changes(ep.graph)) is not None:
+        return Importer(ep, weights, changed, leave_out_constants).run(names)
+    functional = decompose(ep, weights)
+    return Importer(functional, weights, None, leave_out_constants).run(names)
+
+
+def decompose(ep: ExportedProgram, weights: Weights) -> ExportedProgram:
+    """`ep` without ops in place; raises UnsupportedError if PyTorch cannot do that."""
+    try:
+        with TRACING, quiet():
+            return without_idle_dropouts(ep).run_decompositions({})
+    except Exception as error:
+        importer = Importer(ep, weights, None, False)
+        importer.import_placeholders(list(ep.graph.nodes))
+        location = SourceLocation.of(stack_location(str(error)))
+        message = f"PyTorch cannot make the program functional: {error}"
+        problem = Problem(message.partition("\n")[0], location)
+        raise UnsupportedError([*importer.problems, problem]) from error
+
+
+class Importer:
+    """The state of one import: the function so far, and the problems so far."""
+
+    def __init__(
+        self,
+        ep: ExportedProgram,
+        weights: Weights,
+        changed: Mapping[Node, Sequence[Node]] | None,
+        leave_out_constants: bool,
+    ):
+        self.ep = ep
+        self.weights = weights
+        self.changed = changed
+        """Each op in place with the nodes it changes; None if the graph has none."""
+        self.leave_out_constants = leave_out_constants
+        self.tensors = held_tensors(ep)
+        self.function = FunctionBuilder()
+        self.problems: list[Problem] = []
+
+    def run(self, names: Sequence[str]) -> ModuleOp:
+        """The module; `names` are the outputs' names, made unique."""
+        nodes = list(self.ep.graph.nodes)
+        self.check_outputs()
+        input_names = self.import_placeholders(nodes)
+        self.import_calls(nodes)
+        outputs, output_names = self.import_outputs(nodes[-1], names, set(input_names))
+        if self.problems:
+            raise UnsupportedError(self.problems)
+        self.function.add(ReturnOp(*outputs))
+        block = self.function.block
+        function = FuncOp(
+            "main",
+            (block.arg_types, [output.type for output in outputs]),
+            Region(block),
+            arg_attrs=name_attributes(input_names),
+            res_attrs=name_attributes(output_names),
+        )
+        return ModuleOp([function])
+
+    def report(self, node: Node | None, error: Obstacle) -> None:
+        """Keep a problem for the end."""
+        location = None if node is None else SourceLocation.of(node_location(node))
+        self.problems.append(Problem(error.message, location, error.hint))
+
+    def attempt(self, node: Node, importer: Callable[[Node], Imported]) -> None:
+        """Import a node; one that uses a failed one fails silently."""
+        if any(
+            input not in self.function.values and input.op != "get_attr"
+            for input in node.all_input_nodes
+        ):
+            return
+        try:
+            self.function.values[node] = importer(node)
+        except Obstacle as error:
+            self.report(node, error)
+
+    # --- the body --------------------------------------------------------------------
+
+    def import_calls(self, nodes: Sequence[Node]) -> None:
+        """Import the calls that the outputs need."""
+        live = live_nodes(nodes)
+        for node in nodes:
+            if node.op != "call_function" or node not in live:
+                continue
+            self.attempt(node, self.import_call)
+            if self.changed and node in self.function.values:
+                for each in self.changed.get(node, ()):
+                    self.function.values[each] = self.function.values[node]
+
+    def import_call(self, node: Node) -> Imported:
+        return import_call(self.function, node, is_functional=self.changed is None)
+
+    # --- inputs and weights ----------------------------------------------------------
+
+    def import_placeholders(self, nodes: Sequence[Node]) -> list[str]:
+        """Import arguments and weights; returns the names of the arguments."""
+        placeholders = [node for node in nodes if node.op == "placeholder"]
+        specs = self.ep.graph_signature.input_specs
+        arguments: list[Node] = []
+        literals: list[tuple[Node, str]] = []
+        for node, spec in zip(placeholders, specs, strict=True):
+            if spec.kind == InputKind.USER_INPUT:
+                if isinstance(spec.arg, TensorArgument):
+                    self.attempt(node, self.import_argument)
+                    arguments.append(node)
+                # A constant is in the graph already, which does not use the input.
+                elif not isinstance(spec.arg, ConstantArgument):
+                    self.refuse_input(node, spec)
+            elif spec.kind in HELD:
+                if node.users:
+                    literals.append((node, cast(str, spec.target)))
+            else:
+                self.refuse_input(node, spec)
+        self.import_sizes(arguments)
+        for node, target in literals:
+            self.attempt(node, lambda node: self.import_literal(node, target))
+        return [node.name for node in arguments]
+
+    def refuse_input(self, node: Node, spec: InputSpec) -> None:
+        if spec.kind == InputKind.USER_INPUT:
+            message = f"the input '{node.name}' is a number, not a tensor"
+            hint = "pass it as a tensor, or as a constant"
+        else:
+            message = f"the input '{node.name}' of kind {spec.kind.name}"
+            hint = None
+        self.report(node, Obstacle(message, hint))
+
+    def import_argument(self, node: Node) -> SSAValue:
+        type = tensor_type(node.meta["val"])
+        if isinstance(type.element_type, ComplexType):
+            raise Obstacle(
+                f"the input '{node.name}' of type {describe(node.meta['val'])}",
+                "pass torch.view_as_real(x), and call view_as_complex in the model",
+            )
+        block = self.function.block
+        argument = block.insert_arg(type, len(block.args))
+        argument.name_hint = node.name
+        return argument
+
+    def import_sizes(self, arguments: Sequence[Node]) -> None:
+        """Declare the symbolic sizes of the arguments, and which sizes they are."""
+        sizes = SymbolicSizes(self.function, self.ep.range_constraints)
+        values = self.function.values
+        shapes = [
+            (values[node], node.meta["val"].shape)
+            for node in arguments
+            if node in values
+        ]
+        for _, shape in shapes:
+            for size in shape:
+                sizes.declare(size)
+        for argument, shape in shapes:
+            try:
+                sizes.bind(argument, shape)
+            except Obstacle as error:
+                self.report(None, error)
+
+    def import_literal(self, node: Node, name: str) -> SSAValue:
+        """A tensor that the model holds, by name; an integer of rank 0 in line."""
+        tensor = self.tensors[name]
+        if tensor.is_meta:
+            raise Obstacle(f"'{name}' is on the meta device, without data", "load it")
+        type = tensor_type(tensor)
+        builtin_type = TensorType(type.element_type, tensor.shape)
+        array = weight_array(tensor)
+        if tensor.dim() == 0 and isinstance(type.element_type, IntegerType):
+            data = BytesAttr(array.tobytes())
+            value = DenseIntOrFPElementsAttr(cast(Any, builtin_type), data)
+        else:
+            unique = self.weights.add(name, array)
+            self.weights.sources[unique] = name
+            value = DenseResourceAttr.from_params(unique, builtin_type)
+        op = self.function.add(torch_d.LiteralOp(value))
+        return named(op.results[0], node.name)
+
+    # --- outputs ---------------------------------------------------------------------
+
+    def check_outputs(self) -> None:
+        """Refuse programs that change their buffers or inputs."""
+        nodes = {node.name: node for node in self.ep.graph.nodes}
+        for spec in self.ep.graph_signature.output_specs:
+            match spec.kind:
+                case OutputKind.USER_OUTPUT:
+                    continue
+                case OutputKind.BUFFER_MUTATION:
+                    message = f"the model changes its buffer '{spec.target}'"
+                    hint = (
+                        "call model.eval() before exporting, or return the new value "
+                        "as an output"
+                    )
+                case OutputKind.USER_INPUT_MUTATION:
+                    message = f"the model changes its input '{spec.target}' in place"
+                    hint = "work on a clone and return it as an output"
+                case _:
+                    message, hint = f"an output of kind {spec.kind.name}", None
+            self.report(nodes.get(spec.arg.name), Obstacle(message, hint))
+
+    def import_outputs(
+        self, node: Node, proposed: Sequence[str], taken: set[str]
+    ) -> tuple[list[SSAValue], list[str]]:
+        """The tensors that the function returns, and their names."""
+        specs = self.ep.graph_signature.output_specs
+        first_user = sum(spec.kind != OutputKind.USER_OUTPUT for spec in specs)
+        outputs: list[SSAValue] = []
+        names: list[str] = []
+        results = cast(Sequence[Any], node.args[0])
+        for index, (spec, result) in enumerate(zip(specs, results, strict=True)):
+            if spec.kind != OutputKind.USER_OUTPUT or result is None:
+                continue
+            name = proposed[index - first_user]
+            if isinstance(spec.arg, TensorArgument):
+                if result in self.function.values:
+                    outputs.append(self.function.values[result])
+                    names.append(unique_name(name, taken))
+                    taken.add(names[-1])
+            elif not isinstance(spec.arg, ConstantArgument) or (
+                not self.leave_out_constants
+            ):
+                which = f"output '{name}'" if name else f"output {index - first_user}"
+                message = f"{which} is not a tensor: {spec.arg}"
+                hint = "return a tensor, or leave it out"
+                self.report(None, Obstacle(message, hint))
+        return outputs, names
+
+
+def name_attributes(names: Sequence[str]) -> ArrayAttr[DictionaryAttr]:
+    return ArrayAttr(DictionaryAttr({"padc.name": StringAttr(name)}) for name in names)

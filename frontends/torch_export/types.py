@@ -1,0 +1,99 @@
+# pyright: basic
+"""Types of the `torch` dialect for PyTorch's dtypes, and for the values of nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import sympy
+import torch
+from torch.fx import Node
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    BFloat16Type,
+    ComplexType,
+    IntegerType,
+    Signedness,
+    f16,
+    f32,
+    f64,
+    i1,
+)
+from xdsl.ir import Attribute
+
+from padc.errors import Obstacle
+from padc.ir import torch as torch_d
+
+ELEMENT_TYPES: Mapping[torch.dtype, Attribute] = {
+    torch.bool: i1,
+    **{
+        dtype: IntegerType(dtype.itemsize * 8, Signedness.UNSIGNED)
+        for dtype in (torch.uint8, torch.uint16, torch.uint32, torch.uint64)
+    },
+    **{
+        dtype: IntegerType(dtype.itemsize * 8, Signedness.SIGNED)
+        for dtype in (torch.int8, torch.int16, torch.int32, torch.int64)
+    },
+    torch.float16: f16,
+    torch.bfloat16: BFloat16Type(),
+    torch.float32: f32,
+    torch.float64: f64,
+    torch.complex64: ComplexType(f32),
+    torch.complex128: ComplexType(f64),
+}
+
+
+def tensor_type(tensor: torch.Tensor) -> torch_d.VTensorType:
+    """The type of a tensor; raises Obstacle if padc does not have its dtype."""
+    if tensor.layout != torch.strided or tensor.dtype not in ELEMENT_TYPES:
+        raise Obstacle(
+            f"a tensor of type {describe(tensor)}",
+            "padc takes dense tensors of bool, integers, bfloat16, and float16 to "
+            "float64",
+        )
+    # A symbol may have been replaced by a number since the size was traced.
+    sizes = map(expression_of, tensor.shape)
+    shape = tuple(
+        int(size) if isinstance(size, sympy.Integer) else DYNAMIC_INDEX
+        for size in sizes
+    )
+    return torch_d.VTensorType.get(ELEMENT_TYPES[tensor.dtype], shape)
+
+
+def type_of(value: Any) -> Attribute:
+    """The type of a node's value, of which torch.export keeps an example."""
+    match value:
+        case torch.Tensor():
+            return tensor_type(value)
+        case list() | tuple():
+            return torch_d.ListType(torch_d.LIST_ELEMENTS["Tensor"])
+        case bool() | torch.SymBool():
+            return torch_d.BoolType()
+        case int() | torch.SymInt():
+            return torch_d.IntType()
+        case float() | torch.SymFloat():
+            return torch_d.FloatType()
+        case _:
+            raise Obstacle(f"an op that returns {value!r}")
+
+
+def expression_of(size: int | torch.SymInt) -> sympy.Expr:
+    """A size as PyTorch knows it now: an expression of symbols, or a number."""
+    return sympy.Integer(size) if isinstance(size, int) else size.node.expr
+
+
+def describe(value: Any) -> str:
+    """A value in a message: dtype, shape and layout of a tensor."""
+    if not isinstance(value, torch.Tensor):
+        return str(value)
+    sizes = ", ".join(map(str, value.shape))
+    dtype = str(value.dtype).removeprefix("torch.")
+    layout = "" if value.layout == torch.strided else f" ({value.layout})"
+    return f"{dtype}[{sizes}]{layout}"
+
+
+def describe_operands(node: Node) -> str:
+    """The types of a node's operands, in a message."""
+    operands = [describe(operand.meta.get("val")) for operand in node.all_input_nodes]
+    return f"({', '.join(operands)})"
