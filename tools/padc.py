@@ -19,6 +19,7 @@ from padc.errors import (
 )
 from padc.tools import padc_check, padc_run, padc_same
 from padc.tools.models import add_input_option, load_model
+from padc.tools.version_action import VersionAction
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
@@ -68,6 +69,7 @@ def parser() -> argparse.ArgumentParser:
             "listed), 4 invalid program, 5 missing package, 70 internal error"
         ),
     )
+    top.add_argument("--version", action=VersionAction)
     commands = top.add_subparsers(required=True, metavar="COMMAND")
     convert = commands.add_parser("convert", help="write a model as .mlpackage")
     convert.set_defaults(command=run_convert)

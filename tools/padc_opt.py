@@ -7,7 +7,7 @@ import traceback
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import IO, ClassVar, cast
+from typing import IO, cast
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass, PassPipeline, PassPipelineCallbackType
@@ -31,6 +31,7 @@ from padc.tools.instrumentation import (
     passes_of_reproducer,
 )
 from padc.tools.pass_help import PassHelpAction
+from padc.tools.version_action import VersionAction
 from padc.tools.whole_file import whole_file
 
 
@@ -46,7 +47,6 @@ def usage(hint: str) -> Generator[None]:
 class PadcOptMain(xDSLOptMain):
     """xDSL's driver with padc's dialects, passes, targets and checks."""
 
-    version_format: ClassVar[str] = "padc-opt on xdsl {xdsl_version}"
     instrumentations: Sequence[Instrumentation] = ()
     running: ModulePass | None = None
     """The pass that has started, and whose result has not been verified yet."""
@@ -78,7 +78,8 @@ class PadcOptMain(xDSLOptMain):
 
     def register_all_arguments(self, arg_parser: argparse.ArgumentParser) -> None:
         super().register_all_arguments(arg_parser)
-        # --help and --passes replace xDSL's, which list all passes on one line.
+        # --help and --passes replace xDSL's, which list all passes on one line, and
+        # --version one that prints the version of xDSL only.
         group = arg_parser.add_argument_group(
             "options of padc", conflict_handler="resolve"
         )
@@ -88,6 +89,7 @@ class PadcOptMain(xDSLOptMain):
             action=PassHelpAction,
             help="Show this help, padc's passes and their options, and exit.",
         )
+        group.add_argument("-v", "--version", action=VersionAction)
         group.add_argument(
             "-p",
             "--passes",

@@ -5,6 +5,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 from padc.errors import MissingEnvironmentError, resolve
+from padc.versions import require
 
 PRECISIONS = ("float32", "float16")
 """What floats can be computed in."""
@@ -16,6 +17,7 @@ LOCATIONS = "padc.locations"
 @contextmanager
 def quiet() -> Generator[None]:
     """Keep coremltools' log to errors, in an import of it or a call."""
+    require("coreml")
     logger = logging.getLogger("coremltools")
     level = logger.level
     logger.setLevel(logging.ERROR)

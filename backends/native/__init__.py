@@ -1,1 +1,5 @@
 """Machine code for the CPU that padc runs on."""
+
+from padc.versions import require
+
+require("native")

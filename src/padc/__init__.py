@@ -27,6 +27,7 @@ from padc.errors import (
     UsageError,
     WrongResultError,
 )
+from padc.versions import require
 
 if TYPE_CHECKING:
     from padc import coreml, nn
@@ -57,6 +58,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     # These need PyTorch, without which padc-opt starts.
     if name in ("coreml", "nn"):
+        require("torch")
         return importlib.import_module(f"padc.{name}")
     modules = {
         "Comparison": "verification",
@@ -67,4 +69,5 @@ def __getattr__(name: str) -> Any:
     }
     if name not in modules:
         raise AttributeError(f"module 'padc' has no attribute '{name}'")
+    require("torch")
     return getattr(importlib.import_module(f"padc.{modules[name]}"), name)

@@ -1,0 +1,26 @@
+"""The option `--version` of padc's command lines."""
+
+import argparse
+from collections.abc import Sequence
+from typing import Any
+
+from padc.versions import versions_text
+
+
+class VersionAction(argparse.Action):
+    """Print the versions of padc and of the packages that it uses, and exit."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str):
+        super().__init__(
+            option_strings, dest, nargs=0, help="print versions, of packages too"
+        )
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,
+    ) -> None:
+        print(versions_text())
+        parser.exit()
