@@ -128,6 +128,9 @@ def as_functional(node: Node) -> tuple[str, Sequence[Any]]:
             return "aten.view", [node.args[0], list(node.meta["val"].shape)]
         case "aten.reshape":
             return "aten.view", node.args
+        case "aten.batch_norm":
+            # Whether cuDNN may compute it: true in PyTorch's builds for CUDA.
+            return name, [*node.args[:-1], False]
         case _ if name in IN_PLACE:
             return name.replace("_.", ".").removesuffix("_"), node.args
         case _:

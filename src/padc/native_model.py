@@ -31,6 +31,7 @@ from padc.call_values import (
 )
 from padc.compiled_model import CompiledModel
 from padc.errors import UsageError
+from padc.frontends.compat import children
 from padc.ir.weights import Array
 
 
@@ -58,10 +59,10 @@ class NativeModel(CompiledModel):
             for spec in signature.input_specs
             if spec.kind == InputKind.USER_INPUT
         ]
-        positional, named = in_spec.children()
+        positional, named = children(in_spec)
         self._is_flat = (
-            not named.children()
-            and all(child.is_leaf() for child in positional.children())
+            not children(named)
+            and all(child.is_leaf() for child in children(positional))
             and not any(isinstance(it, ConstantArgument) for it in self._inputs)
         )
         """Whether all arguments are tensors given by position."""
@@ -119,7 +120,7 @@ class NativeModel(CompiledModel):
         try:
             return self._in_spec.flatten_up_to((args, dict(kwargs)))
         except ValueError as error:
-            positional, named = self._in_spec.children()
+            positional, named = children(self._in_spec)
             count, names = positional.num_children, cast(list[str], named.context)
             keywords = f", and {', '.join(names)} by name" if names else ""
             raise UsageError(
