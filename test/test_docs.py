@@ -16,6 +16,7 @@ import io
 import re
 import shlex
 import sys
+import textwrap
 from collections.abc import Callable, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
@@ -30,7 +31,7 @@ ROOT = Path(__file__).parents[1]
 DOCUMENTS = [
     path
     for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"))
-    if re.search(r"^```(python|pycon|console)$", path.read_text(), re.MULTILINE)
+    if re.search(r"^ *```(python|pycon|console)$", path.read_text(), re.MULTILINE)
 ]
 TOOLS: dict[str, Callable[[Sequence[str]], None]] = {
     "padc": padc_tool.main,
@@ -48,15 +49,18 @@ def test_examples_run(
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
     variables: dict[str, Any] = {"__name__": document.stem}
     text = document.read_text()
-    for block in re.finditer(r"^```(\w+)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
+    for block in re.finditer(
+        r"^ *```(\w+)\n(.*?)^ *```$", text, re.MULTILINE | re.DOTALL
+    ):
         line = text[: block.start()].count("\n") + 1
+        code = textwrap.dedent(block[2])
         match block[1]:
             case "python":
-                run_python(block[2], f"{document}:{line}", variables, tmp_path)
+                run_python(code, f"{document}:{line}", variables, tmp_path)
             case "pycon":
-                run_doctest(block[2], document, line, variables)
+                run_doctest(code, document, line, variables)
             case "console":
-                run_console(block[2], f"{document}:{line}")
+                run_console(code, f"{document}:{line}")
             case _:
                 pass
 
@@ -100,17 +104,15 @@ def run_console(block: str, where: str) -> None:
 
 
 def called(tool: Callable[[Sequence[str]], None], arguments: Sequence[str]):
-    """The exit code, and the output: the errors too if there is one."""
-    with (
-        redirect_stdout(io.StringIO()) as out,
-        redirect_stderr(io.StringIO()) as err,
-    ):
+    """The exit code, and what a terminal would show."""
+    terminal = io.StringIO()
+    with redirect_stdout(terminal), redirect_stderr(terminal):
         try:
             tool(arguments)
             code = 0
         except SystemExit as exit:
             code = exit.code
-    return code, out.getvalue() + (err.getvalue() if code else "")
+    return code, terminal.getvalue()
 
 
 def pattern(expected: str) -> str:
