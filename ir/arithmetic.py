@@ -69,6 +69,11 @@ def select(condition: Condition, a: Real, b: Real) -> Real:
     return a if condition else b
 
 
+def is_zero(x: Real) -> bool:
+    """Whether `x` is known to be 0: adding it takes no op."""
+    return isinstance(x, int) and x == 0
+
+
 def _has_array(*operands: object) -> bool:
     return any(isinstance(operand, _NUMPY) for operand in operands)
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, get_args
 
-from padc.ir.arithmetic import Whole, clamp, maximum, minimum
+from padc.ir.arithmetic import Whole, clamp, is_zero, maximum, minimum
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ def padded_size(size: Whole, lower: Whole, upper: Whole, interior: Whole = 0) ->
     `torch.nn.functional.pad`.
     """
     edges = size + lower + upper
-    if isinstance(interior, int) and interior == 0:
+    if is_zero(interior):
         return edges
     return edges + maximum(size - 1, 0) * interior
 
@@ -230,6 +230,39 @@ def pool_amounts(
     return Amounts(padding, minimum(padding + stride - 1, dilation * (kernel - 1)))
 
 
+def window_count(
+    window: Whole,
+    size: Whole,
+    kernel: Whole,
+    stride: Whole,
+    dilation: Whole,
+    uncounted_lower: Whole,
+    uncounted_upper: Whole,
+) -> Whole:
+    """
+    The number of elements that count in a VALID window, along one dimension.
+
+    The first `uncounted_lower` and last `uncounted_upper` elements of `size` do not
+    count. With the elements that a pool's padding added as these, this is the divisor
+    of an average pool: all of them without `count_include_pad`, else only those after
+    `padding`.
+    Source: `cpu_avg_pool2d` of PyTorch's aten/src/ATen/native/cpu/AvgPoolKernel.cpp.
+    """
+    if is_zero(uncounted_lower) and is_zero(uncounted_upper):
+        return kernel
+    start = window * stride
+    end = minimum(taps_below(size - uncounted_upper - start, dilation), kernel)
+    if is_zero(uncounted_lower):
+        return maximum(end, 0)
+    first = maximum(taps_below(uncounted_lower - start, dilation), 0)
+    return maximum(end - first, 0)
+
+
+def taps_below(end: Whole, dilation: Whole) -> Whole:
+    """The number of positions 0, dilation, 2 dilation ... below `end`, if not less."""
+    return (end + (dilation - 1)) // dilation
+
+
 def window_counts(
     size: int,
     kernel: int,
@@ -238,19 +271,11 @@ def window_counts(
     uncounted_lower: int,
     uncounted_upper: int,
 ) -> list[int]:
-    """
-    How many elements of each VALID window count, along one dimension.
-
-    The first `uncounted_lower` and last `uncounted_upper` elements of `size` do not.
-    With what a pool's padding added as these, this is the divisor of an average pool:
-    all of it without `count_include_pad`, else only what is behind `padding`.
-    Source: `cpu_avg_pool2d` of PyTorch's aten/src/ATen/native/cpu/AvgPoolKernel.cpp.
-    """
-    windows = conv_output_size(size, kernel, stride, dilation)
-    counted = range(uncounted_lower, size - uncounted_upper)
+    """`window_count` of each VALID window."""
+    uncounted = uncounted_lower, uncounted_upper
     return [
-        sum(window * stride + tap * dilation in counted for tap in range(kernel))
-        for window in range(windows)
+        window_count(window, size, kernel, stride, dilation, *uncounted)
+        for window in range(conv_output_size(size, kernel, stride, dilation))
     ]
 
 

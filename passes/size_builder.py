@@ -18,7 +18,8 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
 from padc.ir import arithmetic
-from padc.ir.arithmetic import SymbolicInteger
+from padc.ir.arithmetic import SymbolicInteger, maximum, minimum
+from padc.ir.padding import padded_size
 from padc.ir.tcp import Amount, fill_constant
 
 _OPS: dict[arithmetic.Operation, type[arith.SignlessIntegerBinaryOperation]] = {
@@ -96,34 +97,32 @@ class SizeBuilder:
     # Of pads: lists of one amount or size for each dimension.
 
     def added(self, amounts: Sequence[Amount]) -> list[Amount]:
-        """What amounts add: those that crop, nothing."""
-        return [self.maximum(amount, 0) for amount in amounts]
+        """The elements that amounts add: 0 for those that crop."""
+        return [maximum(self.wrap(amount), 0).value for amount in amounts]
 
     def removed(self, amounts: Sequence[Amount]) -> list[Amount]:
-        """What amounts crop, as negative numbers: those that add, nothing."""
-        return [self.minimum(amount, 0) for amount in amounts]
+        """What amounts crop, as negative numbers: 0 for those that add."""
+        return [minimum(self.wrap(amount), 0).value for amount in amounts]
 
     def padded(
         self,
         lower: Sequence[Amount],
         sizes: Sequence[Amount],
         upper: Sequence[Amount],
+        interior: Sequence[Amount] | None = None,
     ) -> list[Amount]:
-        """The sizes with what is added below and above."""
+        """The sizes after a pad."""
+        interior = [0] * len(sizes) if interior is None else interior
         return [
-            self.add(self.add(low, size), high)
-            for low, size, high in zip(lower, sizes, upper, strict=True)
-        ]
-
-    def spread(
-        self, sizes: Sequence[Amount], interior: Sequence[Amount]
-    ) -> list[Amount]:
-        """The sizes with what is inserted between neighbours."""
-        return [
-            size
-            if amount == 0
-            else self.add(size, self.mul(self.maximum(self.sub(size, 1), 0), amount))
-            for size, amount in zip(sizes, interior, strict=True)
+            padded_size(
+                self.wrap(size),
+                self.wrap(low),
+                self.wrap(high),
+                between if isinstance(between, int) else self.wrap(between),
+            ).value
+            for low, size, high, between in zip(
+                lower, sizes, upper, interior, strict=True
+            )
         ]
 
     def cropped(
@@ -132,18 +131,18 @@ class SizeBuilder:
         sizes: Sequence[Amount],
         upper: Sequence[Amount],
     ) -> tuple[list[Amount], list[Amount]]:
-        """Where what negative amounts leave begins, and its sizes."""
-        offsets = [self.sub(0, amount) for amount in self.removed(lower)]
+        """The offsets and sizes of the elements that negative amounts leave."""
+        offsets = [-self.wrap(amount) for amount in self.removed(lower)]
         left = [
             # All is cropped from below, so nothing is from above.
             0
-            if isinstance(size, int) and size == offset
-            else self.add(self.sub(size, offset), high)
+            if isinstance(size, int) and size == offset.value
+            else (self.wrap(size) - offset + self.wrap(high)).value
             for offset, size, high in zip(
                 offsets, sizes, self.removed(upper), strict=True
             )
         ]
-        return offsets, left
+        return [offset.value for offset in offsets], left
 
 
 def never_crops(*amounts: Amount) -> bool:

@@ -1,4 +1,8 @@
-"""Convolutions: for each kernel position, a product over the input features."""
+"""
+Convolutions: for each kernel position, a product over the input features.
+
+Sizes and counts are not the formulas of `padc.ir.padding`: independent on purpose.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,7 @@ from collections.abc import Sequence
 import torch
 
 from padc.backends.reference.tcp.table import Value, evaluates, wide, windows
-from padc.ir import padding, tcp
+from padc.ir import tcp
 from padc.ir.padding import Amounts
 from padc.ir.tcp import ConvDimsAttr
 
@@ -58,8 +62,8 @@ def conv_transpose(
         ordered(wide(kernel), dims.kernel, ("i", "o", *spatial)), 0, groups
     )
     sizes = [
-        padding.conv_transpose_output_size(*window)
-        for window in zip(
+        (size - 1) * stride + (taps - 1) * dilation + 1
+        for size, taps, stride, dilation in zip(
             x_wide.shape[3:], kernel.shape[3:], strides, dilations, strict=True
         )
     ]

@@ -1,9 +1,16 @@
-"""Pads, element by element."""
+"""
+Pads, element by element.
+
+The index maps are numpy's, not those of `padc.ir.padding`: independent on purpose.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from typing import Literal
 
+import numpy as np
+import numpy.typing as npt
 import torch
 
 from padc.backends.reference.tcp.table import Evaluator, Value, evaluates
@@ -48,34 +55,35 @@ def pad(
 def border_pad(
     x: torch.Tensor,
     check: Check,
-    source_index: Callable[[int, int, int, int], int],
+    mode: Literal["edge", "reflect", "wrap"],
     lower: Sequence[int],
     upper: Sequence[int],
 ) -> torch.Tensor:
     """
-    A pad that reads its input: one dimension after the other, element by element.
+    A pad that reads its input: one dimension after the other, in a mode of `numpy.pad`.
 
-    `source_index(j, size, lower, upper)` is the input's position for the result's `j`,
-    `check(size, lower, upper)` raises ValueError where there is none.
+    `check(size, lower, upper)` raises ValueError where the amounts are not legal.
     """
     for dim, (low, high) in enumerate(zip(lower, upper, strict=True)):
         if (low, high) != (0, 0):
-            size = x.shape[dim]
-            check(size, low, high)
-            positions = range(padding.padded_size(size, low, high))
-            index = [source_index(j, size, low, high) for j in positions]
-            x = x.index_select(dim, torch.tensor(index, dtype=torch.int64))
+            check(x.shape[dim], low, high)
+            index = torch.as_tensor(padded_positions(x.shape[dim], mode, low, high))
+            x = x.index_select(dim, index)
     return x
 
 
-def replication_index(j: int, size: int, lower: int, upper: int) -> int:
-    """The index map of `tcp.replication_pad`."""
-    return padding.source_index_replication(j, size, lower)
-
-
-def reflection_index(j: int, size: int, lower: int, upper: int) -> int:
-    """The index map of `tcp.reflection_pad`."""
-    return padding.source_index_reflection(j, size, lower)
+def padded_positions(
+    size: int, mode: Literal["edge", "reflect", "wrap"], lower: int, upper: int
+) -> npt.NDArray[np.int64]:
+    """The positions 0 to `size - 1`, padded; only "wrap" crops before it adds."""
+    inside = slice(max(-lower, 0), size - max(-upper, 0))
+    added = max(lower, 0), max(upper, 0)
+    positions = np.arange(size)
+    if mode == "wrap":
+        positions = positions[inside]
+        return np.pad(positions, added, mode) if any(added) else positions
+    positions = np.pad(positions, added, mode)
+    return positions[max(-lower, 0) : len(positions) - max(-upper, 0)]
 
 
 @evaluates(tcp.PadOp)
@@ -101,16 +109,16 @@ def _expansions(op: tcp.ExpandOp, amounts: Sequence[int]) -> list[list[int]]:
     ]
 
 
-def _border_pad(source_index: Callable[[int, int, int, int], int]) -> Evaluator:
+def _border_pad(mode: Literal["edge", "reflect", "wrap"]) -> Evaluator:
     def evaluate(op: tcp.BorderPadOp, args: Sequence[Value]) -> Sequence[Value]:
         x, *amounts = args
         lower, upper, _ = _expansions(op, amounts)
         check = type(op).CHECK
-        return [border_pad(x, check, source_index, lower, upper)]
+        return [border_pad(x, check, mode, lower, upper)]
 
     return evaluate
 
 
-evaluates(tcp.CircularPadOp)(_border_pad(padding.source_index_circular))
-evaluates(tcp.ReflectionPadOp)(_border_pad(reflection_index))
-evaluates(tcp.ReplicationPadOp)(_border_pad(replication_index))
+evaluates(tcp.CircularPadOp)(_border_pad("wrap"))
+evaluates(tcp.ReflectionPadOp)(_border_pad("reflect"))
+evaluates(tcp.ReplicationPadOp)(_border_pad("edge"))

@@ -1,4 +1,8 @@
-"""Pools: the largest of each window, where it is, and the mean of what counts."""
+"""
+Pools: the largest of each window, where it is, and the mean of what counts.
+
+Sizes and counts are not the formulas of `padc.ir.padding`: independent on purpose.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,7 @@ from collections.abc import Sequence
 import torch
 
 from padc.backends.reference.tcp.table import Value, along, evaluates, wide, windows
-from padc.ir import padding, tcp
+from padc.ir import tcp
 from padc.ir.tcp.pools import ArgMaxPositions
 
 
@@ -44,9 +48,11 @@ def avg_pool(
         for dim, size, stride, dilation, (lower, upper) in zip(
             dims, kernel, strides, dilations, uncounted, strict=True
         ):
-            counts = padding.window_counts(
-                x.shape[dim], size, stride, dilation, lower, upper
-            )
+            counted = range(lower, x.shape[dim] - upper)
+            counts = [
+                sum(first + tap * dilation in counted for tap in range(size))
+                for first in range(0, x.shape[dim] - dilation * (size - 1), stride)
+            ]
             divisors = divisors * along(torch.tensor(counts), dim, x.dim())
     if x.is_floating_point():
         return (total / divisors).to(x.dtype)

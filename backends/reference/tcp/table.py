@@ -1,4 +1,8 @@
-"""The table of what each `tcp` op computes, and what they share."""
+"""
+The table of what each `tcp` op computes, and what they share.
+
+Sizes and counts are not the formulas of `padc.ir.padding`: independent on purpose.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +12,6 @@ from typing import Any, TypeAlias
 
 import torch
 from xdsl.ir import Operation
-
-from padc.ir import padding
 
 Value: TypeAlias = Any
 """A `torch.Tensor`, a Python scalar, a string, None, or a list of these."""
@@ -53,7 +55,7 @@ def windows(
         for dim, offset, size, stride, dilation in zip(
             dims, offsets, kernel, strides, dilations, strict=True
         ):
-            count = padding.conv_output_size(x.shape[dim], size, stride, dilation)
+            count = len(range(dilation * (size - 1), x.shape[dim], stride))
             if count < 1:
                 raise ValueError(
                     f"a window of {dilation * (size - 1) + 1} elements does not fit "

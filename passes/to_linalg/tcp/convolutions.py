@@ -17,6 +17,7 @@ from xdsl.ir.affine import AffineExpr
 
 from padc.ir import tcp
 from padc.ir.element_types import wide
+from padc.ir.padding import conv_output_size
 from padc.ir.tcp import Amount, ConvDimsAttr
 from padc.ir.tcp.convolutions import Role
 from padc.passes.to_linalg.build.linalg_builder import LinalgBuilder, element_type
@@ -70,13 +71,10 @@ def result_sizes(
             sizes.append(build.size(kernel, dims.kernel.index("o")))
         else:
             assert isinstance(role, int)
-            size = build.size(x, dims.input.index(role))
-            taps = build.size(kernel, dims.kernel.index(role))
-            dilation = op.dilations.get_values()[role]
-            reach = build.mul(build.sub(taps, 1), dilation)
-            room = build.sub(build.sub(size, reach), 1)
-            steps = build.floordiv(room, op.strides.get_values()[role])
-            sizes.append(build.add(steps, 1))
+            size = build.wrap(build.size(x, dims.input.index(role)))
+            taps = build.wrap(build.size(kernel, dims.kernel.index(role)))
+            step = op.strides.get_values()[role], op.dilations.get_values()[role]
+            sizes.append(conv_output_size(size, taps, *step).value)
     return sizes
 
 
@@ -113,8 +111,10 @@ def grouped(
 
     def split(y: SSAValue, roles: tuple[Role, ...], role: Role) -> SSAValue:
         dim = roles.index(role)
-        in_group = build.floordiv(build.size(y, dim), groups)
-        return y if groups == 1 else build.expand(y, dim, groups, in_group)
+        if groups == 1:
+            return y
+        in_group = build.wrap(build.size(y, dim)) // groups
+        return build.expand(y, dim, groups, in_group.value)
 
     spatial = range(dims.spatial_rank)
     # Input features before taps before places: the innermost loop is along a row of

@@ -102,8 +102,8 @@ def spread(
 ) -> SSAValue:
     """`x` and the fill around and between its elements."""
     sizes = build.sizes(x)
-    steps = [build.add(amount, 1) for amount in interior]
-    padded = build.padded(lower, build.spread(sizes, interior), upper)
+    steps = [(build.wrap(amount) + 1).value for amount in interior]
+    padded = build.padded(lower, sizes, upper, interior)
     filled = build.filled(padded, fill)
     if 0 in tensor_type(x).get_shape():
         return filled

@@ -10,8 +10,11 @@ from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineExpr
 
 from padc.ir import tcp
+from padc.ir.arithmetic import maximum
 from padc.ir.element_types import is_unsigned, least_value, wide
+from padc.ir.padding import conv_output_size, taps_below, window_count
 from padc.ir.tcp import Amount, tensor_type
+from padc.passes.size_builder import Index
 from padc.passes.to_linalg.build.linalg_builder import Body, LinalgBuilder, element_type
 from padc.passes.to_linalg.build.scalars import (
     Reals,
@@ -77,32 +80,20 @@ def divisor(
     """What the sum of the window at this place is divided by."""
     if op.divisor is not None:
         return op.divisor.value.data
-    count: Amount = 1
-    for dim, kernel, stride, dilation, (lower, upper) in zip(
-        op.dims.get_values(),
-        op.kernel.get_values(),
-        op.strides.get_values(),
-        op.dilations.get_values(),
-        op.uncounted,
-        strict=True,
+    count = build.wrap(1)
+    for i, (dim, uncounted) in enumerate(
+        zip(op.dims.get_values(), op.uncounted, strict=True)
     ):
-        taps: Amount = kernel
-        if (lower, upper) != (0, 0):
-            place = build.mul(build.place(dim), stride)
-            end = build.sub(build.sub(input_sizes[dim], upper), place)
-            last = build.minimum(taps_below(build, end, dilation), kernel)
-            first: Amount = 0
-            if lower:
-                begin = build.sub(lower, place)
-                first = build.maximum(taps_below(build, begin, dilation), 0)
-            taps = build.maximum(build.sub(last, first), 0)
-        count = build.mul(taps, count)
-    return count
+        window, size = build.wrap(build.place(dim)), build.wrap(input_sizes[dim])
+        count = window_count(window, size, *steps_of(op, i), *uncounted) * count
+    return count.value
 
 
-def taps_below(build: LinalgBuilder, end: Amount, dilation: int) -> Amount:
-    """How many of 0, dilation, 2 dilation ... are less than `end`."""
-    return build.floordiv(build.add(end, dilation - 1), dilation)
+def steps_of(op: tcp.PoolOp, i: int) -> tuple[int, int, int]:
+    """Kernel size, stride and dilation of the i-th dimension that is pooled."""
+    options = op.kernel, op.strides, op.dilations
+    kernel, stride, dilation = (option.get_values()[i] for option in options)
+    return kernel, stride, dilation
 
 
 def quotient(build: LinalgBuilder, sum: SSAValue, count: Amount) -> SSAValue:
@@ -117,7 +108,7 @@ def quotient(build: LinalgBuilder, sum: SSAValue, count: Amount) -> SSAValue:
     number = (
         build.constant(count, i64)
         if isinstance(count, int)
-        else build.insert(arith.IndexCastOp(build.index(build.maximum(count, 1)), i64))
+        else build.insert(arith.IndexCastOp(build.wrap(count).maximum(1).value, i64))
     )
     return build.insert(arith.DivSIOp(sum, number))
 
@@ -130,32 +121,29 @@ def lower_arg_max_pool(build: LinalgBuilder, op: tcp.ArgMaxPoolOp) -> SSAValue:
     input_sizes, sizes = build.sizes(x), result_sizes(build, op, x)
     dims, dilations = op.dims.get_values(), op.dilations.get_values()
     counted = [
-        build.sub(input_sizes[dim], lower + upper)
+        build.wrap(input_sizes[dim]) - (lower + upper)
         for dim, (lower, upper) in zip(dims, op.uncounted, strict=True)
     ]
-    steps: list[Amount] = []
-    step: Amount = 1
+    steps: list[Index] = []
+    step = build.wrap(1)
     for size in reversed(counted):
         steps.insert(0, step)
-        step = build.mul(size, step)
+        step = size * step
     lower_uncounted = [lower for lower, _ in op.uncounted]
 
     def position(
         inner: LinalgBuilder, windows: Sequence[Amount], taps: Sequence[Amount] | None
     ) -> SSAValue:
         """Of a tap, or where the window starts."""
-        total: Amount = 0
+        total = inner.wrap(0)
         for i, (window, step) in enumerate(zip(windows, steps, strict=True)):
-            first = inner.mul(window, op.strides.get_values()[i])
-            first = inner.sub(first, lower_uncounted[i])
+            first = inner.wrap(window) * op.strides.get_values()[i] - lower_uncounted[i]
             if taps is not None:
-                first = inner.add(first, inner.mul(taps[i], dilations[i]))
+                first += inner.wrap(taps[i]) * dilations[i]
             elif lower_uncounted[i]:
-                below = taps_below(inner, inner.sub(0, first), dilations[i])
-                skipped = inner.mul(inner.maximum(below, 0), dilations[i])
-                first = inner.add(first, skipped)
-            total = inner.add(inner.mul(first, step), total)
-        return inner.insert(arith.IndexCastOp(inner.index(total), i64))
+                first += maximum(taps_below(-first, dilations[i]), 0) * dilations[i]
+            total = first * step + total
+        return inner.insert(arith.IndexCastOp(inner.index(total.value), i64))
 
     def takes_over(inner: LinalgBuilder, args: Sequence[SSAValue]) -> list[SSAValue]:
         element, _, largest, where = args
@@ -235,10 +223,7 @@ def result_sizes(build: LinalgBuilder, op: tcp.PoolOp, x: SSAValue) -> list[Amou
             continue
         size = build.size(x, dim)
         if dim in op.dims.get_values():
-            i = op.dims.get_values().index(dim)
-            reach = op.dilations.get_values()[i] * (op.kernel.get_values()[i] - 1)
-            room = build.sub(size, reach + 1)
-            steps = build.floordiv(room, op.strides.get_values()[i])
-            size = build.add(steps, 1)
+            window = steps_of(op, op.dims.get_values().index(dim))
+            size = conv_output_size(build.wrap(size), *window).value
         sizes.append(size)
     return sizes

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType, UnrealizedConversionCastOp
 from xdsl.ir import SSAValue
 
 from padc.ir import tcp
+from padc.ir.padding import conv_transpose_amounts, conv_transpose_output_size
 from padc.ir.tcp import Amount, ConvDimsAttr, tensor_type
 from padc.ir.tcp.convolutions import Role
+from padc.passes.size_builder import Index
 from padc.passes.to_linalg.build.linalg_builder import LinalgBuilder, element_type
 
 
@@ -32,11 +35,16 @@ def decompose(build: LinalgBuilder, op: tcp.ConvTransposeOp) -> SSAValue:
     upper: list[Amount] = [0] * rank
     interior: list[Amount] = [0] * rank
     for number, size in zip(spatial, kernel_sizes, strict=True):
-        edge = build.mul(build.sub(size, 1), op.dilations.get_values()[number])
+        # Declared as integers, they are of the kind that the size is.
+        amounts: Any = conv_transpose_amounts(
+            build.wrap(size),
+            op.strides.get_values()[number],
+            op.dilations.get_values()[number],
+        )
         dim = dims.input.index(number)
-        lower[dim] = build.add(edge, op.expansions[number].lower)
-        upper[dim] = build.add(edge, op.expansions[number].upper)
-        interior[dim] = op.strides.get_values()[number] - 1
+        lower[dim] = (amounts.lower + op.expansions[number].lower).value
+        upper[dim] = (amounts.upper + op.expansions[number].upper).value
+        interior[dim] = amounts.interior
     x = op.input
     zero = build.constant(0, element_type(x))
     # What one side crops may have been added by the other: crop last.
@@ -75,17 +83,16 @@ def empty(build: LinalgBuilder, op: tcp.ConvTransposeOp) -> SSAValue:
 def result_size(build: LinalgBuilder, op: tcp.ConvTransposeOp, role: Role) -> Amount:
     """The result's size in the dimension of this role."""
     if role == "f":
-        outputs = build.size(op.kernel, op.dims.kernel.index("o"))
-        return build.mul(outputs, op.groups.value.data)
+        outputs = build.wrap(build.size(op.kernel, op.dims.kernel.index("o")))
+        return (outputs * op.groups.value.data).value
     size = build.size(op.input, op.dims.input.index(role))
     if isinstance(role, str):
         return size
-    taps = build.size(op.kernel, op.dims.kernel.index(role))
-    reach = build.mul(build.sub(taps, 1), op.dilations.get_values()[role])
-    steps = build.mul(build.sub(size, 1), op.strides.get_values()[role])
+    taps = build.wrap(build.size(op.kernel, op.dims.kernel.index(role)))
+    step = op.strides.get_values()[role], op.dilations.get_values()[role]
     amount = op.expansions[role]
-    valid = build.add(build.add(steps, reach), 1)
-    return build.add(valid, amount.lower + amount.upper)
+    valid = conv_transpose_output_size(build.wrap(size), taps, *step)
+    return (valid + (amount.lower + amount.upper)).value
 
 
 def pad(
@@ -106,24 +113,24 @@ def flipped(build: LinalgBuilder, op: tcp.ConvTransposeOp) -> SSAValue:
     roles, groups = op.dims.kernel, op.groups.value.data
     kernel = build.signless(op.kernel)
     sizes = dict(zip(roles, build.sizes(kernel), strict=True))
-    inputs, outputs = build.floordiv(sizes["i"], groups), sizes["o"]
+    inputs, outputs = build.wrap(sizes["i"]) // groups, build.wrap(sizes["o"])
     spatial = range(op.dims.spatial_rank)
 
     def element(inner: LinalgBuilder, _: Sequence[SSAValue]) -> SSAValue:
-        feature, input = inner.place(0), inner.place(1)
-        places: dict[str | int, Amount] = {"o": feature, "i": input}
+        feature, input = inner.wrap(inner.place(0)), inner.wrap(inner.place(1))
+        places: dict[str | int, Index] = {"o": feature, "i": input}
         if groups != 1:
-            group = inner.floordiv(feature, outputs)
-            places["o"] = inner.sub(feature, inner.mul(group, outputs))
-            places["i"] = inner.add(input, inner.mul(group, inputs))
+            group = feature // outputs
+            places["o"] = feature - group * outputs
+            places["i"] = input + group * inputs
         for number in spatial:
-            place = inner.place(2 + number)
-            places[number] = inner.sub(inner.sub(sizes[number], 1), place)
-        return inner.extract(kernel, [places[role] for role in roles])
+            place = inner.wrap(inner.place(2 + number))
+            places[number] = build.wrap(sizes[number]) - 1 - place
+        return inner.extract(kernel, [places[role].value for role in roles])
 
     new_sizes = [
-        build.mul(outputs, groups),
-        inputs,
+        (outputs * groups).value,
+        inputs.value,
         *(sizes[number] for number in spatial),
     ]
     new = build.compute(new_sizes, element_type(kernel), element)
