@@ -1,4 +1,4 @@
-"""Backends of padc, and the table that registers their targets."""
+"""The backends of padc, and the table of their targets."""
 
 from collections.abc import Callable
 
@@ -7,9 +7,9 @@ from xdsl.utils.target import Target
 
 def get_all_targets() -> dict[str, Callable[[], type[Target]]]:
     """
-    The targets that padc adds to those of xDSL, by name.
+    Functions that import the targets which padc adds to xDSL's, by name.
 
-    Each is imported when asked for: coremltools alone takes seconds to import.
+    Importing coremltools takes seconds, so a target is imported when it is used.
     """
 
     def get_mil() -> type[Target]:

@@ -1,5 +1,5 @@
 # pyright: basic
-"""`torch.compile(model, backend="padc")` beside PyTorch's own execution."""
+"""`torch.compile(model, backend="padc")` compared with PyTorch itself."""
 
 import copy
 import warnings
@@ -17,7 +17,7 @@ from padc.compiled_model import CompiledModel
 
 @pytest.fixture(autouse=True)
 def compiled(monkeypatch: pytest.MonkeyPatch) -> Generator[list[CompiledModel]]:
-    """What padc compiled during the test."""
+    """The models that padc compiled during the test."""
     models: list[CompiledModel] = []
 
     def kept(*args: Any) -> CompiledModel:
@@ -45,7 +45,7 @@ def network() -> nn.Module:
 
 
 def compare(function: Callable[..., Any], *calls: Any) -> None:
-    """Call it compiled and not, on each of `calls`: results and inputs afterwards."""
+    """Compare results, and inputs after the call, with and without padc."""
     fast = torch.compile(function, backend="padc")
     for args in calls:
         args = args if isinstance(args, tuple) else (args,)
@@ -125,13 +125,13 @@ def test_no_gradient_is_needed_where_the_model_says_so(compiled: list[CompiledMo
     assert len(compiled) == 1 and compiled[0].is_native
 
 
-def test_an_op_that_padc_has_not(compiled: list[CompiledModel]):
+def test_an_op_that_padc_does_not_have(compiled: list[CompiledModel]):
     compare(lambda x: torch.cumsum(x.relu(), 0) * 2, torch.randn(3, 4))
 
     assert not compiled[0].is_native
 
 
-def test_numbers_that_are_not_tensors(compiled: list[CompiledModel]):
+def test_arguments_that_are_numbers(compiled: list[CompiledModel]):
     x, y = torch.randn(3, 4), torch.randn(5, 4)
 
     compare(lambda x: (x.relu(), x.shape[0] * 2, x.shape), x, y)
@@ -174,7 +174,7 @@ def test_one_warning_for_a_graph_however_often_it_is_called():
     assert len(caught) == 2
 
 
-def test_sizes_without_end(compiled: list[CompiledModel]):
+def test_sizes_that_never_repeat(compiled: list[CompiledModel]):
     with pytest.warns(UserWarning, match="compiled for 8 kinds of arguments"):
         compare(lambda x: x.relu() + 1, *(torch.randn(n, 4) for n in range(2, 13)))
 

@@ -40,7 +40,7 @@ STRIDED_RULES = ["tensorflow", "onnx_upper", "onnx_lower"]
 
 @pytest.fixture(autouse=True, scope="module")
 def one_thread() -> Iterator[None]:
-    """Threads only cost time on tensors as small as these."""
+    """Run in one thread: more are slower on tensors as small as these."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     yield
@@ -54,12 +54,12 @@ def documented(
     rule: str, size: int, kernel: int, stride: int, dilation: int
 ) -> tuple[int, int, int]:
     """
-    What is added below and above, and the size of the output.
+    The amounts below and above, and the size of the output.
 
     TensorFlow: "output size is ceil(input size / stride)", "total padding is max((output
     size - 1) * stride + extent - input size, 0)", "padding before is total // 2". ONNX:
     the same, "the extra padding at the end for SAME_UPPER and at the beginning for
-    SAME_LOWER". PyTorch: as much as keeps the size, the odd one at the end.
+    SAME_LOWER". PyTorch: amounts that keep the size, an odd one at the end.
     """
     output = math.ceil(size / stride)
     total = max((output - 1) * stride + (kernel - 1) * dilation + 1 - size, 0)
@@ -83,7 +83,7 @@ def windows(
 
 
 def reduced(x: Tensor, case: "Case", reduce: Callable[[Tensor, int], Tensor]) -> Tensor:
-    """`reduce` of what is in each window, one dimension after the other."""
+    """Apply `reduce` to each window, one dimension after the other."""
     for dim, window in enumerate(case.windows, start=-case.rank):
         parts = [
             reduce(x.index_select(dim, torch.tensor(elements, dtype=torch.int64)), dim)
@@ -168,11 +168,11 @@ def test_pytorchs_rule_is_pytorchs_padding_same(rank: int, mode: Any):
         torch.testing.assert_close(ours(x), theirs(x))
 
 
-def test_padding_modes_of_other_rules_add_as_much_of_something_else():
+def test_other_padding_modes_pad_by_the_same_amounts():
     conv = Conv2dSame(1, 1, (3, 4), 2, padding_mode="reflect", rule="onnx_lower")
     x = numbers(1, 1, 8, 7, dtype=torch.float32)
 
-    # 8 at stride 2: 1 in all; 7 at stride 2: 3.
+    # A size of 8 takes 1 in all at stride 2, a size of 7 takes 3.
     padded = F.pad(x, (2, 1, 1, 0), mode="reflect")
     torch.testing.assert_close(conv(x), F.conv2d(padded, conv.weight, conv.bias, 2))
 
@@ -185,7 +185,7 @@ def test_max_pools_take_what_is_inside_each_window(case: Case, dtype: torch.dtyp
     least = -math.inf if dtype.is_floating_point else torch.iinfo(dtype).min
 
     def greatest(part: Tensor, dim: int) -> Tensor:
-        # Taps can be so far apart that all of a window is outside.
+        # With a large dilation, a window can have no element inside the input.
         if part.shape[dim] == 0:
             return part.sum(dim).to(dtype) + least
         return part.amax(dim)
@@ -205,7 +205,7 @@ def test_average_pools_divide_by_what_is_inside_each_window(case: Case):
     expected = reduced(x, case, lambda part, dim: part.mean(dim))
 
     torch.testing.assert_close(pool(x), expected)
-    # What is computed where sizes are symbolic.
+    # The computation for symbolic sizes.
     amounts = pool.amounts(x)
     inside = pool._pool_padded(torch.ones_like(x), amounts)
     torch.testing.assert_close(pool._pool_padded(x, amounts) / inside, expected)

@@ -27,7 +27,7 @@ class Padded(nn.Module):
 
 
 class Call(nn.Module):
-    """A model of a function."""
+    """A module that calls a function."""
 
     def __init__(self, function: Callable[..., object]):
         super().__init__()
@@ -241,7 +241,7 @@ def test_names_of_outputs(tmp_path: Path):
     assert [feature.name for feature in outputs] == ["b", "a_0", "a_1"]
 
 
-def test_inputs_that_are_no_tensors_are_those_of_the_example():
+def test_inputs_that_are_not_tensors_are_those_of_the_example():
     class Scaled(nn.Module):
         def forward(self, x: Tensor, factor: int, y: Tensor) -> Tensor:
             return x * factor + y
@@ -464,16 +464,16 @@ INF, NAN = float("inf"), float("nan")
         ([1.0, 2.5], [1.0, 3.0], 0.5, 0.25),
         ([-1.0, -3.5], [-1.0, -3.0], 0.5, 0.25),
         ([], [], 0, 0),
-        # Shapes.
+        # Other shapes.
         ([1.0], [1.0, 2.0], INF, INF),
         ([[1.0]], [1.0], INF, INF),
         ([1.0], 1.0, 0, 0),
         ([1.0, 1.0], 1.0, INF, INF),
-        # Without a range, in parts of the size.
+        # Without a range, relative to the magnitude.
         ([2.0, 2.5], [2.0, 2.0], 0.5, 0.25),
         ([-2.5], -2.0, 0.5, 0.25),
         ([0.5, 0.0], [0.0, 0.0], 0.5, 0.5),
-        # What is not finite.
+        # Values that are not finite.
         ([NAN, 1.0], [NAN, 1.0], 0, 0),
         ([NAN, 1.0], [0.0, 1.0], INF, INF),
         ([0.0, 1.0], [NAN, 1.0], INF, INF),

@@ -1,5 +1,5 @@
 # pyright: basic, reportMissingTypeStubs=false
-"""What runs padc's modules with upstream's MLIR, by itself."""
+"""The helper that runs modules with upstream MLIR (`upstream.py`)."""
 
 from collections.abc import Callable
 
@@ -58,7 +58,7 @@ def test_each_dtype_comes_back(dtype: torch.dtype, type: str, parse: Parse):
 
 
 def test_upstream_miscompiles_pads_of_less_than_nothing():
-    # When this fails, it is mended, and convert-tcp-to-linalg may make such pads.
+    # When this fails, upstream has fixed it: convert-tcp-to-linalg may make such pads.
     source = """
     func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
       %zero = arith.constant 0.0 : f32

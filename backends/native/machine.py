@@ -1,5 +1,5 @@
 # pyright: reportUnknownMemberType=false, reportMissingTypeStubs=false
-"""Machine code for this CPU from LLVM's IR, and memory to run it from."""
+"""LLVM for this CPU: from its IR to object files, and from these to addresses."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from llvmlite import ir
 
 _names = itertools.count()
 _lock = threading.Lock()
-"""LLVM's contexts, which all modules here share, are for one thread at a time."""
+"""All modules share one LLVM context, which one thread may use at a time."""
 
 
 @functools.cache
 def target_machine() -> Any:
-    """The CPU that this runs on, with all that it can do."""
+    """The CPU that this runs on, with all of its instructions."""
     binding.initialize_native_target()
     binding.initialize_native_asmprinter()
     target = binding.Target.from_default_triple()
@@ -33,7 +33,7 @@ def target_machine() -> Any:
 
 
 def machine_name() -> str:
-    """What an object file made here depends on: the CPU, what LLVM is told, LLVM."""
+    """All that object files depend on: the CPU, attributes of functions, and LLVM."""
     features = binding.get_host_cpu_features().flatten()
     return (
         f"{binding.get_host_cpu_name()} {features} {' '.join(attributes())} "
@@ -42,7 +42,7 @@ def machine_name() -> str:
 
 
 def vector_bytes() -> int:
-    """How long the vectors are that this CPU computes with."""
+    """The length of this CPU's vector registers in bytes."""
     features: Mapping[str, bool] = binding.get_host_cpu_features()
     for name, length in (("avx512f", 64), ("avx", 32)):
         if features.get(name):
@@ -51,24 +51,25 @@ def vector_bytes() -> int:
 
 
 def attributes() -> Sequence[str]:
-    """What LLVM is told of each function."""
-    # Of the short rows of pads, each would be a call of memcpy, which takes longer than
-    # a loop (bench/pads.py).
+    """The attributes that each function gets."""
+    # LLVM would copy each short row of a pad by a call of memcpy, which takes longer
+    # than a loop (bench/pads.py).
     found = ['"no-builtins"']
     if binding.get_host_cpu_name().startswith("znver"):
-        # LLVM's models of these unroll loops to thousands of instructions, which takes
-        # longer to compile, and to run: 10 to 15 % of ResNet-50 and MobileNetV2.
+        # LLVM's cost models of these CPUs unroll loops to thousands of instructions,
+        # which takes longer to compile and makes ResNet-50 and MobileNetV2 10 to 15 %
+        # slower.
         found.append('"tune-cpu"="haswell"')
     return found
 
 
 def compile_object(module: ir.Module) -> bytes:
-    """An object file of an LLVM module, optimised."""
-    told = attributes()
+    """An optimized object file of an LLVM module."""
+    attached = attributes()
     for function in module.functions:
         if not function.is_declaration:
-            # llvmlite's own `add` refuses attributes that are strings.
-            set.update(function.attributes, told)
+            # The `add` of llvmlite's attribute set refuses attributes that are strings.
+            set.update(function.attributes, attached)
     with _lock:
         machine = target_machine()
         parsed = binding.parse_assembly(str(module))
@@ -76,7 +77,7 @@ def compile_object(module: ir.Module) -> bytes:
         options = binding.create_pipeline_tuning_options(speed_level=3)
         options.loop_vectorization = True
         options.slp_vectorization = True
-        # Kernels know what their pointers do not share; inlined, they would not.
+        # Inlining would lose that the pointer arguments of kernels do not alias.
         options.inlining_threshold = 0
         builder = binding.create_pass_builder(machine, options)
         builder.getModulePassManager().run(parsed, builder)
@@ -84,7 +85,7 @@ def compile_object(module: ir.Module) -> bytes:
 
 
 class Code:
-    """Machine code that can be called for as long as this object lives."""
+    """Machine code in memory; its addresses are valid while this object lives."""
 
     def __init__(self, object_file: bytes, symbols: Sequence[str]):
         with _lock:
@@ -96,4 +97,5 @@ class Code:
             self._tracker: Any = library.link(self._jit, f"padc_{next(_names)}")
 
     def address(self, symbol: str) -> int:
+        """The address of a function of the object file."""
         return self._tracker[symbol]

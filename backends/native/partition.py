@@ -1,8 +1,9 @@
 """
-Parts of a program that are compiled, and parts that PyTorch runs between them.
+Split a program into parts that are compiled and parts that PyTorch runs.
 
-A part is a function of its own. It runs as soon as all that it takes is there, so that
-there are as few as can be: compiled parts are at even levels, the others at odd ones.
+Each part becomes a function. The level of an op is the first at which all of its
+operands are available: even levels are compiled, PyTorch runs odd ones. All ops of a
+level are one part, so there are as few parts as possible.
 """
 
 from __future__ import annotations
@@ -23,28 +24,29 @@ from padc.ir.torch import AtenOp, VTensorType
 
 SYMBOLS = (torch_dialect.SymbolicIntOp, torch_dialect.BindSymbolicShapeOp)
 ARGUMENT = -1
-"""The level of what is there from the start; PyTorch may run something at it."""
+"""The level of the arguments, at which PyTorch may run ops too."""
 
 
 @dataclass(eq=False)
 class Part:
-    """A function that takes and makes some values of the program."""
+    """A function that computes values of the program from others."""
 
     level: int
     module: ModuleOp
     inputs: list[int]
-    """Which values of the program it takes, by their number."""
+    """The numbers of the values that it takes."""
     outputs: list[int]
-    """Which values it makes."""
+    """The numbers of the values that it computes."""
 
     @property
     def is_native(self) -> bool:
+        """Whether the part is compiled."""
         return self.level % 2 == 0
 
 
 @dataclass(frozen=True)
 class Partition:
-    """Parts in the order to run them in; the program's values have numbers."""
+    """The parts in the order of execution; values of the program have numbers."""
 
     parts: Sequence[Part]
     inputs: Sequence[int]
@@ -52,11 +54,12 @@ class Partition:
 
 
 def is_tensor(value: SSAValue) -> bool:
+    """Whether `value` is a tensor of the torch or the tcp level."""
     return isinstance(value.type, VTensorType) or isa(value.type, TensorType[Attribute])
 
 
-def is_cheap(op: Operation) -> bool:
-    """Whether `op` is made anew wherever it is used: constants, sizes, casts."""
+def is_recomputed(op: Operation) -> bool:
+    """Whether each part that uses `op` computes it again: constants, sizes, casts."""
     if isinstance(op, torch_dialect.LiteralOp | torch_dialect.ToBuiltinTensorOp):
         return True
     if isinstance(op, torch_dialect.FromBuiltinTensorOp):
@@ -65,7 +68,7 @@ def is_cheap(op: Operation) -> bool:
         return False
     if not isinstance(op, AtenOp):
         return True
-    # Of a tensor only sizes are cheap.
+    # Of the ops on tensors, only those that read a size are cheap.
     takes_tensor = any(is_tensor(x) for x in op.operands)
     return not takes_tensor or op.schema.name in ("aten.size.int", "aten.numel")
 
@@ -74,9 +77,9 @@ def partition(
     module: ModuleOp, is_native: Callable[[Operation], bool], entry: str = "main"
 ) -> Partition:
     """
-    Split function `entry` of `module`, at the levels of torch and tcp, into parts.
+    Split function `entry` of `module`, at the torch and tcp levels, into parts.
 
-    `is_native` says which ops that compute tensors can be compiled.
+    `is_native` tells for an op that computes tensors whether it can be compiled.
     """
     function = SymbolTable.lookup_symbol(module, entry)
     assert isinstance(function, func.FuncOp)
@@ -97,11 +100,11 @@ class _Partitioner:
                 continue
             level = self.level_of(op)
             self.levels.update(dict.fromkeys(op.results, level))
-            if not is_cheap(op):
+            if not is_recomputed(op):
                 by_level.setdefault(level, []).append(op)
         returned = self.block.last_op
         assert returned is not None
-        extra = [x for x in returned.operands if self.is_made_anew(x)]
+        extra = [x for x in returned.operands if self.is_recomputed(x)]
         for x in extra:
             by_level.setdefault(self.levels[x], [])
         parts = [self.part(level, by_level[level], extra) for level in sorted(by_level)]
@@ -112,30 +115,33 @@ class _Partitioner:
         )
 
     def number(self, value: SSAValue) -> int:
+        """The number of `value`, the next free one if it has none."""
         return self.numbers.setdefault(value, len(self.numbers))
 
-    def is_made_anew(self, value: SSAValue) -> bool:
-        return isinstance(value.owner, Operation) and is_cheap(value.owner)
+    def is_recomputed(self, value: SSAValue) -> bool:
+        """Whether each part that uses `value` computes it again."""
+        return isinstance(value.owner, Operation) and is_recomputed(value.owner)
 
     def level_of(self, op: Operation) -> int:
-        """The first level at which all operands of `op` are there, and it can run."""
+        """The first level that runs such ops and has all operands of `op`."""
         level = max([ARGUMENT, *(self.levels[operand] for operand in op.operands)])
-        if is_cheap(op) or (level % 2 == 0) == self.is_native(op):
+        if is_recomputed(op) or (level % 2 == 0) == self.is_native(op):
             return level
         return level + 1
 
     def part(
         self, level: int, ops: Sequence[Operation], extra: Sequence[SSAValue]
     ) -> Part:
+        """The function that computes `ops`, and the values of `extra` at its level."""
         block = Block()
         builder = Builder(InsertPoint.at_end(block))
         values: dict[SSAValue, SSAValue] = {}
         inputs: list[int] = []
 
         def here(value: SSAValue) -> SSAValue:
-            """`value` in this part: computed, made anew, or an argument."""
+            """`value` in this part: computed, recomputed, or an argument."""
             if value not in values:
-                if self.is_made_anew(value):
+                if self.is_recomputed(value):
                     assert isinstance(value.owner, Operation)
                     clone(value.owner)
                 else:
@@ -164,14 +170,14 @@ class _Partitioner:
         return Part(level, module, inputs, [self.number(x) for x in made])
 
     def leaves(self, value: SSAValue, level: int) -> bool:
-        """Whether `value` is used outside of the part of `level`, which makes it."""
+        """Whether the part of `level`, which computes `value`, has to return it."""
         for use in value.uses:
             user = use.operation
             if isinstance(user, func.ReturnOp):
-                # What is made anew to be returned is made where its operands are.
-                if not self.is_made_anew(value) or self.levels[value] != level:
+                # A recomputed value that is returned is computed with its operands.
+                if not self.is_recomputed(value) or self.levels[value] != level:
                     return True
-            elif is_cheap(user):
+            elif is_recomputed(user):
                 if any(self.leaves(result, level) for result in user.results):
                     return True
             elif not isinstance(user, SYMBOLS) and self.level_of(user) != level:

@@ -1,5 +1,5 @@
 # pyright: basic
-"""`padc.compile`: what goes in and comes out, what is refused, the report, the cache."""
+"""`padc.compile`: inputs and outputs, refused arguments, the report, the cache."""
 
 import copy
 import gc
@@ -442,7 +442,7 @@ def test_models_that_cannot_be_imported_are_run_by_pytorch():
 
 
 class Held(nn.Module):
-    """Returns a weight, its input, and what is computed of both; takes a number."""
+    """Returns a weight, a view of its input and computed tensors; takes a number."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -745,7 +745,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def compilations(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """One number for each program that was compiled, not read."""
+    """One number for each program that was compiled rather than read."""
     made: list[int] = []
     module: Any = compile_model
     original = module.compile_program
@@ -762,7 +762,7 @@ X = torch.tensor([[1.0, -2.0, 3.0, 4.0]])
 
 
 class Mixed(Affine):
-    """With a part that PyTorch runs."""
+    """A model with a part that PyTorch runs."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return torch.cumsum(super().forward(x), 0) * self.weight
@@ -792,7 +792,7 @@ def test_strides_decide_what_a_reshape_shares(folder: Path, compilations: list[i
     assert len(compilations) == 2
 
 
-def test_batch_norm_folds_anew(folder: Path, compilations: list[int]):
+def test_batch_norms_fold_for_other_weights(folder: Path, compilations: list[int]):
     def make() -> nn.Module:
         model = nn.Sequential(nn.Conv2d(1, 2, 3), nn.BatchNorm2d(2))
         for _ in range(2):
@@ -916,7 +916,7 @@ def test_what_an_entry_depends_on(
 
 
 class Numbers(nn.Module):
-    """Numbers of all the kinds that a program may depend on."""
+    """A model with every kind of number that a program may depend on."""
 
     def __init__(self, step: int = 2, scale: float = 3.0, table: float = 4.0):
         super().__init__()
@@ -956,7 +956,7 @@ def test_weights_of_any_layout(folder: Path, compilations: list[int]):
 
 
 def test_tied_weights_and_their_names(folder: Path, compilations: list[int]):
-    """Names that are one in the IR, and one tensor under two names."""
+    """Two names that are the same in the IR, and one tensor with two names."""
 
     class Tied(nn.Module):
         def __init__(self):
