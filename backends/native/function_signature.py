@@ -15,7 +15,7 @@ from padc.backends.native.parameters import Parameter
 from padc.backends.reference.dtypes import torch_dtype
 from padc.ir.tcp import AnyTensor
 from padc.ir.torch import VTensorType
-from padc.passes.buffers.builder import AnyMemRef
+from padc.passes.buffers.memref_builder import AnyMemRef
 
 
 @dataclass(frozen=True)

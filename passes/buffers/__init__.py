@@ -2,5 +2,16 @@
 From tensors to buffers, and what is done to buffers.
 
 Passes, in the order in which they run: `bufferize_tcp`, `pad_into_producer`,
-`fill_border_only`, `plan_buffers`. Every other file serves them.
+`fill_border_only`, `plan_buffers`. The other files serve them:
+
+    memref_builder       builds ops on buffers
+    function_bufferizer  the walk over a function, and the table of lowerings
+    lowerings            that table, complete: `tensor_ops` and `border_pads`
+    views                views of buffers, their users, which views are disjoint
+    strided_range        the arithmetic of disjoint views
+    deallocation         frees buffers after their last use
+    hoisting             moves ops up in a block
+    shared_pads          joins buffers that pad the same value
+    live_ranges          when buffers are in use, and how they share memory
+    size_replay          computes sizes from a function's arguments
 """

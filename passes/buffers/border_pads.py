@@ -15,12 +15,12 @@ from xdsl.ir import SSAValue
 
 from padc.ir import tcp
 from padc.ir.tcp import Amount, tensor_type
-from padc.passes.buffers.bufferization import Bufferization, bufferizes, cast
-from padc.passes.buffers.builder import BufferBuilder, memref_type
+from padc.passes.buffers.function_bufferizer import FunctionBufferizer, bufferizes, cast
+from padc.passes.buffers.memref_builder import MemRefBuilder, memref_type
 from padc.passes.size_builder import never_crops
 
 Sweep: TypeAlias = (
-    "Callable[[BufferBuilder, SSAValue, int, Amount, Amount, Amount], None]"
+    "Callable[[MemRefBuilder, SSAValue, int, Amount, Amount, Amount], None]"
 )
 """
 Writes the lower and the upper border of one dimension of a padded buffer.
@@ -30,7 +30,7 @@ lower amount, input size and upper amount.
 """
 
 
-def mirrored(depth: Callable[[BufferBuilder, Amount], Amount]) -> Sweep:
+def mirrored(depth: Callable[[MemRefBuilder, Amount], Amount]) -> Sweep:
     """
     A sweep that copies rows across the edge of the input.
 
@@ -38,19 +38,19 @@ def mirrored(depth: Callable[[BufferBuilder, Amount], Amount]) -> Sweep:
     """
 
     def sweep(
-        build: BufferBuilder,
+        build: MemRefBuilder,
         part: SSAValue,
         dim: int,
         lower: Amount,
         size: Amount,
         upper: Amount,
     ) -> None:
-        def below(inner: BufferBuilder, i: Amount) -> None:
+        def below(inner: MemRefBuilder, i: Amount) -> None:
             source = inner.add(lower, depth(inner, i))
             target = inner.sub(inner.sub(lower, 1), i)
             copy_row(inner, part, dim, source, target)
 
-        def above(inner: BufferBuilder, i: Amount) -> None:
+        def above(inner: MemRefBuilder, i: Amount) -> None:
             end = inner.add(lower, size)
             source = inner.sub(inner.sub(end, 1), depth(inner, i))
             copy_row(inner, part, dim, source, inner.add(end, i))
@@ -62,13 +62,13 @@ def mirrored(depth: Callable[[BufferBuilder, Amount], Amount]) -> Sweep:
 
 
 def copy_row(
-    build: BufferBuilder, x: SSAValue, dim: int, source: Amount, target: Amount
+    build: MemRefBuilder, x: SSAValue, dim: int, source: Amount, target: Amount
 ) -> None:
     build.copy(build.part(x, dim, source, 1), build.part(x, dim, target, 1))
 
 
 def wrapped(
-    build: BufferBuilder,
+    build: MemRefBuilder,
     part: SSAValue,
     dim: int,
     lower: Amount,
@@ -104,7 +104,7 @@ MODES: dict[type[tcp.BorderPadOp], Mode] = {
 
 
 @bufferizes(*MODES)
-def lower_border_pad(f: Bufferization, op: tcp.BorderPadOp) -> SSAValue:
+def lower_border_pad(f: FunctionBufferizer, op: tcp.BorderPadOp) -> SSAValue:
     mode = MODES[type(op)]
     lower, upper = (
         [a if isinstance(a, int) else f.values[a] for a in expansion]
@@ -120,7 +120,7 @@ def lower_border_pad(f: Bufferization, op: tcp.BorderPadOp) -> SSAValue:
 
 
 def padded(
-    build: BufferBuilder,
+    build: MemRefBuilder,
     x: SSAValue,
     lower: Sequence[Amount],
     upper: Sequence[Amount],
@@ -148,7 +148,7 @@ def padded(
 
 
 def cropped(
-    build: BufferBuilder, x: SSAValue, lower: Sequence[Amount], upper: Sequence[Amount]
+    build: MemRefBuilder, x: SSAValue, lower: Sequence[Amount], upper: Sequence[Amount]
 ) -> SSAValue:
     """The view of `x` that negative amounts leave."""
     if never_crops(*lower, *upper):

@@ -16,7 +16,7 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
-from padc.passes.buffers.lowerings import Bufferization
+from padc.passes.buffers.lowerings import FunctionBufferizer
 
 
 class BufferizeTcpPass(ModulePass):
@@ -27,4 +27,4 @@ class BufferizeTcpPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in op.ops:
             if isinstance(function, func.FuncOp) and not function.is_declaration:
-                Bufferization(function).run()
+                FunctionBufferizer(function).run()

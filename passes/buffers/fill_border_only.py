@@ -1,9 +1,9 @@
 """
-Fill only what is around what is written into a buffer anyway.
+Fill only the border around the part of a buffer that is written anyway.
 
-Where a buffer is filled, and the first op behind that which uses it writes all of a
-part of it, the fill becomes one of what is below and above that part, in one dimension
-after the other: in those before it within the part, in those behind it in full.
+If the first op that uses a buffer after its fill writes all of a subview, the fill
+becomes two fills for each dimension: below and above the subview. They have the extent
+of the subview in the dimensions before, and the full extent in those after.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from padc.ir.tcp import Amount
-from padc.passes.buffers.builder import BufferBuilder
+from padc.passes.buffers.memref_builder import MemRefBuilder
 from padc.passes.buffers.views import root, users, within
 
 
 class FillBorderOnlyPass(ModulePass):
-    """Fill borders of buffers instead of buffers."""
+    """Fill the borders of buffers instead of the buffers."""
 
     name = "fill-border-only"
 
@@ -40,7 +40,7 @@ class FillBorderOnlyPass(ModulePass):
 
 
 def overwritten(block: Block, fill: linalg.FillOp) -> memref.SubviewOp | None:
-    """The part of what `fill` fills that is written in full before anything is read."""
+    """The part of a filled buffer that the next op writes completely, unread."""
     whole = root(fill.outputs[0])
     if whole is not fill.outputs[0]:
         return None
@@ -67,7 +67,7 @@ def overwritten(block: Block, fill: linalg.FillOp) -> memref.SubviewOp | None:
 
 
 def writes_all(op: LinalgStructuredOperation, number: int) -> bool:
-    """Whether `op` writes each element of an operand, and none is read before."""
+    """Whether `op` writes each element of an operand, and reads none of it."""
     map = op.get_indexing_maps().data[number].data
     dims = {e.position for e in map.results if isinstance(e, AffineDimExpr)}
     is_read = op.body.block.args[number].first_use is not None
@@ -75,20 +75,21 @@ def writes_all(op: LinalgStructuredOperation, number: int) -> bool:
 
 
 def reads(op: LinalgStructuredOperation, whole: SSAValue, number: int) -> bool:
-    """Whether `op` uses `whole` in its body, or in an operand other than `number`."""
+    """Whether `op` uses `whole` in its body or in an operand other than `number`."""
     operands = [x for i, x in enumerate(op.operands) if i != number]
     inner = [x for each in op.body.walk() for x in each.operands]
     return any(root(x) is whole for x in (*operands, *inner))
 
 
 def fill_around(fill: linalg.FillOp, part: memref.SubviewOp) -> None:
+    """Replace `fill` by fills of the border around `part`."""
     (value,), whole = fill.inputs, fill.outputs[0]
     block = fill.parent
     assert block is not None
-    # The part may be made behind the fill: its border is filled there.
+    # If the part is defined after the fill, its border is filled there.
     order = {op: i for i, op in enumerate(block.ops)}
     later: Operation = max(fill, part, key=order.__getitem__)
-    build = BufferBuilder(Builder(InsertPoint.after(later)))
+    build = MemRefBuilder(Builder(InsertPoint.after(later)))
     low = get_dynamic_index_list(
         part.static_offsets.get_values(), part.offsets, DYNAMIC_INDEX
     )

@@ -1,6 +1,6 @@
-"""How functions of tensors become functions of buffers."""
+"""The complete table of lowerings: importing its files fills it."""
 
 from padc.passes.buffers import border_pads, tensor_ops
-from padc.passes.buffers.bufferization import LOWERINGS, Bufferization
+from padc.passes.buffers.function_bufferizer import LOWERINGS, FunctionBufferizer
 
-__all__ = ["LOWERINGS", "Bufferization", "border_pads", "tensor_ops"]
+__all__ = ["LOWERINGS", "FunctionBufferizer", "border_pads", "tensor_ops"]

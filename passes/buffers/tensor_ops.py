@@ -1,4 +1,4 @@
-"""Tensors without values, parts of tensors, and other shapes of them, as views."""
+"""Lowerings of `tensor` ops to buffers: allocations, views and copies."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
 from padc.ir.tcp import tensor_type
-from padc.passes.buffers.bufferization import Bufferization, bufferizes, cast
-from padc.passes.buffers.builder import is_contiguous, memref_type
+from padc.passes.buffers.function_bufferizer import FunctionBufferizer, bufferizes, cast
+from padc.passes.buffers.memref_builder import is_contiguous, memref_type
 
 
 @bufferizes(tensor.EmptyOp)
-def lower_empty(f: Bufferization, op: tensor.EmptyOp) -> SSAValue:
+def lower_empty(f: FunctionBufferizer, op: tensor.EmptyOp) -> SSAValue:
     type = tensor_type(op.tensor)
     sizes = f.amounts(type.get_shape(), op.dynamic_sizes)
     return f.build.alloc(sizes, type.element_type)
 
 
 @bufferizes(tensor.DimOp)
-def lower_dim(f: Bufferization, op: tensor.DimOp) -> SSAValue:
+def lower_dim(f: FunctionBufferizer, op: tensor.DimOp) -> SSAValue:
     number = op.index.owner
     if not isinstance(number, arith.ConstantOp):
         raise PassFailedException(
@@ -41,24 +41,24 @@ def lower_dim(f: Bufferization, op: tensor.DimOp) -> SSAValue:
 
 
 @bufferizes(tensor.ExtractOp)
-def lower_extract(f: Bufferization, op: tensor.ExtractOp) -> SSAValue:
+def lower_extract(f: FunctionBufferizer, op: tensor.ExtractOp) -> SSAValue:
     indices = [f.values[index] for index in op.indices]
     return f.build.insert(memref.LoadOp.get(f.values[op.tensor], indices))
 
 
 @bufferizes(tensor.CastOp)
-def lower_cast(f: Bufferization, op: tensor.CastOp) -> SSAValue:
+def lower_cast(f: FunctionBufferizer, op: tensor.CastOp) -> SSAValue:
     return cast(f.build, f.values[op.source], tensor_type(op.dest))
 
 
 @bufferizes(UnrealizedConversionCastOp)
-def lower_conversion(f: Bufferization, op: UnrealizedConversionCastOp) -> SSAValue:
-    """Between signless integers and others: the same bits."""
+def lower_conversion(f: FunctionBufferizer, op: UnrealizedConversionCastOp) -> SSAValue:
+    """A cast between signless and unsigned integers keeps the bits."""
     return f.values[op.inputs[0]]
 
 
 @bufferizes(tensor.ExtractSliceOp)
-def lower_extract_slice(f: Bufferization, op: tensor.ExtractSliceOp) -> SSAValue:
+def lower_extract_slice(f: FunctionBufferizer, op: tensor.ExtractSliceOp) -> SSAValue:
     part = f.build.subview(
         f.values[op.source],
         f.amounts(op.static_offsets.get_values(), op.offsets),
@@ -69,7 +69,7 @@ def lower_extract_slice(f: Bufferization, op: tensor.ExtractSliceOp) -> SSAValue
 
 
 @bufferizes(tensor.InsertSliceOp)
-def lower_insert_slice(f: Bufferization, op: tensor.InsertSliceOp) -> SSAValue:
+def lower_insert_slice(f: FunctionBufferizer, op: tensor.InsertSliceOp) -> SSAValue:
     target = f.target(op.dest)
     part = f.build.subview(
         target,
@@ -82,7 +82,7 @@ def lower_insert_slice(f: Bufferization, op: tensor.InsertSliceOp) -> SSAValue:
 
 
 @bufferizes(tensor.PadOp)
-def lower_pad(f: Bufferization, op: tensor.PadOp) -> SSAValue:
+def lower_pad(f: FunctionBufferizer, op: tensor.PadOp) -> SSAValue:
     """A new buffer, filled, and a copy into its interior."""
     yielded = op.region.block.last_op
     assert isinstance(yielded, tensor.YieldOp)
@@ -109,8 +109,8 @@ def lower_pad(f: Bufferization, op: tensor.PadOp) -> SSAValue:
 
 
 @bufferizes(tensor.ConcatOp)
-def lower_concat(f: Bufferization, op: tensor.ConcatOp) -> SSAValue:
-    """A new buffer, and a copy of each tensor into its part."""
+def lower_concat(f: FunctionBufferizer, op: tensor.ConcatOp) -> SSAValue:
+    """A new buffer, and a copy of each input into its part."""
     dim = op.dim.value.data
     parts = [f.values[x] for x in op.inputs]
     sizes = f.build.sizes(parts[0])
@@ -126,7 +126,7 @@ def lower_concat(f: Bufferization, op: tensor.ConcatOp) -> SSAValue:
 
 
 @bufferizes(tensor.ExpandShapeOp)
-def lower_expand_shape(f: Bufferization, op: tensor.ExpandShapeOp) -> SSAValue:
+def lower_expand_shape(f: FunctionBufferizer, op: tensor.ExpandShapeOp) -> SSAValue:
     sizes = f.amounts(op.static_output_shape.get_values(), op.dynamic_output_shape)
     static, dynamic = split_dynamic_index_list(sizes, DYNAMIC_INDEX)
     x = f.values[op.src]
@@ -157,7 +157,7 @@ def lower_expand_shape(f: Bufferization, op: tensor.ExpandShapeOp) -> SSAValue:
 
 
 @bufferizes(tensor.CollapseShapeOp)
-def lower_collapse_shape(f: Bufferization, op: tensor.CollapseShapeOp) -> SSAValue:
+def lower_collapse_shape(f: FunctionBufferizer, op: tensor.CollapseShapeOp) -> SSAValue:
     x = contiguous(f, f.values[op.src])
     type = memref_type(x)
     shape = tensor_type(op.result).get_shape()
@@ -170,6 +170,6 @@ def lower_collapse_shape(f: Bufferization, op: tensor.CollapseShapeOp) -> SSAVal
     )
 
 
-def contiguous(f: Bufferization, x: SSAValue) -> SSAValue:
-    """`x`, or a copy of it whose elements are next to one another."""
+def contiguous(f: FunctionBufferizer, x: SSAValue) -> SSAValue:
+    """`x` if it is contiguous, else a contiguous copy."""
     return x if is_contiguous(memref_type(x)) else f.copied(x)

@@ -1,14 +1,18 @@
-"""Buffers and their views: what a view is of, who uses it, which views are disjoint."""
+"""Views of buffers: their root, their users, which are disjoint, and replacing them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from xdsl.builder import Builder
 from xdsl.dialects import func, memref
 from xdsl.dialects.builtin import DYNAMIC_INDEX
+from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
+from xdsl.dialects.utils.dynamic_index_list import get_dynamic_index_list
 from xdsl.ir import Block, Operation, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
 
-from padc.passes.buffers.builder import memref_type
+from padc.passes.buffers.memref_builder import MemRefBuilder, memref_type
 from padc.passes.buffers.strided_range import StridedRange, disjoint
 
 VIEWS = (
@@ -18,7 +22,7 @@ VIEWS = (
     memref.CollapseShapeOp,
     memref.ViewOp,
 )
-"""Ops whose result is memory of their first operand."""
+"""Ops whose result is a view of their first operand."""
 
 
 def root(value: SSAValue) -> SSAValue:
@@ -37,7 +41,7 @@ def views(buffer: SSAValue) -> Iterator[SSAValue]:
 
 
 def users(buffer: SSAValue) -> Iterator[Operation]:
-    """The ops that use `buffer` or a view of it, but to make views or free it."""
+    """The ops that use `buffer` or a view of it, except those that view or free it."""
     for view in views(buffer):
         for use in view.uses:
             if not isinstance(use.operation, (*VIEWS, memref.DeallocOp)):
@@ -95,28 +99,61 @@ def are_disjoint(a: SSAValue, b: SSAValue) -> bool:
 
 
 def within(block: Block, op: Operation) -> Operation:
-    """The op of `block` that is `op`, or has it in a region."""
+    """The op of `block` that is `op`, or that holds it in a region."""
     found = block.find_ancestor_op_in_block(op)
     assert found is not None
     return found
 
 
-def place_deallocs(function: func.FuncOp) -> None:
-    """Free each buffer of `function` behind its last use, and no other."""
-    block = function.body.block
-    for op in list(function.walk()):
-        if isinstance(op, memref.DeallocOp):
-            op.detach()
-            op.erase()
-    order = {op: i for i, op in enumerate(block.ops)}
-    for alloc in [op for op in block.ops if isinstance(op, memref.AllocOp)]:
-        # Views that nobody reads must not be behind the end either.
-        uses = [
-            within(block, use.operation)
-            for view in views(alloc.memref)
-            for use in view.uses
-        ]
-        if any(isinstance(use, func.ReturnOp) for use in uses):
-            continue
-        last = max([alloc, *uses], key=order.__getitem__)
-        block.insert_op_after(memref.DeallocOp.get(alloc.memref), last)
+def writes(op: Operation, buffer: SSAValue) -> bool:
+    """Whether `op` writes to `buffer` or a view of it."""
+    match op:
+        case LinalgStructuredOperation():
+            return any(root(output) is buffer for output in op.outputs)
+        case memref.StoreOp():
+            return root(op.memref) is buffer
+        case _:
+            return False
+
+
+def touches(op: Operation, part: SSAValue) -> bool:
+    """Whether `op` may read or write an element of `part`, a buffer or a view."""
+    whole = root(part)
+    return any(
+        root(operand) is whole and not are_disjoint(operand, part)
+        for operand in op.operands
+    )
+
+
+def may_be_strided(buffer: SSAValue) -> bool:
+    """
+    Whether a strided view of another buffer can replace this one.
+
+    It cannot if this buffer is reshaped or returned, which takes contiguous memory.
+    """
+    is_returned = any(isinstance(op, func.ReturnOp) for op in users(buffer))
+    return not is_returned and all(
+        view is buffer or isinstance(view.owner, memref.SubviewOp)
+        for view in views(buffer)
+    )
+
+
+def replace_buffer(old: SSAValue, new: SSAValue) -> None:
+    """Use `new` instead of `old`; subviews of `old` get the strides of `new`."""
+    new.name_hint = new.name_hint or old.name_hint
+    for use in list(old.uses):
+        view = use.operation
+        if isinstance(view, memref.SubviewOp):
+            build = MemRefBuilder(Builder(InsertPoint.before(view)))
+            lists = [
+                get_dynamic_index_list(static.get_values(), dynamic, DYNAMIC_INDEX)
+                for static, dynamic in (
+                    (view.static_offsets, view.offsets),
+                    (view.static_sizes, view.sizes),
+                    (view.static_strides, view.strides),
+                )
+            ]
+            part = build.subview(new, *lists)
+            replace_buffer(view.result, part)
+            Rewriter.erase_op(view)
+    old.replace_all_uses_with(new)

@@ -1,11 +1,11 @@
 """
-Sums of products: convolutions and matrix products, in tiles that stay in registers.
+Sums of products (convolutions, matrix products), in tiles that stay in registers.
 
-One loop runs along neighbours of the result and of one input, the streamed one: it is
-computed in vectors. Another, along which the streamed input stays where it is, is
-unrolled: each vector that is loaded is multiplied by several elements of the other
-input. The sums of such a tile are made in registers, of a few hundred products at a
-time, which also keeps what rounding loses small.
+One loop runs along contiguous elements of the result and of one input, the streamed
+one; it is vectorized. Another loop, which does not move in the streamed input, is
+unrolled: each loaded vector is multiplied by several elements of the other input. The
+sums of a tile stay in registers for a few hundred products at a time, which also bounds
+the rounding error.
 """
 
 from __future__ import annotations
@@ -31,30 +31,30 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.ir import SSAValue
 
-from padc.passes.buffers_to_llvm.buffer import Buffer
-from padc.passes.buffers_to_llvm.builder import LlvmBuilder, Size
+from padc.passes.buffers_to_llvm.buffer_descriptor import BufferDescriptor
+from padc.passes.buffers_to_llvm.llvm_builder import LlvmBuilder, Size
 from padc.passes.buffers_to_llvm.loops import Loop
 
 REGISTERS = 24
-"""How many vectors a tile may be: of 32 registers, some hold what is loaded."""
+"""The most vectors of a tile: some of 32 registers hold loaded values."""
 ROWS = 8
-"""How many rows a tile has at most."""
+"""The most rows of a tile."""
 PRODUCTS = 512
-"""How many products are added up before they are added to the rest."""
+"""The number of products that are summed before the sum is added to the result."""
 
 
 @dataclass(frozen=True)
 class Contraction:
-    """A linalg op that adds up products, by the numbers of its operands and loops."""
+    """A linalg op that sums products: the roles of its inputs and loops."""
 
     streamed: int
-    """The input of which vectors are loaded."""
+    """The number of the input that is loaded in vectors."""
     repeated: int
-    """The input of which elements are repeated in vectors."""
+    """The number of the input whose elements are broadcast to vectors."""
     along: Loop
-    """Runs along the vectors."""
+    """The loop along the vectors."""
     rows: Loop | None
-    """Does not move in the streamed input: is unrolled."""
+    """The unrolled loop, which does not move in the streamed input."""
     outer: Sequence[Loop]
     sums: Sequence[Loop]
     type: AnyFloat
@@ -64,7 +64,7 @@ class Contraction:
 def contraction_of(
     op: LinalgStructuredOperation, loops: Sequence[Loop], vector_bytes: int
 ) -> Contraction | None:
-    """`op` as a contraction that can be computed in tiles; None if it is none."""
+    """`op` as a contraction that can be computed in tiles; None if it is not one."""
     if len(op.inputs) != 2 or len(op.outputs) != 1 or not multiplies_and_adds(op):
         return None
     type = op.body.block.args[2].type
@@ -112,7 +112,7 @@ def multiplies_and_adds(op: LinalgStructuredOperation) -> bool:
 
 
 def tile_rows(loop: Loop) -> int:
-    """How many rows of a loop are a tile: the most that divide it."""
+    """The rows of a tile: the largest number up to `ROWS` that divides the loop."""
     assert isinstance(loop.count, int)
     count = loop.count
     return max((n for n in range(1, ROWS + 1) if count and count % n == 0), default=1)
@@ -120,18 +120,20 @@ def tile_rows(loop: Loop) -> int:
 
 @dataclass(frozen=True)
 class Tile:
-    """Part of the result, of `rows` rows and `vectors` vectors, the last masked."""
+    """Part of the result: `rows` rows of `vectors` vectors, the last masked."""
 
     rows: int
     vectors: int
     left: Size | None
-    """How many elements of each row there are; None if all are."""
+    """The number of elements left in each row; None if the vectors are full."""
 
 
 class ContractionKernel:
     """Emits the loops of a contraction."""
 
-    def __init__(self, build: LlvmBuilder, op: Contraction, operands: Sequence[Buffer]):
+    def __init__(
+        self, build: LlvmBuilder, op: Contraction, operands: Sequence[BufferDescriptor]
+    ):
         self.build = build
         self.op = op
         self.operands = operands
@@ -158,10 +160,10 @@ class ContractionKernel:
         self.build.loop(0, first.count, 1, inside)
 
     def columns(self, offsets: Sequence[Size]) -> None:
-        """All vectors of a row: as many as fit into a tile at a time."""
+        """Emit the loop along the vectors, a tile at a time."""
         build, along, lanes = self.build, self.op.along, self.op.lanes
         rows = 1 if self.op.rows is None else tile_rows(self.op.rows)
-        # Of every other element, twice as many registers are loaded.
+        # A stride of 2 loads twice as many registers.
         loaded = 2 if along.steps[self.op.streamed] == 2 else 1
         most = min(max(REGISTERS // rows // loaded, 1), 4)
         if isinstance(along.count, int):
@@ -207,7 +209,7 @@ class ContractionKernel:
         self.build.loop(0, rows.count, tile.rows, inside)
 
     def sums(self, tile: Tile, offsets: Sequence[Size]) -> None:
-        """Add the sums of `PRODUCTS` products each to a tile of the result."""
+        """Add sums of `PRODUCTS` products each to a tile of the result."""
         first, *rest = self.op.sums
         inner = 1
         for loop in rest:
@@ -288,7 +290,9 @@ class ContractionKernel:
                 new = sums[row * tile.vectors + i]
                 self.store(build.insert(llvm.FAddOp(old, new)), address, mask)
 
-    def stream(self, buffer: Buffer, offset: Size, tile: Tile, number: int) -> SSAValue:
+    def stream(
+        self, buffer: BufferDescriptor, offset: Size, tile: Tile, number: int
+    ) -> SSAValue:
         """Vector `number` of the streamed input."""
         build, lanes = self.build, self.op.lanes
         step = self.op.along.steps[self.op.streamed]
@@ -296,7 +300,7 @@ class ContractionKernel:
             at = build.add(offset, number * lanes)
             address = build.address(buffer.pointer, at, self.op.type)
             return self.load(address, self.mask(tile, number * lanes))
-        # Every other element of two vectors, of which the last element is not there.
+        # Every other element of two vectors, whose last element must not be read.
         count = lanes if tile.left is None else self.left(tile, number * lanes)
         elements = build.add(build.mul(count, 2), -1)
         parts: list[SSAValue] = []
@@ -312,12 +316,12 @@ class ContractionKernel:
         )
 
     def left(self, tile: Tile, first: int) -> Size:
-        """How many elements there are from `first` on; less than 0 is none."""
+        """The number of elements from `first` on; negative counts as 0."""
         assert tile.left is not None
         return self.build.add(tile.left, -first)
 
     def mask(self, tile: Tile, first: int) -> SSAValue | None:
-        """Which lanes of the vector at `first` there are; None for all."""
+        """The mask of the vector at `first`; None if it is full."""
         if tile.left is None:
             return None
         if isinstance(tile.left, int) and tile.left >= first + self.op.lanes:
@@ -325,10 +329,10 @@ class ContractionKernel:
         return self.lane_mask(first, tile.left)
 
     def lane_mask(self, first: int, end: Size) -> SSAValue:
-        """Which of the places from `first` on are before `end`."""
+        """The mask of the lanes from `first` on that are before `end`."""
         build, lanes = self.build, self.op.lanes
         name = f"llvm.get.active.lane.mask.v{lanes}i1.i64"
-        # It takes what is less than 0 for very large.
+        # The intrinsic takes a negative number as a large unsigned one.
         zero = build.value(0)
         maximum = StringAttr("llvm.smax.i64")
         end = build.insert(
@@ -351,7 +355,7 @@ class ContractionKernel:
         return build.insert(llvm.ShuffleVectorOp(first, first, zeros, self.vector))
 
     def load(self, address: SSAValue, mask: SSAValue | None) -> SSAValue:
-        """A vector from anywhere; where masked, zero, and nothing is read."""
+        """An unaligned vector; masked lanes are 0 and not read."""
         build, size = self.build, self.op.type.size
         if mask is None:
             return build.insert(llvm.LoadOp(address, self.vector, alignment=size))

@@ -1,9 +1,9 @@
 """
 Write functions of buffers in LLVM's dialect.
 
-Each linalg op, or several that write parts of one buffer, becomes a function with
-loops, those that are the same one function; a function of buffers becomes what calls
-these (see `buffers_to_llvm`).
+Each linalg op, or several that write parts of one buffer, becomes a kernel: a function
+with loops. Equal kernels become one function. A function of buffers becomes a function
+that calls kernels.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
-from padc.passes.buffers_to_llvm.function import Module, declare_library, lower_function
+from padc.passes.buffers_to_llvm.function_lowering import lower_function
+from padc.passes.buffers_to_llvm.llvm_module import LlvmModule, declare_library
 
 
 @dataclass(frozen=True)
@@ -26,10 +27,10 @@ class ConvertBuffersToLlvmPass(ModulePass):
     name = "convert-buffers-to-llvm"
 
     vector_bytes: int = 32
-    """How long the vectors are that sums of products are computed in."""
+    """The length of vectors in sums of products."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        module = Module(op, self.vector_bytes)
+        module = LlvmModule(op, self.vector_bytes)
         for function in list(op.ops):
             if not isinstance(function, func.FuncOp):
                 raise PassFailedException(

@@ -1,10 +1,10 @@
 """
-A linalg op on buffers as a function of its own.
+Kernels: a linalg op on buffers as a function of its own.
 
-It takes the pointers, sizes and strides that are not known before, and what its body
-uses from outside. Of its pointers LLVM may assume that what is written by one is not
-read by another: no op reads elements that it writes through another operand. Where
-several ops are one function (see `fusion`), some of its pointers are `aliases`.
+The function takes pointers, the dynamic sizes and strides, and the values that the body
+captures. Pointers are noalias: no op reads elements through one operand that it writes
+through another. If several ops share a function (see `loop_fusion`), some pointers are
+`aliases`.
 """
 
 from __future__ import annotations
@@ -19,29 +19,29 @@ from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.dialects.linalg.attrs import IteratorType
 from xdsl.ir import Block, Operation, Region, SSAValue
 
-from padc.passes.buffers_to_llvm.buffer import Buffer, Value
-from padc.passes.buffers_to_llvm.builder import POINTER, LlvmBuilder, Size
+from padc.passes.buffers_to_llvm.buffer_descriptor import BufferDescriptor, Value
 from padc.passes.buffers_to_llvm.contractions import (
     Contraction,
     ContractionKernel,
     contraction_of,
 )
-from padc.passes.buffers_to_llvm.description import Description
+from padc.passes.buffers_to_llvm.kernel_key import KernelKey
+from padc.passes.buffers_to_llvm.llvm_builder import POINTER, LlvmBuilder, Size
 from padc.passes.buffers_to_llvm.loops import Loop, linear, merged, ordered
 from padc.passes.buffers_to_llvm.scalars import lower_scalar
 
 
 class Outline:
-    """A function in the making, which is to be called from another."""
+    """A kernel while it is built, and its parameters."""
 
     def __init__(self) -> None:
         self.region = Region(Block())
         self.entry = self.region.block
         self.build = LlvmBuilder(self.region, self.entry)
         self.arguments: dict[SSAValue, SSAValue] = {}
-        """Of each value of the caller that is passed, the parameter."""
+        """The parameter of each value that the caller passes."""
         self.aliases: set[SSAValue] = set()
-        """Pointers of the caller to memory that another one points to as well."""
+        """Pointers of the caller to memory that another pointer also points to."""
 
     def parameter(self, value: SSAValue) -> SSAValue:
         if value not in self.arguments:
@@ -60,7 +60,7 @@ class Outline:
         return replace(loop, count=self.size(loop.count), steps=steps)
 
     def value(self, value: Value) -> Value:
-        if isinstance(value, Buffer):
+        if isinstance(value, BufferDescriptor):
             return replace(
                 value,
                 pointer=self.parameter(value.pointer),
@@ -89,11 +89,11 @@ class Outline:
 
 @dataclass(frozen=True)
 class Kernel:
-    """A function that is made where none with its key was."""
+    """A function that is made unless there is one with its key."""
 
     key: Hashable
     values: Sequence[SSAValue]
-    """What it may take of the caller; the same order wherever the key is the same."""
+    """The values that it may take; equal keys have them in the same order."""
     make: Callable[[], Outline]
 
 
@@ -103,10 +103,10 @@ def kernel_of(
     main: LlvmBuilder,
     vector_bytes: int,
 ) -> Kernel:
-    """The function that is `op`, of what its operands are in `main`."""
+    """The kernel of `op`, whose operands are `values` of the function `main`."""
     operands = [values[x] for x in op.operands]
     loops, firsts = plan(op, operands, main)
-    of = Description()
+    of = KernelKey()
     key = of.op(op, values), of.loops(loops), of.sizes(firsts)
 
     def make() -> Outline:
@@ -138,10 +138,10 @@ def contracted(
     operands: Sequence[Value],
     firsts: Sequence[Size],
 ) -> Outline:
-    buffers: list[Buffer] = []
+    buffers: list[BufferDescriptor] = []
     for operand in operands:
         buffer = kernel.value(operand)
-        assert isinstance(buffer, Buffer)
+        assert isinstance(buffer, BufferDescriptor)
         buffers.append(buffer)
     op = replace(
         op,
@@ -155,7 +155,7 @@ def contracted(
 
 
 def captured(op: LinalgStructuredOperation) -> list[SSAValue]:
-    """What the body uses from outside, each once."""
+    """The values from outside that the body uses, each once."""
     inside = {op.body.block, *(inner.parent for inner in op.body.walk())}
     values: dict[SSAValue, None] = {}
     for inner in op.body.walk():
@@ -170,7 +170,7 @@ def captured(op: LinalgStructuredOperation) -> list[SSAValue]:
 def plan(
     op: LinalgStructuredOperation, operands: Sequence[Value], main: LlvmBuilder
 ) -> tuple[list[Loop], list[Size]]:
-    """The loops of `op`, as few as it may have, and where each operand starts."""
+    """The loops of `op`, merged if possible, and the first offset of each operand."""
     loops, firsts = loops_of(op, operands, main)
     if any(isinstance(inner, linalg.IndexOp) for inner in op.body.walk()):
         return loops, firsts
@@ -180,19 +180,19 @@ def plan(
 def loops_of(
     op: LinalgStructuredOperation, operands: Sequence[Value], main: LlvmBuilder
 ) -> tuple[list[Loop], list[Size]]:
-    """A loop for each dimension of `op`, and where each operand starts."""
+    """A loop for each dimension of `op`, and the first offset of each operand."""
     kinds = op.get_iterator_types()
     reduces = [kind.data is IteratorType.REDUCTION for kind in kinds]
     rank = len(reduces)
     by_operand: list[list[Size]] = []
     for x, map in zip(operands, op.get_indexing_maps(), strict=True):
-        strides = x.strides if isinstance(x, Buffer) else ()
+        strides = x.strides if isinstance(x, BufferDescriptor) else ()
         by_operand.append(linear(main, map.data.results, strides, rank))
     counts: list[Size] = []
     of = dict(zip(op.operands, operands, strict=True))
     for source in op.get_loop_bound_sources():
         buffer = of[source.operand]
-        assert isinstance(buffer, Buffer)
+        assert isinstance(buffer, BufferDescriptor)
         counts.append(buffer.sizes[source.dim_index])
     loops = [
         Loop((i,), counts[i], tuple(steps[i] for steps in by_operand), reduces[i])
@@ -203,7 +203,7 @@ def loops_of(
 
 @dataclass
 class Body:
-    """The loops and the body of a linalg op, in its own function."""
+    """The loops and the body of a linalg op, inside a kernel."""
 
     op: LinalgStructuredOperation
     kernel: Outline
@@ -217,7 +217,7 @@ class Body:
         offsets: Sequence[Size],
         places: dict[int, SSAValue],
     ) -> None:
-        """The loops from here on inwards; operands are at `offsets`."""
+        """Emit the loops from here on inwards; operands are at `offsets`."""
         build = self.kernel.build
         if not loops:
             return self.element(build, offsets, places)
@@ -236,7 +236,7 @@ class Body:
         values = dict(self.values)
         addresses: list[SSAValue | None] = []
         for arg, x, offset in zip(block.args, self.operands, offsets, strict=True):
-            if not isinstance(x, Buffer):
+            if not isinstance(x, BufferDescriptor):
                 values[arg] = x
                 addresses.append(None)
                 continue
@@ -256,7 +256,7 @@ class Body:
                     values[op.result] = places[op.dim.value.data]
                 case memref.LoadOp():
                     buffer = values[op.memref]
-                    assert isinstance(buffer, Buffer)
+                    assert isinstance(buffer, BufferDescriptor)
                     indices = [size(values[index]) for index in op.indices]
                     address = buffer.element(build, indices)
                     values[op.res] = build.load(address, buffer.element_type)
@@ -268,7 +268,7 @@ class Body:
                     values[op.results[0]] = lower_scalar(build, op, args, is_sum)
 
     def is_sum(self, op: Operation) -> bool:
-        """Whether `op` adds to what an output holds, or multiplies what it adds."""
+        """Whether `op` adds to an output, or is the product that such an op adds."""
         block = self.op.body.block
         adds = isinstance(op, arith.AddfOp) and any(
             x in block.args[-self.outputs :] for x in op.operands
@@ -283,16 +283,16 @@ class Body:
 
 
 def scalar(build: LlvmBuilder, value: Value) -> SSAValue:
-    assert not isinstance(value, Buffer)
+    assert not isinstance(value, BufferDescriptor)
     return build.value(value)
 
 
 def size(value: Value) -> Size:
-    assert not isinstance(value, Buffer)
+    assert not isinstance(value, BufferDescriptor)
     return value
 
 
 def dim(values: Mapping[SSAValue, Value], op: memref.DimOp) -> Size:
     buffer, number = values[op.source], values[op.index]
-    assert isinstance(buffer, Buffer) and isinstance(number, int)
+    assert isinstance(buffer, BufferDescriptor) and isinstance(number, int)
     return buffer.sizes[number]

@@ -1,9 +1,9 @@
 """
-The loops of a linalg op: in which order, and how far each moves in each operand.
+The loops of a linalg op: their order, and their step in each operand.
 
-Loops that do not reduce may change places with all others. The innermost becomes one
-along which neighbours in memory are read and written, so that LLVM computes many of
-them at a time, and loops that together run through memory in one go become one.
+Loops that do not reduce may be interchanged with all others. The innermost loop runs
+along contiguous memory, so that LLVM can vectorize it. Nested loops that together run
+through contiguous memory become one loop.
 """
 
 from __future__ import annotations
@@ -20,27 +20,27 @@ from xdsl.ir.affine import (
 )
 from xdsl.utils.exceptions import PassFailedException
 
-from padc.passes.buffers_to_llvm.builder import LlvmBuilder, Size
+from padc.passes.buffers_to_llvm.llvm_builder import LlvmBuilder, Size
 
 SHORT = 8
-"""Loops of fewer steps are not worth computing many elements at a time in."""
+"""Loops with fewer steps are not worth vectorizing."""
 
 
 @dataclass(frozen=True)
 class Loop:
-    """One loop of several around a body."""
+    """One loop of a nest."""
 
     dims: tuple[int, ...]
-    """Which dimensions of the op it runs through: several only if none is asked for."""
+    """The dimensions of the op that it runs through: several if it is merged."""
     count: Size
     steps: tuple[Size, ...]
-    """How many elements one step moves in each operand."""
+    """The distance that one step moves in each operand, in elements."""
     reduces: bool
 
     def moved(
         self, build: LlvmBuilder, offsets: Sequence[Size], place: Size
     ) -> list[Size]:
-        """Where the operands are at a step, of where they are at the first."""
+        """The offsets of the operands at step `place`; at step 0 they are `offsets`."""
         return [
             build.add(offset, build.mul(place, step))
             for offset, step in zip(offsets, self.steps, strict=True)
@@ -48,7 +48,7 @@ class Loop:
 
 
 def coefficients(expr: AffineExpr, rank: int) -> list[int]:
-    """What `expr` multiplies each of `rank` dimensions by; last, what it adds."""
+    """The factor of each of `rank` dimensions in `expr`; last, its constant term."""
     match expr:
         case AffineDimExpr():
             return [int(i == expr.position) for i in range(rank)] + [0]
@@ -68,7 +68,7 @@ def coefficients(expr: AffineExpr, rank: int) -> list[int]:
 def linear(
     build: LlvmBuilder, exprs: Sequence[AffineExpr], strides: Sequence[Size], rank: int
 ) -> list[Size]:
-    """How many elements a step in each dimension moves; last, where the first is."""
+    """The distance that a step in each dimension moves; last, the first offset."""
     steps: list[Size] = [0] * (rank + 1)
     for expr, stride in zip(exprs, strides, strict=True):
         for i, factor in enumerate(coefficients(expr, rank)):
@@ -77,12 +77,12 @@ def linear(
 
 
 def ordered(loops: Sequence[Loop], outputs: int) -> list[Loop]:
-    """`loops`, the last `outputs` operands of which are written, outermost first."""
+    """The best order of `loops`, outermost first; `outputs` operands are written."""
     if not loops:
         return []
 
     def cost(loop: Loop) -> tuple[float, int]:
-        """Of a step as the innermost one, in elements that memory has to move."""
+        """The memory traffic of a step as the innermost loop, in elements."""
         total = 0.0
         for i, step in enumerate(loop.steps):
             written = i >= len(loop.steps) - outputs
@@ -108,7 +108,7 @@ def ordered(loops: Sequence[Loop], outputs: int) -> list[Loop]:
 
 
 def merged(build: LlvmBuilder, loops: Sequence[Loop]) -> list[Loop]:
-    """`loops`, where one goes on where the next one inside it ends as one."""
+    """`loops`, with two joined where the inner one ends at the next outer step."""
     result: list[Loop] = []
     for loop in loops:
         outer = result[-1] if result else None

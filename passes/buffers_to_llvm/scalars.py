@@ -1,11 +1,10 @@
 """
-What is computed for one element: ops of arith and math, as LLVM's.
+Ops on single elements: arith and math ops as ops of LLVM's dialect.
 
-A bf16 is its bits, in an i16. Halves are computed with in f32, and rounded to the
-nearest, half to even: for the four operations and the root that is as if computed
-in the half itself. To and from f64 and integers they convert by way of f32, as
-PyTorch's do. Floats become integers as LLVM's saturating conversions do it, where
-arith leaves open what does not fit.
+A bf16 is its bits in an i16. f16 and bf16 are computed in f32 and rounded to nearest,
+ties to even; for the four operations and the square root that equals computing in the
+half type itself. They convert to and from f64 and integers through f32, as in PyTorch.
+Floats convert to integers with saturation; arith leaves open what does not fit.
 """
 
 from __future__ import annotations
@@ -39,10 +38,10 @@ from xdsl.utils.exceptions import PassFailedException
 from xdsl.utils.hints import isa
 
 from padc.ir.arith import RemFOp
-from padc.passes.buffers_to_llvm.builder import LlvmBuilder, predicate, value_type
+from padc.passes.buffers_to_llvm.llvm_builder import LlvmBuilder, predicate, value_type
 
 SUM = llvm.FastMathAttr([FastMathFlag.REASSOC, FastMathFlag.ALLOW_CONTRACT])
-"""A sum's order is left open, and whether products are rounded before it."""
+"""Sums may be reassociated, and products fused with them."""
 
 AnyInteger: TypeAlias = IntegerType[int, Signedness]
 
@@ -112,7 +111,7 @@ LIBRARY_FUNCTIONS: dict[type[Operation], str] = {
     math.TanOp: "tan",
     math.TanhOp: "tanh",
 }
-"""Functions of C's math library, for f64; with an "f" behind the name, for f32."""
+"""Functions of the C math library for f64; those for f32 end with "f"."""
 
 
 def suffix(type: Attribute) -> str:
@@ -132,7 +131,7 @@ def suffix(type: Attribute) -> str:
 def intrinsic(
     build: LlvmBuilder, name: str, args: Sequence[SSAValue], *types: Attribute
 ) -> SSAValue:
-    """A call of LLVM's `name` for `types`, the first of which is the result's."""
+    """A call of the intrinsic `name` for `types`, the first of which is its result."""
     full = ".".join([name, *map(suffix, types)])
     return build.insert(llvm.CallIntrinsicOp(StringAttr(full), args, [types[0]]))
 
@@ -143,14 +142,14 @@ def constant(build: LlvmBuilder, value: int, type: Attribute) -> SSAValue:
 
 
 def from_bfloat(build: LlvmBuilder, bits: SSAValue) -> SSAValue:
-    """The f32 that a bf16 is the upper half of."""
+    """The f32 whose upper half is a bf16."""
     wide = build.insert(llvm.ZExtOp(bits, i32))
     shifted = build.insert(llvm.ShlOp(wide, constant(build, 16, i32)))
     return build.insert(llvm.BitcastOp(shifted, f32))
 
 
 def to_bfloat(build: LlvmBuilder, x: SSAValue) -> SSAValue:
-    """The bf16 that is nearest to an f32, even where two are; one NaN for all."""
+    """The bf16 nearest to an f32, ties to even; every NaN becomes the same one."""
     bits = build.insert(llvm.BitcastOp(x, i32))
     upper = build.insert(llvm.LShrOp(bits, constant(build, 16, i32)))
     odd = build.insert(llvm.AndOp(upper, constant(build, 1, i32)))
@@ -165,7 +164,7 @@ def to_bfloat(build: LlvmBuilder, x: SSAValue) -> SSAValue:
 
 
 def widened(build: LlvmBuilder, x: SSAValue, type: Attribute) -> SSAValue:
-    """`x`, a `type`, in f32 if that is a half."""
+    """`x` of type `type`, as f32 if that is f16 or bf16."""
     match type:
         case BFloat16Type():
             return from_bfloat(build, x)
@@ -191,9 +190,9 @@ def lower_scalar(
     build: LlvmBuilder, op: Operation, args: Sequence[SSAValue], is_sum: bool = False
 ) -> SSAValue:
     """
-    `op`, an op of arith or math, of `args`.
+    The result of `op`, an arith or math op, for `args`.
 
-    Where it `is_sum` of many, these may be added in any order, and products fused.
+    If it `is_sum`, it may be reassociated and fused with products.
     """
     result = op.results[0].type
     types = [operand.type for operand in op.operands]
@@ -231,7 +230,7 @@ def literal(build: LlvmBuilder, value: Attribute) -> SSAValue:
 def computed(
     build: LlvmBuilder, op: Operation, args: Sequence[SSAValue], is_sum: bool
 ) -> SSAValue:
-    """`op` of `args`, halves among which are in f32, as is a result that is one."""
+    """The result of `op` for `args`, with f32 in place of f16 and bf16."""
     kind, type = op.__class__, args[0].type
     result = value_type(op.results[0].type)
     if (integer := INTEGER_OPS.get(kind)) is not None:
@@ -297,15 +296,15 @@ def as_width(build: LlvmBuilder, x: SSAValue, type: Attribute) -> SSAValue:
 
 
 def to_float(build: LlvmBuilder, x: SSAValue, type: Attribute) -> SSAValue:
-    """A signed integer as `type`, or as f32 if that is a half."""
+    """A signed integer as `type`, or as f32 if that is f16 or bf16."""
     wide = f32 if type in (f16, i16) else type
     return build.insert(llvm.SIToFPOp(x, wide))
 
 
 def unsigned_to_float(build: LlvmBuilder, x: SSAValue, type: Attribute) -> SSAValue:
-    """64 bits without a sign as `type`, or as f32 if that is a half."""
+    """An unsigned 64-bit integer as `type`, or as f32 if that is f16 or bf16."""
     zero, one = (constant(build, number, i64) for number in (0, 1))
-    # Half of it has a sign; its lowest bit keeps what rounding must know of the rest.
+    # Half of it fits a signed integer; its lowest bit keeps what rounding needs.
     half = build.insert(llvm.LShrOp(x, one))
     half = build.insert(llvm.OrOp(half, build.insert(llvm.AndOp(x, one))))
     half = to_float(build, half, type)
@@ -315,7 +314,7 @@ def unsigned_to_float(build: LlvmBuilder, x: SSAValue, type: Attribute) -> SSAVa
 
 
 def divided(build: LlvmBuilder, a: SSAValue, b: SSAValue, *, down: bool) -> SSAValue:
-    """`a / b`, rounded down or up, not towards zero."""
+    """`a / b`, rounded down or up."""
     quotient = build.insert(llvm.SDivOp(a, b))
     rest = build.insert(llvm.SubOp(a, build.insert(llvm.MulOp(quotient, b))))
     zero = constant(build, 0, a.type)

@@ -23,7 +23,8 @@ from padc.backends.reference import run
 from padc.ir import make_context
 from padc.ir.weights import weights_of
 from padc.passes import pipelines
-from padc.passes.buffers.plan_buffers import PlanBuffersPass, element_bytes
+from padc.passes.buffers.live_ranges import element_bytes
+from padc.passes.buffers.plan_buffers import PlanBuffersPass
 from padc.passes.buffers_to_llvm.convert_buffers_to_llvm import ConvertBuffersToLlvmPass
 
 PROGRAMS = int(os.environ.get("PADC_PROGRAMS", "48"))

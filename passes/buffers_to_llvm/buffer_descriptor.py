@@ -1,4 +1,4 @@
-"""A buffer, or a view of one, while it is lowered: a pointer, sizes and strides."""
+"""A buffer or view while it is lowered: a pointer, sizes and strides."""
 
 from __future__ import annotations
 
@@ -9,36 +9,36 @@ from typing import TypeAlias
 from xdsl.dialects.builtin import DYNAMIC_INDEX
 from xdsl.ir import Attribute, SSAValue
 
-from padc.passes.buffers_to_llvm.builder import LlvmBuilder, Size
+from padc.passes.buffers_to_llvm.llvm_builder import LlvmBuilder, Size
 
 
 @dataclass(frozen=True)
-class Buffer:
-    """What a memref is, which LLVM has no value for."""
+class BufferDescriptor:
+    """The parts of a memref, for which LLVM has no single value."""
 
     pointer: SSAValue
-    """Where the first element is."""
+    """The address of the first element."""
     element_type: Attribute
     sizes: Sequence[Size]
     strides: Sequence[Size]
-    """How many elements neighbours are apart, in each dimension."""
+    """The distance of neighbors in memory, in elements, in each dimension."""
     memory: SSAValue
-    """What it is in: no two of these that are used at once have memory in common."""
+    """The allocation: two that are in use at once are disjoint."""
     frame: object
-    """Stands for the buffer of which it is a part, dimension by dimension."""
+    """Identifies the buffer whose dimensions this is a subview of."""
     places: Sequence[Size]
-    """Where its first element is in the frame."""
+    """The indices of the first element in the frame."""
     spacing: Sequence[Size]
-    """How many elements of the frame neighbours are apart, in each dimension."""
+    """The distance of neighbors in the frame, in each dimension."""
 
     def element(self, build: LlvmBuilder, places: Sequence[Size]) -> SSAValue:
-        """The address of the element at `places`."""
+        """The address of the element with the indices `places`."""
         offset = build.dot(places, self.strides)
         return build.address(self.pointer, offset, self.element_type)
 
 
-Value: TypeAlias = Buffer | Size
-"""What a value of the buffer form is: a buffer, an index or size, or a scalar."""
+Value: TypeAlias = BufferDescriptor | Size
+"""A value of a function of buffers: a buffer, an index or size, or a scalar."""
 
 
 def whole(
@@ -47,11 +47,13 @@ def whole(
     sizes: Sequence[Size],
     strides: Sequence[Size],
     memory: SSAValue,
-) -> Buffer:
-    """A buffer that is a frame of its own."""
+) -> BufferDescriptor:
+    """A buffer that is its own frame."""
     rank = len(sizes)
     places, spacing = [0] * rank, [1] * rank
-    return Buffer(pointer, type, sizes, strides, memory, object(), places, spacing)
+    return BufferDescriptor(
+        pointer, type, sizes, strides, memory, object(), places, spacing
+    )
 
 
 def contiguous(
@@ -60,8 +62,8 @@ def contiguous(
     type: Attribute,
     sizes: Sequence[Size],
     memory: SSAValue,
-) -> Buffer:
-    """A buffer whose elements are next to one another."""
+) -> BufferDescriptor:
+    """A contiguous buffer, in row-major order."""
     strides: list[Size] = []
     stride: Size = 1
     for size in reversed(sizes):
@@ -71,7 +73,7 @@ def contiguous(
 
 
 def refined(sizes: Sequence[Size], shape: Sequence[int]) -> list[Size]:
-    """`sizes`, as integers where a type knows them."""
+    """`sizes`, as integers where `shape` is static."""
     return [
         size if static == DYNAMIC_INDEX else static
         for size, static in zip(sizes, shape, strict=True)

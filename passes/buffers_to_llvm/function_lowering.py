@@ -1,13 +1,14 @@
 """
-A function of buffers as one of LLVM's: it calls others for its linalg ops.
+Lowering a function of buffers to an LLVM function that calls a kernel per linalg op.
 
-It takes the address of a table of 64-bit numbers: of each buffer the address of its
-first element and its dynamic sizes, and each index, in the order of its arguments.
+The function takes the address of a table of 64-bit numbers. For each argument, in
+order, the table holds the address of the first element and the dynamic sizes of a
+buffer, or an index.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +17,6 @@ from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     IndexType,
     IntegerAttr,
-    ModuleOp,
     i8,
     i64,
 )
@@ -25,16 +25,14 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 from xdsl.utils.hints import isa
 
-from padc.passes.buffers.builder import AnyMemRef, memref_type
-from padc.passes.buffers_to_llvm.buffer import (
-    Buffer,
+from padc.passes.buffers.memref_builder import AnyMemRef, memref_type
+from padc.passes.buffers_to_llvm.buffer_descriptor import (
+    BufferDescriptor,
     Value,
     contiguous,
     refined,
     whole,
 )
-from padc.passes.buffers_to_llvm.builder import POINTER, LlvmBuilder, Size
-from padc.passes.buffers_to_llvm.fusion import Move, kernel_of_moves, move_of, runs
 from padc.passes.buffers_to_llvm.kernels import (
     Kernel,
     dim,
@@ -42,67 +40,31 @@ from padc.passes.buffers_to_llvm.kernels import (
     scalar,
     size,
 )
+from padc.passes.buffers_to_llvm.llvm_builder import POINTER, LlvmBuilder, Size
+from padc.passes.buffers_to_llvm.llvm_module import LlvmModule
+from padc.passes.buffers_to_llvm.loop_fusion import Move, kernel_of_moves, move_of, runs
 from padc.passes.buffers_to_llvm.scalars import lower_scalar
 
 UNROLLED = 8
-"""Loops of buffer ops with no more steps are written out."""
+"""Loops over buffer ops with at most so many steps are unrolled."""
 
 
-class Module:
-    """LLVM functions in the making; those with the same key are there once."""
-
-    def __init__(self, target: ModuleOp, vector_bytes: int):
-        self.target = target
-        self.vector_bytes = vector_bytes
-        self.kernels: dict[Hashable, tuple[str, Sequence[int]]] = {}
-        """By key the name, and which of the values it may take it takes."""
-
-    def add(self, function: llvm.FuncOp) -> None:
-        self.target.body.block.add_op(function)
-
-    def function(self, kernel: Kernel) -> tuple[str, list[SSAValue]]:
-        """The name of the function that `kernel` is, and the arguments it takes."""
-        if kernel.key not in self.kernels:
-            outline = kernel.make()
-            name = f"kernel_{len(self.kernels)}"
-            self.add(outline.finished(name))
-            numbers = {value: i for i, value in enumerate(kernel.values)}
-            taken = [numbers[value] for value in outline.arguments]
-            self.kernels[kernel.key] = name, taken
-        name, taken = self.kernels[kernel.key]
-        return name, [kernel.values[i] for i in taken]
-
-
-def declare_library(module: ModuleOp) -> None:
-    """Declare the functions of C's math library that `module` calls."""
-    defined = {op.sym_name.data for op in module.ops if isinstance(op, llvm.FuncOp)}
-    for call in [op for op in module.walk() if isinstance(op, llvm.CallOp)]:
-        assert call.callee is not None
-        name = call.callee.string_value()
-        if name not in defined:
-            defined.add(name)
-            assert call.returned is not None
-            type = llvm.LLVMFunctionType(list(call.args.types), call.returned.type)
-            external = llvm.LinkageAttr("external")
-            module.body.block.add_op(llvm.FuncOp(name, type, linkage=external))
-
-
-def lower_function(function: func.FuncOp, module: Module) -> None:
-    """Add what `function` becomes to `module`."""
+def lower_function(function: func.FuncOp, module: LlvmModule) -> None:
+    """Add the LLVM function of `function` to `module`."""
     FunctionLowering(function, module).run()
 
 
 class FunctionLowering:
-    """A function of buffers, while it is lowered."""
+    """A function of buffers while it is lowered."""
 
-    def __init__(self, function: func.FuncOp, module: Module):
+    def __init__(self, function: func.FuncOp, module: LlvmModule):
         self.function = function
         self.module = module
         self.region = Region(Block(arg_types=[POINTER]))
         self.build = LlvmBuilder(self.region, self.region.block)
         self.values: dict[SSAValue, Value] = {}
         self.moves: list[Move] = []
-        """Those that are still to be called, all to the same memory."""
+        """Moves not yet emitted, all to the same memory."""
 
     def run(self) -> None:
         self.arguments()
@@ -152,7 +114,7 @@ class FunctionLowering:
         """
         Lower one op of a block.
 
-        What moves elements to one buffer waits for more that does.
+        A move waits, since those that follow to the same buffer may share its loops.
         """
         if isinstance(op, LinalgStructuredOperation):
             move = move_of(op, self.values, self.build)
@@ -191,7 +153,7 @@ class FunctionLowering:
                 self.values[op.results[0]] = self.value(op)
 
     def flush(self) -> None:
-        """Call what waits."""
+        """Emit the calls for the moves that wait."""
         moves, self.moves = self.moves, []
         for together in runs(moves, 0):
             if len(together) > 1:
@@ -213,7 +175,7 @@ class FunctionLowering:
         if isinstance(first, int) and isinstance(end, int) and isinstance(step, int):
             places = range(first, end, step)
             if len(places) <= UNROLLED:
-                # So that it shares loops with what is around it.
+                # Unrolled, its moves can share loops with those around it.
                 for place in places:
                     self.values[op.body.block.args[0]] = place
                     for inner in op.body.block.ops:
@@ -228,7 +190,7 @@ class FunctionLowering:
         self.build.loop(first, end, step, body)
 
     def value(self, op: Operation) -> Value:
-        """What the result of an op is that does not write."""
+        """The result of an op that writes nothing."""
         build = self.build
         match op:
             case arith.ConstantOp(value=IntegerAttr() as number) if isinstance(
@@ -280,7 +242,7 @@ class FunctionLowering:
                 args = [scalar(build, self.values[x]) for x in op.operands]
                 return lower_scalar(build, op, args)
 
-    def subview(self, op: memref.SubviewOp) -> Buffer:
+    def subview(self, op: memref.SubviewOp) -> BufferDescriptor:
         build, buffer = self.build, self.buffer(op.source)
         offsets = self.amounts(op.static_offsets.get_values(), op.offsets)
         sizes = self.amounts(op.static_sizes.get_values(), op.sizes)
@@ -306,7 +268,7 @@ class FunctionLowering:
             ],
         )
 
-    def expand(self, op: memref.ExpandShapeOp) -> Buffer:
+    def expand(self, op: memref.ExpandShapeOp) -> BufferDescriptor:
         build, buffer = self.build, self.buffer(op.src)
         sizes = self.amounts(op.static_output_shape.get_values(), op.output_shape)
         strides: list[Size] = []
@@ -324,9 +286,9 @@ class FunctionLowering:
             buffer.memory,
         )
 
-    def buffer(self, x: SSAValue) -> Buffer:
+    def buffer(self, x: SSAValue) -> BufferDescriptor:
         buffer = self.values[x]
-        assert isinstance(buffer, Buffer)
+        assert isinstance(buffer, BufferDescriptor)
         return buffer
 
     def size(self, x: SSAValue) -> Size:

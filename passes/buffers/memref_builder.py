@@ -32,14 +32,15 @@ def memref_type(value: SSAValue) -> AnyMemRef:
 
 
 @dataclass(frozen=True)
-class BufferBuilder(SizeBuilder):
+class MemRefBuilder(SizeBuilder):
     """Inserts ops on buffers at the place of `builder`."""
 
     def size(self, x: SSAValue, dim: int) -> Amount:
         """
-        The size of a dimension; an integer where that is static.
+        The size of a dimension, an integer if it is static.
 
-        Where it is not, it is what the buffer was made with, or that of an argument.
+        A dynamic size is the operand that the buffer was allocated or viewed with, or
+        the result of a new `memref.dim`.
         """
         static = memref_type(x).get_shape()[dim]
         if static != DYNAMIC_INDEX:
@@ -69,7 +70,7 @@ class BufferBuilder(SizeBuilder):
         return [self.size(x, dim) for dim in range(memref_type(x).get_num_dims())]
 
     def alloc(self, sizes: Sequence[Amount], element_type: Attribute) -> SSAValue:
-        """A new buffer, row-major: the last dimension's elements are side by side."""
+        """A new buffer, in row-major order."""
         shape = [size if isinstance(size, int) else DYNAMIC_INDEX for size in sizes]
         dynamic = [size for size in sizes if isinstance(size, SSAValue)]
         type = MemRefType(element_type, shape)
@@ -82,11 +83,11 @@ class BufferBuilder(SizeBuilder):
         sizes: Sequence[Amount],
         strides: Sequence[Amount] | None = None,
     ) -> SSAValue:
-        """Part of a buffer, of the same rank; the whole is `x` itself."""
+        """A view of part of a buffer, of the same rank; `x` itself if it is all."""
         strides = [1] * len(sizes) if strides is None else strides
         type = memref_type(x)
         if 0 in sizes:
-            # Which upstream takes for a part that is outside.
+            # Upstream refuses an empty view that starts at the end.
             return self.alloc(sizes, type.element_type)
         if (
             all(offset == 0 for offset in offsets)
@@ -112,9 +113,9 @@ class BufferBuilder(SizeBuilder):
         self.builder.insert(linalg.FillOp([value], [target], []))
 
     def loop(
-        self, count: Amount, body: Callable[[BufferBuilder, Amount], None]
+        self, count: Amount, body: Callable[[MemRefBuilder, Amount], None]
     ) -> None:
-        """`body` for each number from 0 to `count` - 1."""
+        """Loop from 0 to `count`, exclusive."""
         if isinstance(count, int) and count <= 1:
             if count == 1:
                 body(self, 0)
@@ -128,5 +129,5 @@ class BufferBuilder(SizeBuilder):
 
 
 def is_contiguous(type: AnyMemRef) -> bool:
-    """Whether elements are laid out as in a new buffer."""
+    """Whether elements are laid out as in a new buffer: row-major, from offset 0."""
     return isinstance(type.layout, NoneAttr)

@@ -1,8 +1,8 @@
 """
-Ops that write parts of one buffer, in loops that they share.
+Ops that write parts of one buffer, in shared loops.
 
-A pad is such: it copies the input to the middle, and fills or copies the borders. Row
-by row, each line of memory comes to the CPU once, not once for each of its parts.
+A pad is an example: it copies the input to the interior, and fills or copies the
+borders. Row by row, each cache line is loaded once instead of once for each part.
 """
 
 from __future__ import annotations
@@ -17,9 +17,8 @@ from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineMap
 
-from padc.passes.buffers_to_llvm.buffer import Buffer, Value
-from padc.passes.buffers_to_llvm.builder import LlvmBuilder, Size
-from padc.passes.buffers_to_llvm.description import Description
+from padc.passes.buffers_to_llvm.buffer_descriptor import BufferDescriptor, Value
+from padc.passes.buffers_to_llvm.kernel_key import KernelKey
 from padc.passes.buffers_to_llvm.kernels import (
     Body,
     Kernel,
@@ -27,40 +26,45 @@ from padc.passes.buffers_to_llvm.kernels import (
     captured,
     loops_of,
 )
+from padc.passes.buffers_to_llvm.llvm_builder import LlvmBuilder, Size
 from padc.passes.buffers_to_llvm.loops import Loop, merged, ordered
 
 
 @dataclass(frozen=True)
 class Move:
-    """An op that writes each element of a part of a buffer once."""
+    """An op that writes each element of part of a buffer once."""
 
     op: LinalgStructuredOperation
     values: Mapping[SSAValue, Value]
-    """What it uses."""
+    """The values that it uses."""
     loops: Sequence[Loop]
     """One for each dimension of the part."""
     firsts: Sequence[Size]
-    """Where each operand starts."""
+    """The offset of the first element of each operand."""
 
     @property
-    def output(self) -> Buffer:
+    def output(self) -> BufferDescriptor:
         (output,) = self.op.outputs
         buffer = self.values[output]
-        assert isinstance(buffer, Buffer)
+        assert isinstance(buffer, BufferDescriptor)
         return buffer
 
     @property
-    def own(self) -> list[Buffer]:
-        """Its operands in the memory that it writes to."""
+    def own(self) -> list[BufferDescriptor]:
+        """Its operands in the memory that it writes."""
         operands = [self.values[x] for x in self.op.operands]
         memory = self.output.memory
-        return [x for x in operands if isinstance(x, Buffer) and x.memory is memory]
+        return [
+            x
+            for x in operands
+            if isinstance(x, BufferDescriptor) and x.memory is memory
+        ]
 
 
 def move_of(
     op: LinalgStructuredOperation, values: Mapping[SSAValue, Value], main: LlvmBuilder
 ) -> Move | None:
-    """`op` as one of those that can share loops; None where it is none."""
+    """`op` as a move, which can share loops; None if it is not one."""
     rank = len(op.get_iterator_types())
     if len(op.outputs) != 1 or any(
         isinstance(inner, linalg.IndexOp | memref.LoadOp) for inner in op.body.walk()
@@ -71,7 +75,7 @@ def move_of(
     move = Move(op, used, loops, firsts)
     for x, map in zip(op.operands, op.get_indexing_maps(), strict=True):
         buffer = used[x]
-        if isinstance(buffer, Buffer) and buffer.memory is move.output.memory:
+        if isinstance(buffer, BufferDescriptor) and buffer.memory is move.output.memory:
             if map.data != AffineMap.identity(rank):
                 return None
             if buffer.frame is not move.output.frame:
@@ -83,16 +87,16 @@ def move_of(
 
 
 def longer(loops: Sequence[Loop]) -> list[Loop]:
-    """Those that may be of more than one step."""
+    """The loops that may have more than one step."""
     return [loop for loop in loops if loop.count != 1]
 
 
 def shares(a: Move, b: Move, dim: int) -> bool:
     """
-    Whether two ops may run in one loop along a dimension, step by step.
+    Whether two moves may share the loop along a dimension.
 
-    Where all that they touch of their buffer is at the same place in that dimension, a
-    step of one has no element in common with another step of the other.
+    They may if all their operands in the shared memory have the same offset and stride
+    in that dimension: different steps then touch different elements.
     """
     if min(len(a.loops), len(b.loops)) <= dim + 1:
         return False
@@ -105,7 +109,7 @@ def shares(a: Move, b: Move, dim: int) -> bool:
 
 
 def runs(moves: Sequence[Move], dim: int) -> list[list[Move]]:
-    """Those that share a loop along a dimension, and those between, in their order."""
+    """`moves` in their order, grouped by the loop along `dim` that they share."""
     result: list[list[Move]] = []
     for move in moves:
         if result and all(shares(move, other, dim) for other in result[-1]):
@@ -117,16 +121,16 @@ def runs(moves: Sequence[Move], dim: int) -> list[list[Move]]:
 
 @dataclass(frozen=True)
 class Alone:
-    """A move, and the loops that it has for itself."""
+    """A move with its own loops."""
 
     move: int
-    """Its number among the moves."""
+    """The index of the move."""
     loops: Sequence[Loop]
 
 
 @dataclass(frozen=True)
 class Together:
-    """A loop, along a dimension, around several moves."""
+    """A loop along a dimension around several moves."""
 
     moves: Sequence[int]
     dim: int
@@ -140,7 +144,7 @@ Nest: TypeAlias = Alone | Together
 def nests(
     moves: Sequence[Move], numbers: Sequence[int], main: LlvmBuilder, dim: int
 ) -> list[Nest]:
-    """Loops from `dim` on inwards, each of as many of the moves as may share it."""
+    """The loops from `dim` on inwards, each shared by as many moves as possible."""
     rest = iter(numbers)
     result: list[Nest] = []
     for shared in runs([moves[number] for number in numbers], dim):
@@ -150,16 +154,16 @@ def nests(
             inner = nests(moves, together, main, dim + 1)
             result.append(Together(together, dim, loops[0].count, inner))
         else:
-            # What is known of sizes is known to `main`.
+            # Only `main` knows which products of sizes are equal.
             own = ordered(merged(main, longer(loops)), 1)
             result.append(Alone(together[0], own))
     return result
 
 
 def kernel_of_moves(moves: Sequence[Move], main: LlvmBuilder) -> Kernel:
-    """The function that is all of them, one after the other or in shared loops."""
+    """One kernel for all moves, in shared loops where possible."""
     plan = nests(moves, range(len(moves)), main, 0)
-    of = Description()
+    of = KernelKey()
 
     def described(nest: Nest) -> Hashable:
         match nest:
@@ -183,7 +187,7 @@ def kernel_of_moves(moves: Sequence[Move], main: LlvmBuilder) -> Kernel:
 
 def outline_moves(moves: Sequence[Move], plan: Sequence[Nest]) -> Outline:
     kernel = Outline()
-    # Nothing else is written.
+    # Only these pointers are written.
     pointers = {buffer.pointer for move in moves for buffer in move.own}
     kernel.aliases = pointers if len(pointers) > 1 else set()
     bodies: list[Body] = []
@@ -193,7 +197,7 @@ def outline_moves(moves: Sequence[Move], plan: Sequence[Nest]) -> Outline:
         bodies.append(Body(move.op, kernel, operands, inner, 1))
 
     def emit(nest: Nest, offsets: Mapping[int, Sequence[Size]]) -> None:
-        """A nest, where the operands of each move are at `offsets`."""
+        """Emit a nest; the operands of each move are at `offsets`."""
         if isinstance(nest, Alone):
             loops = [kernel.loop(loop) for loop in nest.loops]
             return bodies[nest.move].nest(loops, offsets[nest.move], {})

@@ -1,4 +1,4 @@
-"""A function of tensors, written anew as one of buffers."""
+"""Rewriting a function of tensors as a function of buffers, op by op."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from xdsl.utils.exceptions import PassFailedException
 from xdsl.utils.hints import isa
 
 from padc.ir.tcp import Amount, AnyTensor, fill_type
-from padc.passes.buffers.builder import AnyMemRef, BufferBuilder, memref_type
-from padc.passes.buffers.views import place_deallocs
+from padc.passes.buffers.deallocation import place_deallocs
+from padc.passes.buffers.memref_builder import AnyMemRef, MemRefBuilder, memref_type
 
-Lowering: TypeAlias = "Callable[[Bufferization, Any], SSAValue]"
-"""From an op on tensors to the buffer of its result."""
+Lowering: TypeAlias = "Callable[[FunctionBufferizer, Any], SSAValue]"
+"""From an op on tensors to the buffer, or view, that holds its result."""
 
 LOWERINGS: dict[type[Operation], Lowering] = {}
 
 
 def bufferizes(*op_types: type[Operation]) -> Callable[[Lowering], Lowering]:
-    """Register how ops that make a tensor make a buffer."""
+    """Register the lowering of ops of these types."""
 
     def register(lowering: Lowering) -> Lowering:
         LOWERINGS.update(dict.fromkeys(op_types, lowering))
@@ -37,12 +37,12 @@ def bufferizes(*op_types: type[Operation]) -> Callable[[Lowering], Lowering]:
 
 
 def buffer_type(type: AnyTensor) -> AnyMemRef:
-    """A new buffer for tensors of `type`: signless, contiguous."""
+    """The type of a new buffer for tensors of `type`: signless and contiguous."""
     return MemRefType(fill_type(type.element_type), type.get_shape())
 
 
-class Bufferization:
-    """The buffers of a function, as they are made."""
+class FunctionBufferizer:
+    """A function while its tensors become buffers."""
 
     def __init__(self, function: func.FuncOp):
         self.function = function
@@ -52,11 +52,11 @@ class Bufferization:
             for arg in self.old.args
         ]
         self.new = Block(arg_types=types)
-        self.build = BufferBuilder(Builder(InsertPoint.at_end(self.new)))
+        self.build = MemRefBuilder(Builder(InsertPoint.at_end(self.new)))
         self.values: dict[SSAValue, SSAValue] = {}
-        """The buffer of each tensor, and the new value of what is none."""
+        """The buffer of each tensor, and the new value of each other value."""
         self.made_for: dict[SSAValue, SSAValue] = {}
-        """Of each buffer that is made here, the tensor that it holds."""
+        """For each buffer that the function allocates, the tensor that it holds."""
         for old, new in zip(self.old.args, self.new.args, strict=True):
             new.name_hint = old.name_hint
             self.values[old] = new
@@ -108,7 +108,7 @@ class Bufferization:
     def amounts(
         self, static: Sequence[int], dynamic: Sequence[SSAValue]
     ) -> list[Amount]:
-        """A list of sizes or places of an op on tensors."""
+        """A list of sizes, offsets or strides of an op on tensors."""
         return get_dynamic_index_list(
             static, [self.values[value] for value in dynamic], DYNAMIC_INDEX
         )
@@ -124,7 +124,12 @@ class Bufferization:
         return copy
 
     def target(self, init: SSAValue, reads: bool = True) -> SSAValue:
-        """A buffer to write to with what tensor `init` holds if an op `reads` it."""
+        """
+        The buffer that an op may write to instead of the tensor `init`.
+
+        It holds the elements of `init` if the op `reads` them. It is the buffer of
+        `init` itself if the op is the only use of `init`.
+        """
         buffer = self.values[init]
         if self.made_for.get(buffer) is init and init.has_one_use():
             del self.made_for[buffer]
@@ -134,7 +139,7 @@ class Bufferization:
         return self.new_like(buffer)
 
     def structured(self, op: LinalgStructuredOperation) -> None:
-        """A linalg op, which writes to its outputs instead."""
+        """Lower a linalg op to one that writes to its output buffers."""
         places = op.body.block.args[len(op.inputs) :]
         outputs = [
             self.target(init, reads=place.first_use is not None)
@@ -156,7 +161,11 @@ class Bufferization:
             self.made_for[output] = result
 
     def returned(self, op: func.ReturnOp) -> list[SSAValue]:
-        """What `op` returns: of buffers, only whole ones made here, and none twice."""
+        """
+        The values to return instead of the operands of `op`.
+
+        A returned buffer is allocated here, whole, and returned once.
+        """
         results: list[SSAValue] = []
         buffers: set[SSAValue] = set()
         for value in op.operands:
@@ -170,15 +179,15 @@ class Bufferization:
         return results
 
 
-def cast(build: BufferBuilder, x: SSAValue, type: AnyTensor) -> SSAValue:
-    """`x`, with the sizes that `type` knows."""
+def cast(build: MemRefBuilder, x: SSAValue, type: AnyTensor) -> SSAValue:
+    """`x` with the static sizes of `type`."""
     old = memref_type(x)
     new = MemRefType(old.element_type, type.get_shape(), old.layout)
     return x if new == old else build.insert(memref.CastOp.get(x, new))
 
 
 def replace_access(op: Operation) -> None:
-    """Make an op within a linalg op's body, which was on tensors, one on buffers."""
+    """Replace an access to a tensor, in the body of a linalg op, by one to a buffer."""
     match op:
         case tensor.ExtractOp():
             new = memref.LoadOp.get(op.tensor, list(op.indices))

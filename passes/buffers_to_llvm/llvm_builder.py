@@ -21,13 +21,13 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 Size: TypeAlias = int | SSAValue
-"""A size, stride or place: an integer, or an i64."""
+"""A size, stride or index: a Python integer, or a value of type i64."""
 
 POINTER = llvm.LLVMPointerType()
 
 
 def value_type(type: Attribute) -> Attribute:
-    """What LLVM computes with for `type`: i64 for index, the bits of a bf16."""
+    """The type that LLVM computes with: i64 for index, i16 (the bits) for bf16."""
     match type:
         case IndexType():
             return i64
@@ -38,7 +38,7 @@ def value_type(type: Attribute) -> Attribute:
 
 
 def stored_type(type: Attribute) -> Attribute:
-    """What lies in memory for `type`: a byte for a bit."""
+    """The type in memory: i8 for i1."""
     return i8 if type == i1 else value_type(type)
 
 
@@ -48,7 +48,7 @@ def predicate(name: str) -> IntegerAttr[IntegerType]:
 
 @dataclass
 class LlvmBuilder:
-    """Inserts ops at the end of `block`, and goes on to others of `region`."""
+    """Inserts ops at the end of `block`, then of new blocks of `region`."""
 
     region: Region
     block: Block
@@ -56,7 +56,7 @@ class LlvmBuilder:
     products: dict[tuple[Size, Size], SSAValue] = field(
         default_factory=dict[tuple[Size, Size], SSAValue]
     )
-    """Of sizes: that a product is the same is known where it is the same value."""
+    """Products of sizes: equal products are one value, so that they compare equal."""
 
     def insert(self, op: Operation) -> SSAValue:
         self.block.add_op(op)
@@ -98,14 +98,14 @@ class LlvmBuilder:
         return self.products[a, b]
 
     def dot(self, places: Sequence[Size], strides: Sequence[Size]) -> Size:
-        """How far an element at `places` is from the first."""
+        """The offset of the element with the indices `places`, in elements."""
         total: Size = 0
         for place, stride in zip(places, strides, strict=True):
             total = self.add(total, self.mul(place, stride))
         return total
 
     def address(self, pointer: SSAValue, offset: Size, type: Attribute) -> SSAValue:
-        """The address of the element of `type` that is `offset` behind another."""
+        """The address `offset` elements of `type` after `pointer`."""
         if offset == 0:
             return pointer
         gep = llvm.GEPOp(
@@ -131,7 +131,7 @@ class LlvmBuilder:
 
     @contextmanager
     def scope(self) -> Generator[None]:
-        """Forget, at its end, what was learned inside."""
+        """Forget values at the end that were computed inside, where they dominate."""
         known = dict(self.constants), dict(self.products)
         yield
         self.constants, self.products = known
@@ -143,19 +143,19 @@ class LlvmBuilder:
         step: Size,
         body: Callable[[LlvmBuilder, SSAValue], None],
     ) -> None:
-        """`body` for the numbers from `first` up to `end`, which it is less than."""
-        head, inside, behind = self.new_block(i64), self.new_block(), self.new_block()
+        """Loop from `first` to `end`, exclusive, by `step`."""
+        head, inside, after = self.new_block(i64), self.new_block(), self.new_block()
         end_value, step_value = self.value(end), self.value(step)
         self.do(llvm.BrOp(head, self.value(first)))
         (place,) = head.args
         self.block = head
         more = self.insert(llvm.ICmpOp(place, end_value, predicate("slt")))
-        self.do(llvm.CondBrOp(more, inside, [], behind, []))
+        self.do(llvm.CondBrOp(more, inside, [], after, []))
         self.block = inside
         with self.scope():
             body(self, place)
             self.do(llvm.BrOp(head, self.insert(llvm.AddOp(place, step_value))))
-        self.block = behind
+        self.block = after
 
     def carry(
         self,
@@ -163,20 +163,20 @@ class LlvmBuilder:
         values: Sequence[SSAValue],
         body: Callable[[SSAValue, Sequence[SSAValue]], Sequence[SSAValue]],
     ) -> list[SSAValue]:
-        """`body` for 0 up to `count`, each time of what it made before of `values`."""
+        """Loop from 0 to `count`, exclusive, carrying `values` through `body`."""
         types = [value.type for value in values]
         head, inside = self.new_block(i64, *types), self.new_block()
-        behind = self.new_block()
+        after = self.new_block()
         end, one = self.value(count), self.value(1)
         self.do(llvm.BrOp(head, self.value(0), *values))
         place, *carried = head.args
         self.block = head
         more = self.insert(llvm.ICmpOp(place, end, predicate("slt")))
-        self.do(llvm.CondBrOp(more, inside, [], behind, []))
+        self.do(llvm.CondBrOp(more, inside, [], after, []))
         self.block = inside
         with self.scope():
             results = body(place, carried)
             next_place = self.insert(llvm.AddOp(place, one))
             self.do(llvm.BrOp(head, next_place, *results))
-        self.block = behind
+        self.block = after
         return list(carried)

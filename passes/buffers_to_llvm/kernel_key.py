@@ -1,4 +1,4 @@
-"""What decides the function that an op becomes, whatever is passed to it."""
+"""Keys of kernels: ops with equal keys become the same function."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from xdsl.dialects import arith
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.ir import Operation, SSAValue
 
-from padc.passes.buffers_to_llvm.buffer import Buffer, Value
-from padc.passes.buffers_to_llvm.builder import Size
+from padc.passes.buffers_to_llvm.buffer_descriptor import BufferDescriptor, Value
+from padc.passes.buffers_to_llvm.llvm_builder import Size
 from padc.passes.buffers_to_llvm.loops import Loop
 
 
-class Description:
+class KernelKey:
     """
-    Keys for what a function is made of: equal where the functions would be.
+    Builds a key from the parts of a kernel.
 
-    Values of the caller are in them as numbers, in the order of their first use.
+    Values of the caller are numbered in the order of their first use.
     """
 
     def __init__(self) -> None:
@@ -25,7 +25,7 @@ class Description:
 
     @property
     def values(self) -> Sequence[SSAValue]:
-        """Those of the caller, in the order of their numbers."""
+        """The values of the caller, in the order of their numbers."""
         return list(self._numbers)
 
     def size(self, size: Size) -> Hashable:
@@ -38,7 +38,7 @@ class Description:
         return tuple(map(self.size, sizes))
 
     def value(self, value: Value) -> Hashable:
-        if not isinstance(value, Buffer):
+        if not isinstance(value, BufferDescriptor):
             return self.size(value)
         layout = self.sizes(value.sizes), self.sizes(value.strides)
         return self.size(value.pointer), value.element_type, layout
@@ -52,7 +52,7 @@ class Description:
     def op(
         self, op: LinalgStructuredOperation, values: Mapping[SSAValue, Value]
     ) -> Hashable:
-        """What `op` does to an element, and its operands."""
+        """The operands and the body of `op`."""
         inside: dict[SSAValue, Hashable] = {}
 
         def enter(values: Iterable[SSAValue]) -> Hashable:
@@ -79,7 +79,7 @@ class Description:
 
 
 def data(op: Operation) -> Hashable:
-    """The attributes of an op; constants as printed, for -0.0 is equal to 0.0."""
+    """The attributes of an op; constants as text, which tells -0.0 from 0.0."""
     if isinstance(op, arith.ConstantOp):
         return str(op.value)
     return tuple(op.properties.items()), tuple(op.attributes.items())
