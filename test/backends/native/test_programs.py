@@ -10,6 +10,7 @@ import pytest
 import torch
 from insert_programs import make_inserts
 from tcp_programs import MAKERS, Draw, tolerance
+from typing_extensions import override
 from xdsl.backend.llvm.convert import convert_module
 from xdsl.dialects import memref
 from xdsl.dialects.arith import ConstantOp
@@ -42,8 +43,9 @@ class Guarded(NativeFunction):
     spans: Sequence[tuple[int, int]] | None
     """Where its buffers are in the arena, and how many bytes; None if that varies."""
 
-    def _arena(self, bytes: int) -> torch.Tensor:
-        return torch.full((bytes + 64 + GUARD,), POISON, dtype=torch.uint8)
+    @override
+    def _take_arena(self, size: int) -> torch.Tensor:
+        return torch.full((size + 64 + GUARD,), POISON, dtype=torch.uint8)
 
     def check_arena(self) -> None:
         arena = self._arenas.pop()
