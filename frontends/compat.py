@@ -1,4 +1,4 @@
-# pyright: reportUnknownMemberType=false
+# pyright: basic, reportPrivateUsage=false
 """What differs between the versions of PyTorch that padc supports, in one place."""
 
 from __future__ import annotations
@@ -6,7 +6,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, cast
 
+from torch._ops import OpOverload
+from torch.fx import Node
 from torch.utils._pytree import TreeSpec
+
+from padc.ir.torch import Schema
 
 
 def children(spec: TreeSpec) -> Sequence[TreeSpec]:
@@ -14,3 +18,27 @@ def children(spec: TreeSpec) -> Sequence[TreeSpec]:
     if not hasattr(spec, "children"):  # up to 2.9
         return cast(Any, spec).children_specs
     return spec.children()
+
+
+def unknown_arguments(node: Node, schema: Schema) -> Sequence[str]:
+    """
+    The arguments of a call that `schema` does not have, or has at another position.
+
+    `aten_schemas.txt` is of one version of PyTorch; another may give an op more
+    arguments. These may be left out where they have their defaults.
+    """
+    target = cast(OpOverload, node.target)
+    unknown: list[str] = []
+    for index, argument in enumerate(target._schema.arguments):
+        position = schema.positions.get(argument.name)
+        default = argument.default_value
+        if index < len(node.args):
+            is_known = position == index or (
+                position is None and node.args[index] == default
+            )
+        else:
+            given = node.kwargs.get(argument.name, default)
+            is_known = position is not None or given == default
+        if not is_known:
+            unknown.append(argument.name)
+    return unknown

@@ -17,9 +17,9 @@ from typing import Any
 SCHEMAS_FILE = Path(__file__).parents[1] / "ir" / "torch" / "aten_schemas.txt"
 
 HEADER = """\
-# Written by tools/update_aten_schemas.py. PyTorch's schemas without alias
-# annotations. Behind "!" are ops that torch-mlir does not register, which are
-# written as torch.operator "torch.<name>"; behind "~", ops that draw random numbers.
+# Written by tools/update_aten_schemas.py. The schemas of PyTorch {version} without
+# alias annotations. "!" marks ops that torch-mlir does not register, which are written
+# as torch.operator "torch.<name>"; "~" marks ops that draw random numbers.
 """
 
 BASE = (
@@ -61,7 +61,10 @@ def schemas_text(is_registered: Callable[[str], bool]) -> str:
         if registered or TENSOR_OP.fullmatch(text) or SCALAR_OP.fullmatch(text):
             flags = "" if registered else "!"
             lines.add(flags + ("~" if is_random(schema) else "") + text)
-    return HEADER + "".join(f"{line}\n" for line in sorted(lines))
+    version = ".".join(torch.__version__.split(".")[:2])
+    return HEADER.format(version=version) + "".join(
+        f"{line}\n" for line in sorted(lines)
+    )
 
 
 def is_random(schema: Any) -> bool:

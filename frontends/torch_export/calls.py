@@ -13,6 +13,7 @@ from torch.fx import Node
 from xdsl.ir import SSAValue
 
 from padc.errors import Obstacle
+from padc.frontends.compat import unknown_arguments
 from padc.frontends.torch_export.dropouts import DROPOUTS
 from padc.frontends.torch_export.function_builder import (
     FunctionBuilder,
@@ -64,6 +65,14 @@ def import_call(
             f"'{name}' on {describe_operands(node)}",
             "padc imports ATen ops that change nothing in place; write it with "
             "ordinary tensor ops",
+        )
+    if schema.name == schema_name(target) and (
+        unknown := unknown_arguments(node, schema)
+    ):
+        raise Obstacle(
+            f"'{name}' on {describe_operands(node)} with {', '.join(unknown)}",
+            f"padc does not know this argument of PyTorch {torch.__version__}; leave "
+            "it out",
         )
     arguments = [
         args[index]

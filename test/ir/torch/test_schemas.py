@@ -1,9 +1,11 @@
 # pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportOptionalMemberAccess=false
 """The ops that `aten_schemas.txt` declares."""
 
+import re
 from pathlib import Path
 
 import pytest
+import torch
 from xdsl.dialects.builtin import i1
 from xdsl.parser import Parser
 from xdsl.utils.exceptions import VerifyException
@@ -15,10 +17,32 @@ SCHEMAS = Path(torch_d.__file__).parent / "aten_schemas.txt"
 
 
 def test_schemas_are_current():
+    """Other versions of PyTorch are held against the file by the test after this."""
     pytest.importorskip("torch_mlir")
+    ours = re.findall(r"PyTorch ([\d.]+)", SCHEMAS.read_text())[0]
+    if not torch.__version__.startswith(f"{ours}."):
+        pytest.skip(f"aten_schemas.txt is of PyTorch {ours}, not {torch.__version__}")
     from padc.tools.update_aten_schemas import schemas_text, torch_mlir_ops
 
     assert SCHEMAS.read_text() == schemas_text(torch_mlir_ops())
+
+
+def test_schemas_fit_the_installed_version():
+    """What both versions have of an op's arguments has the same names and order."""
+    lines = [line for line in SCHEMAS.read_text().splitlines() if line[0] != "#"]
+    ours = [torch_d.Schema.parse(line) for line in lines]
+    theirs = {
+        ".".join(filter(None, (s.name.replace("::", "."), s.overload_name))): s
+        for s in torch._C._jit_get_all_schemas()
+    }
+
+    both = [schema for schema in ours if schema.name in theirs]
+    assert len(both) > 0.98 * len(ours)
+    for schema in both:
+        names = [a.name for a in theirs[schema.name].arguments]
+        common = list(zip(schema.positions, names, strict=False))
+        assert all(a == b for a, b in common), schema.name
+        assert len(theirs[schema.name].returns) == len(schema.returns), schema.name
 
 
 def test_every_line_is_a_schema():
