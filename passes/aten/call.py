@@ -10,7 +10,6 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Operation, SSAValue
 
-from padc.errors import Problem, SourceLocation
 from padc.ir.tcp import Amount, AnyTensor
 from padc.ir.torch import (
     AtenOp,
@@ -77,10 +76,3 @@ def known(value: SSAValue) -> int | SSAValue:
         return value
     assert isinstance(constant, int)
     return constant
-
-
-def problem(op: AtenOp, what: str, hint: str | None) -> Problem:
-    """Why `op` can't be lowered."""
-    types = [str(type) for type in op.operand_types if isinstance(type, VTensorType)]
-    message = f"{op.schema.name} of {', '.join(types)}: {what}"
-    return Problem(message, SourceLocation.of(op.location), hint)

@@ -10,26 +10,18 @@ coremltools' documentation of each op, and of what its runtime is known to refus
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import (
-    ModuleOp,
-    TensorType,
-)
-from xdsl.ir import Attribute, Operation
+from xdsl.dialects.builtin import ModuleOp, TensorType
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.transforms.dead_code_elimination import region_dce
-from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
-from padc.errors import (
-    Obstacle,
-    Problem,
-    SourceLocation,
-    UnsupportedError,
-    origin,
-)
+from padc.errors import Obstacle
 from padc.ir import mil, tcp
+from padc.passes.lowering import lower_all
 from padc.passes.mil_builder import MilBuilder
 from padc.passes.tcp_to_mil.convolutions import pad_what_is_added
 from padc.passes.tcp_to_mil.lowerings import LOWERINGS
@@ -46,30 +38,22 @@ class ConvertTcpToMilPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         target = mil.resolve_target(self.target)
-        problems: list[Problem] = []
         for old in [old for old in op.walk() if isinstance(old, tcp.ConvTransposeOp)]:
             pad_what_is_added(old)
         region_dce(op.body)
         # Users first, so that a convolution still sees the pad that it may fold.
-        for old in reversed([old for old in op.walk() if type(old) in LOWERINGS]):
-            if isinstance(old, tcp.PadOp) and old.result.first_use is None:
-                continue  # folded
-            try:
-                check_types(old)
-                new = LOWERINGS[type(old)](MilBuilder(old, target), old)
-            except Obstacle as error:
-                problems.append(problem(old, error.message, error.hint))
-                continue
-            except VerifyException as error:
-                problems.append(problem(old, str(error), None))
-                continue
-            new.name_hint = old.results[0].name_hint
-            old.results[0].replace_all_uses_with(new)
-            old.detach()
-            old.erase()
-        if problems:
-            raise UnsupportedError(problems[::-1])
-        region_dce(op.body)
+        lower_all(op, Operation, partial(lower, target=target), users_first=True)
+
+
+def lower(op: Operation, target: str) -> SSAValue | None:
+    """Build what replaces the result of `op`; None if it stays."""
+    lowering = LOWERINGS.get(type(op))
+    if lowering is None:
+        return None
+    if isinstance(op, tcp.PadOp) and op.result.first_use is None:
+        return None  # Every user has folded it.
+    check_types(op)
+    return lowering(MilBuilder(op, target), op)
 
 
 def check_types(op: Operation) -> None:
@@ -91,13 +75,3 @@ def check_types(op: Operation) -> None:
             raise Obstacle(
                 f"Core ML has no empty tensors, this is {type}", "leave it out"
             )
-
-
-def problem(op: Operation, message: str, hint: str | None) -> Problem:
-    types = [str(type) for type in op.operand_types if isa(type, TensorType[Attribute])]
-    made_from = "" if origin(op) == op.name else f"{origin(op)}, which is "
-    return Problem(
-        f"{made_from}'{op.name}' of {', '.join(types)}: {message}",
-        SourceLocation.of(op.location),
-        hint,
-    )

@@ -17,23 +17,16 @@ from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 from xdsl.context import Context
-from xdsl.dialects.builtin import (
-    DYNAMIC_INDEX,
-    ModuleOp,
-    f32,
-    f64,
-    i64,
-)
+from xdsl.dialects.builtin import DYNAMIC_INDEX, ModuleOp, f32, f64, i64
 from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
-from xdsl.transforms.dead_code_elimination import region_dce
 
-from padc.errors import Obstacle, Problem, UnsupportedError, resolve
+from padc.errors import Obstacle, resolve
 from padc.ir import tcp
 from padc.ir.tcp import GridPadding, GridSampleOp, ResampleMode, tensor_type
 from padc.passes.aten.arithmetic import Arithmetic
 from padc.passes.aten.builder import AtenBuilder, Integer
-from padc.passes.tcp_to_mil.convert_tcp_to_mil import problem
+from padc.passes.lowering import lower_all
 from padc.passes.tcp_to_mil.grid_sample import is_native
 
 GridSamplePolicy: TypeAlias = Literal["auto", "native", "decompose"]
@@ -265,7 +258,7 @@ class DecomposeGridSamplePass(ModulePass):
 
     name = "decompose-grid-sample"
 
-    policy: GridSamplePolicy = "decompose"
+    policy: GridSamplePolicy = "auto"
     """
     Which grid samples stay, for Core ML's own `resample` of images.
 
@@ -274,25 +267,18 @@ class DecomposeGridSamplePass(ModulePass):
     """
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        problems: list[Problem] = []
-        for old in [old for old in op.walk() if isinstance(old, GridSampleOp)]:
-            if is_native(old) and (
-                self.policy == "native" or (self.policy == "auto" and is_exact(old))
-            ):
-                continue
-            try:
-                if self.policy == "native":
-                    raise Obstacle(
-                        "Core ML resamples images only, of floats, bilinearly or to "
-                        "the nearest pixel",
-                        "choose the grid sample policy auto: other ops then do it",
-                    )
-                new = decompose(old)
-            except Obstacle as error:
-                problems.append(problem(old, error.message, error.hint))
-                continue
-            new.name_hint = old.result.name_hint
-            old.result.replace_all_uses_with(new)
-        if problems:
-            raise UnsupportedError(problems)
-        region_dce(op.body)
+        lower_all(op, GridSampleOp, self.lower)
+
+    def lower(self, op: GridSampleOp) -> SSAValue | None:
+        """Build what replaces the result of `op`; None if Core ML's `resample` does."""
+        if is_native(op) and (
+            self.policy == "native" or (self.policy == "auto" and is_exact(op))
+        ):
+            return None
+        if self.policy == "native":
+            raise Obstacle(
+                "Core ML resamples images only, of floats, bilinearly or to "
+                "the nearest pixel",
+                "choose the grid sample policy auto: other ops then do it",
+            )
+        return decompose(op)

@@ -17,32 +17,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 from xdsl.context import Context
 from xdsl.dialects.arith import ConstantOp
-from xdsl.dialects.builtin import (
-    DYNAMIC_INDEX,
-    AnyFloat,
-    ModuleOp,
-    TensorType,
-    f32,
-    i1,
-)
+from xdsl.dialects.builtin import DYNAMIC_INDEX, AnyFloat, ModuleOp, TensorType, f32, i1
 from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
-from xdsl.transforms.dead_code_elimination import region_dce
 
-from padc.errors import Obstacle, Problem, UnsupportedError, resolve
+from padc.errors import Obstacle, resolve
 from padc.ir import mil, padding, tcp
 from padc.ir.padding import Amounts, padded_size
 from padc.ir.tcp import AnyTensor, tensor_type
 from padc.ir.weights import numpy_dtype
 from padc.passes.aten.builder import AtenBuilder, Integer, TorchInteger, integer_of
 from padc.passes.aten.elements import Elements
-from padc.passes.tcp_to_mil.convert_tcp_to_mil import problem
+from padc.passes.lowering import lower_all
 from padc.passes.tcp_to_mil.pads import can_pad_natively, fill_of, is_within, positive
 
 PadPolicy: TypeAlias = Literal["auto", "native", "decompose"]
@@ -73,20 +65,14 @@ class DecomposePadsPass(ModulePass):
     """
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        problems: list[Problem] = []
-        for pad in [pad for pad in op.walk() if isinstance(pad, tcp.ExpandOp)]:
-            try:
-                new = decompose(pad, self.policy)
-            except Obstacle as error:
-                problems.append(problem(pad, error.message, error.hint))
-                continue
-            if new is not None:
-                new = AtenBuilder(pad).refined(new, pad.result.type)
-                new.name_hint = pad.result.name_hint
-                pad.result.replace_all_uses_with(new)
-        if problems:
-            raise UnsupportedError(problems)
-        region_dce(op.body)
+        lower_all(
+            op, tcp.ExpandOp, partial(decompose, policy=self.policy), cast=refined
+        )
+
+
+def refined(op: tcp.ExpandOp, new: SSAValue, old: SSAValue) -> SSAValue:
+    """A tensor under the type of `old`, whose sizes may be more static."""
+    return AtenBuilder(op).refined(new, tensor_type(old))
 
 
 def decompose(op: tcp.ExpandOp, policy: PadPolicy) -> SSAValue | None:

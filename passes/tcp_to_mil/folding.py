@@ -7,9 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from xdsl.dialects.arith import ConstantOp
-from xdsl.dialects.builtin import (
-    FloatAttr,
-)
+from xdsl.dialects.builtin import FloatAttr
 from xdsl.ir import Operation, SSAValue
 
 from padc.ir import tcp

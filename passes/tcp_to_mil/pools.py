@@ -9,19 +9,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from xdsl.dialects.builtin import (
-    DYNAMIC_INDEX,
-    TensorType,
-    f16,
-    f32,
-    i1,
-    i32,
-)
+from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType, f16, f32, i1, i32
 from xdsl.ir import SSAValue
 
-from padc.errors import (
-    Obstacle,
-)
+from padc.errors import Obstacle
 from padc.ir import tcp
 from padc.ir.element_types import least_value
 from padc.ir.padding import Amounts

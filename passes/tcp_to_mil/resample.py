@@ -6,17 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
-from xdsl.dialects.builtin import (
-    DYNAMIC_INDEX,
-    TensorType,
-    f16,
-    f32,
-)
+from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType, f16, f32
 from xdsl.ir import Attribute, SSAValue
 
-from padc.errors import (
-    Obstacle,
-)
+from padc.errors import Obstacle
 from padc.ir import resampling, tcp
 from padc.ir.tcp import Coordinates, ResampleMode, tensor_type
 from padc.passes.aten.builder import LARGEST_SIZE, Integer, integer_of

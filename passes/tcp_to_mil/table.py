@@ -1,4 +1,4 @@
-"""The table of how each `tcp` op is lowered."""
+"""The table of lowerings from `tcp` to Core ML's ops."""
 
 from __future__ import annotations
 
@@ -7,18 +7,12 @@ from typing import Any, TypeAlias
 
 from xdsl.ir import Operation, SSAValue
 
+from padc.passes.lowering import LoweringTable
 from padc.passes.mil_builder import MilBuilder
 
 Lowering: TypeAlias = Callable[[MilBuilder, Any], SSAValue]
+"""Builds what replaces an op's result."""
 
-LOWERINGS: dict[type[Operation], Lowering] = {}
+LOWERINGS = LoweringTable[type[Operation], Lowering]()
 
-
-def lowers(op_type: type[Operation]) -> Callable[[Lowering], Lowering]:
-    """Register the lowering of a `tcp` op; it returns what replaces the result."""
-
-    def register(lowering: Lowering) -> Lowering:
-        LOWERINGS[op_type] = lowering
-        return lowering
-
-    return register
+lowers = LOWERINGS.lowers

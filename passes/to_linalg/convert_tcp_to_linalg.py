@@ -9,17 +9,19 @@ computed as signless ones, between casts.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 from xdsl.builder import Builder
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, UnrealizedConversionCastOp
+from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint
-from xdsl.transforms.dead_code_elimination import region_dce
 
 from padc.ir import tcp
 from padc.ir.tcp import tensor_type
 from padc.ir.weights import Weights, weights_of
+from padc.passes.lowering import lower_all
 from padc.passes.to_linalg.build.linalg_builder import LinalgBuilder, signless_type
 from padc.passes.to_linalg.decompose_conv_transpose import (
     DecomposeConvTransposePass,
@@ -38,36 +40,39 @@ class ConvertTcpToLinalgPass(ModulePass):
     """Whether to lower border pads too, which `bufferize-tcp` takes as they are."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        decompose_computed(op, weights_of(ctx))
+        weights = weights_of(ctx)
+        lower_all(op, tcp.ConvTransposeOp, partial(decompose_computed, weights=weights))
         DecomposeConvTransposePass().apply(ctx, op)
-        for old in [old for old in op.walk() if type(old) in LOWERINGS]:
-            if isinstance(old, tcp.BorderPadOp) and not self.border_pads:
-                continue
-            build = LinalgBuilder(Builder(InsertPoint.before(old)))
-            new = LOWERINGS[type(old)](build, old)
-            result = old.results[0]
-            type_wanted = tensor_type(result)
-            signless = signless_type(type_wanted)
-            new = build.cast(new, signless)
-            if signless != type_wanted:
-                new = build.insert(UnrealizedConversionCastOp.get([new], [type_wanted]))
-            new.name_hint = result.name_hint
-            result.replace_all_uses_with(new)
-            old.detach()
-            old.erase()
-        region_dce(op.body)
+        lower_all(op, Operation, self.lower, cast=with_sign)
+
+    def lower(self, op: Operation) -> SSAValue | None:
+        """Build what replaces the result of `op`; None if it stays."""
+        if isinstance(op, tcp.BorderPadOp) and not self.border_pads:
+            return None
+        lowering = LOWERINGS.get(type(op))
+        return None if lowering is None else lowering(builder_before(op), op)
 
 
-def decompose_computed(module: ModuleOp, weights: Weights) -> None:
-    """Decompose transposed convolutions that `decompose-conv-transpose` leaves.
+def builder_before(op: Operation) -> LinalgBuilder:
+    return LinalgBuilder(Builder(InsertPoint.before(op)))
 
-    Those whose kernel is no weight it would flip by ATen's ops.
+
+def with_sign(op: Operation, new: SSAValue, old: SSAValue) -> SSAValue:
+    """A tensor of signless elements as one of the type of `old`."""
+    build, wanted = builder_before(op), tensor_type(old)
+    signless = signless_type(wanted)
+    new = build.cast(new, signless)
+    if signless == wanted:
+        return new
+    return build.insert(UnrealizedConversionCastOp.get([new], [wanted]))
+
+
+def decompose_computed(op: tcp.ConvTransposeOp, weights: Weights) -> SSAValue | None:
     """
-    for op in [op for op in module.walk() if isinstance(op, tcp.ConvTransposeOp)]:
-        if transposed.is_empty(op) or weight(op.kernel, weights) is None:
-            build = LinalgBuilder(Builder(InsertPoint.before(op)))
-            new = transposed.decompose(build, op)
-            new.name_hint = op.result.name_hint
-            op.result.replace_all_uses_with(new)
-            op.detach()
-            op.erase()
+    Decompose a transposed convolution that `decompose-conv-transpose` leaves.
+
+    If the kernel is not a weight, that pass would flip it with ATen ops.
+    """
+    if transposed.is_empty(op) or weight(op.kernel, weights) is None:
+        return transposed.decompose(builder_before(op), op)
+    return None

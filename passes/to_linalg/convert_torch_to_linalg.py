@@ -8,8 +8,6 @@ arguments they take the weights that they use, each with its name in the attribu
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from xdsl.builder import Builder
 from xdsl.context import Context
 from xdsl.dialects import func
@@ -29,10 +27,9 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.transforms.canonicalize import CanonicalizePass
 from xdsl.transforms.dead_code_elimination import region_dce
-from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
-from padc.errors import Obstacle, Problem, UnsupportedError
+from padc.errors import Obstacle
 from padc.ir.tcp import AnyTensor
 from padc.ir.torch import (
     AtenOp,
@@ -40,7 +37,6 @@ from padc.ir.torch import (
     FromBuiltinTensorOp,
     IntType,
     LiteralOp,
-    NotConstantError,
     SymbolicIntOp,
     ToBuiltinTensorOp,
     ToI64Op,
@@ -48,7 +44,7 @@ from padc.ir.torch import (
     builtin_type,
 )
 from padc.ir.weights import Weights, weights_of
-from padc.passes.aten.call import problem
+from padc.passes.lowering import Replacement, lower_all
 from padc.passes.to_linalg.aten import LOWERINGS, LinalgCall
 from padc.passes.to_linalg.build.linalg_builder import LinalgBuilder, signless_type
 
@@ -61,8 +57,7 @@ class ConvertTorchToLinalgPass(ModulePass):
     name = "convert-torch-to-linalg"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        if problems := list(lower_ops(op)):
-            raise UnsupportedError(problems)
+        lower_all(op, AtenOp, lower, cast=in_torch)
         # Before weights become arguments: it makes literals of what is constant.
         CanonicalizePass().apply(ctx, op)
         weights = weights_of(ctx)
@@ -71,32 +66,24 @@ class ConvertTorchToLinalgPass(ModulePass):
                 close(function, weights)
 
 
-def lower_ops(module: ModuleOp) -> Iterator[Problem]:
-    """Replace each ATen op for which there is a lowering; why others can't be."""
-    for op in [op for op in module.walk() if isinstance(op, AtenOp)]:
-        if (found := lower(op)) is not None:
-            yield found
-
-
-def lower(op: AtenOp) -> Problem | None:
-    """Replace `op`, or say why that can't be done."""
+def lower(op: AtenOp) -> Replacement:
+    """Build what replaces the results of `op`; Obstacle if nothing can."""
     lowering = LOWERINGS.get(op.schema.name)
     if lowering is None or any(map(is_complex, (*op.operands, *op.results))):
-        return problem(op, NO_CODE, None)
-    call = LinalgCall(op, LinalgBuilder(Builder(InsertPoint.before(op))))
-    try:
-        made = lowering(call)
-    except Obstacle as error:
-        return problem(op, error.message, error.hint)
-    except (NotConstantError, ValueError, VerifyException) as error:
-        return problem(op, str(error), None)
+        raise Obstacle(NO_CODE)
+    made = lowering(call_of(op))
     if made is None:
-        return problem(op, NO_CODE, None)
-    results = [made] if isinstance(made, SSAValue) else made
-    for old, new in zip(op.results, results):
-        call.replace(old, new)
-    Rewriter.erase_op(op)
-    return None
+        raise Obstacle(NO_CODE)
+    return made
+
+
+def in_torch(op: AtenOp, new: SSAValue, old: SSAValue) -> SSAValue:
+    """A signless tensor as one of the torch dialect."""
+    return call_of(op).in_torch(new, old.type)
+
+
+def call_of(op: AtenOp) -> LinalgCall:
+    return LinalgCall(op, LinalgBuilder(Builder(InsertPoint.before(op))))
 
 
 def is_complex(value: SSAValue) -> bool:

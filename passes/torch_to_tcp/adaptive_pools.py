@@ -19,12 +19,12 @@ from padc.ir.tcp import Coordinates, ResampleMode, tensor_type
 from padc.passes.aten.arithmetic import Arithmetic
 from padc.passes.aten.builder import AtenBuilder, Integer
 from padc.passes.aten.windows import area_windows
-from padc.passes.torch_to_tcp.call import Lowered, last_dims, lowers
+from padc.passes.torch_to_tcp.call import TcpCall, last_dims, lowers
 from padc.passes.torch_to_tcp.pools import max_pool
 
 
 @lowers(*(f"aten.adaptive_max_pool{rank}d" for rank in (1, 2, 3)))
-def lower_adaptive_max_pool(call: Lowered) -> list[SSAValue] | None:
+def lower_adaptive_max_pool(call: TcpCall) -> list[SSAValue] | None:
     """`tcp.max_pool`, or the largest of windows that only sizes know."""
     x, new_sizes = call.tensor("self"), call.integers("output_size", 1)
     if 0 in new_sizes:
@@ -41,7 +41,7 @@ def lower_adaptive_max_pool(call: Lowered) -> list[SSAValue] | None:
 
 
 def static_max_pool(
-    call: Lowered, x: SSAValue, dims: Sequence[int], new_sizes: Sequence[int]
+    call: TcpCall, x: SSAValue, dims: Sequence[int], new_sizes: Sequence[int]
 ) -> list[SSAValue]:
     build = AtenBuilder(call.op)
     sizes = [tensor_type(x).get_shape()[dim] for dim in dims]
@@ -67,7 +67,7 @@ def static_max_pool(
 
 
 def dynamic_max_pool(
-    call: Lowered, x: SSAValue, dims: Sequence[int], new_sizes: Sequence[int]
+    call: TcpCall, x: SSAValue, dims: Sequence[int], new_sizes: Sequence[int]
 ) -> list[SSAValue]:
     """The largest of each window, and the first such or the last NaN if it is used."""
     build, result = AtenBuilder(call.op), call.result_type()
@@ -157,7 +157,7 @@ def look_up(build: AtenBuilder, table: Sequence[int], indices: SSAValue) -> SSAV
     *(f"aten.adaptive_avg_pool{rank}d" for rank in (1, 2, 3)),
     *(f"aten._adaptive_avg_pool{rank}d" for rank in (2, 3)),
 )
-def lower_adaptive_avg_pool(call: Lowered) -> SSAValue | None:
+def lower_adaptive_avg_pool(call: TcpCall) -> SSAValue | None:
     """`tcp.avg_pool` where the windows are even, else `tcp.resample` by area."""
     x, new_sizes = call.tensor("self"), call.amounts("output_size")
     dims = last_dims(x, len(new_sizes))

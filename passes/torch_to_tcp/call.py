@@ -1,4 +1,4 @@
-"""An ATen op that is being lowered, and the table of how each is."""
+"""The table of lowerings to `tcp`, and what each is given: an ATen op."""
 
 from __future__ import annotations
 
@@ -7,12 +7,9 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from xdsl.builder import Builder
-from xdsl.dialects.builtin import (
-    ComplexType,
-    NameLoc,
-    StringAttr,
-)
+from xdsl.dialects.builtin import ComplexType, NameLoc, StringAttr
 from xdsl.ir import Operation, SSAValue
+from xdsl.rewriter import InsertPoint
 
 from padc.errors import Obstacle
 from padc.ir.padding import Amounts
@@ -20,26 +17,25 @@ from padc.ir.tcp import tensor_type
 from padc.ir.torch import ToBuiltinTensorOp, VTensorType
 from padc.passes.aten.builder import AtenBuilder
 from padc.passes.aten.call import AtenCall
+from padc.passes.lowering import LoweringTable, Replacement
 
 
 @dataclass(frozen=True)
-class Lowered(AtenCall):
-    """An ATen op that is being lowered to `tcp`."""
-
-    builder: Builder
+class TcpCall(AtenCall):
+    """An ATen op that is being lowered to `tcp`; new ops go before it."""
 
     def insert(self, op: Operation) -> SSAValue:
-        """Put a new op before the old one, at its source line, and by its name."""
+        """Insert an op with the source line and the name of the ATen op."""
         op.location = NameLoc(StringAttr(self.op.schema.name), self.op.location)
-        return self.builder.insert(op).results[0]
+        return Builder(InsertPoint.before(self.op)).insert(op).results[0]
 
     def insert_valid(self, op: Operation) -> SSAValue:
-        """Put a new op in; VerifyException, which says why, if it is not valid."""
+        """Insert an op; VerifyException if it is invalid."""
         op.verify_()
         return self.insert(op)
 
     def tensor(self, name: str) -> SSAValue:
-        """A tensor argument, as a builtin tensor; `Obstacle` where that is complex."""
+        """A tensor argument as a builtin tensor; `Obstacle` if it is complex."""
         x = self.op.arg(name)
         if isinstance(x.type, VTensorType) and isinstance(
             x.type.element_type, ComplexType
@@ -48,12 +44,12 @@ class Lowered(AtenCall):
         return self.insert(ToBuiltinTensorOp(x))
 
     def optional_tensor(self, name: str) -> SSAValue | None:
-        """A tensor argument that may be None."""
+        """A tensor argument as a builtin tensor, or None."""
         is_tensor = isinstance(self.op.arg(name).type, VTensorType)
         return self.tensor(name) if is_tensor else None
 
     def integers(self, name: str, count: int) -> list[int]:
-        """A list of integers; one stands for `count` of them."""
+        """A list of integers; a single one is repeated `count` times."""
         values = self.constant(name)
         assert isinstance(values, list)
         values = values * count if len(values) == 1 else values
@@ -62,29 +58,18 @@ class Lowered(AtenCall):
     def pad(
         self, x: SSAValue, fill: float | int, amounts: Sequence[Amounts]
     ) -> SSAValue:
-        """`x` padded by static amounts in its last dimensions; `x` itself by none."""
+        """Pad the last dimensions of `x` by static amounts; `x` if all are 0."""
         leading = [Amounts(0, 0)] * (tensor_type(x).get_num_dims() - len(amounts))
         return AtenBuilder(self.op).pad(x, [*leading, *amounts], fill)
 
 
-Lowering: TypeAlias = Callable[[Lowered], SSAValue | Sequence[SSAValue] | None]
-"""
-Builds what computes an op's first results; None where the op must stay.
+Lowering: TypeAlias = Callable[[TcpCall], Replacement]
+"""Builds builtin tensors, which replace an op's first results."""
 
-Results that it does not compute must not be used.
-"""
+LOWERINGS = LoweringTable[str, Lowering]()
+"""By the names of ATen schemas."""
 
-LOWERINGS: dict[str, Lowering] = {}
-
-
-def lowers(*names: str) -> Callable[[Lowering], Lowering]:
-    """Register the lowering of the ATen ops `names`."""
-
-    def register(lowering: Lowering) -> Lowering:
-        LOWERINGS.update(dict.fromkeys(names, lowering))
-        return lowering
-
-    return register
+lowers = LOWERINGS.lowers
 
 
 def last_dims(x: SSAValue, count: int) -> list[int]:

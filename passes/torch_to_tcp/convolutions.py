@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import (
-    DYNAMIC_INDEX,
-    i1,
-)
+from xdsl.dialects.builtin import DYNAMIC_INDEX, i1
 from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from padc.ir import padding, tcp
 from padc.ir.padding import Amounts
 from padc.ir.tcp import tensor_type
-from padc.passes.torch_to_tcp.call import Lowered, lowers
+from padc.passes.torch_to_tcp.call import TcpCall, lowers
 
 
 @lowers(
@@ -22,7 +19,7 @@ from padc.passes.torch_to_tcp.call import Lowered, lowers
     *(f"aten.conv{rank}d.padding" for rank in (1, 2, 3)),
     "aten.convolution",
 )
-def lower_convolution(call: Lowered) -> SSAValue:
+def lower_convolution(call: TcpCall) -> SSAValue:
     """`conv(x, w, b, padding=p) -> tcp.conv(tcp.pad(x, 0, p), w, b)`."""
     if call.op.schema.name == "aten.convolution" and call.boolean("transposed"):
         return conv_transpose(call)
@@ -69,11 +66,11 @@ def lower_convolution(call: Lowered) -> SSAValue:
     "aten.conv_transpose2d.input",
     "aten.conv_transpose3d.input",
 )
-def lower_conv_transpose(call: Lowered) -> SSAValue:
+def lower_conv_transpose(call: TcpCall) -> SSAValue:
     return conv_transpose(call)
 
 
-def conv_transpose(call: Lowered) -> SSAValue:
+def conv_transpose(call: TcpCall) -> SSAValue:
     """`tcp.conv_transpose`, cropped by `padding`, but for `output_padding` above."""
     x, kernel, rank = operands(call)
     if 0 in tensor_type(kernel).get_shape():
@@ -106,7 +103,7 @@ def conv_transpose(call: Lowered) -> SSAValue:
     )
 
 
-def operands(call: Lowered) -> tuple[SSAValue, SSAValue, int]:
+def operands(call: TcpCall) -> tuple[SSAValue, SSAValue, int]:
     """Input, weight, and how many spatial dimensions these have."""
     x, kernel = call.tensor("input"), call.tensor("weight")
     type = tensor_type(kernel)
@@ -115,7 +112,7 @@ def operands(call: Lowered) -> tuple[SSAValue, SSAValue, int]:
     return x, kernel, type.get_num_dims() - 2
 
 
-def without_features(call: Lowered, x: SSAValue) -> SSAValue:
+def without_features(call: TcpCall, x: SSAValue) -> SSAValue:
     """
     A convolution without input features, which PyTorch gives no output features.
 
@@ -132,13 +129,13 @@ def is_batched(x: SSAValue, rank: int) -> bool:
     return tensor_type(x).get_num_dims() == rank + 2
 
 
-def groups(call: Lowered) -> int:
+def groups(call: TcpCall) -> int:
     count = call.constant("groups")
     assert isinstance(count, int)
     return count
 
 
-def not_negative(call: Lowered, name: str, rank: int) -> Sequence[int]:
+def not_negative(call: TcpCall, name: str, rank: int) -> Sequence[int]:
     """A list of integers; ValueError where one is negative, as in PyTorch."""
     values = call.integers(name, rank)
     if any(value < 0 for value in values):

@@ -10,14 +10,14 @@ from padc.ir import tcp
 from padc.ir.tcp import GridPadding, ResampleMode
 from padc.passes.aten.arithmetic import Arithmetic, Reals
 from padc.passes.aten.builder import AtenBuilder
-from padc.passes.torch_to_tcp.call import Lowered, lowers
+from padc.passes.torch_to_tcp.call import TcpCall, lowers
 
 MODES = (ResampleMode.LINEAR, ResampleMode.NEAREST, ResampleMode.CUBIC)
 PADDINGS = (GridPadding.ZEROS, GridPadding.BORDER, GridPadding.REFLECTION)
 
 
 @lowers("aten.grid_sampler", "aten.grid_sampler_2d", "aten.grid_sampler_3d")
-def lower_grid_sampler(call: Lowered) -> SSAValue:
+def lower_grid_sampler(call: TcpCall) -> SSAValue:
     """`grid_sampler(x, grid, mode, padding, align_corners) -> tcp.grid_sample`."""
     mode = call.constant("interpolation_mode")
     padding = call.constant("padding_mode")
@@ -35,7 +35,7 @@ def lower_grid_sampler(call: Lowered) -> SSAValue:
 
 
 @lowers("aten.affine_grid_generator")
-def lower_affine_grid(call: Lowered) -> SSAValue | None:
+def lower_affine_grid(call: TcpCall) -> SSAValue | None:
     """
     `theta` [N, D, D + 1] times the points (.., y, x, 1) of an image, each from -1 to 1.
 

@@ -11,11 +11,11 @@ from padc.passes.torch_to_tcp import (
     upsampling,
     windows,
 )
-from padc.passes.torch_to_tcp.call import LOWERINGS, Lowered
+from padc.passes.torch_to_tcp.call import LOWERINGS, TcpCall
 
 __all__ = [
     "LOWERINGS",
-    "Lowered",
+    "TcpCall",
     "adaptive_pools",
     "convolutions",
     "grid_sample",

@@ -34,11 +34,11 @@ from padc.ir.torch import (
     VTensorType,
 )
 from padc.passes.aten.builder import INT64_MAX, AtenBuilder
-from padc.passes.torch_to_tcp.call import Lowered, lowers
+from padc.passes.torch_to_tcp.call import TcpCall, lowers
 
 
 @lowers("aten.pad", "aten.constant_pad_nd")
-def lower_pad(call: Lowered) -> SSAValue:
+def lower_pad(call: TcpCall) -> SSAValue:
     """`pad(x, [.., lo, hi]) -> tcp.pad`, or the pad of another mode."""
     mode = call.constant("mode") if call.op.schema.name == "aten.pad" else "constant"
     assert isinstance(mode, str)
@@ -72,17 +72,17 @@ MODES: dict[str, type[tcp.BorderPadOp]] = {
 
 
 @lowers(*(f"aten.replication_pad{rank}d" for rank in (1, 2, 3)))
-def lower_replication_pad(call: Lowered) -> SSAValue:
+def lower_replication_pad(call: TcpCall) -> SSAValue:
     return border_pad(call, tcp.ReplicationPadOp, "padding")
 
 
 @lowers(*(f"aten.reflection_pad{rank}d" for rank in (1, 2, 3)))
-def lower_reflection_pad(call: Lowered) -> SSAValue:
+def lower_reflection_pad(call: TcpCall) -> SSAValue:
     return border_pad(call, tcp.ReflectionPadOp, "padding")
 
 
 @lowers("aten._pad_circular")
-def lower_circular_pad(call: Lowered) -> SSAValue:
+def lower_circular_pad(call: TcpCall) -> SSAValue:
     return border_pad(call, tcp.CircularPadOp, "pad")
 
 
@@ -96,7 +96,7 @@ PADS = {
 """The ops that pad, and do nothing else."""
 
 
-def border_pad(call: Lowered, op_type: type[tcp.BorderPadOp], amounts: str) -> SSAValue:
+def border_pad(call: TcpCall, op_type: type[tcp.BorderPadOp], amounts: str) -> SSAValue:
     x = call.tensor("self")
     type = tensor_type(x)
     rank, sides = type.get_num_dims(), call.amounts(amounts)
@@ -140,7 +140,7 @@ def expansions(
 
 
 @lowers("aten.slice.Tensor", "aten.narrow")
-def lower_slice(call: Lowered) -> SSAValue | None:
+def lower_slice(call: TcpCall) -> SSAValue | None:
     """
     `slice(pad(x))` and `pad(slice(x))`: the slice is a `tcp.pad` that crops.
 
@@ -169,13 +169,13 @@ def lower_slice(call: Lowered) -> SSAValue | None:
 
 
 @lowers("aten.alias")
-def lower_alias(call: Lowered) -> SSAValue | None:
+def lower_alias(call: TcpCall) -> SSAValue | None:
     """What torch.export makes of slices that are all of everything."""
     same = call.op.results[0].type == call.op.arg("self").type
     return call.tensor("self") if same else None
 
 
-def amounts_of(call: Lowered, size: int) -> Amounts | None:
+def amounts_of(call: TcpCall, size: int) -> Amounts | None:
     """What a slice does to its dimension; None where no static pad does it."""
     start = call.constant("start") or 0
     assert isinstance(start, int)
@@ -210,7 +210,7 @@ def is_beside_pad(op: AtenOp) -> bool:
 
 
 @lowers("aten.cat")
-def lower_concatenation(call: Lowered) -> SSAValue | None:
+def lower_concatenation(call: TcpCall) -> SSAValue | None:
     """
     `cat([full(n, f), x, full(m, f)]) -> tcp.pad(x, f, [n], [m])`, of floats.
 

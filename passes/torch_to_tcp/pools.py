@@ -15,22 +15,22 @@ from padc.ir.element_types import least_value
 from padc.ir.padding import Amounts
 from padc.ir.tcp import tensor_type
 from padc.passes.aten.builder import AtenBuilder
-from padc.passes.torch_to_tcp.call import Lowered, last_dims, lowers
+from padc.passes.torch_to_tcp.call import TcpCall, last_dims, lowers
 
 
 @lowers(*(f"aten.max_pool{rank}d" for rank in (1, 2, 3)))
-def lower_max_pool(call: Lowered) -> SSAValue:
+def lower_max_pool(call: TcpCall) -> SSAValue:
     """`max_pool(x, padding=p) -> tcp.max_pool(tcp.pad(x, least value, p))`."""
     return padded_max_pool(call)[0]
 
 
 @lowers(*(f"aten.max_pool{rank}d_with_indices" for rank in (1, 2, 3)))
-def lower_max_pool_with_indices(call: Lowered) -> list[SSAValue]:
+def lower_max_pool_with_indices(call: TcpCall) -> list[SSAValue]:
     """The same, and `tcp.arg_max_pool`, which does not count the padding."""
     return padded_max_pool(call)
 
 
-def padded_max_pool(call: Lowered) -> list[SSAValue]:
+def padded_max_pool(call: TcpCall) -> list[SSAValue]:
     """The results of a max pool: the largest elements, and where they are."""
     x = call.tensor("self")
     kernel, strides, dilations, amounts = window(call)
@@ -39,7 +39,7 @@ def padded_max_pool(call: Lowered) -> list[SSAValue]:
 
 
 def max_pool(
-    call: Lowered,
+    call: TcpCall,
     x: SSAValue,
     kernel: Sequence[int],
     strides: Sequence[int],
@@ -61,7 +61,7 @@ def max_pool(
 
 
 @lowers("aten.max_pool2d_with_indices_backward")
-def lower_max_pool_backward(call: Lowered) -> SSAValue | None:
+def lower_max_pool_backward(call: TcpCall) -> SSAValue | None:
     """Each gradient is added to 0 at its index; sizes must be static."""
     build, result = AtenBuilder(call.op), call.result_type()
     gradients, indices = call.tensor("grad_output"), call.tensor("indices")
@@ -82,7 +82,7 @@ def lower_max_pool_backward(call: Lowered) -> SSAValue | None:
 
 
 @lowers(*(f"aten.avg_pool{rank}d" for rank in (1, 2, 3)))
-def lower_avg_pool(call: Lowered) -> SSAValue:
+def lower_avg_pool(call: TcpCall) -> SSAValue:
     """`avg_pool(x, padding=p) -> tcp.avg_pool(tcp.pad(x, 0, p))`, counting the same."""
     x = call.tensor("self")
     kernel, strides, dilations, amounts = window(call)
@@ -112,7 +112,7 @@ def lower_avg_pool(call: Lowered) -> SSAValue:
     )
 
 
-def window(call: Lowered) -> tuple[list[int], list[int], list[int], list[Amounts]]:
+def window(call: TcpCall) -> tuple[list[int], list[int], list[int], list[Amounts]]:
     """Kernel, strides, dilations and padding of a pool, for each of its dimensions."""
     name = call.op.schema.name
     rank = int(name[name.index("_pool") + len("_pool")])

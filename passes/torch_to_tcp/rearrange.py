@@ -18,7 +18,7 @@ from padc.ir.tcp import tensor_type
 from padc.ir.torch import AtenOp, ListConstructOp, NoneType, ToBuiltinTensorOp
 from padc.passes.aten.builder import AtenBuilder, Integer
 from padc.passes.aten.call import known
-from padc.passes.torch_to_tcp.call import Lowered, lowers
+from padc.passes.torch_to_tcp.call import TcpCall, lowers
 
 MOST_DIMENSIONS = 5
 VIEWS = {"aten.view": "size", "aten._unsafe_view": "size", "aten.reshape": "shape"}
@@ -26,7 +26,7 @@ VIEWS = {"aten.view": "size", "aten._unsafe_view": "size", "aten.reshape": "shap
 
 
 @lowers(*VIEWS)
-def lower_view(call: Lowered) -> SSAValue | None:
+def lower_view(call: TcpCall) -> SSAValue | None:
     """
     `view(permute(view(x, sizes), dims), shape)`, with dimensions joined before.
 
@@ -59,7 +59,7 @@ def lower_view(call: Lowered) -> SSAValue | None:
     return build.call("reshape", call.result_type(), self=x, shape=shape)
 
 
-def producer(call: Lowered, name: str) -> Lowered | None:
+def producer(call: TcpCall, name: str) -> TcpCall | None:
     """The ATen op that makes an argument."""
     owner = call.op.arg(name).owner
     return replace(call, op=owner) if isinstance(owner, AtenOp) else None
@@ -77,7 +77,7 @@ def runs_of(dims: Sequence[int]) -> list[list[int]]:
 
 
 def before_split(
-    build: AtenBuilder, source: Lowered
+    build: AtenBuilder, source: TcpCall
 ) -> tuple[SSAValue, Sequence[Integer]] | None:
     """A tensor with the elements of a result, and the sizes that they have there."""
     if source.op.schema.name in VIEWS:
@@ -95,7 +95,7 @@ def before_split(
 
 
 def indexed(
-    build: AtenBuilder, source: Lowered
+    build: AtenBuilder, source: TcpCall
 ) -> tuple[SSAValue, Sequence[Integer]] | None:
     """`x[.., rows, columns]` for indices of `[a, b, 1, 1]` and `[c, d]`."""
     owner = source.op.arg("indices").owner

@@ -10,11 +10,11 @@ from xdsl.ir import SSAValue
 from padc.ir.tcp import tensor_type
 from padc.passes.aten.builder import AtenBuilder, Integer
 from padc.passes.aten.call import known
-from padc.passes.torch_to_tcp.call import Lowered, lowers
+from padc.passes.torch_to_tcp.call import TcpCall, lowers
 
 
 @lowers("aten.roll")
-def lower_roll(call: Lowered) -> SSAValue | None:
+def lower_roll(call: TcpCall) -> SSAValue | None:
     """
     `roll(x, n) -> cat([x[-n:], x[:-n]])`; without dims, of all elements in a row.
 
@@ -52,7 +52,7 @@ def rolled(build: AtenBuilder, x: SSAValue, dim: int, shift: Integer) -> SSAValu
 
 
 @lowers("aten.pixel_shuffle")
-def lower_pixel_shuffle(call: Lowered) -> SSAValue | None:
+def lower_pixel_shuffle(call: TcpCall) -> SSAValue | None:
     """`[.., C * r * r, H, W] -> [.., C, H * r, W * r]`, where Core ML's op can't."""
     build, x = AtenBuilder(call.op), call.tensor("self")
     factor = call.constant("upscale_factor")
@@ -69,7 +69,7 @@ def lower_pixel_shuffle(call: Lowered) -> SSAValue | None:
 
 
 @lowers("aten.pixel_unshuffle")
-def lower_pixel_unshuffle(call: Lowered) -> SSAValue | None:
+def lower_pixel_unshuffle(call: TcpCall) -> SSAValue | None:
     """`[.., C, H * r, W * r] -> [.., C * r * r, H, W]`, where Core ML's op can't."""
     build, x = AtenBuilder(call.op), call.tensor("self")
     factor = call.constant("downscale_factor")

@@ -11,7 +11,7 @@ from padc.ir import tcp
 from padc.ir.tcp import Amount, Coordinates, ResampleMode, tensor_type
 from padc.ir.torch import FloatType, IntType
 from padc.passes.aten.builder import AtenBuilder
-from padc.passes.torch_to_tcp.call import Lowered, last_dims, lowers
+from padc.passes.torch_to_tcp.call import TcpCall, last_dims, lowers
 
 NEAREST = (ResampleMode.NEAREST, Coordinates.ASYMMETRIC)
 NEAREST_EXACT = (ResampleMode.NEAREST, Coordinates.HALF_PIXEL)
@@ -39,7 +39,7 @@ UPSAMPLING: dict[str, tuple[ResampleMode, Coordinates]] = {
     *(f"aten.{name}" for name in UPSAMPLING),
     *(f"aten.{name}.vec" for name in UPSAMPLING),
 )
-def lower_upsample(call: Lowered) -> SSAValue | None:
+def lower_upsample(call: TcpCall) -> SSAValue | None:
     """`upsample(x, size, scales) -> tcp.resample(x, size)`."""
     name = call.op.schema.name.removeprefix("aten.").removesuffix(".vec")
     mode, coordinates = UPSAMPLING[name]
@@ -79,7 +79,7 @@ def lower_upsample(call: Lowered) -> SSAValue | None:
     )
 
 
-def scale_factors(call: Lowered, rank: int, vector: bool) -> list[float]:
+def scale_factors(call: TcpCall, rank: int, vector: bool) -> list[float]:
     """The result's elements for one of the input's; none where sizes decide."""
     if vector:
         scales = call.constant("scale_factors")
@@ -111,7 +111,7 @@ def nearest_factors(
     ]
 
 
-def scaled_size(call: Lowered, x: SSAValue, dim: int, factor: float) -> Amount:
+def scaled_size(call: TcpCall, x: SSAValue, dim: int, factor: float) -> Amount:
     """`int(size * factor)`, `compute_output_size` of PyTorch's UpSample.cpp."""
     build = AtenBuilder(call.op)
     size = build.size(x, dim)

@@ -19,13 +19,13 @@ from padc.ir.padding import Amounts, conv_output_size
 from padc.ir.tcp import Amount, tensor_type
 from padc.passes.aten.builder import AtenBuilder, Integer
 from padc.passes.aten.call import known
-from padc.passes.torch_to_tcp.call import Lowered, lowers
+from padc.passes.torch_to_tcp.call import TcpCall, lowers
 
 ARGUMENTS = ("kernel_size", "stride", "dilation", "padding")
 
 
 @lowers("aten.im2col")
-def lower_im2col(call: Lowered) -> SSAValue:
+def lower_im2col(call: TcpCall) -> SSAValue:
     """
     The windows of `[N, C, H, W]` as `[N, C * kernel elements, windows]`.
 
@@ -49,7 +49,7 @@ def lower_im2col(call: Lowered) -> SSAValue:
 
 
 @lowers("aten.col2im")
-def lower_col2im(call: Lowered) -> SSAValue:
+def lower_col2im(call: TcpCall) -> SSAValue:
     """
     `[N, C * kernel elements, windows]` added up to an image of `[N, C, H, W]`.
 
@@ -88,7 +88,7 @@ def count_windows(
 
 def add_up(
     build: AtenBuilder,
-    call: Lowered,
+    call: TcpCall,
     x: SSAValue,
     dim: int,
     size: Integer,
@@ -127,7 +127,7 @@ def add_up(
 
 
 def pad(
-    call: Lowered,
+    call: TcpCall,
     x: SSAValue,
     dim: int,
     lower: Integer,

@@ -19,6 +19,7 @@ from padc.ir.torch import (
     builtin_type,
 )
 from padc.passes.aten.call import AtenCall
+from padc.passes.lowering import LoweringTable, Replacement
 from padc.passes.to_linalg.aten.tensors import Operand, converted
 from padc.passes.to_linalg.build.linalg_builder import LinalgBuilder, signless_type
 
@@ -87,11 +88,6 @@ class LinalgCall(AtenCall):
         """The element type of a result, as ops have it."""
         return fill_type(self.result_element_type(index))
 
-    def replace(self, old: SSAValue, new: SSAValue) -> None:
-        """Use `new`, a signless tensor or what is none, for a value of torch."""
-        new.name_hint = old.name_hint
-        old.replace_all_uses_with(self.in_torch(new, old.type))
-
     def in_torch(self, x: SSAValue, type: Attribute) -> SSAValue:
         """A signless tensor as one of the torch dialect; other values as they are."""
         if not isinstance(type, VTensorType):
@@ -122,22 +118,14 @@ class LinalgCall(AtenCall):
         return dims if dims or empty else list(range(rank))
 
 
-Lowering: TypeAlias = Callable[[LinalgCall], SSAValue | Sequence[SSAValue] | None]
+Lowering: TypeAlias = Callable[[LinalgCall], Replacement]
 """
-Builds what computes an op's first results, signless; None where the op must stay.
+Builds what replaces an op's first results, as signless tensors.
 
-Sizes may be less known than in the types of the results, and these must be otherwise
-the same. Results that it does not compute must not be used.
+Their sizes may be less static than those in the types of the results.
 """
 
-LOWERINGS: dict[str, Lowering] = {}
+LOWERINGS = LoweringTable[str, Lowering]()
+"""By the names of ATen schemas."""
 
-
-def lowers(*names: str) -> Callable[[Lowering], Lowering]:
-    """Register the lowering of the ATen ops `names`."""
-
-    def register(lowering: Lowering) -> Lowering:
-        LOWERINGS.update(dict.fromkeys(names, lowering))
-        return lowering
-
-    return register
+lowers = LOWERINGS.lowers

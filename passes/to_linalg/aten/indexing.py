@@ -17,9 +17,10 @@ from padc.ir.torch import (
     VTensorType,
     constant_value,
 )
+from padc.passes.lowering import Replacement
 from padc.passes.to_linalg.aten.call import LinalgCall, lowers
 from padc.passes.to_linalg.aten.elementwise import as_number
-from padc.passes.to_linalg.aten.shapes import indexed, rank_of, unpack
+from padc.passes.to_linalg.aten.shapes import indexed, rank_of
 from padc.passes.to_linalg.aten.tensors import Operand, broadcast
 from padc.passes.to_linalg.build.linalg_builder import LinalgBuilder, element_type
 from padc.passes.to_linalg.build.numbers import (
@@ -365,7 +366,7 @@ def lower_eye(call: LinalgCall) -> SSAValue:
 
 
 @lowers("aten.meshgrid.indexing", "aten.meshgrid")
-def lower_meshgrid(call: LinalgCall) -> list[SSAValue]:
+def lower_meshgrid(call: LinalgCall) -> Replacement:
     build, given = call.build, call.operands("tensors")
     swaps = (
         call.op.schema.name.endswith("indexing") and call.constant("indexing") == "xy"
@@ -379,4 +380,4 @@ def lower_meshgrid(call: LinalgCall) -> list[SSAValue]:
         indexed(build, x.tensor, [AffineExpr.dimension(dim)] * x.rank, sizes)
         for x, dim in zip(given, order, strict=True)
     ]
-    return unpack(call, parts)
+    return [parts]

@@ -20,7 +20,7 @@ from xdsl.ir.affine import AffineExpr
 from padc.errors import Obstacle
 from padc.ir.element_types import wide
 from padc.ir.tcp import Amount, tensor_type
-from padc.ir.torch import ListUnpackOp
+from padc.passes.lowering import Replacement
 from padc.passes.to_linalg.aten.call import LinalgCall, lowers
 from padc.passes.to_linalg.aten.tensors import Operand, pointwise
 from padc.passes.to_linalg.build.linalg_builder import (
@@ -480,20 +480,6 @@ def selected(build: LinalgBuilder, x: SSAValue, dim: int, place: Amount) -> SSAV
     return squeeze(build, part(build, x, dim, place, 1), [dim])
 
 
-def unpack(call: LinalgCall, parts: Sequence[SSAValue]) -> list[SSAValue]:
-    """Use `parts` for the elements of a result that is a list."""
-    (result,) = call.op.results
-    for use in list(result.uses):
-        unpacked = use.operation
-        if not isinstance(unpacked, ListUnpackOp):
-            raise Obstacle("a list of tensors that is not unpacked", "unpack it")
-        for old, new in zip(unpacked.elements, parts, strict=True):
-            call.replace(old, new)
-        unpacked.detach()
-        unpacked.erase()
-    return []
-
-
 def cut(
     build: LinalgBuilder, x: SSAValue, dim: int, sizes: Sequence[Amount]
 ) -> list[SSAValue]:
@@ -514,11 +500,11 @@ def count_of(call: LinalgCall) -> int:
 
 
 @lowers("aten.split.Tensor", "aten.unsafe_split.Tensor", "aten.split_copy.Tensor")
-def lower_split(call: LinalgCall) -> list[SSAValue]:
+def lower_split(call: LinalgCall) -> Replacement:
     x = call.tensor("self")
     dim = call.integer("dim") % rank_of(x)
     size = call.amount(call.op.arg("split_size"))
-    return unpack(call, equal_parts(call, x, dim, size))
+    return [equal_parts(call, x, dim, size)]
 
 
 def equal_parts(
@@ -532,41 +518,39 @@ def equal_parts(
 
 
 @lowers("aten.chunk", "aten.unsafe_chunk")
-def lower_chunk(call: LinalgCall) -> list[SSAValue]:
+def lower_chunk(call: LinalgCall) -> Replacement:
     x, build = call.tensor("self"), call.build
     dim, chunks = call.integer("dim") % rank_of(x), call.integer("chunks")
     size = build.size(x, dim)
     each = build.floordiv(build.add(size, chunks - 1), chunks)
-    return unpack(call, equal_parts(call, x, dim, each))
+    return [equal_parts(call, x, dim, each)]
 
 
 @lowers("aten.tensor_split.sections")
-def lower_tensor_split(call: LinalgCall) -> list[SSAValue]:
+def lower_tensor_split(call: LinalgCall) -> Replacement:
     x, build = call.tensor("self"), call.build
     dim, sections = call.integer("dim") % rank_of(x), call.integer("sections")
     size = build.size(x, dim)
     if not isinstance(size, int):
         raise Obstacle("parts of a dynamic size", "use torch.chunk")
     sizes = [size // sections + (i < size % sections) for i in range(sections)]
-    return unpack(call, cut(build, x, dim, sizes))
+    return [cut(build, x, dim, sizes)]
 
 
 @lowers("aten.split_with_sizes", "aten.split.sizes")
 @lowers("aten.split_with_sizes_copy", "aten.unsafe_split_with_sizes")
-def lower_split_with_sizes(call: LinalgCall) -> list[SSAValue]:
+def lower_split_with_sizes(call: LinalgCall) -> Replacement:
     x = call.tensor("self")
     dim = call.integer("dim") % rank_of(x)
     sizes = call.amounts(call.op.schema.arguments[1].name)
-    return unpack(call, cut(call.build, x, dim, sizes))
+    return [cut(call.build, x, dim, sizes)]
 
 
 @lowers("aten.unbind.int", "aten.unbind_copy.int")
-def lower_unbind(call: LinalgCall) -> list[SSAValue]:
+def lower_unbind(call: LinalgCall) -> Replacement:
     x = call.tensor("self")
     dim = call.integer("dim") % rank_of(x)
-    return unpack(
-        call, [selected(call.build, x, dim, i) for i in range(count_of(call))]
-    )
+    return [[selected(call.build, x, dim, i) for i in range(count_of(call))]]
 
 
 @lowers("aten.glu")

@@ -1,4 +1,4 @@
-"""The table of how each `tcp` op is written in linalg, and what they share."""
+"""The table of lowerings from `tcp` to linalg."""
 
 from __future__ import annotations
 
@@ -7,19 +7,12 @@ from typing import Any, TypeAlias
 
 from xdsl.ir import Operation, SSAValue
 
+from padc.passes.lowering import LoweringTable
 from padc.passes.to_linalg.build.linalg_builder import LinalgBuilder
 
 Lowering: TypeAlias = Callable[[LinalgBuilder, Any], SSAValue]
-"""From a builder and an op to what replaces its result, sizes known as they may be."""
+"""Builds what replaces an op's result; its sizes may be less static."""
 
-LOWERINGS: dict[type[Operation], Lowering] = {}
+LOWERINGS = LoweringTable[type[Operation], Lowering]()
 
-
-def lowers(op_type: type[Operation]) -> Callable[[Lowering], Lowering]:
-    """Register how an op is written in linalg."""
-
-    def register(lowering: Lowering) -> Lowering:
-        LOWERINGS[op_type] = lowering
-        return lowering
-
-    return register
+lowers = LOWERINGS.lowers

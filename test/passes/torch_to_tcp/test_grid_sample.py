@@ -69,7 +69,7 @@ def interpreters(
     ConvertTorchToTcpPass().apply(ctx, module)
     assert "tcp.grid_sample" in str(module)
     decomposed = module.clone()
-    DecomposeGridSamplePass().apply(ctx, decomposed)
+    DecomposeGridSamplePass("decompose").apply(ctx, decomposed)
     decomposed.verify()
     assert "tcp.grid_sample" not in str(decomposed)
     return [partial(run, it, weights=weights) for it in (module, decomposed)]
