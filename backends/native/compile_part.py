@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.backend.llvm.convert import convert_module
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation
 
 from padc.backends.native.function_signature import Signature, signature_of
 from padc.backends.native.machine import compile_object, vector_bytes
 from padc.backends.native.main_function import main
-from padc.errors import Problem
-from padc.ir.torch import AtenOp
 from padc.passes import pipelines
-from padc.passes.to_linalg.convert_torch_to_linalg import (
-    lower,
-)
 
 
 @dataclass(frozen=True)
@@ -40,17 +33,3 @@ def compile_part(ctx: Context, module: ModuleOp) -> CompiledPart:
     return CompiledPart(
         signature, compile_object(convert_module(module, fallback_target_triple=None))
     )
-
-
-def not_native(module: ModuleOp) -> dict[Operation, Problem]:
-    """The ATen ops of `module` that can't be compiled, each with the reason."""
-    trial = module.clone()
-
-    def calls(module: ModuleOp) -> Sequence[AtenOp]:
-        return [op for op in module.walk() if isinstance(op, AtenOp)]
-
-    found: dict[Operation, Problem] = {}
-    for op, copy in zip(calls(module), calls(trial), strict=True):
-        if (problem := lower(copy)) is not None:
-            found[op] = problem
-    return found

@@ -8,7 +8,8 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.printer import Printer
 
-from padc.backends.native.compile_part import compile_part, not_native
+from padc.backends.native.compile_part import compile_part
+from padc.backends.native.lowered_program import lower_program
 from padc.backends.native.partition import partition
 from padc.backends.native.stored_program import StoredPart, StoredProgram
 from padc.ir.torch import AtenOp
@@ -19,8 +20,8 @@ def compile_program(ctx: Context, module: ModuleOp) -> StoredProgram:
     """Compile function `main`; PyTorch will run the ops that cannot be compiled."""
     weights = weights_of(ctx)
     known = set(weights)
-    problems = not_native(module)
-    split = partition(module, lambda op: op not in problems)
+    lowered = lower_program(module)
+    split = partition(module, lambda op: op not in lowered.problems)
     parts: list[StoredPart] = []
     for part in split.parts:
         ops = [
@@ -29,12 +30,16 @@ def compile_program(ctx: Context, module: ModuleOp) -> StoredProgram:
             if isinstance(op, AtenOp) or op.name.startswith("tcp.")
         ]
         if part.is_native:
-            compiled = compile_part(ctx, part.module)
+            inputs, outputs = (
+                [split.values[number] for number in numbers]
+                for numbers in (part.inputs, part.outputs)
+            )
+            compiled = compile_part(ctx, lowered.function(inputs, outputs))
             signature, code = compiled.signature, compiled.object_file
         else:
             signature, code = None, text_of(part.module).encode()
         parts.append(StoredPart(part.inputs, part.outputs, ops, signature, code))
-    reasons = [str(problem) for problem in problems.values()]
+    reasons = [str(problem) for problem in lowered.problems.values()]
     literals = {name: weights[name] for name in weights if name not in known}
     return StoredProgram(parts, split.inputs, split.outputs, reasons, literals)
 

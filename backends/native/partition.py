@@ -51,6 +51,8 @@ class Partition:
     parts: Sequence[Part]
     inputs: Sequence[int]
     outputs: Sequence[int]
+    values: Sequence[SSAValue]
+    """The value of each number."""
 
 
 def is_tensor(value: SSAValue) -> bool:
@@ -112,6 +114,7 @@ class _Partitioner:
             parts,
             [self.number(arg) for arg in self.block.args],
             [self.number(x) for x in returned.operands],
+            list(self.numbers),
         )
 
     def number(self, value: SSAValue) -> int:

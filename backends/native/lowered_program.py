@@ -1,0 +1,103 @@
+"""A program whose ATen ops are lowered, each once, wherever there is native code."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from xdsl.builder import Builder
+from xdsl.dialects import func
+from xdsl.dialects.builtin import FunctionType, ModuleOp
+from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.rewriter import InsertPoint
+
+from padc.errors import Problem
+from padc.ir.torch import AtenOp
+from padc.passes.lowering import lower_ops
+from padc.passes.to_linalg.convert_torch_to_linalg import in_torch, lower
+
+
+@dataclass(frozen=True)
+class LoweredProgram:
+    """The native form of a program at the levels of torch and tcp."""
+
+    problems: Mapping[Operation, Problem]
+    """The program's ATen ops that have no native code."""
+    values: Mapping[SSAValue, SSAValue]
+    """For each value of the program, the one that stands for it in the native form."""
+
+    def function(
+        self, inputs: Sequence[SSAValue], outputs: Sequence[SSAValue]
+    ) -> ModuleOp:
+        """A module whose function `main` computes values of the program from others."""
+        block = Block(arg_types=[x.type for x in inputs])
+        mapped: dict[SSAValue, SSAValue] = {}
+        for x, arg in zip(inputs, block.args, strict=True):
+            arg.name_hint = x.name_hint
+            mapped[self.values[x]] = arg
+        wanted = [self.values[x] for x in outputs]
+        builder = Builder(InsertPoint.at_end(block))
+        for op in slice_of(wanted, mapped):
+            builder.insert(op.clone(mapped))
+        results = [mapped[x] for x in wanted]
+        builder.insert(func.ReturnOp(*results))
+        type = FunctionType.from_lists(
+            list(block.arg_types), [result.type for result in results]
+        )
+        return ModuleOp([func.FuncOp("main", type, Region(block))])
+
+
+def lower_program(module: ModuleOp) -> LoweredProgram:
+    """Lower a copy of `module`."""
+    values: dict[SSAValue, SSAValue] = {}
+    copy = module.clone(values)
+    originals = dict[Operation, Operation](
+        zip(aten_ops(copy), aten_ops(module), strict=True)
+    )
+    outcome = lower_ops(copy, AtenOp, lower, cast=in_torch)
+    for value, copied in values.items():
+        # A replacement may be a value that was replaced itself.
+        while copied in outcome.replaced:
+            copied = outcome.replaced[copied]
+        values[value] = copied
+    problems = {originals[op]: problem for op, problem in outcome.problems.items()}
+    return LoweredProgram(problems, values)
+
+
+def aten_ops(module: ModuleOp) -> list[AtenOp]:
+    return [op for op in module.walk() if isinstance(op, AtenOp)]
+
+
+def slice_of(
+    wanted: Sequence[SSAValue], given: Mapping[SSAValue, SSAValue]
+) -> Sequence[Operation]:
+    """The ops that compute `wanted` from `given`, in program order."""
+    found: set[Operation] = set()
+    pending = [*wanted]
+    while pending:
+        value = pending.pop()
+        op = value.owner
+        if value in given or not isinstance(op, Operation) or op in found:
+            continue
+        found.add(op)
+        pending += captured(op)
+    if not found:
+        return []
+    block = next(iter(found)).parent
+    assert block is not None
+    return [op for op in block.ops if op in found]
+
+
+def captured(op: Operation) -> list[SSAValue]:
+    """The values that `op` and the ops in its regions take from outside."""
+    inner = set(op.walk())
+    return [
+        operand
+        for each in inner
+        for operand in each.operands
+        if (
+            operand.owner not in inner
+            if isinstance(operand.owner, Operation)
+            else operand.owner.parent_op() not in inner
+        )
+    ]
