@@ -45,6 +45,16 @@ class Amounts:
             (self.interior + 1) * step - 1,
         )
 
+    @property
+    def added(self) -> Amounts:
+        """What is added on both sides; amounts that crop become 0."""
+        return Amounts(max(self.lower, 0), max(self.upper, 0))
+
+    @property
+    def cropped(self) -> Amounts:
+        """What is cropped on both sides, negative; amounts that add become 0."""
+        return Amounts(min(self.lower, 0), min(self.upper, 0))
+
 
 def padded_size(size: Whole, lower: Whole, upper: Whole, interior: Whole = 0) -> Whole:
     """

@@ -16,7 +16,6 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
-from xdsl.transforms.dead_code_elimination import region_dce
 from xdsl.utils.hints import isa
 
 from padc.errors import Obstacle
@@ -38,9 +37,7 @@ class ConvertTcpToMilPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         target = mil.resolve_target(self.target)
-        for old in [old for old in op.walk() if isinstance(old, tcp.ConvTransposeOp)]:
-            pad_what_is_added(old)
-        region_dce(op.body)
+        lower_all(op, tcp.ConvTransposeOp, pad_what_is_added)
         # Users first, so that a convolution still sees the pad that it may fold.
         lower_all(op, Operation, partial(lower, target=target), users_first=True)
 

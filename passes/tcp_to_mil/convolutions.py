@@ -22,11 +22,17 @@ from padc.ir import mil, padding, tcp
 from padc.ir.padding import Amounts
 from padc.ir.tcp import ConvDimsAttr, tensor_type
 from padc.ir.tcp.convolutions import Role
+from padc.passes.aten.conv_transpose import pad_result
 from padc.passes.mil_builder import MilBuilder, product
 from padc.passes.tcp_to_mil.folding import fold_pad
+from padc.passes.tcp_to_mil.legality import (
+    is_dilated,
+    is_integer,
+    may_be_computed,
+    takes_kernel,
+)
 from padc.passes.tcp_to_mil.table import lowers
 from padc.passes.tcp_to_mil.taps import window_taps
-from padc.passes.to_linalg.decompose_conv_transpose import pad_behind
 
 DECOMPOSE = "run decompose-computed-kernels before"
 
@@ -41,10 +47,6 @@ def lower_conv(build: MilBuilder, op: tcp.ConvOp) -> SSAValue:
     padded = fold_pad(build, op, ConvDimsAttr.spatial(op.dims.input))
     y = convolve(build, op, padded.input, result_shape(op), padded.pad)
     return as_result(build, op, y)
-
-
-def is_integer(op: tcp.ConvolutionOp) -> bool:
-    return isinstance(tensor_type(op.input).element_type, IntegerType)
 
 
 def convolve_integers(build: MilBuilder, op: tcp.ConvOp) -> SSAValue:
@@ -114,20 +116,21 @@ def lower_conv_transpose(build: MilBuilder, op: tcp.ConvTransposeOp) -> SSAValue
     return as_result(build, op, y)
 
 
-def pad_what_is_added(op: tcp.ConvTransposeOp) -> None:
-    """Let `op` only crop, as Core ML's can, and a pad behind it do the rest."""
-    amounts = op.expansions
+def pad_what_is_added(op: tcp.ConvTransposeOp) -> SSAValue | None:
+    """Let the op only crop, as Core ML's can, and a pad after it add the rest."""
     is_float = tensor_type(op.input).element_type in (f16, f32)
-    if is_float and any(max(a.lower, a.upper) > 0 for a in amounts):
-        cropped = [Amounts(min(a.lower, 0), min(a.upper, 0)) for a in amounts]
-        pad_behind(op, cropped if may_crop_first(op) else ())
+    if not is_float or all(a.added == Amounts(0, 0) for a in op.expansions):
+        return None
+    return pad_result(
+        op, [a.cropped for a in op.expansions] if may_crop_first(op) else ()
+    )
 
 
 def may_crop_first(op: tcp.ConvTransposeOp) -> bool:
-    """Whether the VALID result has as much as is cropped of it, and more."""
+    """Whether the VALID result has more elements than are cropped."""
     for number, dim in enumerate(ConvDimsAttr.spatial(op.dims.input)):
         sizes = tensor_type(op.input).get_shape()[dim], op.kernel_sizes[number]
-        # A size that is dynamic is 1 at least.
+        # A dynamic size is at least 1.
         size, kernel = (1 if n == DYNAMIC_INDEX else n for n in sizes)
         valid = padding.conv_transpose_output_size(
             size,
@@ -162,32 +165,6 @@ def check(op: tcp.ConvolutionOp) -> None:
         )
     if is_dilated(op) and not mil.is_constant(op.kernel):
         raise Obstacle("Core ML dilates constant kernels only", DECOMPOSE)
-
-
-def is_dilated(op: tcp.ConvolutionOp) -> bool:
-    return any(dilation != 1 for dilation in op.dilations.get_values())
-
-
-def takes_kernel(op: tcp.ConvTransposeOp, target: str) -> bool:
-    """
-    Whether the `conv_transpose` of `target` takes this kernel: no integers.
-
-    A computed one, since iOS17, with a constant bias: coremltools 9.0 wants its value,
-    and a bias that is added apart is rounded apart.
-    """
-    if is_integer(op):
-        return False
-    order = ConvDimsAttr.transposed(op.dims.spatial_rank).kernel
-    if mil.is_constant(op.kernel) and op.dims.kernel == order:
-        return True
-    has_constant_bias = op.bias is None or mil.is_constant(op.bias)
-    return has_constant_bias and may_be_computed("conv_transpose", "weight", target)
-
-
-def may_be_computed(name: str, input: str, target: str) -> bool:
-    """Whether an input of an op need not be a constant."""
-    form = mil.OPS[name].form(target)
-    return form is not None and not form.inputs[input].constant
 
 
 def result_shape(op: tcp.ConvolutionOp) -> list[int]:

@@ -1,15 +1,15 @@
 """
-Write convolutions by computed kernels as those that Core ML has.
+Rewrite convolutions with computed kernels as those that Core ML has.
 
-Core ML dilates constant kernels only, and before iOS17 transposes convolutions by
-constant kernels only (the documentation of its ops in coremltools); from then on with
-constant biases only (its `conv_transpose` of coremltools 9.0):
+In Core ML, dilation needs a constant kernel, and so does `conv_transpose` before iOS17
+(the documentation of these ops in coremltools). From iOS17 on, a `conv_transpose` with
+a computed kernel needs a constant bias (coremltools 9.0).
 
     conv(x, w, dilation d)    conv(x, pad(w, interior d - 1))
     conv_transpose(x, w)      conv(pad(x), w'), as in decompose-conv-transpose
 
-Zeros that are inserted into the kernel are multiplied by the input: where that is not
-finite, the result has NaN where the op has none.
+The zeros inserted into a kernel are multiplied by the input: where the input is not
+finite, the result is NaN and that of the op is not.
 """
 
 from __future__ import annotations
@@ -18,21 +18,22 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import DenseArrayBase, ModuleOp, i64
+from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
-from xdsl.transforms.dead_code_elimination import region_dce
 
 from padc.ir import mil, tcp
 from padc.ir.padding import Amounts
 from padc.ir.tcp import ConvDimsAttr
 from padc.ir.weights import weights_of
 from padc.passes.aten.builder import AtenBuilder
-from padc.passes.tcp_to_mil.convolutions import is_dilated, takes_kernel
-from padc.passes.to_linalg.decompose_conv_transpose import pad, zero_insert
+from padc.passes.aten.conv_transpose import pad, zero_insert
+from padc.passes.lowering import lower_all
+from padc.passes.tcp_to_mil.legality import is_dilated, takes_kernel
 
 
 @dataclass(frozen=True)
 class DecomposeComputedKernelsPass(ModulePass):
-    """Write convolutions by computed kernels as those that Core ML has."""
+    """Rewrite convolutions with computed kernels as those that Core ML has."""
 
     name = "decompose-computed-kernels"
 
@@ -41,17 +42,19 @@ class DecomposeComputedKernelsPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         target = mil.resolve_target(self.target)
-        for old in [old for old in op.walk() if isinstance(old, tcp.ConvTransposeOp)]:
-            if not takes_kernel(old, target):
-                zero_insert(old, weights_of(ctx))
-        region_dce(op.body)
+        weights = weights_of(ctx)
+
+        def as_convolution(old: tcp.ConvTransposeOp) -> SSAValue | None:
+            return None if takes_kernel(old, target) else zero_insert(old, weights)
+
+        lower_all(op, tcp.ConvTransposeOp, as_convolution)
         for old in op.walk():
             if isinstance(old, tcp.ConvolutionOp) and not mil.is_constant(old.kernel):
                 dilate_kernel(old)
 
 
 def dilate_kernel(op: tcp.ConvolutionOp) -> None:
-    """Insert what the op's dilation leaves out into the kernel itself."""
+    """Replace the op's dilation by zeros between the elements of its kernel."""
     if not is_dilated(op):
         return
     dims = ConvDimsAttr.spatial(op.dims.kernel)

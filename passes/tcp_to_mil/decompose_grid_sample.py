@@ -27,7 +27,7 @@ from padc.ir.tcp import GridPadding, GridSampleOp, ResampleMode, tensor_type
 from padc.passes.aten.arithmetic import Arithmetic
 from padc.passes.aten.builder import AtenBuilder, Integer
 from padc.passes.lowering import lower_all
-from padc.passes.tcp_to_mil.grid_sample import is_native
+from padc.passes.tcp_to_mil.legality import can_resample, is_exact
 
 GridSamplePolicy: TypeAlias = Literal["auto", "native", "decompose"]
 
@@ -233,20 +233,6 @@ def total(build: AtenBuilder, sizes: Sequence[Integer]) -> Integer:
     return sum(map(build.wrap, sizes), build.wrap(0)).value
 
 
-def is_exact(op: GridSampleOp) -> bool:
-    """
-    Whether `resample` computes what PyTorch does.
-
-    Of two pixels as near, it takes the later one, not the even one; a reflection of
-    a single pixel is not documented.
-    """
-    sizes = op.input_type.get_shape()[2:]
-    mirrors = op.padding.data is GridPadding.REFLECTION and op.align_corners is not None
-    return op.mode.data is ResampleMode.LINEAR and not (
-        mirrors and any(size in (1, DYNAMIC_INDEX) for size in sizes)
-    )
-
-
 def resolve_grid_sample_policy(name: str) -> str:
     """The policy of this name; `UsageError` for another name."""
     return resolve("grid sample policy", name, get_args(GridSamplePolicy))
@@ -271,7 +257,7 @@ class DecomposeGridSamplePass(ModulePass):
 
     def lower(self, op: GridSampleOp) -> SSAValue | None:
         """Build what replaces the result of `op`; None if Core ML's `resample` does."""
-        if is_native(op) and (
+        if can_resample(op) and (
             self.policy == "native" or (self.policy == "auto" and is_exact(op))
         ):
             return None

@@ -35,7 +35,7 @@ from padc.ir.weights import numpy_dtype
 from padc.passes.aten.builder import AtenBuilder, Integer, TorchInteger, integer_of
 from padc.passes.aten.elements import Elements
 from padc.passes.lowering import lower_all
-from padc.passes.tcp_to_mil.pads import can_pad_natively, fill_of, is_within, positive
+from padc.passes.tcp_to_mil.legality import can_pad_natively, fill_of, is_within
 
 PadPolicy: TypeAlias = Literal["auto", "native", "decompose"]
 Sides: TypeAlias = tuple[Integer, Integer]
@@ -229,7 +229,7 @@ def pad_by(
     """Crop, then pad by a constant: floats at once, others by blocks beside them."""
     for dim, amount in enumerate(amounts):
         x = crop(build, x, dim, amount)
-    added = [positive(amount) for amount in amounts]
+    added = [amount.added for amount in amounts]
     if isinstance(tensor_type(x).element_type, AnyFloat):
         return build.pad(x, added, fill)
     for dim, amount in enumerate(added):
@@ -395,7 +395,7 @@ def pad_through_transposes(
 ) -> SSAValue | None:
     """Make two padded dimensions the last, pad these, and go on with the next two."""
     rank = len(amounts)
-    added = [positive(amount) for amount in amounts]
+    added = [amount.added for amount in amounts]
     others = [dim for dim in range(rank - 2) if adds(added[dim])]
     if not others:
         return None
@@ -409,6 +409,6 @@ def pad_through_transposes(
         in_order = [added[dim] if dim in pair else Amounts(0, 0) for dim in order]
         x = pad_border(build, op, x, in_order)
     x = build.permute(x, [order.index(dim) for dim in range(rank)])
-    cropped = [Amounts(min(a.lower, 0), min(a.upper, 0)) for a in amounts]
+    cropped = [amount.cropped for amount in amounts]
     left = [cropped[dim] if dim in others else amounts[dim] for dim in range(rank)]
     return pad_border(build, op, x, left)

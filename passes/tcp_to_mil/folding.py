@@ -13,7 +13,7 @@ from xdsl.ir import Operation, SSAValue
 from padc.ir import tcp
 from padc.ir.padding import Amounts
 from padc.passes.mil_builder import MilBuilder
-from padc.passes.tcp_to_mil.pads import crop, positive
+from padc.passes.tcp_to_mil.pads import crop
 
 
 @dataclass(frozen=True)
@@ -51,9 +51,9 @@ def fold_pad(build: MilBuilder, op: Operation, dims: Sequence[int]) -> Padded:
     if not isinstance(value, FloatAttr) or value.value.data != implied_fill(op):
         return unpadded
     for dim, amount in enumerate(amounts):
-        if amount.interior or (dim not in dims and positive(amount) != Amounts(0, 0)):
+        if amount.interior or (dim not in dims and amount.added != Amounts(0, 0)):
             return unpadded
-    folded = [positive(amounts[dim]) for dim in dims]
+    folded = [amounts[dim].added for dim in dims]
     if isinstance(op, tcp.PoolOp) and not pool_can_fold(op, folded):
         return unpadded
     return Padded(crop(replace(build, anchor=pad), pad.input, amounts), folded)

@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import TensorType, f16, f32
+from xdsl.dialects.builtin import TensorType, f32
 from xdsl.ir import SSAValue
 
 from padc.errors import Obstacle
-from padc.ir.tcp import GridPadding, GridSampleOp, ResampleMode, tensor_type
+from padc.ir.tcp import GridPadding, GridSampleOp, tensor_type
 from padc.passes.mil_builder import MilBuilder
+from padc.passes.tcp_to_mil.legality import SAMPLING_MODES, can_resample
 from padc.passes.tcp_to_mil.table import lowers
-
-SAMPLING_MODES = {ResampleMode.LINEAR: "bilinear", ResampleMode.NEAREST: "nearest"}
-
-
-def is_native(op: GridSampleOp) -> bool:
-    """Whether Core ML's `resample` can sample so: images, of floats, not cubic."""
-    return (
-        op.spatial_rank == 2
-        and op.mode.data in SAMPLING_MODES
-        and op.input_type.element_type in (f16, f32)
-    )
 
 
 @lowers(GridSampleOp)
@@ -31,7 +21,7 @@ def lower_grid_sample(build: MilBuilder, op: GridSampleOp) -> SSAValue:
     Beyond -1 and 1 there is nothing but the border, which is taken from there: how far
     out `resample` can compute is not documented.
     """
-    if not is_native(op):
+    if not can_resample(op):
         raise Obstacle(
             "Core ML resamples images only, bilinearly or to the nearest pixel",
             "lower it before: -p decompose-grid-sample",

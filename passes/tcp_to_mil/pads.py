@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.arith import ConstantOp
-from xdsl.dialects.builtin import DYNAMIC_INDEX, AnyFloat, FloatAttr, IntegerAttr
+from xdsl.dialects.builtin import AnyFloat
 from xdsl.ir import SSAValue
 
 from padc.errors import Obstacle
@@ -13,6 +12,7 @@ from padc.ir import tcp
 from padc.ir.padding import Amounts
 from padc.ir.tcp import tensor_type
 from padc.passes.mil_builder import MilBuilder
+from padc.passes.tcp_to_mil.legality import can_pad_natively, fill_of
 from padc.passes.tcp_to_mil.table import lowers
 
 DECOMPOSE = "run decompose-pads before"
@@ -28,23 +28,6 @@ def static_amounts(op: tcp.ExpandOp) -> list[Amounts]:
     return amounts
 
 
-def fill_of(op: tcp.PadOp) -> float | int:
-    """The constant that a pad fills with."""
-    owner = op.fill.owner
-    if not isinstance(owner, ConstantOp):
-        raise Obstacle(
-            "the fill is computed; Core ML fills with constants only",
-            "make it a number",
-        )
-    assert isinstance(owner.value, FloatAttr | IntegerAttr)
-    fill = owner.value.value.data
-    pools = (tcp.MaxPoolOp, tcp.ArgMaxPoolOp)
-    if fill == -(2**63) and all(isinstance(u.operation, pools) for u in op.result.uses):
-        # Only as the least int64 there is, which in Core ML is an int32.
-        return -(2**31)
-    return fill
-
-
 @lowers(tcp.PadOp)
 def lower_pad(build: MilBuilder, op: tcp.PadOp) -> SSAValue:
     """Crop, then pad natively."""
@@ -52,7 +35,7 @@ def lower_pad(build: MilBuilder, op: tcp.PadOp) -> SSAValue:
     if any(amount.interior for amount in amounts):
         raise Obstacle("Core ML inserts nothing between elements", DECOMPOSE)
     x = crop(build, op.input, amounts)
-    added = [positive(amount) for amount in amounts]
+    added = [amount.added for amount in amounts]
     if all(amount == Amounts(0, 0) for amount in added):
         return x
     if not isinstance(op.input_type.element_type, AnyFloat):
@@ -86,41 +69,8 @@ def border_pad(build: MilBuilder, op: tcp.BorderPadOp, mode: str) -> SSAValue:
                 "last two dimensions, by no more than they have",
                 DECOMPOSE,
             )
-    x = native_pad(build, op.input, list(map(positive, amounts)), mode)
+    x = native_pad(build, op.input, [amount.added for amount in amounts], mode)
     return crop(build, x, amounts)
-
-
-def can_pad_natively(op: tcp.BorderPadOp, dim: int, amount: Amounts) -> bool:
-    """
-    Whether Core ML has what the op does to this dimension: a crop, or a pad.
-
-    The runtime refuses modes other than constant off the last two dimensions
-    (https://github.com/apple/coremltools/issues/2701); `pad` takes floats.
-    """
-    if positive(amount) == Amounts(0, 0) and not isinstance(op, tcp.CircularPadOp):
-        return True
-    is_last = dim >= op.input_type.get_num_dims() - 2
-    is_float = isinstance(op.input_type.element_type, AnyFloat)
-    return is_last and is_float and is_within(op, dim, amount)
-
-
-def is_within(op: tcp.BorderPadOp, dim: int, amount: Amounts) -> bool:
-    """
-    Whether Core ML's `pad` has the mode of the op, and reaches that far in it.
-
-    It replicates at most as much as there is (its documentation in coremltools).
-    """
-    size = op.input_type.get_shape()[dim]
-    most = max(amount.lower, amount.upper, 0)
-    return isinstance(op, tcp.ReflectionPadOp) or (
-        isinstance(op, tcp.ReplicationPadOp)
-        and (most == 0 or (size != DYNAMIC_INDEX and most <= size))
-    )
-
-
-def positive(amount: Amounts) -> Amounts:
-    """What is added, without what is cropped."""
-    return Amounts(max(amount.lower, 0), max(amount.upper, 0))
 
 
 def crop(build: MilBuilder, x: SSAValue, amounts: Sequence[Amounts]) -> SSAValue:

@@ -21,12 +21,10 @@ from xdsl.rewriter import InsertPoint
 from padc.ir import tcp
 from padc.ir.tcp import tensor_type
 from padc.ir.weights import Weights, weights_of
+from padc.passes.aten.conv_transpose import weight
 from padc.passes.lowering import lower_all
 from padc.passes.to_linalg.build.linalg_builder import LinalgBuilder, signless_type
-from padc.passes.to_linalg.decompose_conv_transpose import (
-    DecomposeConvTransposePass,
-    weight,
-)
+from padc.passes.to_linalg.decompose_conv_transpose import DecomposeConvTransposePass
 from padc.passes.to_linalg.tcp import LOWERINGS, transposed
 
 
