@@ -1,12 +1,12 @@
 """
-The `tcp` dialect: pads that say what they do, and ops that know no padding.
+The `tcp` dialect: explicit pads, and ops without padding.
 
-A pad gives, for each dimension, how far the tensor expands below and above,
-and where the new elements come from: a fill, or the tensor itself through an
-index map (clamp, mirror, wrap). Convolutions and pools only know VALID: a
-window never leaves its input. Every op takes any rank, and says which of its
-dimensions are what; none of them knows NCHW. The reference semantics of each
-op is its implementation in `padc.backends.reference`.
+A pad op gives, for each dimension, how far the tensor expands below and above, and
+where the new elements come from: a fill, or the tensor itself through an index map
+(clamp, mirror, wrap). Convolutions and pools are VALID: no window leaves the input.
+Every op takes any rank; attributes give the roles of dimensions, so no op assumes
+NCHW. The reference semantics of each op is its implementation in
+`padc.backends.reference`.
 """
 
 from xdsl.ir import Dialect
@@ -19,6 +19,8 @@ from padc.ir.tcp.convolutions import (
 )
 from padc.ir.tcp.grid_sample import GridPadding, GridPaddingAttr, GridSampleOp
 from padc.ir.tcp.pads import (
+    BORDER_PADS,
+    Border,
     BorderPadOp,
     CircularPadOp,
     ExpandOp,
@@ -50,24 +52,24 @@ Tcp = Dialect(
     [
         ArgMaxPoolOp,
         AvgPoolOp,
-        CircularPadOp,
         ConvOp,
         ConvTransposeOp,
         GridSampleOp,
         MaxPoolOp,
         PadOp,
-        ReflectionPadOp,
-        ReplicationPadOp,
         ResampleOp,
+        *BORDER_PADS,
     ],
     [ConvDimsAttr, CoordinatesAttr, GridPaddingAttr, ResampleModeAttr],
 )
 
 __all__ = [
+    "BORDER_PADS",
     "Amount",
     "AnyTensor",
     "ArgMaxPoolOp",
     "AvgPoolOp",
+    "Border",
     "BorderPadOp",
     "Check",
     "CircularPadOp",

@@ -1,9 +1,9 @@
 """
 The algebra of pads: how pads of pads, of constants and of concatenations simplify.
 
-Whether a rewrite is right is asked of the conditions in `padc.ir.padding`, which are
-proved for all sizes and amounts (in test/ir/test_pad_algebra.py). A pattern asks them
-for each dimension, where amounts are static; the rest of it is bookkeeping.
+Conditions in `padc.ir.padding` say when a rewrite is right. They are proved for all
+sizes and amounts in test/ir/test_pad_algebra.py. A pattern evaluates them for each
+dimension whose amounts are static; the rest of the pattern is bookkeeping.
 """
 
 from __future__ import annotations
@@ -42,11 +42,8 @@ from padc.ir import padding
 from padc.ir.padding import Amounts
 from padc.ir.tcp.pads import (
     BorderPadOp,
-    CircularPadOp,
     ExpandOp,
     PadOp,
-    ReflectionPadOp,
-    ReplicationPadOp,
     padded_type,
 )
 from padc.ir.tcp.tensors import (
@@ -79,20 +76,20 @@ Fold: TypeAlias = Callable[[Amounts, Amounts], bool]
 
 NOTHING: Expansion = (0, 0, 0)
 LARGEST_CONSTANT = 1024
-"""How many elements a constant that a pad becomes may have."""
+"""The largest number of elements of a constant that replaces a pad."""
 
 
 # Amounts.
 
 
 class StaticAmounts(RewritePattern):
-    """`pad(x, [constant c]) -> pad(x, [c])`: amounts that are known become static."""
+    """`pad(x, [constant c]) -> pad(x, [c])`: constant amounts become static."""
 
     def match_and_rewrite(self, op: Operation, rewriter: PatternRewriter, /) -> None:
         if not isinstance(op, ExpandOp):
             return
         known = [known_expansion(expansion) for expansion in op.expansions]
-        # The users keep the type they have: a cast would only move the question.
+        # The result keeps its type: users depend on it, and a cast would not help them.
         if known != op.expansions and agrees(
             op.result.type, padded_type(op.input_type, known)
         ):
@@ -105,7 +102,7 @@ def known_expansion(expansion: Expansion) -> Expansion:
 
 
 def known_amount(amount: Amount) -> Amount:
-    """The integer that an amount is known to be, else the amount."""
+    """The integer that an amount is a constant of; otherwise the amount."""
     if isinstance(amount, int):
         return amount
     owner = amount.owner
@@ -114,14 +111,14 @@ def known_amount(amount: Amount) -> Amount:
     if (
         isinstance(owner, ConstantOp | ConstantIntOp)
         and isinstance(value := owner.value, IntegerAttr)
-        and value.value.data != DYNAMIC_INDEX  # the mark of an amount that is not
+        and value.value.data != DYNAMIC_INDEX  # marks dynamic amounts
     ):
         return value.value.data
     return amount
 
 
 class NoInterior(RewritePattern):
-    """`pad(x, interior [n]) -> pad(x, interior [0])`, of one element or none."""
+    """`pad(x, interior [n]) -> pad(x, interior [0])` if `x` has at most one element."""
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: PadOp, rewriter: PatternRewriter, /) -> None:
@@ -145,7 +142,7 @@ def with_expansions(
     expansions: Sequence[Expansion],
     fill: SSAValue | None = None,
 ) -> ExpandOp:
-    """The same pad of `input`, by other amounts, which make the same type."""
+    """The same pad of `input` by other amounts, which give the same type."""
     lower, upper, interior = zip(*expansions, strict=True)
     if isinstance(op, PadOp):
         return PadOp(input, fill or op.fill, lower, upper, interior, op.result.type)
@@ -154,7 +151,7 @@ def with_expansions(
 
 
 def replace(rewriter: PatternRewriter, op: Operation, *new: Operation) -> None:
-    """Replace an op by new ones, at the same source line."""
+    """Replace an op by new ones with its source line."""
     for made in new:
         made.location = op.location
     rewriter.replace(op, new)
@@ -165,9 +162,9 @@ def replace(rewriter: PatternRewriter, op: Operation, *new: Operation) -> None:
 
 class PadOfPad(RewritePattern):
     """
-    `pad(pad(x, f, a), f, b) -> pad(x, f, a.then(b))`, where no pad undoes a crop.
+    `pad(pad(x, f, a), f, b) -> pad(x, f, a.then(b))`, if no pad undoes a crop.
 
-    A pad that only crops shows no fill: it may be any.
+    A pad that only crops shows no fill, so its fill may differ.
     """
 
     @op_type_rewrite_pattern
@@ -184,14 +181,14 @@ class PadOfPad(RewritePattern):
 
 
 def common_fill(inner: PadOp, outer: PadOp) -> SSAValue | None:
-    """The fill of both; None where they differ and both are seen."""
+    """The fill of both; None if they differ and both are shown."""
     if same_scalar(inner.fill, outer.fill) or is_crop(inner):
         return outer.fill
     return inner.fill if is_crop(outer) else None
 
 
 def is_crop(op: ExpandOp) -> bool:
-    """Whether all that a pad of static amounts shows are elements of its input."""
+    """Whether the pad has static amounts and shows elements of its input only."""
     amounts = op.static_amounts
     return amounts is not None and all(map(padding.is_crop, amounts))
 
@@ -209,7 +206,7 @@ def same_scalar(a: SSAValue, b: SSAValue) -> bool:
 
 
 class CropByBorderPad(RewritePattern):
-    """`replicate(x, a) -> pad(x, a)`, of any mode, where all amounts crop."""
+    """`replicate(x, a) -> pad(x, a)`, in any mode, if no amount is positive."""
 
     def match_and_rewrite(self, op: Operation, rewriter: PatternRewriter, /) -> None:
         if not isinstance(op, BorderPadOp) or not is_crop(op):
@@ -220,15 +217,8 @@ class CropByBorderPad(RewritePattern):
         replace(rewriter, op, fill, pad)
 
 
-BORDER_FOLDS: dict[type[BorderPadOp], Fold] = {
-    ReplicationPadOp: padding.replication_pads_fold,
-    ReflectionPadOp: padding.reflection_pads_fold,
-    CircularPadOp: padding.circular_pads_fold,
-}
-
-
 class BorderPadOfBorderPad(RewritePattern):
-    """`replicate(replicate(x, a), b) -> replicate(x, a + b)`; or one pad is a crop."""
+    """`replicate(replicate(x, a), b) -> replicate(x, a + b)`; one may be a crop."""
 
     def match_and_rewrite(self, op: Operation, rewriter: PatternRewriter, /) -> None:
         if not isinstance(op, ExpandOp) or not isinstance(
@@ -240,27 +230,26 @@ class BorderPadOfBorderPad(RewritePattern):
         crops = [pad for pad in pads if isinstance(pad, PadOp)]
         if len({type(pad) for pad in borders}) != 1 or not all(map(is_crop, crops)):
             return
-        folds = [BORDER_FOLDS[type(borders[0])]] * len(op.expansions)
-        folded = folded_expansions(inner, op, folds)
+        mode = type(borders[0])
+        folded = folded_expansions(inner, op, [mode.folds] * len(op.expansions))
         if folded is None:
             return
         lower, upper, _ = zip(*folded, strict=True)
-        pad = type(borders[0])(inner.input, lower, upper, op.result.type)
-        replace(rewriter, op, pad)
+        replace(rewriter, op, mode(inner.input, lower, upper, op.result.type))
 
 
 def folded_expansions(
     inner: ExpandOp, outer: ExpandOp, folds: Sequence[Fold]
 ) -> list[Expansion] | None:
-    """The amounts of two pads as one, where that is right in each dimension."""
+    """The amounts of the one pad; None if any dimension does not fold."""
     folded: list[Expansion] = []
     for a, b, fold in zip(inner.expansions, outer.expansions, folds, strict=True):
         expansion = folded_expansion(a, b, fold)
         if expansion is None:
             return None
         folded.append(expansion)
-    # An inner pad that others use too is made anyway: padding it is cheaper than
-    # padding the input once more, but not than only cropping that.
+    # An inner pad with other users stays. Then padding its result is cheaper than
+    # padding the input again, but not cheaper than cropping the input.
     if inner.result.has_one_use() or all(
         (amounts := static_amounts(expansion)) is not None and padding.is_crop(amounts)
         for expansion in folded
@@ -282,7 +271,7 @@ def folded_expansion(a: Expansion, b: Expansion, fold: Fold) -> Expansion | None
 
 
 def static_amounts(expansion: Expansion) -> Amounts | None:
-    """The amounts of a dimension as integers; None where one is computed."""
+    """The amounts of a dimension as integers; None if one is dynamic."""
     match expansion:
         case (int() as lower, int() as upper, int() as interior):
             return Amounts(lower, upper, interior)
@@ -294,7 +283,7 @@ def static_amounts(expansion: Expansion) -> Amounts | None:
 
 
 class PadOfNothing(RewritePattern):
-    """`pad(x, f, a) -> literal f`, where no element of `x` is left to be seen."""
+    """`pad(x, f, a) -> literal f` if the pad shows no element of `x`."""
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: PadOp, rewriter: PatternRewriter, /) -> None:
@@ -314,7 +303,7 @@ class PadOfNothing(RewritePattern):
 
 
 class PadOfLiteral(RewritePattern):
-    """`pad(literal) -> literal`, in any mode, of a small result."""
+    """`pad(literal) -> literal`, in any mode, if the result is small."""
 
     def match_and_rewrite(self, op: Operation, rewriter: PatternRewriter, /) -> None:
         if (
@@ -334,18 +323,19 @@ class PadOfLiteral(RewritePattern):
                 return
             array = padded(array, amounts, bits(fill, op.input_type.element_type))
         else:
+            assert isinstance(op, BorderPadOp)
             for dim, amount in enumerate(amounts):
                 array = array.take(source_indices(op, array.shape[dim], amount), dim)
         replace_by_literal(op, literal.result.type, array, rewriter)
 
 
 def is_small(shape: Sequence[int]) -> bool:
-    """Whether a constant of this shape may be made."""
+    """Whether a pad may become a constant of this shape."""
     return DYNAMIC_INDEX not in shape and 0 < math.prod(shape) <= LARGEST_CONSTANT
 
 
 def scalar(value: SSAValue) -> FloatAttr | IntegerAttr | None:
-    """The number that a value is known to be."""
+    """The number if the value is a constant."""
     if isinstance(value.owner, ConstantOp):
         attribute = value.owner.value
         if isinstance(attribute, FloatAttr | IntegerAttr):
@@ -354,7 +344,7 @@ def scalar(value: SSAValue) -> FloatAttr | IntegerAttr | None:
 
 
 def bits(number: FloatAttr | IntegerAttr, element_type: Attribute) -> npt.NDArray[Any]:
-    """A number as a weight of rank 0 of this element type is held."""
+    """A number as a numpy array of rank 0, in the dtype of weights."""
     type = cast(Any, TensorType(fill_type(element_type), []))
     data = DenseIntOrFPElementsAttr.from_list(type, [number.value.data]).data.data
     return np.frombuffer(data, numpy_dtype(element_type)).reshape(())
@@ -363,7 +353,7 @@ def bits(number: FloatAttr | IntegerAttr, element_type: Attribute) -> npt.NDArra
 def padded(
     array: npt.NDArray[Any], amounts: Sequence[Amounts], fill: npt.NDArray[Any]
 ) -> npt.NDArray[Any]:
-    """What `tcp.pad` makes of an array."""
+    """`tcp.pad` of an array."""
     for dim, (size, amount) in enumerate(zip(array.shape, amounts, strict=True)):
         lower, upper, interior = amount.lower, amount.upper, amount.interior
         places: Any = padding.place(cast(Any, np.arange(int(size))), amount)
@@ -377,25 +367,17 @@ def padded(
     return array
 
 
-def source_indices(op: ExpandOp, size: int, amounts: Amounts) -> list[int]:
-    """The position in the input of each element that a border pad shows."""
+def source_indices(op: BorderPadOp, size: int, amounts: Amounts) -> list[int]:
+    """The position in the input that each position of the result shows."""
     lower, upper = amounts.lower, amounts.upper
     positions = range(padding.padded_size(size, lower, upper))
-    match op:
-        case ReplicationPadOp():
-            return [padding.source_index_replication(j, size, lower) for j in positions]
-        case ReflectionPadOp():
-            return [padding.source_index_reflection(j, size, lower) for j in positions]
-        case _:
-            return [
-                padding.source_index_circular(j, size, lower, upper) for j in positions
-            ]
+    return [op.source_index(j, size, lower, upper) for j in positions]
 
 
 def replace_by_literal(
     op: ExpandOp, like: VTensorType, array: npt.NDArray[Any], rewriter: PatternRewriter
 ) -> None:
-    """Replace a pad by a constant of the element type of `like`."""
+    """Replace a pad by a constant with the element type of `like`."""
     type = cast(Any, TensorType(like.element_type, array.shape))
     value = DenseIntOrFPElementsAttr(type, BytesAttr(array.tobytes()))
     literal = LiteralOp(value)
@@ -404,9 +386,9 @@ def replace_by_literal(
 
 class PadOfFull(RewritePattern):
     """
-    `pad(full(n, f), f, a) -> full(n + a, f)`; in other modes, and by crops, of any `f`.
+    `pad(full(n, f), f, a) -> full(n + a, f)`; for crops and other modes, of any `f`.
 
-    `aten.full` stands for all ops that fill a tensor of a size that they are given.
+    `full` stands for every ATen op that fills a tensor of given sizes.
     """
 
     def match_and_rewrite(self, op: Operation, rewriter: PatternRewriter, /) -> None:
@@ -446,7 +428,7 @@ FULL = re.compile(r"aten\.(?:new_)?(full|ones|zeros)(?:_like)?")
 
 
 def full_value(tensor: SSAValue) -> FloatAttr | IntegerAttr | None:
-    """The scalar that all elements of a tensor of torch are; None where not known."""
+    """The value of all elements of a tensor of torch; None if unknown."""
     op, type = tensor.owner, tensor.type
     if not isinstance(op, AtenOp) or not isinstance(type, VTensorType):
         return None
@@ -473,7 +455,7 @@ class ConcatOfPads(RewritePattern):
     """
     `cat([pad(x, f, a), pad(y, f, b)]) -> pad(cat([x, y]), f, ...)`.
 
-    `a` and `b` agree but in the dimension of the concatenation, where nothing is added
+    `a` and `b` agree except along the concatenated dimension, where nothing is added
     between `x` and `y`. The pattern starts from the first pad.
     """
 
@@ -514,7 +496,7 @@ class ConcatOfPads(RewritePattern):
 
 
 def concatenation_of(op: PadOp) -> AtenOp | None:
-    """The `aten.cat` that alone uses a pad, along a dimension that is known."""
+    """The `aten.cat`, along a constant dimension, that is the only user of a pad."""
     user: Operation = op
     for expected in (FromBuiltinTensorOp, ListConstructOp, AtenOp):
         use = user.results[0].get_user_of_unique_use()
@@ -527,7 +509,7 @@ def concatenation_of(op: PadOp) -> AtenOp | None:
 
 
 def padded_parts(cat: AtenOp) -> list[PadOp] | None:
-    """The pads that are concatenated; None where a part is not one, or used twice."""
+    """The concatenated pads; None if a part is not a pad or has other users."""
     parts = cat.arg("tensors").owner
     assert isinstance(parts, ListConstructOp)
     pads: list[PadOp] = []
@@ -542,7 +524,7 @@ def padded_parts(cat: AtenOp) -> list[PadOp] | None:
 
 
 def concatenated_expansions(pads: Sequence[PadOp], dim: int) -> list[Expansion] | None:
-    """The amounts of the one pad of what is concatenated along `dim`."""
+    """The amounts of one pad of the concatenation; None if there is none."""
     expansions = list(pads[0].expansions)
     total = static_amounts(expansions[dim])
     for pad in pads[1:]:
@@ -563,9 +545,9 @@ def concatenated_expansions(pads: Sequence[PadOp], dim: int) -> list[Expansion] 
 
 
 def concatenated_type(pads: Sequence[PadOp], dim: int) -> AnyTensor:
-    """The type of the pads' inputs, one behind the other along `dim`."""
+    """The type of the concatenation of the pads' inputs along `dim`."""
     shapes = [pad.input_type.get_shape() for pad in pads]
-    # A size that one part knows is that of all; `?` is less than any.
+    # A size that is static in one part holds for all; DYNAMIC_INDEX is negative.
     shape = [max(sizes) for sizes in zip(*shapes, strict=True)]
     sizes = [shape[dim] for shape in shapes]
     shape[dim] = DYNAMIC_INDEX if DYNAMIC_INDEX in sizes else sum(sizes)

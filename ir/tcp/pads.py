@@ -1,10 +1,11 @@
-"""Pads: by a fill, or by what an index map reads from the tensor itself."""
+"""Pads: with a fill, or with elements of the tensor itself in one of several modes."""
 
 from __future__ import annotations
 
 import abc
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
@@ -41,6 +42,7 @@ from xdsl.pattern_rewriter import (
 from xdsl.utils.exceptions import VerifyException
 
 from padc.ir import padding
+from padc.ir.arithmetic import Whole
 from padc.ir.padding import Amounts
 from padc.ir.tcp.tensors import (
     Amount,
@@ -98,7 +100,7 @@ class ExpandOp(TensorOp, abc.ABC):
 
     @property
     def static_amounts(self) -> list[Amounts] | None:
-        """The amounts of each dimension, or None where any is dynamic."""
+        """The amounts of each dimension; None if any is dynamic."""
         amounts: list[Amounts] = []
         for lower, upper, interior in self.expansions:
             if not (
@@ -123,10 +125,10 @@ class ExpandOp(TensorOp, abc.ABC):
         verify_result(self, self.result.type, inferred)
 
     def verify_amounts_(self) -> None:
-        """Raise where static amounts break a rule of this pad."""
+        """Raise VerifyException if static amounts break a rule of this pad."""
 
     def check_static(self, check: Check) -> None:
-        """Apply a rule of one dimension to all whose size and amounts are static."""
+        """Apply `check` to each dimension whose size and amounts are static."""
         shape = self.input_type.get_shape()
         for dim, (size, (lower, upper, interior)) in enumerate(
             zip(shape, self.expansions, strict=True)
@@ -146,7 +148,7 @@ class ExpandOp(TensorOp, abc.ABC):
                     ) from error
 
     def fold(self) -> Sequence[SSAValue | Attribute] | None:
-        """`pad(x) -> x` where every amount is zero."""
+        """`pad(x) -> x` if every amount is zero."""
         if self.input.type == self.result.type and all(
             amounts == (0, 0, 0) for amounts in self.expansions
         ):
@@ -174,7 +176,7 @@ def verify_amounts(
 def padded_type(
     input_type: AnyTensor, expansions: Sequence[tuple[Amount, Amount, Amount]]
 ) -> AnyTensor:
-    """The type of a padded tensor; `?` where a size or amount is dynamic."""
+    """The type of a padded tensor; a size is `?` if it or an amount is dynamic."""
 
     def padded(size: int, amounts: tuple[Amount, Amount, Amount]) -> int:
         lower, upper, interior = amounts
@@ -249,7 +251,7 @@ class PadOp(ExpandOp, HasCanonicalizationPatternsInterface):
         interior: Sequence[Amount] | None = None,
         result_type: AnyTensor | None = None,
     ):
-        """`result_type` may refine the inferred type where that is dynamic."""
+        """`result_type` may be more static than the inferred type."""
         static_lower, dynamic_lower = split_dynamic_index_list(lower, DYNAMIC_INDEX)
         static_upper, dynamic_upper = split_dynamic_index_list(upper, DYNAMIC_INDEX)
         # No interior at all is written as no list, which the syntax leaves out.
@@ -320,15 +322,61 @@ class PadOp(ExpandOp, HasCanonicalizationPatternsInterface):
         )
 
 
+@dataclass(frozen=True)
+class Border:
+    """
+    Which elements of the input a border shows, from the input outwards.
+
+    The nth element of a border, counted from 0, shows the input's element at distance
+    `first + n * step` from an edge: the edge that the border adjoins, or the opposite
+    one.
+    """
+
+    first: int
+    step: Literal[0, 1]
+    opposite: bool = False
+
+
 class BorderPadOp(ExpandOp, HasCanonicalizationPatternsInterface, abc.ABC):
-    """A pad whose new elements are read from the input through an index map."""
+    """
+    A pad that shows elements of its input in the border: a class for each mode.
+
+    Everything that depends on the mode is said by the class, one dimension at a time.
+    """
 
     input = operand_def(base(AnyTensor))
     lower = var_operand_def(IndexType)
     upper = var_operand_def(IndexType)
 
-    CHECK: ClassVar[Check]
-    """What the amounts of one dimension must satisfy."""
+    BORDER: ClassVar[Border]
+    """What the border shows, for lowerings that build it from slices and copies."""
+
+    CROPS_FIRST: ClassVar[bool] = False
+    """Whether negative amounts crop the input; otherwise they crop the result."""
+
+    @staticmethod
+    @abc.abstractmethod
+    def check_amounts(size: int, lower: int, upper: int) -> None:
+        """Raise ValueError if a dimension cannot be padded by these amounts."""
+
+    @staticmethod
+    @abc.abstractmethod
+    def source_index(j: Whole, size: Whole, lower: Whole, upper: Whole) -> Whole:
+        """The position in the input that position `j` of the result shows."""
+
+    @staticmethod
+    @abc.abstractmethod
+    def folds(inner: Amounts, outer: Amounts) -> bool:
+        """
+        Whether two pads of this mode are one, by `inner.then(outer)`.
+
+        Either may also be a crop. The answer holds for all sizes.
+        """
+
+    @property
+    def mode(self) -> str:
+        """The mode as it stands in the op's name: "reflection"."""
+        return self.name.removeprefix("tcp.").removesuffix("_pad")
 
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
 
@@ -345,7 +393,7 @@ class BorderPadOp(ExpandOp, HasCanonicalizationPatternsInterface, abc.ABC):
         upper: Sequence[Amount],
         result_type: AnyTensor | None = None,
     ):
-        """`result_type` may refine the inferred type where that is dynamic."""
+        """`result_type` may be more static than the inferred type."""
         static_lower, dynamic_lower = split_dynamic_index_list(lower, DYNAMIC_INDEX)
         static_upper, dynamic_upper = split_dynamic_index_list(upper, DYNAMIC_INDEX)
         if result_type is None:
@@ -363,7 +411,7 @@ class BorderPadOp(ExpandOp, HasCanonicalizationPatternsInterface, abc.ABC):
         )
 
     def verify_amounts_(self) -> None:
-        self.check_static(type(self).CHECK)
+        self.check_static(self.check_amounts)
 
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
@@ -393,7 +441,20 @@ class ReplicationPadOp(BorderPadOp):
     """
 
     name = "tcp.replication_pad"
-    CHECK = staticmethod(padding.check_replication)
+
+    BORDER: ClassVar = Border(first=0, step=0)
+
+    @staticmethod
+    def check_amounts(size: int, lower: int, upper: int) -> None:
+        padding.check_replication(size, lower, upper)
+
+    @staticmethod
+    def source_index(j: Whole, size: Whole, lower: Whole, upper: Whole) -> Whole:
+        return padding.source_index_replication(j, size, lower)
+
+    @staticmethod
+    def folds(inner: Amounts, outer: Amounts) -> bool:
+        return padding.replication_pads_fold(inner, outer)
 
 
 @irdl_op_definition
@@ -411,7 +472,20 @@ class ReflectionPadOp(BorderPadOp):
     """
 
     name = "tcp.reflection_pad"
-    CHECK = staticmethod(padding.check_reflection)
+
+    BORDER: ClassVar = Border(first=1, step=1)
+
+    @staticmethod
+    def check_amounts(size: int, lower: int, upper: int) -> None:
+        padding.check_reflection(size, lower, upper)
+
+    @staticmethod
+    def source_index(j: Whole, size: Whole, lower: Whole, upper: Whole) -> Whole:
+        return padding.source_index_reflection(j, size, lower)
+
+    @staticmethod
+    def folds(inner: Amounts, outer: Amounts) -> bool:
+        return padding.reflection_pads_fold(inner, outer)
 
 
 @irdl_op_definition
@@ -429,4 +503,26 @@ class CircularPadOp(BorderPadOp):
     """
 
     name = "tcp.circular_pad"
-    CHECK = staticmethod(padding.check_circular)
+
+    BORDER: ClassVar = Border(first=0, step=1, opposite=True)
+    CROPS_FIRST: ClassVar = True
+
+    @staticmethod
+    def check_amounts(size: int, lower: int, upper: int) -> None:
+        padding.check_circular(size, lower, upper)
+
+    @staticmethod
+    def source_index(j: Whole, size: Whole, lower: Whole, upper: Whole) -> Whole:
+        return padding.source_index_circular(j, size, lower, upper)
+
+    @staticmethod
+    def folds(inner: Amounts, outer: Amounts) -> bool:
+        return padding.circular_pads_fold(inner, outer)
+
+
+BORDER_PADS: tuple[type[BorderPadOp], ...] = (
+    CircularPadOp,
+    ReflectionPadOp,
+    ReplicationPadOp,
+)
+"""All modes. Lowerings that are the same for each are registered for these."""

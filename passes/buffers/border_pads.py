@@ -8,7 +8,6 @@ first therefore copy whole rows of the padded buffer to other rows of it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from xdsl.ir import SSAValue
@@ -30,12 +29,13 @@ lower amount, input size and upper amount.
 """
 
 
-def mirrored(depth: Callable[[MemRefBuilder, Amount], Amount]) -> Sweep:
-    """
-    A sweep that copies rows across the edge of the input.
+def sweep_of(border: tcp.Border) -> Sweep:
+    """The sweep that writes what `border` says."""
+    return copied_block(border) if border.opposite else mirrored_rows(border)
 
-    Row `i` outside of the input (0 is next to the edge) equals row `depth(i)` inside.
-    """
+
+def mirrored_rows(border: tcp.Border) -> Sweep:
+    """A sweep that copies row by row, across the edge that the border adjoins."""
 
     def sweep(
         build: MemRefBuilder,
@@ -45,15 +45,18 @@ def mirrored(depth: Callable[[MemRefBuilder, Amount], Amount]) -> Sweep:
         size: Amount,
         upper: Amount,
     ) -> None:
+        def distance(inner: MemRefBuilder, i: Amount) -> Amount:
+            return inner.add(inner.mul(i, border.step), border.first)
+
         def below(inner: MemRefBuilder, i: Amount) -> None:
-            source = inner.add(lower, depth(inner, i))
+            source = inner.add(lower, distance(inner, i))
             target = inner.sub(inner.sub(lower, 1), i)
-            copy_row(inner, part, dim, source, target)
+            copy_rows(inner, part, dim, source, target, 1)
 
         def above(inner: MemRefBuilder, i: Amount) -> None:
             end = inner.add(lower, size)
-            source = inner.sub(inner.sub(end, 1), depth(inner, i))
-            copy_row(inner, part, dim, source, inner.add(end, i))
+            source = inner.sub(inner.sub(end, 1), distance(inner, i))
+            copy_rows(inner, part, dim, source, inner.add(end, i), 1)
 
         build.loop(lower, below)
         build.loop(upper, above)
@@ -61,60 +64,49 @@ def mirrored(depth: Callable[[MemRefBuilder, Amount], Amount]) -> Sweep:
     return sweep
 
 
-def copy_row(
-    build: MemRefBuilder, x: SSAValue, dim: int, source: Amount, target: Amount
-) -> None:
-    build.copy(build.part(x, dim, source, 1), build.part(x, dim, target, 1))
+def copied_block(border: tcp.Border) -> Sweep:
+    """A sweep that copies all rows at once, from the opposite end of the input."""
+
+    def sweep(
+        build: MemRefBuilder,
+        part: SSAValue,
+        dim: int,
+        lower: Amount,
+        size: Amount,
+        upper: Amount,
+    ) -> None:
+        last, first = build.sub(size, border.first), build.add(lower, border.first)
+        if lower != 0:
+            copy_rows(build, part, dim, last, 0, lower)
+        if upper != 0:
+            copy_rows(build, part, dim, first, build.add(lower, size), upper)
+
+    return sweep
 
 
-def wrapped(
+def copy_rows(
     build: MemRefBuilder,
-    part: SSAValue,
+    x: SSAValue,
     dim: int,
-    lower: Amount,
-    size: Amount,
-    upper: Amount,
+    source: Amount,
+    target: Amount,
+    count: Amount,
 ) -> None:
-    """A sweep that copies the rows at the other end of the input, as one block."""
-    for source, target, count in (
-        (size, 0, lower),
-        (lower, build.add(lower, size), upper),
-    ):
-        if count != 0:
-            build.copy(
-                build.part(part, dim, source, count),
-                build.part(part, dim, target, count),
-            )
+    build.copy(build.part(x, dim, source, count), build.part(x, dim, target, count))
 
 
-@dataclass(frozen=True)
-class Mode:
-    """How a pad mode makes its borders."""
-
-    sweep: Sweep
-    crops_first: bool
-    """Whether negative amounts crop before the borders are made, instead of after."""
-
-
-MODES: dict[type[tcp.BorderPadOp], Mode] = {
-    tcp.ReplicationPadOp: Mode(mirrored(lambda build, i: 0), crops_first=False),
-    tcp.ReflectionPadOp: Mode(mirrored(lambda build, i: build.add(i, 1)), False),
-    tcp.CircularPadOp: Mode(wrapped, crops_first=True),
-}
-
-
-@bufferizes(*MODES)
+@bufferizes(*tcp.BORDER_PADS)
 def lower_border_pad(f: FunctionBufferizer, op: tcp.BorderPadOp) -> SSAValue:
-    mode = MODES[type(op)]
     lower, upper = (
         [a if isinstance(a, int) else f.values[a] for a in expansion]
         for expansion in (op.lower_expansion, op.upper_expansion)
     )
     x = f.values[op.input]
-    if mode.crops_first:
+    if op.CROPS_FIRST:
         x = cropped(f.build, x, lower, upper)
-    y = padded(f.build, x, f.build.added(lower), f.build.added(upper), mode.sweep)
-    if not mode.crops_first:
+    added = f.build.added(lower), f.build.added(upper)
+    y = padded(f.build, x, *added, sweep_of(op.BORDER))
+    if not op.CROPS_FIRST:
         y = cropped(f.build, y, lower, upper)
     return cast(f.build, y, tensor_type(op.result))
 

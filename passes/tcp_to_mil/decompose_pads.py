@@ -1,16 +1,12 @@
 """
-Write pads without the help of a pad, where there is none: in ATen's ops.
+Rewrite pads that Core ML lacks, in ATen's ops.
 
-What a pad puts beside a tensor is made of the tensor's own border, and concatenated:
+With static amounts, the tensor is concatenated with its borders: blocks of the fill,
+or slices of the tensor, as `padc.ir.tcp.Border` describes the mode. Negative amounts
+are slices.
 
-    replication   the first or last element, repeated
-    reflection    the elements next to the border, in reverse order
-    circular      the elements at the other end
-    constant      a block of the fill
-
-Negative amounts are slices. Amounts that are computed may be of any sign, and leave
-nothing to concatenate: there, a gather reads the tensor at the positions that the
-pad's index map says.
+Dynamic amounts may have any sign, so there is no fixed set of parts to concatenate. A
+gather reads the tensor where the pad's index map says.
 """
 
 from __future__ import annotations
@@ -28,14 +24,19 @@ from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
 
 from padc.errors import Obstacle, resolve
-from padc.ir import mil, padding, tcp
+from padc.ir import mil, tcp
 from padc.ir.padding import Amounts, padded_size
 from padc.ir.tcp import AnyTensor, tensor_type
 from padc.ir.weights import numpy_dtype
-from padc.passes.aten.builder import AtenBuilder, Integer, TorchInteger, integer_of
+from padc.passes.aten.builder import AtenBuilder, Integer, integer_of
 from padc.passes.aten.elements import Elements
 from padc.passes.lowering import lower_all
-from padc.passes.tcp_to_mil.legality import can_pad_natively, fill_of, is_within
+from padc.passes.tcp_to_mil.legality import (
+    PAD_MODES,
+    can_pad_natively,
+    fill_of,
+    is_within,
+)
 
 PadPolicy: TypeAlias = Literal["auto", "native", "decompose"]
 Sides: TypeAlias = tuple[Integer, Integer]
@@ -51,17 +52,17 @@ def resolve_pad_policy(name: str) -> str:
 
 @dataclass(frozen=True)
 class DecomposePadsPass(ModulePass):
-    """Write pads that Core ML does not have in slices, concatenations and gathers."""
+    """Rewrite pads that Core ML lacks as slices, concatenations and gathers."""
 
     name = "decompose-pads"
 
     policy: PadPolicy = "auto"
     """
-    Which pads stay, for Core ML's own. It pads floats by a constant; the last two
-    dimensions, as far as they reach, by replication and reflection too.
+    Which pads stay, to become Core ML's `pad`. It pads floats with a constant, and the
+    last two dimensions, by at most their size, by replication and reflection.
 
-    auto: those that Core ML has. decompose: those by a constant only. native: all, the
-    padded dimensions being transposed to be the last; an error where that is no help.
+    auto: those that Core ML has. decompose: constant pads only. native: all; padded
+    dimensions are transposed to be the last, and if that does not help it is an error.
     """
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
@@ -77,10 +78,10 @@ def refined(op: tcp.ExpandOp, new: SSAValue, old: SSAValue) -> SSAValue:
 
 def decompose(op: tcp.ExpandOp, policy: PadPolicy) -> SSAValue | None:
     """
-    What replaces the result of a pad; None where the pad is to stay.
+    Build what replaces the result of a pad; None if the pad stays.
 
-    Pads that Core ML can do nothing about stay, too: of tensors that it does not have,
-    by amounts that no op of ATen computes, or with a computed fill.
+    Pads that no ops of Core ML can express stay too: of tensors that it does not have,
+    by amounts that no op of ATen computes, or with a dynamic fill.
     """
     sizes = (*op.input_type.get_shape(), *op.result.type.get_shape())
     if 0 in sizes or op.input_type.get_num_dims() > mil.MAX_RANK:
@@ -110,7 +111,7 @@ def decompose(op: tcp.ExpandOp, policy: PadPolicy) -> SSAValue | None:
 
 
 def amounts_of(op: tcp.ExpandOp) -> list[Sides] | None:
-    """Lower and upper amounts as ATen computes them; None where it computes not all."""
+    """Lower and upper amounts as integers of ATen; None if one is not an integer."""
     amounts: list[Sides] = []
     for lower, upper, interior in op.expansions:
         sides = integer_of(lower), integer_of(upper)
@@ -121,15 +122,17 @@ def amounts_of(op: tcp.ExpandOp) -> list[Sides] | None:
 
 
 def check_native(op: tcp.ExpandOp, amounts: Sequence[Amounts] | None) -> None:
-    """Raise `Obstacle` where no transposes can make a pad one of Core ML's own."""
+    """Raise `Obstacle` if Core ML lacks the pad, whichever dimensions are last."""
     if amounts is None:
         raise Obstacle("Core ML pads by constant amounts only", OTHER_POLICY)
     if not isinstance(op.input_type.element_type, AnyFloat):
         raise Obstacle("Core ML pads floats only", OTHER_POLICY)
-    if isinstance(op, tcp.CircularPadOp):
-        raise Obstacle("Core ML has no circular pad", OTHER_POLICY)
+    if not isinstance(op, tcp.BorderPadOp):
+        return
+    if type(op) not in PAD_MODES:
+        raise Obstacle(f"Core ML has no {op.mode} pad", OTHER_POLICY)
     for dim, amount in enumerate(amounts):
-        if isinstance(op, tcp.BorderPadOp) and not is_within(op, dim, amount):
+        if not is_within(op, dim, amount):
             raise Obstacle(
                 "Core ML replicates a dimension by no more than its size, which must "
                 f"be static; dimension {dim} by {amount.lower} and {amount.upper}",
@@ -139,10 +142,10 @@ def check_native(op: tcp.ExpandOp, amounts: Sequence[Amounts] | None) -> None:
 
 def is_better_as_floats(type: AnyTensor, amounts: Sequence[Amounts]) -> bool:
     """
-    Whether a constant pad of booleans takes fewer ops as one of floats.
+    Whether a constant pad of booleans takes fewer ops as a pad of floats.
 
-    That are two casts and a pad. A block is a constant where sizes are known, and a
-    dimension then one op.
+    A pad of floats takes three: two casts and the pad. With static sizes, blocks of the
+    fill are constants, and each padded dimension takes one concatenation.
     """
     return (
         DYNAMIC_INDEX in type.get_shape()
@@ -152,7 +155,7 @@ def is_better_as_floats(type: AnyTensor, amounts: Sequence[Amounts]) -> bool:
 
 
 def pad_as_floats(build: AtenBuilder, op: tcp.ExpandOp, policy: PadPolicy) -> SSAValue:
-    """A pad of booleans as one of floats, which represent these exactly."""
+    """A pad of booleans as a pad of floats, which represent them exactly."""
     x = build.cast(op.input, f32)
     type = TensorType(f32, op.result.type.get_shape())
     lower, upper, interior = zip(*op.expansions, strict=True)
@@ -167,13 +170,13 @@ def pad_as_floats(build: AtenBuilder, op: tcp.ExpandOp, policy: PadPolicy) -> SS
     return build.cast(padded if decomposed is None else decomposed, i1)
 
 
-# By a constant.
+# Constant pads.
 
 
 def decompose_constant_pad(
     build: AtenBuilder, op: tcp.PadOp, amounts: Sequence[Sides]
 ) -> SSAValue | None:
-    """Blocks of the fill beside integers; gathers where amounts are computed."""
+    """Concatenate integers with blocks of the fill; gather if amounts are dynamic."""
     x, fill = op.input, python_fill(op)
     spreads = [between for between in op.interior_expansion if isinstance(between, int)]
     if is_cropped_away(op.input_type.get_shape(), amounts, spreads):
@@ -192,7 +195,7 @@ def decompose_constant_pad(
 
 
 def python_fill(op: tcp.PadOp) -> float | int:
-    """The fill of a pad as a value of its tensor's dtype, not as a bit pattern."""
+    """The fill of a pad as a value of the tensor's dtype, not as a bit pattern."""
     fill = fill_of(op)
     if isinstance(fill, float):
         return fill
@@ -202,7 +205,7 @@ def python_fill(op: tcp.PadOp) -> float | int:
 def is_cropped_away(
     shape: Sequence[int], amounts: Sequence[Sides], spreads: Sequence[int]
 ) -> bool:
-    """Whether, of some dimension, nothing is left beside the fill."""
+    """Whether only the fill is left in some dimension."""
     return any(
         size != DYNAMIC_INDEX
         and isinstance(lower, int)
@@ -226,7 +229,7 @@ def padded_shape(
 def pad_by(
     build: AtenBuilder, x: SSAValue, amounts: Sequence[Amounts], fill: float | int
 ) -> SSAValue:
-    """Crop, then pad by a constant: floats at once, others by blocks beside them."""
+    """Crop, then pad with a constant: floats by a pad, others by concatenation."""
     for dim, amount in enumerate(amounts):
         x = crop(build, x, dim, amount)
     added = [amount.added for amount in amounts]
@@ -246,12 +249,12 @@ def pad_by(
 
 
 def adds(amount: Amounts) -> bool:
-    """Whether a pad adds anything to a dimension."""
+    """Whether a pad adds elements to a dimension."""
     return max(amount.lower, amount.upper, amount.interior) > 0
 
 
 def crop(build: AtenBuilder, x: SSAValue, dim: int, amount: Amounts) -> SSAValue:
-    """Slice off what negative amounts crop."""
+    """Crop by the negative amounts, with a slice."""
     lower, upper = max(-amount.lower, 0), max(-amount.upper, 0)
     return build.slice(x, dim, lower, -upper or None) if lower or upper else x
 
@@ -291,13 +294,13 @@ def gather_with_fill(
     return build.index_select(build.cat([border, x, border], dim), dim, positions)
 
 
-# By what the border is made of.
+# Other modes.
 
 
 def decompose_border_pad(
     build: AtenBuilder, op: tcp.BorderPadOp, amounts: Sequence[Sides], policy: PadPolicy
 ) -> SSAValue | None:
-    """One dimension after the other, and at last those that Core ML pads, at once."""
+    """Dimension by dimension; those that Core ML pads, in one pad at the end."""
     x = op.input
     left: list[Amounts] = []
     for dim, (lower, upper) in enumerate(amounts):
@@ -314,7 +317,7 @@ def decompose_border_pad(
 def pad_border(
     build: AtenBuilder, op: tcp.BorderPadOp, x: SSAValue, amounts: Sequence[Amounts]
 ) -> SSAValue:
-    """`x` padded in the mode of `op`, or cropped where that is all there is to do."""
+    """Pad `x` in the mode of `op`, or crop it if no amount is positive."""
     if not any(map(adds, amounts)):
         return pad_by(build, x, amounts, 0)
     lower = [amount.lower for amount in amounts]
@@ -325,75 +328,52 @@ def pad_border(
 def pad_by_slices(
     build: AtenBuilder, op: tcp.BorderPadOp, x: SSAValue, dim: int, amount: Amounts
 ) -> SSAValue:
-    """Put slices of `x` below and above it. A circular pad crops first, others last."""
-    crops_first = isinstance(op, tcp.CircularPadOp)
-    x = crop(build, x, dim, amount) if crops_first else x
+    """Concatenate `x` and slices of it."""
+    if op.CROPS_FIRST:
+        x = crop(build, x, dim, amount)
     parts = [x]
     if amount.lower > 0:
-        parts = [below(build, op, x, dim, amount.lower), x]
+        parts.insert(0, border(build, op.BORDER, x, dim, amount.lower, "lower"))
     if amount.upper > 0:
-        parts.append(above(build, op, x, dim, amount.upper))
+        parts.append(border(build, op.BORDER, x, dim, amount.upper, "upper"))
     x = build.cat(parts, dim)
-    return x if crops_first else crop(build, x, dim, amount)
+    return x if op.CROPS_FIRST else crop(build, x, dim, amount)
 
 
-def below(
-    build: AtenBuilder, op: tcp.BorderPadOp, x: SSAValue, dim: int, count: int
+def border(
+    build: AtenBuilder,
+    shown: tcp.Border,
+    x: SSAValue,
+    dim: int,
+    count: int,
+    side: Literal["lower", "upper"],
 ) -> SSAValue:
-    """What the mode of `op` puts before the first element."""
-    match op:
-        case tcp.ReplicationPadOp():
-            return build.repeat(build.slice(x, dim, 0, 1), dim, count)
-        case tcp.ReflectionPadOp():
-            return build.flip(build.slice(x, dim, 1, count + 1), [dim])
-        case _:
-            return build.slice(x, dim, -count, None)
-
-
-def above(
-    build: AtenBuilder, op: tcp.BorderPadOp, x: SSAValue, dim: int, count: int
-) -> SSAValue:
-    """What the mode of `op` puts behind the last element."""
-    match op:
-        case tcp.ReplicationPadOp():
-            return build.repeat(build.slice(x, dim, -1, None), dim, count)
-        case tcp.ReflectionPadOp():
-            return build.flip(build.slice(x, dim, -count - 1, -1), [dim])
-        case _:
-            return build.slice(x, dim, 0, count)
+    """The `count` elements on one side of `x`: a slice, repeated or flipped."""
+    first, length = shown.first, count if shown.step else 1
+    if (side == "lower") != shown.opposite:
+        part = build.slice(x, dim, first, first + length)
+    else:
+        part = build.slice(x, dim, -first - length, -first or None)
+    if not shown.step:
+        return build.repeat(part, dim, count)
+    # At the opposite edge, the elements are in order already.
+    return part if shown.opposite else build.flip(part, [dim])
 
 
 def gather_border(
     build: AtenBuilder, op: tcp.BorderPadOp, x: SSAValue, dim: int, amounts: Sides
 ) -> SSAValue:
-    """Read `x` at the positions that the index map of the op says."""
+    """Gather the elements of `x` at the positions of the op's index map."""
     size, lower, upper = map(build.wrap, (build.size(x, dim), *amounts))
     places = build.arange(0, padded_size(size, lower, upper).value)
-    positions = source_index(op, Elements(places, build), size, lower, upper)
+    positions = op.source_index(Elements(places, build), size, lower, upper)
     return build.index_select(x, dim, positions.value)
-
-
-def source_index(
-    op: tcp.BorderPadOp,
-    j: Elements,
-    size: TorchInteger,
-    lower: TorchInteger,
-    upper: TorchInteger,
-) -> Elements:
-    """The positions in the input that positions `j` of the result show."""
-    match op:
-        case tcp.ReplicationPadOp():
-            return padding.source_index_replication(j, size, lower)
-        case tcp.ReflectionPadOp():
-            return padding.source_index_reflection(j, size, lower)
-        case _:
-            return padding.source_index_circular(j, size, lower, upper)
 
 
 def pad_through_transposes(
     build: AtenBuilder, op: tcp.BorderPadOp, amounts: Sequence[Amounts]
 ) -> SSAValue | None:
-    """Make two padded dimensions the last, pad these, and go on with the next two."""
+    """Transpose two padded dimensions to the end, pad them, and take the next two."""
     rank = len(amounts)
     added = [amount.added for amount in amounts]
     others = [dim for dim in range(rank - 2) if adds(added[dim])]

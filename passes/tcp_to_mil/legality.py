@@ -66,7 +66,9 @@ def can_pad_natively(op: tcp.BorderPadOp, dim: int, amount: Amounts) -> bool:
     The runtime refuses modes other than constant off the last two dimensions
     (https://github.com/apple/coremltools/issues/2701); `pad` takes floats.
     """
-    if amount.added == Amounts(0, 0) and not isinstance(op, tcp.CircularPadOp):
+    if type(op) not in PAD_MODES:
+        return False
+    if amount.added == Amounts(0, 0):
         return True
     is_last = dim >= op.input_type.get_num_dims() - 2
     is_float = isinstance(op.input_type.element_type, AnyFloat)
@@ -75,16 +77,14 @@ def can_pad_natively(op: tcp.BorderPadOp, dim: int, amount: Amounts) -> bool:
 
 def is_within(op: tcp.BorderPadOp, dim: int, amount: Amounts) -> bool:
     """
-    Whether Core ML's `pad` has the mode of the op, and takes an amount this large.
+    Whether an amount is not too large for Core ML's `pad`, in the mode of the op.
 
-    In each mode an amount is at most the size (its documentation in coremltools).
+    It is at most the size (the documentation of `pad` in coremltools).
     """
-    if type(op) not in PAD_MODES:
-        return False
     size = op.input_type.get_shape()[dim]
     most = max(amount.lower, amount.upper, 0)
-    # A reflection is never by more.
-    return isinstance(op, tcp.ReflectionPadOp) or (
+    # A border that shows an element only once is never larger than the input.
+    return op.BORDER.step == 1 or (
         most == 0 or (size != DYNAMIC_INDEX and most <= size)
     )
 

@@ -1,4 +1,4 @@
-"""Pads that Core ML has; other passes make these, or other ops, of all others."""
+"""Core ML's `pad`. `decompose-pads` rewrites the pads that it does not do."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from padc.ir import tcp
 from padc.ir.padding import Amounts
 from padc.ir.tcp import tensor_type
 from padc.passes.mil_builder import MilBuilder
-from padc.passes.tcp_to_mil.legality import can_pad_natively, fill_of
+from padc.passes.tcp_to_mil.legality import PAD_MODES, can_pad_natively, fill_of
 from padc.passes.tcp_to_mil.table import lowers
 
 DECOMPOSE = "run decompose-pads before"
@@ -40,28 +40,15 @@ def lower_pad(build: MilBuilder, op: tcp.PadOp) -> SSAValue:
         return x
     if not isinstance(op.input_type.element_type, AnyFloat):
         raise Obstacle("Core ML pads floats only", DECOMPOSE)
-    return native_pad(build, x, added, "constant", fill_of(op))
+    return native_pad(build, x, added, PAD_MODES[tcp.PadOp], fill_of(op))
 
 
-@lowers(tcp.ReplicationPadOp)
-def lower_replication_pad(build: MilBuilder, op: tcp.ReplicationPadOp) -> SSAValue:
-    return border_pad(build, op, "replicate")
-
-
-@lowers(tcp.ReflectionPadOp)
-def lower_reflection_pad(build: MilBuilder, op: tcp.ReflectionPadOp) -> SSAValue:
-    return border_pad(build, op, "reflect")
-
-
-@lowers(tcp.CircularPadOp)
-def lower_circular_pad(build: MilBuilder, op: tcp.CircularPadOp) -> SSAValue:
-    static_amounts(op)
-    raise Obstacle("Core ML has no circular pad", DECOMPOSE)
-
-
-def border_pad(build: MilBuilder, op: tcp.BorderPadOp, mode: str) -> SSAValue:
+@lowers(*tcp.BORDER_PADS)
+def lower_border_pad(build: MilBuilder, op: tcp.BorderPadOp) -> SSAValue:
     """Pad natively, then crop."""
     amounts = static_amounts(op)
+    if (mode := PAD_MODES.get(type(op))) is None:
+        raise Obstacle(f"Core ML has no {op.mode} pad", DECOMPOSE)
     for dim, amount in enumerate(amounts):
         if not can_pad_natively(op, dim, amount):
             raise Obstacle(
@@ -74,7 +61,7 @@ def border_pad(build: MilBuilder, op: tcp.BorderPadOp, mode: str) -> SSAValue:
 
 
 def crop(build: MilBuilder, x: SSAValue, amounts: Sequence[Amounts]) -> SSAValue:
-    """Slice off what negative amounts crop."""
+    """Crop by the negative amounts, with slices."""
     for dim, amount in enumerate(amounts):
         lower, upper = max(-amount.lower, 0), max(-amount.upper, 0)
         if lower or upper:
@@ -89,7 +76,7 @@ def native_pad(
     mode: str,
     fill: float | int = 0,
 ) -> SSAValue:
-    """Core ML's own `pad`, of no more of the last dimensions than needed."""
+    """Core ML's `pad` of the last dimensions, as few as are padded."""
     padded = [i for i, a in enumerate(amounts) if (a.lower, a.upper) != (0, 0)]
     if not padded:
         return x

@@ -1,4 +1,4 @@
-"""Pads, by a constant and by what stands at the border."""
+"""Pads with a constant, and in the modes that repeat the tensor itself."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from padc.passes.torch_to_tcp.call import TcpCall, lowers
 
 @lowers("aten.pad", "aten.constant_pad_nd")
 def lower_pad(call: TcpCall) -> SSAValue:
-    """`pad(x, [.., lo, hi]) -> tcp.pad`, or the pad of another mode."""
+    """`pad(x, [.., lo, hi]) -> tcp.pad`, or a pad in another mode."""
     mode = call.constant("mode") if call.op.schema.name == "aten.pad" else "constant"
     assert isinstance(mode, str)
     value = call.constant("value")
@@ -69,6 +69,10 @@ MODES: dict[str, type[tcp.BorderPadOp]] = {
     "reflect": tcp.ReflectionPadOp,
     "circular": tcp.CircularPadOp,
 }
+"""PyTorch's names of modes."""
+
+KERNELS = {tcp.ReplicationPadOp, tcp.ReflectionPadOp}
+"""The modes with kernels of their own in PyTorch, which refuse some tensors."""
 
 
 @lowers(*(f"aten.replication_pad{rank}d" for rank in (1, 2, 3)))
@@ -93,7 +97,7 @@ PADS = {
     *(f"aten.replication_pad{rank}d" for rank in (1, 2, 3)),
     *(f"aten.reflection_pad{rank}d" for rank in (1, 2, 3)),
 }
-"""The ops that pad, and do nothing else."""
+"""The ops that only pad."""
 
 
 def border_pad(call: TcpCall, op_type: type[tcp.BorderPadOp], amounts: str) -> SSAValue:
@@ -103,11 +107,10 @@ def border_pad(call: TcpCall, op_type: type[tcp.BorderPadOp], amounts: str) -> S
     lower, upper = expansions(sides, rank)
     if rank - len(sides) // 2 not in (1, 2):
         raise ValueError(
-            f"{len(sides)} amounts for {rank} dimensions; expected two for each but "
-            "batch and channels, or but channels"
+            f"{len(sides)} amounts for {rank} dimensions; expected two for each "
+            "except batch and channels, or except channels"
         )
-    # What PyTorch's kernels refuse, and nothing else here would.
-    if op_type is not tcp.CircularPadOp:
+    if op_type in KERNELS:
         if type.element_type == i1:
             raise ValueError("of bool; it takes numbers only")
         if is_wide_unsigned(type.element_type):
@@ -115,7 +118,7 @@ def border_pad(call: TcpCall, op_type: type[tcp.BorderPadOp], amounts: str) -> S
                 f"of {type.element_type}; it takes int8 to int64, uint8 and floats"
             )
         if 0 in type.get_shape()[rank - len(sides) // 2 - 1 :]:
-            raise ValueError("of a tensor that is empty, but for the batch")
+            raise ValueError("of a tensor with an empty dimension other than the batch")
         if all(
             size == 0 for size in call.result_type().get_shape()[-len(sides) // 2 :]
         ):
@@ -144,8 +147,8 @@ def lower_slice(call: TcpCall) -> SSAValue | None:
     """
     `slice(pad(x))` and `pad(slice(x))`: the slice is a `tcp.pad` that crops.
 
-    The algebra of pads can then join the two. Other slices stay, as do those with steps
-    or with bounds that are computed; those of everything are dropped.
+    The algebra of pads can then join the two. Other slices stay, and so do those with
+    steps or dynamic bounds. A slice of the whole tensor is dropped.
     """
     op, type = call.op, call.op.arg("self").type
     if not isinstance(type, VTensorType) or isinstance(type.shape, NoneAttr):
@@ -170,20 +173,20 @@ def lower_slice(call: TcpCall) -> SSAValue | None:
 
 @lowers("aten.alias")
 def lower_alias(call: TcpCall) -> SSAValue | None:
-    """What torch.export makes of slices that are all of everything."""
+    """`alias(x) -> x`: torch.export writes a slice of the whole tensor so."""
     same = call.op.results[0].type == call.op.arg("self").type
     return call.tensor("self") if same else None
 
 
 def amounts_of(call: TcpCall, size: int) -> Amounts | None:
-    """What a slice does to its dimension; None where no static pad does it."""
+    """The amounts of a static pad that equals a slice; None if there is none."""
     start = call.constant("start") or 0
     assert isinstance(start, int)
     if call.op.schema.name == "aten.narrow":
         length = call.constant("length")
         assert isinstance(length, int)
         step, end = 1, start + length
-        # From the end, or up to it.
+        # A negative start counts from the end; the range may reach the end.
         end = end if start >= 0 or end < 0 else INT64_MAX
     else:
         step, end = call.constant("step"), call.constant("end")
@@ -198,7 +201,7 @@ def amounts_of(call: TcpCall, size: int) -> Amounts | None:
 
 
 def is_beside_pad(op: AtenOp) -> bool:
-    """Whether a slice is of a pad's result, or used by a pad."""
+    """Whether a slice reads a pad's result, or a pad reads the slice."""
     source = op.arg("self").owner
     return (
         isinstance(source, FromBuiltinTensorOp)
@@ -214,7 +217,7 @@ def lower_concatenation(call: TcpCall) -> SSAValue | None:
     """
     `cat([full(n, f), x, full(m, f)]) -> tcp.pad(x, f, [n], [m])`, of floats.
 
-    Of other dtypes it stays: a block of them is what a pad would be made to.
+    For other dtypes it stays: their pads would become concatenations again.
     """
     parts, result = call.op.arg("tensors").owner, call.op.results[0].type
     if not isinstance(parts, ListConstructOp) or not call.op.is_constant("dim"):
@@ -250,7 +253,7 @@ def lower_concatenation(call: TcpCall) -> SSAValue | None:
 
 
 def rank_of(type: Attribute) -> int:
-    """The rank of a tensor of torch; -1 where it is not known."""
+    """The rank of a tensor of torch; -1 if it is unknown."""
     if not isinstance(type, VTensorType) or isinstance(type.shape, NoneAttr):
         return -1
     return len(type.get_shape())
@@ -265,11 +268,11 @@ LARGEST: dict[type[Attribute], float] = {
 
 def fill_value(value: float | int, element_type: Attribute) -> float | int:
     """
-    What PyTorch fills a tensor with when asked for `value`.
+    The fill that PyTorch uses for `value`; an integer as a bit pattern.
 
-    Integers truncate, and are a bit pattern here; bool is whether `value` is not 0. A
-    value that does not fit raises ValueError, as it does in PyTorch: `overflows` of
-    c10/util/overflows.h, which lets negative integers wrap around to unsigned ones.
+    Integer types truncate it, and bool is whether it is not 0. A value out of range
+    raises ValueError, as in PyTorch: `overflows` of c10/util/overflows.h, which lets
+    negative integers wrap around to unsigned ones.
     """
     if element_type == i1:
         return int(bool(value))

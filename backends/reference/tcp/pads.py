@@ -6,16 +6,15 @@ The index maps are numpy's, not those of `padc.ir.padding`: independent on purpo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Literal
+from collections.abc import Mapping, Sequence
+from typing import Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
-from padc.backends.reference.tcp.table import Evaluator, Value, evaluates
+from padc.backends.reference.tcp.table import Value, evaluates
 from padc.ir import padding, tcp
-from padc.ir.tcp import Check
 
 
 def pad(
@@ -54,26 +53,36 @@ def pad(
 
 def border_pad(
     x: torch.Tensor,
-    check: Check,
-    mode: Literal["edge", "reflect", "wrap"],
+    op_type: type[tcp.BorderPadOp],
     lower: Sequence[int],
     upper: Sequence[int],
 ) -> torch.Tensor:
     """
-    A pad that reads its input: one dimension after the other, in a mode of `numpy.pad`.
+    A pad that reads its input: one dimension after the other.
 
-    `check(size, lower, upper)` raises ValueError where the amounts are not legal.
+    ValueError if the amounts are not legal.
     """
     for dim, (low, high) in enumerate(zip(lower, upper, strict=True)):
         if (low, high) != (0, 0):
-            check(x.shape[dim], low, high)
-            index = torch.as_tensor(padded_positions(x.shape[dim], mode, low, high))
+            size = x.shape[dim]
+            op_type.check_amounts(size, low, high)
+            index = torch.as_tensor(padded_positions(size, MODES[op_type], low, high))
             x = x.index_select(dim, index)
     return x
 
 
+NumpyMode: TypeAlias = Literal["edge", "reflect", "wrap"]
+
+MODES: Mapping[type[tcp.BorderPadOp], NumpyMode] = {
+    tcp.CircularPadOp: "wrap",
+    tcp.ReflectionPadOp: "reflect",
+    tcp.ReplicationPadOp: "edge",
+}
+"""The modes of `numpy.pad`."""
+
+
 def padded_positions(
-    size: int, mode: Literal["edge", "reflect", "wrap"], lower: int, upper: int
+    size: int, mode: NumpyMode, lower: int, upper: int
 ) -> npt.NDArray[np.int64]:
     """The positions 0 to `size - 1`, padded; only "wrap" crops before it adds."""
     inside = slice(max(-lower, 0), size - max(-upper, 0))
@@ -109,16 +118,8 @@ def _expansions(op: tcp.ExpandOp, amounts: Sequence[int]) -> list[list[int]]:
     ]
 
 
-def _border_pad(mode: Literal["edge", "reflect", "wrap"]) -> Evaluator:
-    def evaluate(op: tcp.BorderPadOp, args: Sequence[Value]) -> Sequence[Value]:
-        x, *amounts = args
-        lower, upper, _ = _expansions(op, amounts)
-        check = type(op).CHECK
-        return [border_pad(x, check, mode, lower, upper)]
-
-    return evaluate
-
-
-evaluates(tcp.CircularPadOp)(_border_pad("wrap"))
-evaluates(tcp.ReflectionPadOp)(_border_pad("reflect"))
-evaluates(tcp.ReplicationPadOp)(_border_pad("edge"))
+@evaluates(*tcp.BORDER_PADS)
+def evaluate_border_pad(op: tcp.BorderPadOp, args: Sequence[Value]) -> Sequence[Value]:
+    x, *amounts = args
+    lower, upper, _ = _expansions(op, amounts)
+    return [border_pad(x, type(op), lower, upper)]

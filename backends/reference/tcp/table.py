@@ -21,11 +21,11 @@ Evaluator: TypeAlias = Callable[[Any, Sequence[Value]], Sequence[Value]]
 EVALUATORS: dict[type[Operation], Evaluator] = {}
 
 
-def evaluates(op_type: type[Operation]) -> Callable[[Evaluator], Evaluator]:
-    """Register what a `tcp` op computes."""
+def evaluates(*op_types: type[Operation]) -> Callable[[Evaluator], Evaluator]:
+    """Register what `tcp` ops compute."""
 
     def register(evaluator: Evaluator) -> Evaluator:
-        EVALUATORS[op_type] = evaluator
+        EVALUATORS.update(dict.fromkeys(op_types, evaluator))
         return evaluator
 
     return register

@@ -1,9 +1,8 @@
-"""Pads: by a fill, as tensor.pad; and by what an index map reads."""
+"""Pads with a fill, as tensor.pad; and in other modes, as loops over index maps."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from collections.abc import Sequence
 
 from xdsl.builder import Builder
 from xdsl.dialects import tensor
@@ -15,12 +14,9 @@ from xdsl.rewriter import InsertPoint
 from padc.ir import tcp
 from padc.ir.padding import (
     padded_size,
-    source_index_circular,
-    source_index_reflection,
-    source_index_replication,
 )
 from padc.ir.tcp import Amount, tensor_type
-from padc.passes.size_builder import Index, never_crops
+from padc.passes.size_builder import never_crops
 from padc.passes.to_linalg.build.linalg_builder import (
     LinalgBuilder,
     element_type,
@@ -110,32 +106,9 @@ def spread(
     return build.insert_slice(x, filled, lower, sizes, steps)
 
 
-Source: TypeAlias = Callable[[Index, Index, Index, Index], Index]
-"""From a place in the padded dimension, the input's size and the amounts that are added
-below and above, to the place in the input that it shows."""
-
-
-@lowers(tcp.ReplicationPadOp)
-def lower_replication_pad(build: LinalgBuilder, op: tcp.ReplicationPadOp) -> SSAValue:
-    return gathered(
-        build, op, lambda j, size, low, _: source_index_replication(j, size, low)
-    )
-
-
-@lowers(tcp.ReflectionPadOp)
-def lower_reflection_pad(build: LinalgBuilder, op: tcp.ReflectionPadOp) -> SSAValue:
-    return gathered(
-        build, op, lambda j, size, low, _: source_index_reflection(j, size, low)
-    )
-
-
-@lowers(tcp.CircularPadOp)
-def lower_circular_pad(build: LinalgBuilder, op: tcp.CircularPadOp) -> SSAValue:
-    return gathered(build, op, source_index_circular)
-
-
-def gathered(build: LinalgBuilder, op: tcp.BorderPadOp, source: Source) -> SSAValue:
-    """For each element of the padded tensor, the input's element that it shows."""
+@lowers(*tcp.BORDER_PADS)
+def lower_border_pad(build: LinalgBuilder, op: tcp.BorderPadOp) -> SSAValue:
+    """Read the input, for each element of the result, where the index map says."""
     x = build.signless(op.input)
     amounts = [
         tuple(map(build.wrap, each))
@@ -152,7 +125,7 @@ def gathered(build: LinalgBuilder, op: tcp.BorderPadOp, source: Source) -> SSAVa
         for dim, (size, (lower, upper)) in enumerate(zip(sizes, amounts, strict=True)):
             place = inner.wrap(inner.place(dim))
             if (lower.value, upper.value) != (0, 0):
-                place = source(place, size, lower, upper)
+                place = op.source_index(place, size, lower, upper)
             places.append(place.value)
         return inner.extract(x, places)
 
