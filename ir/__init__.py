@@ -11,8 +11,8 @@ def get_all_dialects() -> dict[str, Callable[[], Dialect]]:
     """
     The dialects that padc adds to those of xDSL, by name.
 
-    Each is imported when its first op or type is met: the table of ATen ops
-    takes longer to build than most files take to parse.
+    Each is imported when its first op or type is parsed: building the table of ATen ops
+    takes longer than parsing most files.
     """
 
     def get_mil() -> Dialect:
@@ -39,7 +39,7 @@ def get_all_dialects() -> dict[str, Callable[[], Dialect]]:
 
 
 def make_context() -> Context:
-    """A context that knows the dialects of xDSL and padc, with its own weights."""
+    """A context with the dialects of xDSL and padc, and a store of weights."""
     from padc.ir.weights import weights_builtin_dialect
 
     def get_arith() -> Dialect:

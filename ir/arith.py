@@ -1,4 +1,4 @@
-"""The `arith` dialect, with an op of upstream's that xDSL has not."""
+"""xDSL's `arith` dialect, with an op of upstream's that it lacks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the elements of a tensor are, and what is computed with them."""
+"""Properties of element types."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ from xdsl.utils.hints import isa
 
 
 def is_half(type: Attribute) -> bool:
-    """Whether elements are floats of two bytes."""
+    """Whether the type is a float of 16 bits."""
     return isinstance(type, Float16Type | BFloat16Type)
 
 
 def is_unsigned(type: Attribute) -> bool:
-    """Whether integers of a signed type have no sign; booleans have none."""
+    """Whether the type is an unsigned integer; `i1`, a boolean, counts as one."""
     return isa(type, IntegerType[int, Signedness]) and (
         type.width.data == 1 or type.signedness.data is Signedness.UNSIGNED
     )
 
 
 def is_wide_unsigned(type: Attribute) -> bool:
-    """Whether it is of 16 to 64 bits without a sign: PyTorch moves these, no more."""
+    """Whether the type is uint16, uint32 or uint64: PyTorch only moves these."""
     return is_unsigned(type) and type not in (i1, IntegerType(8, Signedness.UNSIGNED))
 
 
 def wide(type: Attribute) -> Attribute:
-    """What PyTorch computes in where elements are of `type`: f32 for halves."""
+    """The type in which PyTorch computes with `type`: f32 for 16-bit floats."""
     return f32 if is_half(type) else type
 
 
 def least_value(element_type: Attribute) -> float | int:
-    """What no element is less than."""
+    """The least value of an element."""
     if isa(element_type, IntegerType[int, Signedness]):
         unsigned = element_type.signedness.data == Signedness.UNSIGNED
         return 0 if unsigned else -(2 ** (element_type.width.data - 1))

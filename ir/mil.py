@@ -1,9 +1,9 @@
 """
 The `mil` dialect: the ops of Core ML's model intermediate language, on tensors.
 
-Nothing is declared by hand. `mil_ops.txt`, which `tools/update_mil_ops.py` writes
-from coremltools' registry, lists every op with its inputs, and each becomes a
-subclass of `MilOp` here, all with one parser, printer and verifier:
+No op is declared by hand. `mil_ops.txt`, which `tools/update_mil_ops.py` writes
+from coremltools' registry, lists every op with its inputs. Each becomes a subclass of
+`MilOp`; one parser, printer and verifier serve all:
 
 ```mlir
 %y = mil.conv(x = %x, weight = %w, strides = [1, 1], pad_type = "custom",
@@ -12,12 +12,12 @@ subclass of `MilOp` here, all with one parser, printer and verifier:
 ```
 
 An input is an SSA value, a tuple of them (`values = [%a, %b]`) or a constant. A
-constant has the element type that Core ML wants there, so plain integers stand for
+constant has the element type that Core ML expects there, so plain integers stand for
 every integer type, and plain floats for fp16 and fp32. i64 tensors are allowed where
-int32 is: they are what torch's int64 becomes, and int32 is what Core ML has for them.
+int32 is: PyTorch's int64 becomes Core ML's int32.
 
-Core ML defines some ops anew from one iOS version to the next. An op is valid if any
-version defines this form of it; `MilOp.check(target)` asks about one.
+Some ops have a new definition in a later iOS version. An op is valid if any version
+defines this form of it; `MilOp.check(target)` asks about one version.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ TARGETS = ("iOS15", "iOS16", "iOS17", "iOS18", "iOS26")
 
 
 def resolve_target(name: str) -> str:
-    """One of `TARGETS` for its name or "newest"; `UsageError` for another name."""
+    """One of `TARGETS`, by name or "newest"; `UsageError` for any other name."""
     if name == "newest":
         return TARGETS[-1]
     if name not in TARGETS:
@@ -115,7 +115,7 @@ ELEMENT_TYPES: dict[Attribute, str] = {
     i64: "int32",
     **{unsigned(width): f"uint{width}" for width in (1, 2, 3, 4, 6, 8, 16, 32)},
 }
-"""What Core ML calls each element type it has."""
+"""Core ML's name of each of its element types."""
 
 INTEGERS = frozenset(
     name for name in ELEMENT_TYPES.values() if not name.startswith(("fp", "bool"))
@@ -132,30 +132,30 @@ NUMPY_TYPES: dict[np.dtype[Any], AnyDenseElement] = {
 
 @dataclass(frozen=True)
 class Input:
-    """What an op says of one of its inputs."""
+    """The declaration of an input."""
 
     name: str
     domain: frozenset[str]
-    """The element types it may have."""
+    """The allowed element types."""
     variable: str | None
-    """Inputs with one type variable have one element type."""
+    """Inputs with the same type variable have the same element type."""
     optional: bool
     constant: bool
     variadic: bool
-    """It is a tuple of values, each of any type."""
+    """Whether it is a tuple of values, each of any type."""
 
 
 @dataclass(frozen=True)
 class Form:
-    """An op as one version of Core ML, and those after it, define it."""
+    """The definition of an op from one version of Core ML on."""
 
     since: str
-    """The first target that has it."""
+    """The first target with this definition."""
     inputs: Mapping[str, Input]
 
     @staticmethod
     def parse(since: str, text: str) -> Form:
-        """From a line of `mil_ops.txt`, without the op's name and target."""
+        """Parse a line of `mil_ops.txt` without the op's name and target."""
         inputs, _, variables = text.partition("|")
         domains = {"any": ANY}
         for variable in variables.split():
@@ -188,7 +188,7 @@ class MilOp(IRDLOperation):
 
     arguments = var_operand_def()
     argument_names = prop_def(ArrayAttr[StringAttr])
-    """The input that each operand belongs to; a tuple's name is repeated."""
+    """The input of each operand; the name of a tuple is repeated."""
     constants = prop_def(DictionaryAttr)
     """The constant inputs, by name."""
     outputs = var_result_def(TensorType)
@@ -216,7 +216,7 @@ class MilOp(IRDLOperation):
 
     @classmethod
     def form(cls, target: str) -> Form | None:
-        """The op as `target`, one of `TARGETS`, has it; None if it does not."""
+        """The op's definition in `target`, one of `TARGETS`; None if there is none."""
         known = TARGETS[: TARGETS.index(target) + 1]
         forms = [form for form in _forms(cls.FORMS) if form.since in known]
         return forms[-1] if forms else None
@@ -229,7 +229,7 @@ class MilOp(IRDLOperation):
         )
 
     def ssa_inputs(self) -> dict[str, list[SSAValue]]:
-        """The inputs that are SSA values, each with its values."""
+        """The values of each input that is not a constant."""
         inputs: dict[str, list[SSAValue]] = {}
         for name, value in zip(self.argument_names, self.arguments, strict=True):
             inputs.setdefault(name.data, []).append(value)
@@ -418,8 +418,9 @@ def op(
 
 def constant_attr(value: Constant | Attribute | np.generic) -> Attribute:
     """
-    A constant as the attribute that is printed for it. Python numbers leave the
-    element type to the op that they are given to; numpy's keep their own.
+    A constant as an attribute.
+
+    numpy's numbers keep their dtype. Python's get an element type from the op.
     """
     match value:
         case Attribute():
@@ -443,7 +444,7 @@ def constant_attr(value: Constant | Attribute | np.generic) -> Attribute:
 
 
 def constant_of(attribute: Attribute) -> Constant:
-    """The Python value of a constant; inverse of `constant_attr`."""
+    """The Python value of a constant: the inverse of `constant_attr`."""
     match attribute:
         case IntegerAttr() if attribute.type == i1:
             return attribute.value.data != 0
@@ -467,7 +468,7 @@ def constant_of(attribute: Attribute) -> Constant:
 
 
 def constant_types(attribute: Attribute) -> frozenset[str]:
-    """The element types that a constant can have, by Core ML's names."""
+    """The element types of a constant, by Core ML's names."""
     match attribute:
         case IntegerAttr(type=type_):
             return INTEGERS if type_ == i64 else _element_type(type_)
@@ -485,7 +486,7 @@ def constant_types(attribute: Attribute) -> frozenset[str]:
 
 
 def element_types(value: SSAValue) -> frozenset[str]:
-    """The element type of a tensor by Core ML's name; none if it has no such type."""
+    """Core ML's name of a tensor's element type, in a set; empty if it has none."""
     if isinstance(type_ := value.type, TensorType):
         return _element_type(cast(TensorType, type_).element_type)
     return frozenset()
@@ -496,7 +497,7 @@ def _element_type(type_: Attribute) -> frozenset[str]:
 
 
 def is_constant(value: SSAValue) -> bool:
-    """Whether a value is known when the program is compiled."""
+    """Whether a value is known at compile time."""
     if not isinstance(owner := value.owner, Operation):
         return False
     if owner.name == "torch_c.to_builtin_tensor":
@@ -505,7 +506,7 @@ def is_constant(value: SSAValue) -> bool:
 
 
 def print_constant(printer: Printer, attribute: Attribute) -> None:
-    """Print a constant as the parser reads it, without the types it would assume."""
+    """Print a constant as the parser reads it, without types that the parser infers."""
     match attribute:
         case IntegerAttr() if attribute.type == i64:
             printer.print_string(str(attribute.value.data))
@@ -540,7 +541,7 @@ def _declare_ops() -> dict[str, type[MilOp]]:
 
 
 def _declare_op(name: str, forms: tuple[tuple[str, str], ...]) -> type[MilOp]:
-    # Random ops differ from call to call, so no pass may merge them.
+    # A random op gives another result each time: no pass may merge two.
     traits: tuple[OpTrait, ...] = () if name.startswith("random_") else (Pure(),)
     return irdl_op_definition(
         type(

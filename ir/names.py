@@ -1,10 +1,10 @@
-"""Names that are unlike each other."""
+"""Unique names."""
 
 from collections.abc import Container
 
 
 def unique_name(name: str, taken: Container[str]) -> str:
-    """`name`, or with the first number behind it that makes it one not yet taken."""
+    """`name`, with the first number appended that makes it unique, if needed."""
     unique, count = name, 0
     while unique in taken:
         count += 1

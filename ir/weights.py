@@ -1,10 +1,10 @@
 """
-Weights, held beside the IR and never in it.
+Weights: arrays that the IR refers to by name.
 
 A constant in the IR is `dense_resource<name> : type`; its data is the numpy array of
 that name in the `Weights` of the context. xDSL keeps such data as text, in one table
-for the whole process; here it stays the array that it was, memory-mapped where it
-comes from a file. The bfloat16 that numpy lacks is held as its bits, in `uint16`.
+for the whole process; here it stays a numpy array, memory-mapped if it comes from a
+file. numpy has no bfloat16: the bits of a bfloat16 are held as `uint16`.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ from padc.ir.names import unique_name
 Array: TypeAlias = npt.NDArray[Any]
 
 ALIGNMENT = (16).to_bytes(4, "little")
-"""What MLIR aligns printed data to: enough for every element type, complex<f64> too."""
+"""The alignment of printed data: enough for every element type, up to complex<f64>."""
 
 
 class Derivation(Protocol):
-    """How some weights are computed from others, which may have other data later."""
+    """A rule that computes some weights from others, whose data may change."""
 
     def apply(self, weights: Weights) -> None:
-        """Compute them."""
+        """Compute the weights."""
         ...
 
 
@@ -56,25 +56,25 @@ class Weights(dict[str, Array]):
     """
     The arrays that the IR of one context refers to, by name.
 
-    Read them with `array`: data that was parsed from text is bytes without a shape
-    until an attribute tells what it is.
+    Read them with `array`: data that was parsed from text is bytes until an attribute
+    gives its dtype and shape.
     """
 
     def __init__(self, arrays: Mapping[str, Array] | None = None) -> None:
         super().__init__(arrays or {})
         self.sources: dict[str, str] = {}
-        """What the model calls the weights that come from one."""
+        """For each weight that comes from a model, its name there."""
         self.derivations: list[Derivation] = []
-        """What computed the weights that passes added from those of the model."""
+        """How the weights that passes added are computed from the model's."""
 
     print_blobs: bool = False
-    """Whether printing a module prints the data of its weights too."""
+    """Whether a module is printed with the data of its weights."""
 
     def array(self, attribute: DenseResourceAttr | DenseIntOrFPElementsAttr) -> Array:
         """
         The data of `attribute`, in the dtype (see `numpy_dtype`) and shape of its type.
 
-        Raises InvalidProgramError where there is none, or not the right amount.
+        Raises InvalidProgramError if there is no data, or not the right amount.
         """
         type = attribute.get_type()
         assert isa(type, TensorType[Attribute])
@@ -101,9 +101,9 @@ class Weights(dict[str, Array]):
 
     def add(self, name: str, array: Array) -> str:
         """
-        Keep `array` under `name`, made an identifier and unlike every other name.
+        Store `array` under `name`, made an identifier and unique.
 
-        Returns the name to refer to it by.
+        Returns the name in the store.
         """
         name = re.sub(r"[^\w$.]", "_", name, flags=re.ASCII)
         if not re.match(r"[A-Za-z_]", name):
@@ -142,7 +142,7 @@ def numpy_dtype(element_type: Attribute) -> np.dtype[Any]:
 
 
 class WeightsInterface(OpAsmDialectInterface):
-    """How xDSL's parser and printer reach the `Weights` of a context."""
+    """The interface through which xDSL's parser and printer use `Weights`."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -152,7 +152,7 @@ class WeightsInterface(OpAsmDialectInterface):
         return key
 
     def parse_resource(self, key: str, val: str) -> None:
-        # MLIR's form: the alignment, 4 bytes little-endian, then the data.
+        # MLIR's format: the alignment, 4 bytes little-endian, then the data.
         data = bytes.fromhex(val.removeprefix("0x"))
         if not val.startswith("0x") or len(data) < 4:
             raise ValueError(f"expected 0x, 4 bytes of alignment and data, got {val}")
@@ -172,7 +172,7 @@ class WeightsInterface(OpAsmDialectInterface):
 
 
 def weights_builtin_dialect() -> Dialect:
-    """xDSL's builtin dialect, with a store of weights of its own."""
+    """xDSL's builtin dialect with its own store of weights."""
     return Dialect(
         "builtin",
         list(Builtin.operations),
@@ -185,7 +185,7 @@ def weights_of(ctx: Context) -> Weights:
     """
     The weights that the IR of `ctx` refers to.
 
-    A context that `padc.ir.make_context` did not make, xdsl-opt's, has none.
+    Contexts that `padc.ir.make_context` did not make, such as xdsl-opt's, have none.
     """
     interface = ctx.get_dialect("builtin").get_interface(WeightsInterface)
     return Weights() if interface is None else interface.weights

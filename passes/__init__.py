@@ -1,4 +1,4 @@
-"""Passes of padc, a folder for each step of the way, and the table of all."""
+"""The passes of padc, in a folder for each step, and the table of them."""
 
 import importlib
 from collections.abc import Callable
@@ -45,7 +45,7 @@ def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
     """
     The passes that padc adds to those of xDSL, by name.
 
-    Each is imported when asked for, with the dialects that it needs.
+    A pass and the dialects that it needs are imported when the pass is loaded.
     """
     return {
         name: partial(load_pass, folder, name)

@@ -1,8 +1,8 @@
 """
-Building `mil` ops: one method for each thing that lowerings say, with its type.
+A builder of `mil` ops that infers the types of their results.
 
-Every op is verified for the target as it is made, so that what Core ML cannot do
-is found where it would be emitted, and named.
+Every op is verified for the target when it is built, so that an op that Core ML lacks
+is reported with the op that is being lowered.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from padc.ir.weights import numpy_dtype
 
 @dataclass(frozen=True)
 class SizeOf:
-    """How many elements a tensor has along a dimension, which is dynamic."""
+    """The dynamic size of a tensor along one dimension."""
 
     tensor: SSAValue
     dim: int
@@ -43,20 +43,20 @@ class SizeOf:
 
 @dataclass(frozen=True)
 class MilBuilder:
-    """Makes `mil` ops before `anchor`, at its source line, that `target` has."""
+    """Inserts `mil` ops of `target` before `anchor`, with its source line."""
 
     anchor: Operation
     target: str
 
     def insert(self, op: Operation) -> SSAValue:
-        """Put a new op before the anchor; its first result."""
+        """Insert an op before the anchor, and return its first result."""
         op.location = self.anchor.location
         return Builder(InsertPoint.before(self.anchor)).insert(op).results[0]
 
     def emit(
         self, name: str, like: AnyTensor, shape: Sequence[int], /, **inputs: Any
     ) -> SSAValue:
-        """`mil.<name>`, whose result has `shape` and the element type of `like`."""
+        """Insert `mil.<name>`: a result of `shape`, of the element type of `like`."""
         op = mil.op(name, [TensorType(like.element_type, shape)], **inputs)
         op.verify_()
         op.check(self.target)
@@ -98,15 +98,15 @@ class MilBuilder:
         return self.emit("transpose", type, shape, x=x, perm=list(perm))
 
     def sizes(self, x: SSAValue) -> list[int | SizeOf]:
-        """The sizes of `x`, of which dynamic ones can be computed."""
+        """The sizes of `x`; a dynamic one is a `SizeOf`."""
         shape = enumerate(tensor_type(x).get_shape())
         return [SizeOf(x, d) if n == DYNAMIC_INDEX else n for d, n in shape]
 
     def reshape(self, x: SSAValue, shape: Sequence[int | SizeOf]) -> SSAValue:
-        """The same elements under `shape`; one size may be just dynamic."""
+        """`x` reshaped; one size may be `DYNAMIC_INDEX`."""
         type = tensor_type(x)
         known = [n if isinstance(n, int) else DYNAMIC_INDEX for n in shape]
-        # Of several dynamic sizes, any may be the size of any.
+        # With several dynamic sizes, equal types do not imply equal shapes.
         if known == list(type.get_shape()) and known.count(DYNAMIC_INDEX) < 2:
             return x
         if known.count(DYNAMIC_INDEX) < 2:
@@ -128,7 +128,7 @@ class MilBuilder:
         return self.slice(shape, 0, size.dim, size.dim + 1)
 
     def binary(self, name: str, x: SSAValue, y: SSAValue) -> SSAValue:
-        """An elementwise op on two tensors of one type."""
+        """An elementwise op on two tensors of the same type."""
         type = tensor_type(x)
         return self.emit(name, type, type.get_shape(), x=x, y=y)
 
@@ -148,11 +148,11 @@ class MilBuilder:
         return self.emit("fill", type, type.get_shape(), shape=shape, value=one)
 
     def total(self, parts: Sequence[SSAValue], name: str) -> SSAValue:
-        """All parts combined by the elementwise op `name`."""
+        """All parts, reduced by the elementwise op `name`."""
         return reduce(lambda x, y: self.binary(name, x, y), parts)
 
     def cast(self, x: SSAValue, element_type: Attribute) -> SSAValue:
-        """`x` in another type, into which its values fit."""
+        """`x` cast to an element type that its values fit."""
         type = tensor_type(x)
         if type.element_type == element_type:
             return x
@@ -160,11 +160,11 @@ class MilBuilder:
         return self.emit("cast", TensorType(element_type, like), like, x=x, dtype=name)
 
     def as_int32(self, x: SSAValue) -> SSAValue:
-        """`x`, whose integers Core ML's arithmetic may not take, as int32."""
+        """`x` as int32: Core ML's arithmetic does not take narrower integers."""
         is_wide = tensor_type(x).element_type in (i32, i64)
         return x if is_wide else self.cast(x, i32)
 
 
 def product(sizes: Sequence[int]) -> int:
-    """How many elements there are; dynamic where any size is."""
+    """The number of elements; dynamic if any size is."""
     return DYNAMIC_INDEX if DYNAMIC_INDEX in sizes else math.prod(sizes)

@@ -1,4 +1,4 @@
-"""Convolution of VALID windows and its transpose, in dimensions of any order."""
+"""VALID convolutions and their transposes, with dimensions in any order."""
 
 from __future__ import annotations
 
@@ -52,12 +52,13 @@ Role: TypeAlias = str | int
 @irdl_attr_definition
 class ConvDimsAttr(Data[tuple[tuple[Role, ...], ...]]):
     """
-    What each dimension of a convolution's input, kernel and result is.
+    The role of each dimension of a convolution's input, kernel and result.
 
     `b` is a batch, `f` the feature (channel), `o` and `i` the kernel's output and
-    input features, and a number is a spatial dimension. There may be no `b`. Where
-    there are groups, a convolution's kernel has all output features and a group's
-    input features, that of a transposed convolution has it the other way round.
+    input features, and a number is a spatial dimension. `b` is optional. With groups,
+    a convolution's kernel has the output features of all groups and the input features
+    of one; a transposed convolution's kernel has the input features of all groups and
+    the output features of one.
 
     ```mlir
     #tcp.conv_dims<[b, f, 0, 1] x [o, i, 0, 1] -> [b, f, 0, 1]>
@@ -151,7 +152,7 @@ class ConvDimsAttr(Data[tuple[tuple[Role, ...], ...]]):
 
 
 class ConvolutionOp(IRDLOperation, abc.ABC):
-    """What a convolution and a transposed convolution have in common."""
+    """A convolution or transposed convolution."""
 
     input = operand_def(base(AnyTensor))
     kernel = operand_def(base(AnyTensor))
@@ -168,25 +169,25 @@ class ConvolutionOp(IRDLOperation, abc.ABC):
 
     @property
     def kernel_sizes(self) -> dict[Role, int]:
-        """The size of each of the kernel's dimensions, by its role."""
+        """The sizes of the kernel's dimensions, by role."""
         shape = tensor_type(self.kernel).get_shape()
         return dict(zip(self.dims.kernel, shape, strict=True))
 
     @property
     @abc.abstractmethod
     def features(self) -> tuple[int, int]:
-        """The input's and the result's features, by the kernel and the groups."""
+        """The numbers of features of input and result, from kernel and groups."""
 
     @abc.abstractmethod
     def result_size(self, number: int, size: int) -> int:
         """
-        The result's size where the input has `size`, in spatial dimension `number`.
+        The result's size in spatial dimension `number`, for an input of `size`.
 
-        `?` where that or the kernel's is dynamic; VerifyException where there is none.
+        Dynamic if `size` or the kernel's size is. VerifyException if no window fits.
         """
 
     def in_groups(self, size: int) -> int:
-        """`size` for each group, of all groups; `?` where that is dynamic."""
+        """`size` times the number of groups; dynamic if `size` is."""
         return size if size == DYNAMIC_INDEX else size * self.groups.value.data
 
     def verify_(self) -> None:
@@ -239,7 +240,7 @@ class ConvolutionOp(IRDLOperation, abc.ABC):
         verify_result(self, self.result.type, self.infer_type())
 
     def infer_type(self) -> AnyTensor:
-        """The type of the result, from the types of the operands."""
+        """The result type, inferred from the operand types."""
         dims = self.dims
         input_type = tensor_type(self.input)
         input_shape = input_type.get_shape()
@@ -315,13 +316,13 @@ class ConvOp(ConvolutionOp):
 @irdl_op_definition
 class ConvTransposeOp(ConvolutionOp):
     """
-    Transposed convolution: every element of the input, times the kernel, is added up.
+    Transposed convolution: the sum of the kernel times each element of the input.
 
     With stride s, dilation d and kernel k, element t of the input adds to positions
     `t * s + j * d`, j in [0, k): a dimension of size D becomes `(D - 1) * s +
-    d * (k - 1) + 1`. That is then expanded below and above, usually by less than
-    nothing, which crops. Positions beyond are 0 before the bias, which is added to
-    all: that is why expanding is a part of this op, and not a pad behind it.
+    d * (k - 1) + 1`. The result is then expanded below and above, usually by negative
+    amounts, which crop. Positions that are added are 0. The bias is added last, to
+    these too; therefore expanding is a part of the op, not a pad after it.
 
     PyTorch's padding p and output_padding are `lowerExpansion` -p and
     `upperExpansion` output_padding - p.
@@ -360,7 +361,7 @@ class ConvTransposeOp(ConvolutionOp):
         result_type: AnyTensor,
         expansions: Sequence[Amounts] = (),
     ):
-        """`expansions` is of each spatial dimension; without any, VALID."""
+        """`expansions` has one entry for each spatial dimension; none means VALID."""
 
         def optional(amounts: list[int]) -> DenseArrayBase | None:
             return DenseArrayBase.from_list(i64, amounts) if any(amounts) else None
@@ -380,7 +381,7 @@ class ConvTransposeOp(ConvolutionOp):
 
     @property
     def expansions(self) -> list[Amounts]:
-        """How far each spatial dimension of the VALID result expands."""
+        """The expansion of each spatial dimension of the VALID result."""
         none = (0,) * self.dims.spatial_rank
         lower, upper = self.static_lower, self.static_upper
         return [

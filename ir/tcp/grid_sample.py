@@ -35,10 +35,11 @@ from padc.ir.tcp.tensors import AnyTensor, tensor_type, verify_result
 
 class GridPadding(StrEnum):
     """
-    What `tcp.grid_sample` finds outside of its input.
+    What `tcp.grid_sample` reads outside of its input.
 
     `ZEROS`: zeros. `BORDER`: the nearest element. `REFLECTION`: the input mirrored at
-    the centres of its outermost elements where corners align, else at their edges.
+    the centres of its outermost elements with `align_corners`, otherwise at their
+    edges.
     """
 
     ZEROS = auto()
@@ -56,11 +57,11 @@ class GridSampleOp(IRDLOperation):
     """
     Sample `input` [N, C, *S] at the points of `grid` [N, *O, len(S)]: [N, C, *O].
 
-    A point's first number is its place along the last dimension of S, from -1 to 1:
-    with `align_corners` these are the centres of the first and last element, else
-    their outer edges. `nearest` rounds half to even, after padding has moved the
-    coordinate; `linear` skips what lies outside where that is zero, so that it may be
-    infinite; `cubic` (a = -0.75) pads each of the elements that it combines.
+    A point's first number is its coordinate along the last dimension of S, from -1 to
+    1: with `align_corners` these are the centres of the first and last element,
+    otherwise their outer edges. `nearest` rounds half to even, after padding has moved
+    the coordinate. With `zeros`, `linear` skips elements outside, whose weights may be
+    infinite. `cubic` (a = -0.75) pads each of the elements that it combines.
     This is `torch.nn.functional.grid_sample`, for any number of dimensions.
 
     ```mlir
@@ -116,7 +117,7 @@ class GridSampleOp(IRDLOperation):
 
     @property
     def spatial_rank(self) -> int:
-        """How many dimensions are sampled."""
+        """The number of sampled dimensions."""
         return self.input_type.get_num_dims() - 2
 
     def verify_(self) -> None:

@@ -37,7 +37,7 @@ from padc.ir.tcp.tensors import (
 
 
 class PoolOp(TensorOp, abc.ABC):
-    """A reduction of every window that lies within the input, in some dimensions."""
+    """A reduction of every window that lies within the input, over some dimensions."""
 
     kernel = prop_def(DenseArrayBase.constr(i64))
     strides = prop_def(DenseArrayBase.constr(i64))
@@ -96,7 +96,7 @@ class PoolOp(TensorOp, abc.ABC):
 
 
 class CountingPoolOp(PoolOp, abc.ABC):
-    """A pool that does not count the first and last elements of some dimensions."""
+    """A pool that leaves the first and last elements of some dimensions uncounted."""
 
     uncounted_lower = opt_prop_def(
         DenseArrayBase.constr(i64), prop_name="uncountedLower"
@@ -137,7 +137,7 @@ class CountingPoolOp(PoolOp, abc.ABC):
 
     @property
     def uncounted(self) -> list[tuple[int, int]]:
-        """How many elements below and above each of `dims` do not count."""
+        """The numbers of uncounted elements at both ends of each of `dims`."""
         none = (0,) * len(self.dims)
         lower, upper = self.uncounted_lower, self.uncounted_upper
         return list(
@@ -168,7 +168,7 @@ class CountingPoolOp(PoolOp, abc.ABC):
 @irdl_op_definition
 class MaxPoolOp(PoolOp):
     """
-    The largest element of every window that lies within the input; NaN wins.
+    The largest element of every window that lies within the input, or NaN.
 
     ```mlir
     %y = tcp.max_pool %x kernel [3, 3] strides [2, 2] dilations [1, 1] dims [2, 3]
@@ -248,9 +248,9 @@ class AvgPoolOp(CountingPoolOp):
 
     def counts(self) -> list[list[int]] | None:
         """
-        For each of `dims`, how many elements of each window count along it.
+        For each of `dims`, the number of counted elements of each window along it.
 
-        None where a size is dynamic. A window's divisor is the product over `dims`.
+        None if a size is dynamic. A window's divisor is the product over `dims`.
         """
         counts: list[list[int]] = []
         for dim, kernel, stride, dilation, (lower, upper) in zip(
@@ -284,13 +284,13 @@ class AvgPoolOp(CountingPoolOp):
 @irdl_op_definition
 class ArgMaxPoolOp(CountingPoolOp):
     """
-    Where the largest element of every window is: the first of them, or the last NaN.
+    The position of the largest element of every window: the first one, or the last NaN.
 
     Positions are int64, row-major over `dims` of the input without the first
-    `uncountedLower` and last `uncountedUpper` elements. Each window starts with the
-    least value at its first place that is not in `uncountedLower`; every larger
-    element after that, and every NaN, takes over. So padding by the least value is
-    never chosen, but where a dilated window meets nothing else.
+    `uncountedLower` and last `uncountedUpper` elements. A window's search starts with
+    the least value, at its first position that is not in `uncountedLower`; every larger
+    element after that replaces it, and so does every NaN. Padding with the least value
+    is therefore never chosen, except by a dilated window that meets only padding.
 
     ```mlir
     %i = tcp.arg_max_pool %x kernel [3, 3] strides [2, 2] dilations [1, 1] dims [2, 3]
@@ -317,7 +317,7 @@ class ArgMaxPoolOp(CountingPoolOp):
         return i64
 
     def positions(self, sizes: Sequence[int]) -> ArgMaxPositions:
-        """Where each window of an input of `sizes` is, and starts, by `dims`."""
+        """The positions of the windows of an input of `sizes`, by `dims`."""
         dims = self.dims.get_values()
         counted = [
             sizes[dim] - lower - upper
@@ -335,7 +335,7 @@ class ArgMaxPoolOp(CountingPoolOp):
             count = padding.conv_output_size(sizes[dim], kernel[i], stride, dilation)
             firsts = [window * stride - lower for window in range(count)]
             windows.append([first * step for first in firsts])
-            # How many taps are below 0, rounded up.
+            # The number of taps below 0, rounded up.
             starts.append(
                 [-(min(first, 0) // dilation) * dilation * step for first in firsts]
             )
@@ -344,11 +344,11 @@ class ArgMaxPoolOp(CountingPoolOp):
 
 @dataclass(frozen=True)
 class ArgMaxPositions:
-    """What the positions of `tcp.arg_max_pool` are sums of, over its `dims`."""
+    """The summands of the positions of `tcp.arg_max_pool`, over its `dims`."""
 
     steps: list[int]
-    """How far apart neighbours are in each of `dims`."""
+    """The distance between neighbours in each of `dims`."""
     windows: list[list[int]]
-    """Of each window, the position of its first element; negative in the padding."""
+    """The position of each window's first element; negative in the padding."""
     starts: list[list[int]]
-    """From there to the first place that is not in the lower padding."""
+    """The distance from there to the first position after the lower padding."""

@@ -61,9 +61,9 @@ class ResampleMode(StrEnum):
 
 class Coordinates(StrEnum):
     """
-    Where element j of a resampled dimension lies in its input, which has D elements.
+    The coordinate in the input, of D elements, of element j of a resampled dimension.
 
-    With `s` input elements for one of the result's: `ASYMMETRIC` at `j * s`,
+    With `s` input elements for each of the result's: `ASYMMETRIC` at `j * s`,
     `HALF_PIXEL` at `(j + 1/2) * s - 1/2`, `ALIGN_CORNERS` at
     `j * (D - 1) / (result's size - 1)`.
     """
@@ -94,7 +94,7 @@ class Sampling:
 
     @property
     def keeps_equal(self) -> bool:
-        """Whether elements stay where they are if there are as many as before."""
+        """Whether resampling to the same size keeps all elements, for any scale."""
         return self.antialias or self.mode is ResampleMode.LINEAR
 
 
@@ -106,14 +106,14 @@ class ResampleOp(TensorOp):
     `nearest` takes the element at `floor(coordinate)`, or with half-pixel
     coordinates at `floor(coordinate + 1/2)`; `linear` and `cubic` (a = -0.75)
     interpolate between 2 and 4 in each dimension, `linear` from coordinates that
-    are at least 0. Elements outside repeat the border. `scales` are the result's
-    elements for one of the input's; left out, they are the ratio of the sizes, as where
-    these are equal, for `linear` and with `antialias`.
+    are at least 0. Elements outside repeat the border. `scales` are the numbers of
+    result elements for each input element. By default they are the ratios of the sizes.
+    If the sizes are equal, `linear` and `antialias` ignore `scales`.
 
-    With `antialias`, `linear`, `cubic` (a = -0.5) and `lanczos` (3 lobes) stretch over
-    as many elements as a result stands for, and take none outside. `area`, of
-    half-pixel coordinates, is the mean of all elements that this touches: element j
-    of a result of n has those from `floor(j * D / n)` to `ceil((j + 1) * D / n)`.
+    With `antialias`, `linear`, `cubic` (a = -0.5) and `lanczos` (3 lobes) are stretched
+    by the input elements per result element, and read nothing outside. `area`, with
+    half-pixel coordinates, is a mean: element j of a result of n is that of the
+    elements from `floor(j * D / n)` to `ceil((j + 1) * D / n)`.
     This is `torch.nn.functional.interpolate`.
 
     ```mlir
@@ -179,7 +179,7 @@ class ResampleOp(TensorOp):
         )
 
     def sampling(self, i: int) -> Sampling:
-        """How the i-th of `dims` is resampled."""
+        """The resampling of the i-th of `dims`."""
         return Sampling(
             self.mode.data,
             self.coordinates.data,

@@ -1,4 +1,4 @@
-"""What the ops of `tcp` have in common: tensors, scalars that fill them, checks."""
+"""Types, fills and checks that the ops of `tcp` share."""
 
 from __future__ import annotations
 
@@ -52,15 +52,15 @@ Check: TypeAlias = Callable[[int, int, int], None]
 
 
 def tensor_type(value: SSAValue) -> AnyTensor:
-    """The type of a value that its op declares to be a tensor."""
-    # Not by `isa`, which is ten times as slow: this is asked of every operand.
+    """The type of a value that is declared to be a tensor."""
+    # `isa` takes ten times as long, and every operand is asked.
     type = cast(AnyTensor, value.type)
     assert isinstance(type, TensorType)
     return type
 
 
 def fill_type(element_type: Attribute) -> Attribute:
-    """The type of a scalar that fills a tensor: its element type, signless."""
+    """The type of a scalar that fills a tensor: the signless element type."""
     if isa(element_type, IntegerType[int, Signedness]):
         return IntegerType(element_type.width.data)
     return element_type
@@ -68,9 +68,9 @@ def fill_type(element_type: Attribute) -> Attribute:
 
 def fill_constant(value: float | int | bool, element_type: Attribute) -> ConstantOp:
     """
-    A scalar constant to fill tensors of `element_type` with.
+    A scalar constant that fills tensors of `element_type`.
 
-    Integers are the bit pattern of `value`, which must be in the type's range.
+    An integer is given by its bit pattern, and must be in the type's range.
     """
     signless = fill_type(element_type)
     if isa(signless, IntegerType[int, Signedness]):
@@ -117,7 +117,7 @@ class TensorOp(IRDLOperation, HasFolderInterface, abc.ABC):
     """An op from one tensor to another of the same element type and rank."""
 
     if TYPE_CHECKING:
-        # Defined by each op itself: xDSL would put operands of a base last.
+        # Each op defines these itself: xDSL puts operands of a base class last.
         input: SSAValue
 
     result = result_def(base(AnyTensor))
@@ -134,16 +134,16 @@ class TensorOp(IRDLOperation, HasFolderInterface, abc.ABC):
 
 def verify_result(op: IRDLOperation, declared: AnyTensor, inferred: AnyTensor) -> None:
     """
-    Raise unless a declared type agrees with the one that the op implies.
+    Raise VerifyException if a declared type contradicts the inferred one.
 
-    A dimension that can't be computed from the types may be declared anything.
+    A size that cannot be inferred may be declared as any size.
     """
     if not agrees(declared, inferred):
         raise VerifyException(f"'{op.name}' makes {inferred}, but {declared} is given")
 
 
 def agrees(declared: AnyTensor, inferred: AnyTensor) -> bool:
-    """Whether `declared` is `inferred`, with any size where that has `?`."""
+    """Whether `declared` equals `inferred`, except for sizes that are dynamic there."""
     return (
         declared.element_type == inferred.element_type
         and declared.get_num_dims() == inferred.get_num_dims()
@@ -157,7 +157,7 @@ def agrees(declared: AnyTensor, inferred: AnyTensor) -> bool:
 
 
 def verify_positive(op: IRDLOperation, rank: int, **lists: Sequence[int]) -> None:
-    """Raise unless each list has `rank` positive integers."""
+    """Raise VerifyException unless each list has `rank` positive integers."""
     for name, values in lists.items():
         if len(values) != rank or any(value < 1 for value in values):
             raise VerifyException(
@@ -169,7 +169,7 @@ def verify_positive(op: IRDLOperation, rank: int, **lists: Sequence[int]) -> Non
 def windows(
     op: IRDLOperation, size: int, kernel: int, stride: int, dilation: int
 ) -> int:
-    """How many VALID windows a dimension has; `?` where a size is dynamic."""
+    """The number of VALID windows in a dimension; dynamic if a size is."""
     if kernel == 0:
         raise VerifyException(
             f"'{op.name}' has a kernel without elements; expected 1 or more"
@@ -187,7 +187,7 @@ def windows(
 
 
 def verify_dims(op: IRDLOperation, type: AnyTensor, dims: Sequence[int]) -> None:
-    """Raise unless `dims` are different dimensions of `type`."""
+    """Raise VerifyException unless `dims` are distinct dimensions of `type`."""
     rank = type.get_num_dims()
     if len(set(dims)) != len(dims) or not all(0 <= dim < rank for dim in dims):
         raise VerifyException(

@@ -1,10 +1,9 @@
 """
-Choose Core ML ops for `tcp` ops.
+Lower `tcp` ops to Core ML's.
 
-A pad is folded back into the convolution or pool that alone uses it where that
-means the same; else it becomes Core ML's native `pad` where that is legal, and
-slices and concatenations where it is not. The rules of legality are those of
-coremltools' documentation of each op, and of what its runtime is known to refuse.
+A pad is folded into each convolution or pool that uses it, if that op can pad by the
+same amounts; other pads become Core ML's `pad`. What Core ML lacks is a problem:
+other passes decompose it first, by the rules of `legality`.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ class ConvertTcpToMilPass(ModulePass):
     name = "convert-tcp-to-mil"
 
     target: str = "iOS17"
-    """The oldest system the program is to run on: iOS15, iOS16, iOS17, iOS18, ..."""
+    """The oldest system that runs the program: iOS15, iOS16, iOS17, iOS18, ..."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         target = mil.resolve_target(self.target)
@@ -54,7 +53,7 @@ def lower(op: Operation, target: str) -> SSAValue | None:
 
 
 def check_types(op: Operation) -> None:
-    """Raise where a tensor is of a type that Core ML does not have."""
+    """Raise Obstacle if Core ML lacks the type of an operand or result."""
     for value in (*op.operands, *op.results):
         if not isa(type := value.type, TensorType[Attribute]):
             continue

@@ -1,4 +1,4 @@
-"""Convolutions and transposed convolutions, batched and with channels first."""
+"""Convolutions and transposed convolutions, in the order `[n, c, *spatial]`."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ DECOMPOSE = "run decompose-computed-kernels before"
 
 @lowers(tcp.ConvOp)
 def lower_conv(build: MilBuilder, op: tcp.ConvOp) -> SSAValue:
-    """`conv` with `pad_type` custom always: its `same` is not what others call so."""
+    """`conv`, always with `pad_type` custom: its `same` differs from other systems'."""
     check_window(op)
     if is_integer(op):
         return as_result(build, op, convolve_integers(build, op))
@@ -51,7 +51,7 @@ def lower_conv(build: MilBuilder, op: tcp.ConvOp) -> SSAValue:
 
 def convolve_integers(build: MilBuilder, op: tcp.ConvOp) -> SSAValue:
     """
-    The columns of all windows times the kernel: `matmul` takes int32, `conv` does not.
+    A `matmul` of the kernel and the windows as columns: `conv` does not take int32.
 
     Narrower integers wrap around, as in PyTorch.
     """
@@ -63,7 +63,7 @@ def convolve_integers(build: MilBuilder, op: tcp.ConvOp) -> SSAValue:
     batch = build.sizes(x)[0]
     options = (window, op.strides.get_values(), op.dilations.get_values())
     for dim, (size, stride, dilation) in enumerate(zip(*options, strict=True), 2):
-        # One dimension after the other: 2k slices for k x k elements.
+        # One dimension at a time: 2k slices for k x k elements.
         taps = window_taps(build, x, [dim], [size], [stride], [dilation])
         sizes = list(tensor_type(taps[0]).get_shape())
         sizes[1] *= size
@@ -86,7 +86,7 @@ def convolve_integers(build: MilBuilder, op: tcp.ConvOp) -> SSAValue:
 
 
 def wrapped(build: MilBuilder, x: SSAValue, element_type: Attribute) -> SSAValue:
-    """int32 as narrower integers, by as many of their lowest bits."""
+    """int32 as narrower integers: only the lowest bits are kept."""
     if element_type in (i32, i64):
         return x
     assert isa(element_type, IntegerType[int, Signedness])
@@ -101,7 +101,7 @@ def wrapped(build: MilBuilder, x: SSAValue, element_type: Attribute) -> SSAValue
 
 @lowers(tcp.ConvTransposeOp)
 def lower_conv_transpose(build: MilBuilder, op: tcp.ConvTransposeOp) -> SSAValue:
-    """`conv_transpose`, which crops by its `pad`."""
+    """`conv_transpose`, whose `pad` crops."""
     check_window(op)
     check(op)
     if not takes_kernel(op, build.target):
@@ -145,7 +145,7 @@ def may_crop_first(op: tcp.ConvTransposeOp) -> bool:
 
 
 def check_window(op: tcp.ConvolutionOp) -> None:
-    """Raise `Obstacle` where Core ML has no convolution over such windows."""
+    """Raise `Obstacle` if Core ML has no convolution with such windows."""
     if (rank := op.dims.spatial_rank) > 3:
         raise Obstacle(
             f"Core ML convolves 3 dimensions at most, not {rank}",
@@ -158,7 +158,7 @@ def check_window(op: tcp.ConvolutionOp) -> None:
 
 
 def check(op: tcp.ConvolutionOp) -> None:
-    """Raise `Obstacle` where Core ML has no such convolution."""
+    """Raise `Obstacle` if Core ML has no such convolution."""
     if tensor_type(op.input).element_type not in (f16, f32):
         raise Obstacle(
             "Core ML convolves floats only", "convert the tensors to float32 first"
@@ -181,13 +181,13 @@ def convolve(
     shape: Sequence[int],
     pad: Sequence[int],
 ) -> SSAValue:
-    """Core ML's op, by the kernel and bias of `op`, of `x`: `[n, c, *spatial]`."""
+    """Core ML's convolution of `x` with the kernel and bias of `op`."""
     if isinstance(op, tcp.ConvTransposeOp):
         name, dims = "conv_transpose", ConvDimsAttr.transposed(op.dims.spatial_rank)
     else:
         name, dims = "conv", ConvDimsAttr.channels_first(op.dims.spatial_rank)
     added = op.bias
-    # Of a transposed convolution, coremltools 9.0 wants the value of any bias.
+    # coremltools 9.0 needs the value of a transposed convolution's bias.
     may_be_any = name == "conv" and may_be_computed(name, "bias", build.target)
     is_native = added is not None and (mil.is_constant(added) or may_be_any)
     y = build.emit(
@@ -207,7 +207,7 @@ def convolve(
 
 
 def add_bias(build: MilBuilder, y: SSAValue, bias: SSAValue) -> SSAValue:
-    """`y`, `[n, c, *spatial]`, plus a number for each of its channels."""
+    """`y`, `[n, c, *spatial]`, plus a bias for each channel."""
     (count,) = tensor_type(bias).get_shape()
     ones = [1] * (tensor_type(y).get_num_dims() - 2)
     return build.binary("add", y, build.reshape(bias, [count, *ones]))
@@ -216,7 +216,7 @@ def add_bias(build: MilBuilder, y: SSAValue, bias: SSAValue) -> SSAValue:
 def in_order(
     build: MilBuilder, x: SSAValue, roles: Sequence[Role], order: Sequence[Role]
 ) -> SSAValue:
-    """`x`, whose dimensions have these roles, in this order; with a batch of one."""
+    """`x` with its dimensions in this order, and a batch of one if it has no batch."""
     x = build.transpose(x, [roles.index(role) for role in order if role in roles])
     if "b" in roles or "b" not in order:
         return x
@@ -225,7 +225,7 @@ def in_order(
 
 
 def as_result(build: MilBuilder, op: tcp.ConvolutionOp, y: SSAValue) -> SSAValue:
-    """`y`, `[n, c, *spatial]`, as the result of `op` is."""
+    """`y`, `[n, c, *spatial]`, with the dimensions of the op's result."""
     roles: Sequence[Role] = ConvDimsAttr.channels_first(op.dims.spatial_rank).result
     if "b" not in op.dims.result:
         type, roles = tensor_type(y), roles[1:]

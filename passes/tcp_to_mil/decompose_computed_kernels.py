@@ -38,7 +38,7 @@ class DecomposeComputedKernelsPass(ModulePass):
     name = "decompose-computed-kernels"
 
     target: str = "iOS17"
-    """The oldest system the program is to run on: iOS15, iOS16, iOS17, iOS18, ..."""
+    """The oldest system that runs the program: iOS15, iOS16, iOS17, iOS18, ..."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         target = mil.resolve_target(self.target)

@@ -18,27 +18,27 @@ from padc.passes.tcp_to_mil.pads import crop
 
 @dataclass(frozen=True)
 class Padded:
-    """The input of a window op, and the padding that the op itself is to do."""
+    """The input of a window op, and the padding that the op itself does."""
 
     input: SSAValue
-    """Without what negative amounts crop."""
+    """Cropped by the negative amounts."""
     amounts: list[Amounts]
-    """For each of the window's dimensions; never negative, no interior."""
+    """For each of the window's dimensions; not negative, without interior."""
 
     @property
     def pad(self) -> list[int]:
-        """As Core ML's convolutions and pools take it."""
+        """The `pad` of Core ML's convolutions and pools."""
         return [n for a in self.amounts for n in (a.lower, a.upper)]
 
 
 def fold_pad(build: MilBuilder, op: Operation, dims: Sequence[int]) -> Padded:
     """
-    The input of a convolution or pool without the pad that can be folded into it.
+    The input of a convolution or pool, without the pad that the op can do itself.
 
-    That is a pad of nothing but the window's dimensions, by what is implied there:
-    zeros in a convolution or average, the least value in a maximum; negative amounts
-    are slices before it. What else uses the pad does not matter: folded into each op
-    that can, it is made for the others only.
+    That is a pad of the window's dimensions only, with the fill that the op implies:
+    zeros in a convolution or average, the least value in a maximum. Negative amounts
+    become slices before it. Other users of the pad do not matter: the pad is folded
+    into each op that can do it, and stays for the others only.
     """
     x = op.operands[0]
     unpadded = Padded(x, [Amounts(0, 0)] * len(dims))
@@ -60,12 +60,12 @@ def fold_pad(build: MilBuilder, op: Operation, dims: Sequence[int]) -> Padded:
 
 
 def implied_fill(op: Operation) -> float:
-    """What the padding of Core ML's own op means."""
+    """The fill of the padding that Core ML's op does itself."""
     return -math.inf if isinstance(op, tcp.MaxPoolOp) else 0.0
 
 
 def pool_can_fold(op: tcp.PoolOp, amounts: Sequence[Amounts]) -> bool:
-    """Whether every window keeps an element, and an average counts as Core ML does."""
+    """Whether no window is all padding, and Core ML averages the same elements."""
     if any(dilation != 1 for dilation in op.dilations.get_values()):
         return False
     for amount, kernel in zip(amounts, op.kernel.get_values(), strict=True):

@@ -1,4 +1,4 @@
-"""Grid sampling by Core ML's own `resample`."""
+"""Grid sampling by Core ML's `resample`."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ def lower_grid_sample(build: MilBuilder, op: GridSampleOp) -> SSAValue:
     """
     `grid_sample(x, grid) -> resample(x, coordinates=grid)`.
 
-    A reflection at the outer edges of the outermost pixels repeats these: "symmetric".
-    Beyond -1 and 1 there is nothing but the border, which is taken from there: how far
-    out `resample` can compute is not documented.
+    A reflection at the outer edges of the outermost pixels repeats them: "symmetric".
+    With a border, coordinates are clipped to -1 and 1, outside of which all samples are
+    equal: it is not documented how far out `resample` can compute.
     """
     if not can_resample(op):
         raise Obstacle(

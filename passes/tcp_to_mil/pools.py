@@ -1,4 +1,4 @@
-"""Pools: Core ML's own where it means the same, else one slice for each tap."""
+"""Pools: Core ML's own if it computes the same, otherwise a slice for each tap."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def lower_max_pool(build: MilBuilder, op: tcp.MaxPoolOp) -> SSAValue:
 
 
 def comparable(build: MilBuilder, op: tcp.PoolOp) -> SSAValue:
-    """What `op` pools, in a type that Core ML compares."""
+    """The input of `op` in a type that Core ML compares."""
     is_float = op.input_type.element_type in (f16, f32)
     return op.input if is_float else build.as_int32(op.input)
 
@@ -50,7 +50,7 @@ def comparable(build: MilBuilder, op: tcp.PoolOp) -> SSAValue:
 def takes_over(
     build: MilBuilder, tap: SSAValue, largest: SSAValue | npt.NDArray[Any]
 ) -> SSAValue:
-    """Where `tap` is larger, or NaN, which Core ML's `maximum` may lose."""
+    """Where `tap` is larger, or NaN: Core ML's `maximum` may lose a NaN."""
     type = tensor_type(tap)
     sizes = type.get_shape()
     booleans = TensorType(i1, sizes)
@@ -64,10 +64,10 @@ def takes_over(
 @lowers(tcp.ArgMaxPoolOp)
 def lower_arg_max_pool(build: MilBuilder, op: tcp.ArgMaxPoolOp) -> SSAValue:
     """
-    Tap after tap, what is larger than all before takes over, and NaN does.
+    Tap by tap, an element that is larger than all before, or NaN, is selected.
 
-    A tap lies equally far from the first element of each window, so that this distance
-    is all that has to be selected; where the windows begin is added in the end.
+    A tap has the same distance from the first element in every window. This distance is
+    selected; the positions of the windows are added at the end.
     """
     type, where = op.input_type, op.result.type
     shape = type.get_shape()
@@ -79,11 +79,11 @@ def lower_arg_max_pool(build: MilBuilder, op: tcp.ArgMaxPoolOp) -> SSAValue:
     is_float = type.element_type in (f16, f32)
     dtype = numpy_dtype(type.element_type) if is_float else np.int32
     least = least_value(type.element_type)
-    # Of int64, Core ML has what int32 holds.
+    # Core ML holds int64 as int32.
     least = np.array(least if is_float else max(least, -(2**31)), dtype)
     x = comparable(build, op)
     largest, *others = taps(build, op, x)
-    # Where the first tap is the least value, it is as if there was none.
+    # A first tap with the least value is not selected: the search starts at `starts`.
     found = takes_over(build, largest, least)
     booleans = TensorType(i1, sizes)
     nothing = build.emit("logical_not", booleans, sizes, x=found)
@@ -105,7 +105,7 @@ def lower_arg_max_pool(build: MilBuilder, op: tcp.ArgMaxPoolOp) -> SSAValue:
 def over_windows(
     op: tcp.PoolOp, parts: Sequence[Sequence[int]]
 ) -> npt.NDArray[np.int32]:
-    """For each window the sum of numbers by dimension; broadcasts to the result."""
+    """For each window the sum of one number per dimension; broadcasts to the result."""
     total = np.zeros([1] * op.input_type.get_num_dims(), np.int32)
     for dim, part in zip(op.dims.get_values(), parts, strict=True):
         along = [-1 if d == dim else 1 for d in range(total.ndim)]
@@ -115,7 +115,7 @@ def over_windows(
 
 @lowers(tcp.AvgPoolOp)
 def lower_avg_pool(build: MilBuilder, op: tcp.AvgPoolOp) -> SSAValue:
-    """The mean of whole windows, times what makes it that of the elements counted."""
+    """The mean of whole windows, scaled to that of the counted elements."""
     if op.input_type.element_type not in (f16, f32):
         return integer_avg_pool(build, op)
     elements = math.prod(op.kernel.get_values())
@@ -140,11 +140,11 @@ def lower_avg_pool(build: MilBuilder, op: tcp.AvgPoolOp) -> SSAValue:
 
 
 def integer_avg_pool(build: MilBuilder, op: tcp.AvgPoolOp) -> SSAValue:
-    """The sums of the windows, divided towards 0: of absolute values, then signed."""
+    """The sums of the windows, divided towards 0: as absolute values, then signed."""
     total = build.total(taps(build, op, op.input), "add")
     type = tensor_type(total)
     shape = type.get_shape()
-    # Windows meet all of their elements unless some do not count, at the borders.
+    # All elements of a window count, except uncounted ones at the borders.
     if op.divisor is not None:
         divisor = np.int32(abs(op.divisor.value.data))
     elif not any(itertools.chain(*op.uncounted)):
@@ -163,7 +163,7 @@ def integer_avg_pool(build: MilBuilder, op: tcp.AvgPoolOp) -> SSAValue:
 
 
 def counted(op: tcp.AvgPoolOp, counts: Sequence[Sequence[int]]) -> npt.NDArray[Any]:
-    """How many elements of each window count; it broadcasts to the result."""
+    """The number of counted elements of each window; broadcasts to the result."""
     total = np.ones([1] * op.input_type.get_num_dims())
     for dim, along in zip(op.dims.get_values(), counts, strict=True):
         shape = [-1 if d == dim else 1 for d in range(total.ndim)]
@@ -187,7 +187,7 @@ def mean_of_all(build: MilBuilder, op: tcp.AvgPoolOp, x: SSAValue) -> SSAValue:
 
 
 def mask_of_counted(build: MilBuilder, op: tcp.AvgPoolOp) -> SSAValue:
-    """1 where an element of the input counts, 0 where it does not."""
+    """1 for each element of the input that counts, otherwise 0."""
     is_float = op.input_type.element_type in (f16, f32)
     ones = build.ones_like(op.input if is_float else build.cast(op.input, f32))
     amounts = [Amounts(0, 0)] * op.input_type.get_num_dims()
@@ -198,7 +198,7 @@ def mask_of_counted(build: MilBuilder, op: tcp.AvgPoolOp) -> SSAValue:
 
 
 def is_native_pool(op: tcp.PoolOp) -> bool:
-    """Whether Core ML has this pool: floats, 1 to 3 dimensions, no dilation."""
+    """Whether Core ML has this pool: of floats, in 1 to 3 dimensions, undilated."""
     return (
         1 <= len(op.dims) <= 3
         and all(dilation == 1 for dilation in op.dilations.get_values())
@@ -209,7 +209,7 @@ def is_native_pool(op: tcp.PoolOp) -> bool:
 def native_pool(
     build: MilBuilder, op: tcp.PoolOp, name: str, padded: Padded, **options: Any
 ) -> SSAValue:
-    """Core ML's own pool, of a tensor `[n, c, *window]`."""
+    """Core ML's pool of a tensor `[n, c, *window]`."""
     dims = list(op.dims.get_values())
     rank = op.input_type.get_num_dims()
     others = [dim for dim in range(rank) if dim not in dims]
@@ -238,6 +238,6 @@ def native_pool(
 
 
 def taps(build: MilBuilder, op: tcp.PoolOp, x: SSAValue) -> list[SSAValue]:
-    """For each position in the kernel, the elements it meets, window by window."""
+    """For each position in the kernel, the element of every window there."""
     windows = (op.dims, op.kernel, op.strides, op.dilations)
     return window_taps(build, x, *(array.get_values() for array in windows))

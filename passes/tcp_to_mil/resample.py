@@ -1,4 +1,4 @@
-"""Resampling: Core ML's own upsampling where it means the same, else gathers."""
+"""Resampling: Core ML's upsampling if it computes the same, otherwise gathers."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from padc.passes.tcp_to_mil.table import lowers
 
 @lowers(tcp.ResampleOp)
 def lower_resample(build: MilBuilder, op: tcp.ResampleOp) -> SSAValue:
-    """Core ML's own upsampling where it means the same, else gathers and weights."""
+    """Core ML's upsampling if it computes the same, otherwise gathers and weights."""
     if (y := native_resample(build, op)) is not None:
         return y
-    # As PyTorch, which rounds to float16 once.
+    # PyTorch rounds to float16 once, at the end.
     is_half = op.input_type.element_type == f16 and (
         op.mode.data is not ResampleMode.NEAREST
     )
@@ -48,10 +48,10 @@ def cast(build: MilBuilder, x: SSAValue, element_type: Attribute) -> SSAValue:
 
 def native_resample(build: MilBuilder, op: tcp.ResampleOp) -> SSAValue | None:
     """
-    Upsampling of the last one or two dimensions, or None where no op does the same.
+    Upsampling of the last one or two dimensions; None if no op computes the same.
 
-    Nearest agrees where it repeats every element as often. Bilinear agrees where the
-    factors are the ratio of the sizes, which may be dynamic if these are whole numbers.
+    Nearest agrees if it repeats every element equally often. Bilinear agrees if the
+    factors are the ratios of the sizes; whole factors allow dynamic sizes.
     """
     type = op.input_type
     rank = type.get_num_dims()
@@ -104,7 +104,7 @@ SAMPLING_MODES = {
 
 
 def factor(op: tcp.ResampleOp, i: int) -> float | None:
-    """How many elements there are for each one; None where sizes and scale differ."""
+    """Result elements per input element; None if sizes and scale disagree."""
     scale = op.sampling(i).scale
     size = op.input_type.get_shape()[op.dims.get_values()[i]]
     new_size = op.static_size.get_values()[i]
@@ -114,16 +114,16 @@ def factor(op: tcp.ResampleOp, i: int) -> float | None:
 
 
 def whole_factor(op: tcp.ResampleOp, i: int) -> int | None:
-    """The factor where it is a whole number."""
+    """The factor if it is a whole number, otherwise None."""
     number = factor(op, i)
     return int(number) if number is not None and number.is_integer() else None
 
 
 def repeats(op: tcp.ResampleOp, i: int, times: int) -> bool:
     """
-    Whether nearest resampling takes every element that often, in order.
+    Whether nearest resampling repeats every element that often, in order.
 
-    PyTorch's coordinates are float32: of 41 it takes some elements 40 or 42 times.
+    PyTorch's coordinates are float32: with factor 41, it repeats some 40 or 42 times.
     """
     size = op.input_type.get_shape()[op.dims.get_values()[i]]
     size = LARGEST_SIZE if size == DYNAMIC_INDEX else size
@@ -142,8 +142,8 @@ def resample_dimension(
     """
     The weighted sum of the elements around each coordinate, along one dimension.
 
-    All of them are gathered at once, side by side: Core ML's own sums of products,
-    `matmul` and `conv`, would make NaN of an infinity that has no weight.
+    One gather reads all of them. Core ML's sums of products, `matmul` and `conv`, would
+    give NaN for an infinite element with weight 0.
     """
     type, sampling = tensor_type(x), op.sampling(i)
     sizes = list(type.get_shape())
@@ -187,6 +187,6 @@ def gather(
     dim: int,
     shape: Sequence[int],
 ) -> SSAValue:
-    """The elements at these positions of `dim`."""
+    """The elements at these positions along `dim`."""
     type = tensor_type(x)
     return build.emit("gather", type, shape, x=x, indices=positions, axis=dim)

@@ -1,4 +1,4 @@
-"""Windows as slices: for each position in the kernel, the elements that it meets."""
+"""Windows as slices: one for each position in the kernel."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def window_taps(
     strides: Sequence[int],
     dilations: Sequence[int],
 ) -> list[SSAValue]:
-    """For each position in the kernel, the elements it meets, window by window."""
+    """For each position in the kernel, the element of every window there."""
     result: list[SSAValue] = []
     for offsets in tap_offsets(kernel):
         tap = x

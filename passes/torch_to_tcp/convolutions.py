@@ -1,4 +1,4 @@
-"""Convolutions: the padding that they do themselves becomes a pad before them."""
+"""Convolutions: their own padding becomes a pad before them."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def lower_conv_transpose(call: TcpCall) -> SSAValue:
 
 
 def conv_transpose(call: TcpCall) -> SSAValue:
-    """`tcp.conv_transpose`, cropped by `padding`, but for `output_padding` above."""
+    """`tcp.conv_transpose`: `padding` crops, `output_padding` is kept above."""
     x, kernel, rank = operands(call)
     if 0 in tensor_type(kernel).get_shape():
         raise ValueError(f"PyTorch has no transposed convolution by {kernel.type}")
@@ -104,7 +104,7 @@ def conv_transpose(call: TcpCall) -> SSAValue:
 
 
 def operands(call: TcpCall) -> tuple[SSAValue, SSAValue, int]:
-    """Input, weight, and how many spatial dimensions these have."""
+    """The input, the weight, and the number of spatial dimensions."""
     x, kernel = call.tensor("input"), call.tensor("weight")
     type = tensor_type(kernel)
     if type.element_type == i1:
@@ -114,7 +114,7 @@ def operands(call: TcpCall) -> tuple[SSAValue, SSAValue, int]:
 
 def without_features(call: TcpCall, x: SSAValue) -> SSAValue:
     """
-    A convolution without input features, which PyTorch gives no output features.
+    A convolution without input features; PyTorch gives it no output features.
 
     Source: `ConvBackend::Empty` of PyTorch's aten/src/ATen/native/Convolution.cpp.
     """
@@ -136,7 +136,7 @@ def groups(call: TcpCall) -> int:
 
 
 def not_negative(call: TcpCall, name: str, rank: int) -> Sequence[int]:
-    """A list of integers; ValueError where one is negative, as in PyTorch."""
+    """A list of integers; ValueError if one is negative, as in PyTorch."""
     values = call.integers(name, rank)
     if any(value < 0 for value in values):
         raise ValueError(f"negative {name} {values}")

@@ -1,9 +1,10 @@
 """
 Fold batch normalization into the convolution before it.
 
-In inference it multiplies each feature by a number and adds one: the kernel and the
-bias can do that. They are constants, and new ones are computed from them here, in
-float64. Halves stay as they are: their folded kernel would be rounded once more.
+In inference it multiplies each feature by a number and adds another; a kernel and a
+bias can do the same. This pass computes them from the constants of both ops, in
+float64. Convolutions in float16 and bfloat16 stay: a folded kernel would be rounded
+twice.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ class FoldBatchNormPass(ModulePass):
 
 
 def fold(norm: AtenOp, weights: Weights) -> None:
-    """`batch_norm(conv(x, w, b)) -> conv(x, w * f, b * f + s)`, where that can be."""
+    """`batch_norm(conv(x, w, b)) -> conv(x, w * f, b * f + s)`, if all are constant."""
     conv = convolution_of(norm)
     if conv is None or any(x.first_use is not None for x in norm.results[1:]):
         return
@@ -105,7 +106,7 @@ def fold(norm: AtenOp, weights: Weights) -> None:
 
 @dataclass(frozen=True)
 class FoldedNorm:
-    """A kernel and a bias, by name, that do what a convolution and its norm did."""
+    """The names of a folded kernel and bias, and of what they are computed from."""
 
     weight: str
     bias: str
@@ -123,7 +124,7 @@ class FoldedNorm:
     transposed: bool
 
     def apply(self, weights: Weights) -> None:
-        """Compute both, in float64, of the type of the convolution's kernel."""
+        """Compute both in float64, and store them in the kernel's type."""
 
         def given(name: str | None, default: float) -> Array | float:
             return default if name is None else weights[name].astype(np.float64)
@@ -140,12 +141,12 @@ class FoldedNorm:
         weights[self.bias] = summand.astype(kernel.dtype)
 
     def factors(self, kernel: Array, factor: Array) -> Array:
-        """What each element of the kernel is multiplied by: its output feature's."""
+        """The factor of each element of the kernel: that of its output feature."""
         shape = [1] * kernel.ndim
         if not self.transposed:
             shape[self.outputs] = -1
             return factor.reshape(shape)
-        # Input features are in groups, each of which has output features of its own.
+        # Each group of input features has its own output features.
         each = kernel.shape[self.inputs] // self.groups
         by_input = np.repeat(factor.reshape(self.groups, -1), each, axis=0)
         shape[self.inputs], shape[self.outputs] = by_input.shape
@@ -153,7 +154,7 @@ class FoldedNorm:
 
 
 def convolution_of(norm: AtenOp) -> tcp.ConvOp | tcp.ConvTransposeOp | None:
-    """The convolution whose result only `norm` uses, with its channels where it is."""
+    """The convolution whose only user is `norm`, if their channels agree."""
     tensor = norm.arg("input").owner
     if not isinstance(tensor, FromBuiltinTensorOp) or not tensor.result.has_one_use():
         return None
@@ -173,7 +174,7 @@ def is_none(x: SSAValue | None) -> bool:
 
 
 def weight_name(x: SSAValue | None, weights: Weights) -> str | None:
-    """The name of a constant's data; None where it is computed, or of no floats."""
+    """The name of a constant's data; None if it is computed or not of floats."""
     if x is not None and isinstance(x.owner, ToBuiltinTensorOp):
         x = x.owner.operand
     if x is None or not isinstance(x.owner, LiteralOp):

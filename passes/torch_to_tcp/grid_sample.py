@@ -1,4 +1,4 @@
-"""Grid sampling, by PyTorch's numbers for modes and paddings; affine grids."""
+"""Grid sampling and affine grids."""
 
 from __future__ import annotations
 
@@ -37,13 +37,12 @@ def lower_grid_sampler(call: TcpCall) -> SSAValue:
 @lowers("aten.affine_grid_generator")
 def lower_affine_grid(call: TcpCall) -> SSAValue | None:
     """
-    `theta` [N, D, D + 1] times the points (.., y, x, 1) of an image, each from -1 to 1.
+    `theta` [N, D, D + 1] times the points (.., y, x, 1) of an image, from -1 to 1.
 
-    Every dimension's share of a point is computed by itself, and broadcast. Along S
-    elements the points are `linspace(-1, 1, S)`, 0 where S is 1, times (S - 1) / S
-    where corners do not align: `linspace_from_neg_one` of PyTorch's
-    AffineGridGenerator.cpp. They are of the result's type, but what is summed is
-    float32 at least.
+    The summand of each dimension is computed separately, and broadcast. Along S
+    elements the points are `linspace(-1, 1, S)`, or 0 if S is 1, times (S - 1) / S
+    without `align_corners`: `linspace_from_neg_one` of PyTorch's
+    AffineGridGenerator.cpp. They have the result's type; sums are at least float32.
     """
     theta, type = call.tensor("theta"), call.result_type()
     batch, *sizes, rank = type.get_shape()

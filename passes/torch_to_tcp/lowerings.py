@@ -1,4 +1,4 @@
-"""How each ATen op is lowered to `tcp`, by family."""
+"""The table of all lowerings to `tcp`."""
 
 from padc.passes.torch_to_tcp import (
     adaptive_pools,

@@ -1,6 +1,4 @@
-"""
-Pools: their padding, and what ceil mode adds, becomes a pad before them.
-"""
+"""Pools: their padding, and the overhang of ceil mode, become a pad before them."""
 
 from __future__ import annotations
 
@@ -26,12 +24,12 @@ def lower_max_pool(call: TcpCall) -> SSAValue:
 
 @lowers(*(f"aten.max_pool{rank}d_with_indices" for rank in (1, 2, 3)))
 def lower_max_pool_with_indices(call: TcpCall) -> list[SSAValue]:
-    """The same, and `tcp.arg_max_pool`, which does not count the padding."""
+    """`tcp.max_pool`, and `tcp.arg_max_pool`, whose positions do not count padding."""
     return padded_max_pool(call)
 
 
 def padded_max_pool(call: TcpCall) -> list[SSAValue]:
-    """The results of a max pool: the largest elements, and where they are."""
+    """The results of a max pool: the largest elements and their positions."""
     x = call.tensor("self")
     kernel, strides, dilations, amounts = window(call)
     padded = call.pad(x, least_value(tensor_type(x).element_type), amounts)
@@ -46,7 +44,7 @@ def max_pool(
     dilations: Sequence[int],
     uncounted: Sequence[Amounts],
 ) -> list[SSAValue]:
-    """The largest of each window of `x`, and where that is if `call` asks for it."""
+    """The largest element of each window, and its position if that result is used."""
     pool = (x, kernel, strides, dilations, last_dims(x, len(kernel)))
     values = call.insert(tcp.MaxPoolOp(*pool, call.result_type()))
     if len(call.op.results) == 1 or call.op.results[1].first_use is None:
@@ -62,7 +60,7 @@ def max_pool(
 
 @lowers("aten.max_pool2d_with_indices_backward")
 def lower_max_pool_backward(call: TcpCall) -> SSAValue | None:
-    """Each gradient is added to 0 at its index; sizes must be static."""
+    """Add each gradient to zeros at its index; sizes must be static."""
     build, result = AtenBuilder(call.op), call.result_type()
     gradients, indices = call.tensor("grad_output"), call.tensor("indices")
     shape, sizes = result.get_shape(), tensor_type(gradients).get_shape()
@@ -83,10 +81,10 @@ def lower_max_pool_backward(call: TcpCall) -> SSAValue | None:
 
 @lowers(*(f"aten.avg_pool{rank}d" for rank in (1, 2, 3)))
 def lower_avg_pool(call: TcpCall) -> SSAValue:
-    """`avg_pool(x, padding=p) -> tcp.avg_pool(tcp.pad(x, 0, p))`, counting the same."""
+    """`avg_pool(x, padding=p) -> tcp.avg_pool(tcp.pad(x, 0, p))`."""
     x = call.tensor("self")
     kernel, strides, dilations, amounts = window(call)
-    # What lies behind the padding never counts: ceil mode lets windows reach there.
+    # With ceil mode, windows reach past the padding. What is there never counts.
     counted = call.integers("padding", len(kernel))
     if not call.boolean("count_include_pad"):
         counted = [0] * len(kernel)

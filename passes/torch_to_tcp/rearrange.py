@@ -1,8 +1,8 @@
 """
-Tensors of more dimensions than Core ML has, between two reshapes of one.
+Reshape, permute and reshape, through more dimensions than Core ML has.
 
-What splits dimensions, reorders them and joins them again needs no more of them than
-there are runs of dimensions that stay beside each other.
+Dimensions that stay adjacent in the permutation can be joined before it. The number of
+such runs of dimensions is the rank that is needed.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from padc.passes.torch_to_tcp.call import TcpCall, lowers
 
 MOST_DIMENSIONS = 5
 VIEWS = {"aten.view": "size", "aten._unsafe_view": "size", "aten.reshape": "shape"}
-"""Each op's name of the sizes."""
+"""The argument of each op that holds the sizes."""
 
 
 @lowers(*VIEWS)
 def lower_view(call: TcpCall) -> SSAValue | None:
     """
-    `view(permute(view(x, sizes), dims), shape)`, with dimensions joined before.
+    `view(permute(view(x, sizes), dims), shape)`, with adjacent dimensions joined.
 
-    Likewise of `index(x, [.., rows, columns])` in place of the first, as PyTorch
-    decomposes `unfold`. Static views stay: coremltools joins their dimensions.
+    `index(x, [.., rows, columns])` may take the place of the first view: PyTorch
+    decomposes `unfold` so. Static views stay: coremltools joins their dimensions.
     """
     if (permuted := producer(call, "self")) is None:
         return None
@@ -60,13 +60,13 @@ def lower_view(call: TcpCall) -> SSAValue | None:
 
 
 def producer(call: TcpCall, name: str) -> TcpCall | None:
-    """The ATen op that makes an argument."""
+    """The ATen op whose result is an argument."""
     owner = call.op.arg(name).owner
     return replace(call, op=owner) if isinstance(owner, AtenOp) else None
 
 
 def runs_of(dims: Sequence[int]) -> list[list[int]]:
-    """Dimensions in the order of `dims`, those together that follow on each other."""
+    """`dims` in runs of consecutive numbers."""
     runs: list[list[int]] = []
     for dim in dims:
         if runs and dim == runs[-1][-1] + 1:
@@ -79,7 +79,7 @@ def runs_of(dims: Sequence[int]) -> list[list[int]]:
 def before_split(
     build: AtenBuilder, source: TcpCall
 ) -> tuple[SSAValue, Sequence[Integer]] | None:
-    """A tensor with the elements of a result, and the sizes that they have there."""
+    """A tensor with the elements of the first op's result, and that result's sizes."""
     if source.op.schema.name in VIEWS:
         shape = source.result_type().get_shape()
         given = source.elements(VIEWS[source.op.schema.name])
@@ -117,7 +117,7 @@ def indexed(
         shape = list(tensor_type(x).get_shape())
         (shape[dim],) = tensor_type(index).get_shape()
         result = TensorType(tensor_type(x).element_type, shape)
-        # Places may be negative, which `index_select` does not take.
+        # Indices may be negative, which `index_select` does not take.
         indices = [*[None] * dim, index]
         x = build.call("index.Tensor", result, self=x, indices=indices)
     return x, sizes

@@ -1,4 +1,4 @@
-"""Upsampling: each of PyTorch's kinds, by the coordinates that it takes."""
+"""Upsampling: PyTorch's modes as `tcp.resample`."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def lower_upsample(call: TcpCall) -> SSAValue | None:
         sizes = call.amounts("output_size")
     if (mode, coordinates) == NEAREST and rank == 2:
         factors = nearest_factors(type.get_shape()[2:], sizes, factors)
-    # PyTorch takes a scale for what it is only where corners do not align.
+    # PyTorch ignores scales with align_corners.
     given = None if coordinates is Coordinates.ALIGN_CORNERS else factors or None
     return call.insert(
         tcp.ResampleOp(
@@ -80,7 +80,7 @@ def lower_upsample(call: TcpCall) -> SSAValue | None:
 
 
 def scale_factors(call: TcpCall, rank: int, vector: bool) -> list[float]:
-    """The result's elements for one of the input's; none where sizes decide."""
+    """The result elements per input element; None if the sizes decide."""
     if vector:
         scales = call.constant("scale_factors")
     else:
@@ -97,10 +97,10 @@ def nearest_factors(
     sizes: Sequence[int], new_sizes: Sequence[Amount], factors: Sequence[float]
 ) -> list[float]:
     """
-    The factors that PyTorch takes for the nearest in two dimensions.
+    The factors that PyTorch uses for nearest upsampling in two dimensions.
 
-    For small results they are those of the sizes where these are 1 or 2: `nearest_idx`
-    and `_use_vectorized_kernel_cond_2d` of PyTorch's UpSampleKernel.cpp.
+    For small results the ratios of the sizes replace the factors if they are 1 or 2:
+    `nearest_idx` and `_use_vectorized_kernel_cond_2d` of PyTorch's UpSampleKernel.cpp.
     """
     known = [size for size in new_sizes if isinstance(size, int)]
     if DYNAMIC_INDEX in sizes or len(known) < 2 or sum(known) > 128:
