@@ -31,7 +31,7 @@ from padc.passes.tcp_to_mil.legality import (
     may_be_computed,
     takes_kernel,
 )
-from padc.passes.tcp_to_mil.table import lowers
+from padc.passes.tcp_to_mil.mil_lowering import lowers
 from padc.passes.tcp_to_mil.taps import window_taps
 
 DECOMPOSE = "run decompose-computed-kernels before"

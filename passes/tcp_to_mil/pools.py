@@ -20,8 +20,8 @@ from padc.ir.tcp import tensor_type
 from padc.ir.weights import numpy_dtype
 from padc.passes.mil_builder import MilBuilder, product
 from padc.passes.tcp_to_mil.folding import Padded, fold_pad
+from padc.passes.tcp_to_mil.mil_lowering import lowers
 from padc.passes.tcp_to_mil.pads import crop, native_pad
-from padc.passes.tcp_to_mil.table import lowers
 from padc.passes.tcp_to_mil.taps import tap_offsets, window_taps
 
 

@@ -16,7 +16,7 @@ from padc.passes.aten.builder import LARGEST_SIZE, Integer, integer_of
 from padc.passes.mil_builder import MilBuilder, product
 from padc.passes.tcp_to_mil.dynamic_resample import resample_dynamic
 from padc.passes.tcp_to_mil.dynamic_windows import resample_windows
-from padc.passes.tcp_to_mil.table import lowers
+from padc.passes.tcp_to_mil.mil_lowering import lowers
 
 
 @lowers(tcp.ResampleOp)

@@ -7,7 +7,7 @@ and rounded or wrapped once, at the end.
 """
 
 from padc.backends.reference.tcp import convolutions, grid_sample, pads, pools, resample
-from padc.backends.reference.tcp.table import EVALUATORS, Evaluator, Value
+from padc.backends.reference.tcp.evaluator import EVALUATORS, Evaluator, Value
 
 __all__ = [
     "EVALUATORS",

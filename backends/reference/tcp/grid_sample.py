@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import torch
 
-from padc.backends.reference.tcp.table import Value, evaluates, wide
+from padc.backends.reference.tcp.evaluator import Value, evaluates, wide
 from padc.ir import tcp
 from padc.ir.tcp import GridPadding, ResampleMode
 

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from padc.backends.reference.tcp.table import Value, evaluates
+from padc.backends.reference.tcp.evaluator import Value, evaluates
 from padc.ir import padding, tcp
 
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import torch
 
-from padc.backends.reference.tcp.table import Value, along, evaluates, wide, windows
+from padc.backends.reference.tcp.evaluator import Value, along, evaluates, wide, windows
 from padc.ir import tcp
 from padc.ir.tcp.pools import ArgMaxPositions
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from padc.backends.reference.tcp.table import Value, along, evaluates, wide
+from padc.backends.reference.tcp.evaluator import Value, along, evaluates, wide
 from padc.ir import resampling, tcp
 from padc.ir.tcp import ResampleMode, Sampling
 

@@ -10,9 +10,10 @@ from xdsl.ir import Operation, SSAValue
 from padc.passes.lowering import LoweringTable
 from padc.passes.mil_builder import MilBuilder
 
-Lowering: TypeAlias = Callable[[MilBuilder, Any], SSAValue]
+MilLowering: TypeAlias = Callable[[MilBuilder, Any], SSAValue]
 """Builds what replaces an op's result."""
 
-LOWERINGS = LoweringTable[type[Operation], Lowering]()
+LOWERINGS = LoweringTable[type[Operation], MilLowering]()
+"""By the classes of ops."""
 
 lowers = LOWERINGS.lowers

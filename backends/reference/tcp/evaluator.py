@@ -1,5 +1,5 @@
 """
-The table of what each `tcp` op computes, and what they share.
+The table of evaluators of `tcp` ops, and helpers that several use.
 
 Sizes and counts are not the formulas of `padc.ir.padding`: independent on purpose.
 """
@@ -16,13 +16,13 @@ from xdsl.ir import Operation
 Value: TypeAlias = Any
 """A `torch.Tensor`, a Python scalar, a string, None, or a list of these."""
 Evaluator: TypeAlias = Callable[[Any, Sequence[Value]], Sequence[Value]]
-"""From an op and its operands to its results."""
+"""Computes an op's results from the op and its operands."""
 
 EVALUATORS: dict[type[Operation], Evaluator] = {}
 
 
 def evaluates(*op_types: type[Operation]) -> Callable[[Evaluator], Evaluator]:
-    """Register what `tcp` ops compute."""
+    """Register the evaluator of ops."""
 
     def register(evaluator: Evaluator) -> Evaluator:
         EVALUATORS.update(dict.fromkeys(op_types, evaluator))
