@@ -1,8 +1,8 @@
 """
-How long `padc.compile` takes for ResNet-50 at 224x224, of an exported program.
+How long `padc.compile` takes for an exported ResNet-50 at 224x224.
 
-Cold, with an empty cache, and from the cache; seconds on the clock, medians of
-`ROUNDS`, in turns.
+Cold, with an empty cache, and from the cache. Times are wall-clock seconds, medians of
+`ROUNDS`; the two take turns.
 """
 
 from __future__ import annotations

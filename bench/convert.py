@@ -3,7 +3,8 @@ Conversion of ResNet-50 by padc and by coremltools, from export to saved package
 
 Both start from one exported program, in this process, and take turns. Times are CPU
 seconds of the whole process, medians of `ROUNDS`. coremltools takes a program only
-after `run_decompositions({})`: first both get that one, then each has to make it.
+after `run_decompositions({})`: the first table leaves that call out of the time, the
+second includes it.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ def by_padc(exported: ExportedProgram, path: Path, steps: dict[str, float]) -> N
 
 
 def by_coremltools(exported: ExportedProgram, path: Path) -> None:
-    with redirect_stderr(io.StringIO()):  # of its progress bars
+    with redirect_stderr(io.StringIO()):  # coremltools draws progress bars.
         converted: Any = ct.convert(
             exported,
             minimum_deployment_target=getattr(ct.target, TARGET),
@@ -62,7 +63,7 @@ def cpu_seconds(run: Callable[[], object]) -> float:
 
 
 def compare(title: str, exported: ExportedProgram, decompose: bool) -> None:
-    """Print both medians, their ratio, and where padc's time goes."""
+    """Print both medians, their ratio, and the time of each step of padc."""
     ours: list[float] = []
     theirs: list[float] = []
     rounds: list[dict[str, float]] = []

@@ -1,8 +1,8 @@
 """
-ResNet-50 at 224x224 in fp32: the evaluator of saved packages beside eager PyTorch.
+ResNet-50 at 224x224 in fp32: the evaluator of saved packages next to eager PyTorch.
 
 Both run in this process and take turns; the package is padc's. Times are medians of
-`ROUNDS`: seconds on the clock, and CPU seconds of all threads.
+`ROUNDS`: wall-clock seconds, and CPU seconds of all threads.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ROUNDS = 21
 
 
 def seconds(run: Callable[[], object]) -> tuple[float, float]:
-    """On the clock, and of CPU time."""
+    """Wall-clock and CPU seconds of one run."""
     clock, cpu = time.perf_counter(), time.process_time()
     run()
     return time.perf_counter() - clock, time.process_time() - cpu

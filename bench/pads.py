@@ -2,11 +2,11 @@
 """
 Pads of float32 by padc's machine code, PyTorch, onnxruntime and memcpy.
 
-All run in this thread and take turns, each time in another order, as who was before
-decides what is in the caches; times are medians of `ROUNDS` of its CPU time, which
-other processes lengthen less than the clock's, each of `REPEATS` calls. padc
-writes to an output that is given, "new" to one that it makes, as PyTorch does. memcpy
-copies as many bytes as the padded tensor has.
+All run in this thread and take turns, each round in another order, since a run leaves
+its data in the caches. Times are medians of `ROUNDS` runs of `REPEATS` calls, in CPU
+time of this thread, which other processes affect less than wall-clock time. padc writes
+to a given output; "new" allocates its output, as PyTorch does. memcpy copies as many
+bytes as the padded tensor has.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ MODES = {
     "reflect": "reflect",
     "circular": "wrap",
 }
-"""PyTorch's names, and ONNX'."""
+"""Modes: PyTorch's names, and ONNX's."""
 
 
 class Pad(nn.Module):
@@ -48,7 +48,7 @@ class Pad(nn.Module):
 
 
 def by_onnxruntime(mode: str, x: Tensor) -> Callable[[], object]:
-    """A run of a `Pad` from and to bound memory."""
+    """A run of ONNX's `Pad` with bound input and output memory."""
     floats = TensorProto.FLOAT
     y = F.pad(x, (1, 1, 1, 1))
     graph = helper.make_graph(
@@ -108,7 +108,7 @@ def microseconds(run: Callable[[], object]) -> float:
 def main() -> None:
     torch.set_num_threads(1)
     print(f"Pads by 1 of height and width, fp32, one thread, us: medians of {ROUNDS}")
-    print("In brackets: how fast padc is beside each, 2.0 for twice as fast")
+    print("In brackets: the speed of padc relative to each; 2.0 is twice as fast")
     order = random.Random(0)
     with torch.inference_mode():
         for shape in SHAPES:

@@ -1,9 +1,9 @@
 """
-Convert the example networks to Core ML, run each saved package, compare with PyTorch,
-and so with machine code of this computer.
+Convert the example networks to Core ML and to machine code, run both, and compare the
+results with PyTorch's.
 
-Prints a table, and exits with 1 if any result is off, or a network is not one native
-function.
+Prints a table. Exits with 1 if a result is wrong, or if a network does not compile to
+one native function.
 """
 
 from __future__ import annotations
@@ -63,17 +63,17 @@ COLUMNS: tuple[str, ...] = (
     "native",
     "",
 )
-"""`of range`: the error of Core ML's package; `native`: of `padc.compile`, likewise."""
+"""`of range`, `native`: errors of package and machine code, in parts of the range."""
 TARGET = "iOS17"
 NATIVE_TOLERANCE = 1e-5
 """
-The largest error of machine code, in parts of the range of what is expected: unless
-PyTorch itself, in float32, is as far from what it computes in float64.
+The largest error allowed for machine code, in parts of the expected range, unless
+PyTorch in float32 differs as much from PyTorch in float64.
 """
 
 
 class PadCounter:
-    """Counts the pads that convert-torch-to-tcp makes, and those folded back."""
+    """Counts the pads that convert-torch-to-tcp makes, and those folded back later."""
 
     def __init__(self) -> None:
         self.explicit = self.folded = 0
@@ -93,7 +93,7 @@ class PadCounter:
 
 
 def convert_and_verify(name: str, folder: Path) -> tuple[list[str], bool]:
-    """The table's row of one network, and whether all of it agrees with PyTorch."""
+    """One network's row of the table, and whether all results agree with PyTorch."""
     model, inputs = NETWORKS[name]()
     layers = sum(not list(module.children()) for module in model.modules())
     start = time.perf_counter()
@@ -134,7 +134,7 @@ def convert_and_verify(name: str, folder: Path) -> tuple[list[str], bool]:
 def run_native(
     name: str, model: torch.nn.Module, exported: torch.export.ExportedProgram
 ) -> tuple[str, bool]:
-    """The error of machine code, in parts of the range, and whether it is right."""
+    """The error of machine code, in parts of the range, and whether that is allowed."""
     compiled = padc.compile(exported)
     if not compiled.is_native:
         print(f"{name}: {compiled.report()}", file=sys.stderr)
@@ -145,7 +145,7 @@ def run_native(
         error = distance(outputs(compiled, inputs), expected)
         worst = max(worst, error)
         if error > NATIVE_TOLERANCE:
-            # Two results as far from the exact one as PyTorch's are that far apart.
+            # Both results may be as far from the exact one as PyTorch's is.
             doubles = [x.double() if x.is_floating_point() else x for x in inputs]
             exact = outputs(copy.deepcopy(model).double(), doubles)
             is_right &= error <= 2 * distance(expected, exact)
@@ -166,10 +166,10 @@ def distance(actual: Sequence[torch.Tensor], expected: Sequence[torch.Tensor]) -
 
 
 def coremltools_seconds(exported: torch.export.ExportedProgram, folder: Path) -> str:
-    """How long coremltools takes for the same, or that it cannot do it."""
+    """How long coremltools takes for the same, or that it fails."""
     start = time.perf_counter()
     try:
-        with redirect_stderr(io.StringIO()):  # of its progress bars
+        with redirect_stderr(io.StringIO()):  # coremltools draws progress bars.
             converted: Any = ct.convert(
                 exported.run_decompositions({}),
                 minimum_deployment_target=getattr(ct.target, TARGET),

@@ -2,8 +2,8 @@
 Frame interpolation by optical flow, as RIFE does it: Z. Huang et al., "Real-time
 intermediate flow estimation for video frame interpolation", 2022.
 
-A small network estimates how two frames flow to the one between; both are warped by
-that, bicubically, and blended.
+A small network estimates the flow from two frames to the one between them. Both are
+warped by that flow, bicubically, and blended.
 """
 
 import torch
@@ -18,7 +18,7 @@ def flow_warp() -> tuple[nn.Module, tuple[Tensor, ...]]:
 
 
 def warp(frame: Tensor, flow: Tensor) -> Tensor:
-    """`frame` [N, C, H, W], each pixel taken from where `flow` [N, 2, H, W] points."""
+    """`frame` [N, C, H, W], sampled where `flow` [N, 2, H, W] points to."""
     height, width = frame.shape[2:]
     rows, columns = torch.meshgrid(
         torch.arange(height, device=flow.device),

@@ -1,6 +1,6 @@
 """
-A classifier made of the paddings that converters get wrong: even kernels with
-padding="same", dilations, strides that leave a rest, and pools in ceil mode.
+A classifier with the paddings that converters get wrong: even kernels with
+padding="same", dilations, strides that leave a remainder, and pools in ceil mode.
 """
 
 from torch import Tensor, nn

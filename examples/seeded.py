@@ -10,9 +10,9 @@ def seeded(
     build: Callable[[], nn.Module], *shapes: tuple[int, ...], seed: int
 ) -> tuple[nn.Module, tuple[Tensor, ...]]:
     """
-    The network that `build` makes, in eval mode, and example inputs of these shapes.
+    The network that `build` returns, in eval mode, and example inputs of these shapes.
 
-    The same for the same seed; PyTorch's own random state stays as it is.
+    Equal seeds give equal weights and inputs. PyTorch's random state does not change.
     """
     with torch.random.fork_rng(devices=[]), torch.no_grad():
         torch.manual_seed(seed)
@@ -24,7 +24,7 @@ def seeded(
                 case nn.BatchNorm2d() | nn.InstanceNorm2d():
                     nn.init.uniform_(module.weight, 0.5, 1.5)
                     nn.init.normal_(module.bias, std=0.1)
-                    # Means and variances are those of the example inputs, below.
+                    # Means and variances become those of the example inputs, below.
                     module.momentum = None
                 case _:
                     pass

@@ -2,8 +2,8 @@
 Registration of volumes: G. Balakrishnan et al., "VoxelMorph: a learning framework for
 deformable medical image registration", 2019.
 
-A network estimates how one volume is to be deformed to lie upon another, by a
-velocity that is integrated in four steps; the volume is then warped.
+A network estimates the velocity field that deforms one volume into another. The field
+is integrated in four steps, and the volume is warped by the result.
 """
 
 import torch

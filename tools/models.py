@@ -1,5 +1,5 @@
 # pyright: reportUnknownMemberType=false
-"""Models that a command line names: `.pt2` files, and factories in Python."""
+"""Models that a command line names: `.pt2` files, and factory functions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def add_input_option(command: argparse.ArgumentParser) -> None:
         metavar="NAME:SHAPE:DTYPE",
         help=(
             "an input of the module that a factory returns: image:1x3x224x224:float32; "
-            "a size of 64..512 is dynamic"
+            "64..512 is a dynamic size; give it once for each input"
         ),
     )
 
@@ -38,7 +38,7 @@ def is_factory(name: str) -> bool:
 
 @dataclass(frozen=True)
 class LoadedModel:
-    """What MODEL and --input stand for, as `padc.convert` takes it."""
+    """A model and its inputs, as `padc.convert` takes them."""
 
     model: torch.nn.Module | ExportedProgram
     inputs: tuple[Any, ...] | None = None
@@ -84,7 +84,7 @@ def load_model(name: str, input_specs: Sequence[str]) -> LoadedModel:
 
 
 def describe(value: Any) -> str:
-    """The type of a value, and of what it holds if that is a tuple."""
+    """The type of a value; for a tuple, the types of its elements."""
     if not isinstance(value, tuple):
         return type(value).__name__
     return f"({', '.join(map(describe, cast(tuple[Any, ...], value)))})"
@@ -127,7 +127,7 @@ def call_factory(name: str) -> Any:
 
 
 def factory_error(what: str, error: Exception) -> UsageError:
-    """The user's code failed: how, and at which line of it."""
+    """An error of the user's code, with the line that raised it."""
     import torch
 
     (torch_folder,) = torch.__path__
@@ -150,7 +150,7 @@ class InputSpec:
 
     name: str
     sizes: tuple[tuple[int, int], ...]
-    """Smallest and largest size of each dimension; equal where it is static."""
+    """Smallest and largest size of each dimension; equal if it is static."""
     dtype: torch.dtype
 
     @staticmethod
@@ -174,10 +174,10 @@ class InputSpec:
         return InputSpec(match[1], sizes, dtype)
 
     def example(self) -> torch.Tensor:
-        """Random values: normal ones, or ones and zeros where they are not floats."""
+        """Random values: normal for floats, 0 or 1 for other dtypes."""
         import torch
 
-        # Neither 0 nor 1 where the size is dynamic: torch.export treats these apart.
+        # A dynamic size is neither 0 nor 1: torch.export specializes these.
         shape = [max(low, min(high, 2)) for low, high in self.sizes]
         generator = torch.Generator().manual_seed(0)
         if self.dtype.is_floating_point:
@@ -185,7 +185,7 @@ class InputSpec:
         return torch.randint(0, 2, shape, generator=generator).to(self.dtype)
 
     def dynamic_shape(self) -> dict[int, Any]:
-        """As `torch.export` takes it."""
+        """The dynamic dimensions, as `torch.export` takes them."""
         import torch
 
         return {

@@ -1,5 +1,5 @@
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-"""`padc`: convert models to Core ML, check what was converted, and run it."""
+"""`padc`: convert PyTorch models to Core ML, and run, check and verify the result."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 def main(argv: Sequence[str] | None = None) -> NoReturn:
     """Run the command line, and exit with the code that `--help` explains."""
     arguments = parser().parse_args(argv)
-    # What `pkg.module:factory` names is found as `python -m` would find it.
+    # Modules for `pkg.module:factory` are found as `python -m` finds them.
     sys.path.insert(0, os.getcwd())
     try:
         arguments.command(arguments)
@@ -65,58 +65,84 @@ def parser() -> argparse.ArgumentParser:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         epilog=(
-            "exit codes: 0 done, 1 verified wrong, 2 usage, 3 unsupported (all of it\n"
-            "listed), 4 invalid program, 5 missing package, 70 internal error"
+            "exit codes: 0 success, 1 wrong result or findings, 2 usage,\n"
+            "3 unsupported (all problems are listed), 4 invalid program,\n"
+            "5 missing package, 70 internal error"
         ),
     )
     top.add_argument("--version", action=VersionAction)
     commands = top.add_subparsers(required=True, metavar="COMMAND")
-    convert = commands.add_parser("convert", help="write a model as .mlpackage")
+    convert = commands.add_parser("convert", help="convert a model to a .mlpackage")
     convert.set_defaults(command=run_convert)
     add_model(convert)
-    convert.add_argument("-o", "--output", required=True, metavar="OUT.mlpackage")
-    convert.add_argument("--target", default="iOS17", help="iOS15 ... or newest")
-    convert.add_argument("--precision", default="float32", help="float32 or float16")
+    convert.add_argument(
+        "-o",
+        "--output",
+        required=True,
+        metavar="OUT.mlpackage",
+        help="the package to write; one that exists is replaced",
+    )
+    convert.add_argument(
+        "--target",
+        default="iOS17",
+        help="the oldest system that runs the package: iOS15 to iOS18, iOS26 or newest "
+        "(default: iOS17)",
+    )
+    convert.add_argument(
+        "--precision",
+        default="float32",
+        help="what floats are computed in: float32 (default) or float16",
+    )
     convert.add_argument(
         "--pad-policy",
         default="auto",
         help=(
-            "which pads are Core ML's own: auto, those that it has; native, transposed "
-            "ones too, and an error for others; decompose, those by a constant only"
+            "which pads use Core ML's pad op: auto (default), all that it supports; "
+            "native, all, transposed if that helps, else an error; decompose, constant "
+            "pads only"
         ),
     )
     convert.add_argument(
         "--grid-sample-policy",
         default="auto",
         help=(
-            "which grid samples are Core ML's own: auto, those that it computes as "
-            "PyTorch does; native, all, and an error for others; decompose, none"
+            "which grid samples use Core ML's resample op: auto (default), those that "
+            "it computes as PyTorch does; native, all, else an error; decompose, none"
         ),
     )
     convert.add_argument(
-        "--verify", action="store_true", help="run the package and compare with PyTorch"
+        "--verify",
+        action="store_true",
+        help="run the package and compare its outputs with PyTorch's",
     )
     convert.add_argument(
         "--print-ir-after-all",
         action="store_true",
-        help="print the program after each pass, to standard error",
+        help="print the IR after each pass to standard error",
     )
-    verify = commands.add_parser("verify", help="compare a .mlpackage with its model")
+    verify = commands.add_parser(
+        "verify", help="compare a .mlpackage with its model in PyTorch"
+    )
     verify.set_defaults(command=run_verify)
     add_model(verify)
-    verify.add_argument("package", metavar="OUT.mlpackage")
+    verify.add_argument(
+        "package", metavar="OUT.mlpackage", help="the package to compare"
+    )
     verify.add_argument(
         "--precision",
         default="float32",
-        help="what the package computes in, which decides what error is allowed",
+        help="what the package computes floats in, float32 (default) or float16; it "
+        "decides which error is allowed",
     )
     run = commands.add_parser("run", help="run a model or a .mlpackage on this machine")
     run.set_defaults(command=padc_run.run)
     padc_run.add_arguments(run)
-    check = commands.add_parser("check", help="list what in a .mlpackage breaks rules")
+    check = commands.add_parser(
+        "check", help="list what breaks a rule of Core ML in a .mlpackage"
+    )
     check.set_defaults(command=padc_check.run)
     padc_check.add_arguments(check)
-    same = commands.add_parser("same", help="the amounts of SAME padding")
+    same = commands.add_parser("same", help="print the amounts of SAME padding")
     same.set_defaults(command=padc_same.run)
     padc_same.add_arguments(same)
     return top
@@ -127,7 +153,7 @@ def add_model(command: argparse.ArgumentParser) -> None:
         "model",
         metavar="MODEL",
         help=(
-            "a .pt2 file, or pkg.module:factory, which returns a module or "
+            "a .pt2 file, or pkg.module:factory: a function that returns a module, or "
             "(module, example inputs)"
         ),
     )
@@ -207,7 +233,7 @@ def print_agreement(comparisons: Sequence[Comparison]) -> None:
 
 @dataclass
 class Progress:
-    """Tells a terminal what is done, and prints the IR where that is asked for."""
+    """Shows the steps on a terminal, and prints the IR if asked to."""
 
     print_ir: bool
 

@@ -1,4 +1,4 @@
-"""`padc check`: what in a saved package breaks the rules of Core ML."""
+"""`padc check`: what breaks a rule of Core ML in a saved package."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ import sys
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("package", metavar="MODEL.mlpackage")
     parser.add_argument(
-        "--target", help="iOS15 ... or newest; that of the package if not given"
+        "package", metavar="MODEL.mlpackage", help="any ML program package"
+    )
+    parser.add_argument(
+        "--target",
+        help="iOS15 to iOS18, iOS26 or newest; the package's own if not given",
     )
 
 

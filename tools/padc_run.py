@@ -25,7 +25,7 @@ BACKENDS = ("coreml", "native", "reference")
 
 
 class Feature(Protocol):
-    """What is known of an input."""
+    """What is known about an input."""
 
     @property
     def name(self) -> str: ...
@@ -35,7 +35,7 @@ class Feature(Protocol):
     def shape(self) -> Sequence[int]: ...
     @property
     def color(self) -> str | None:
-        """None unless it is an image."""
+        """The color layout of an image; None for other inputs."""
         ...
 
 
@@ -49,8 +49,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--backend",
         choices=BACKENDS,
         help=(
-            "what runs it: coreml, the evaluator of packages; for others native, "
-            "machine code (default), or reference, what each op means"
+            "what runs it: coreml, the evaluator, for packages; for models native "
+            "(default), which compiles to machine code, or reference, which interprets"
         ),
     )
     add_input_option(parser)
@@ -58,24 +58,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--inputs",
         required=True,
         metavar="X.npz|random:SEED",
-        help="arrays by input name, or random ones of the shapes described",
+        help="arrays by input name, or random values of the input shapes",
     )
     parser.add_argument(
         "--save-outputs",
         metavar="OUT.npz",
-        help="arrays by output name, without a classifier's probabilities",
+        help="write the outputs by name, except a classifier's probabilities",
     )
     parser.add_argument(
         "--precision",
-        help="of a package: program, which rounds as the program says, or float32",
+        help="for a package: program (default), which rounds as the program says, or "
+        "float32",
     )
     parser.add_argument(
-        "--function", metavar="NAME", help="a function of the package, if not its own"
+        "--function",
+        metavar="NAME",
+        help="the function of the package to run; its default function if not given",
     )
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Print each output's name, type and range; save them if that is asked for."""
+    """Print each output's name, type and range; save the outputs if asked to."""
     output_file = arguments.save_outputs
     if output_file is not None and not output_file.endswith(".npz"):
         raise UsageError(f"--save-outputs {output_file}: the name must end in .npz")
@@ -161,7 +164,7 @@ def run_model(arguments: argparse.Namespace) -> dict[str, npt.NDArray[Any]]:
 def interpreted(
     exported: ExportedProgram,
 ) -> Callable[[Mapping[str, torch.Tensor]], dict[str, torch.Tensor]]:
-    """What the reference computes, by name, padding made explicit."""
+    """A function that computes outputs by name with the reference, at the tcp level."""
     from padc.backends.native.input_check import InputCheck
     from padc.backends.native.main_function import main, value_names
     from padc.backends.reference import run
@@ -188,12 +191,12 @@ class TensorInput:
     name: str
     torch_dtype: torch.dtype
     sizes: tuple[int | torch.SymInt, ...]
-    """Those of the example, if there is one."""
+    """The sizes of the example if there is one, else those of the graph."""
     color: None = None
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """UsageError where it is not known."""
+        """Raises UsageError if a size is not known."""
         known = [size for size in self.sizes if isinstance(size, int)]
         if len(known) != len(self.sizes):
             raise UsageError(
@@ -205,7 +208,7 @@ class TensorInput:
 
     @property
     def dtype(self) -> npt.DTypeLike:
-        """The nearest that numpy has."""
+        """The numpy dtype of its arrays: float32 for bfloat16, which numpy lacks."""
         import torch
 
         dtype = (
@@ -214,7 +217,7 @@ class TensorInput:
         return str(dtype).removeprefix("torch.")
 
     def tensor(self, array: npt.NDArray[Any]) -> torch.Tensor:
-        """An array as the program takes it; UsageError where the dtype is another."""
+        """An array as the program takes it; UsageError for another dtype."""
         import torch
 
         if array.dtype != self.dtype:
@@ -238,7 +241,7 @@ def tensor_inputs(exported: ExportedProgram) -> list[TensorInput]:
         if isinstance(name, str)
         and isinstance(value := placeholders.get(name), torch.Tensor)
     ]
-    if len(examples) != len(named):  # It was saved without them.
+    if len(examples) != len(named):  # Saved without examples.
         examples = [value for _, value in named]
     return [
         TensorInput(name, value.dtype, tuple(example.shape))
@@ -248,8 +251,9 @@ def tensor_inputs(exported: ExportedProgram) -> list[TensorInput]:
 
 def save(file: str, outputs: Mapping[str, Any]) -> None:
     """
-    What `numpy.load` reads: each array, under its name. `numpy.savez` would do, but for
-    an output that has the name of one of its parameters.
+    Write an `.npz` file with each array under its name.
+
+    `numpy.savez` fails if an output has the name of one of its parameters.
     """
     with zipfile.ZipFile(file, "w") as archive:
         for name, value in outputs.items():
@@ -287,8 +291,9 @@ def random_inputs(
     seed: int, features: Sequence[Feature]
 ) -> dict[str, npt.NDArray[Any]]:
     """
-    Normal values, bytes for images, ones and zeros for other integers; of the default
-    shapes.
+    Random inputs of the default shapes.
+
+    Floats are normal, images are bytes, other integers are 0 or 1.
     """
     rng = np.random.default_rng(seed)
     inputs: dict[str, npt.NDArray[Any]] = {}

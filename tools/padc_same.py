@@ -1,4 +1,4 @@
-"""`padc same`: what SAME padding adds, and transposed convolutions elsewhere."""
+"""`padc same`: amounts of SAME padding, and transposed convolutions elsewhere."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from padc.ir import padding
 from padc.ir.padding import Amounts, SameRule
 
 EPILOG = """\
-One number stands for all dimensions. Without --transposed: what each system's SAME
-adds to an input of this size, for a convolution or a pool. With --transposed: what
-computes PyTorch's ConvTranspose (of one group) in TensorFlow, Keras and ONNX.
+One number stands for all dimensions. Without --transposed: the amounts that SAME of
+each system adds to an input of this size, for a convolution or a pool. With
+--transposed: how TensorFlow, Keras and ONNX compute PyTorch's ConvTranspose (of one
+group).
 """
 
 SYSTEMS: dict[SameRule, str] = {
@@ -40,22 +41,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             help=help if default is None else f"{help}; {default} if not given",
         )
 
-    numbers("size", None, "of the input, without batch and channels")
-    numbers("kernel", None, "of the convolution or pool")
-    numbers("stride", 1, "between windows")
-    numbers("dilation", 1, "between elements of a window")
+    numbers("size", None, "size of the input, without batch and channels")
+    numbers("kernel", None, "size of the kernel or window")
+    numbers("stride", 1, "distance between windows")
+    numbers("dilation", 1, "distance between elements of a window")
     parser.add_argument(
         "--rule",
         choices=get_args(SameRule),
-        help="the system that is shown in full; tensorflow if not given",
+        help="the system that is shown in full (default: tensorflow)",
     )
-    parser.add_argument("--transposed", action="store_true", help="see below")
-    numbers("padding", 0, "of the ConvTranspose")
-    numbers("output-padding", 0, "of the ConvTranspose")
+    parser.add_argument(
+        "--transposed",
+        action="store_true",
+        help="explain a ConvTranspose of PyTorch instead",
+    )
+    numbers("padding", 0, "padding of the ConvTranspose")
+    numbers("output-padding", 0, "output_padding of the ConvTranspose")
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Print the answer; raises UsageError where the numbers do not make sense."""
+    """Print the answer; raises UsageError for numbers that make no sense."""
     dims = dimensions(arguments)
     if not arguments.transposed:
         for name in ("padding", "output_padding"):
@@ -72,7 +77,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 @dataclass(frozen=True)
 class Dim:
-    """The numbers of one spatial dimension."""
+    """The parameters of one spatial dimension."""
 
     size: int
     kernel: int
@@ -225,9 +230,10 @@ def in_tensorflow(dims: Sequence[Dim], sizes: Sequence[int]) -> list[str]:
     """
     Statements that compute `y` from `x`, `weight` and `bias`.
 
-    `tf.nn.conv_transpose` is the gradient of `tf.nn.convolution`: with "VALID" all
-    positions that a kernel touches, and up to `stride - 1` zeros behind them where
-    `output_shape` says so; with "SAME" this without what SAME would add to the output.
+    `tf.nn.conv_transpose` is the gradient of `tf.nn.convolution`. With "VALID" its
+    result has all positions that a kernel touches, and up to `stride - 1` zeros after
+    them if `output_shape` asks for them. With "SAME" it is cropped by the amounts that
+    SAME adds to the output.
     Source: https://www.tensorflow.org/api_docs/python/tf/nn/conv_transpose.
     """
     rank = len(dims)
@@ -241,7 +247,7 @@ def in_tensorflow(dims: Sequence[Dim], sizes: Sequence[int]) -> list[str]:
         for dim, size in zip(dims, sizes, strict=True)
     ):
         return [*steps, *call(dims, sizes, "SAME"), "y = y + bias"]
-    # Where the output ends, in what is made before any padding crops that.
+    # The end of the output, in the result before padding crops it.
     ends = [dim.padding + size for dim, size in zip(dims, sizes, strict=True)]
     wholes = [
         padding.conv_transpose_output_size(d.size, d.kernel, d.stride, d.dilation)
@@ -280,11 +286,11 @@ def in_keras(
     dims: Sequence[Dim], sizes: Sequence[int], mode: Literal["same", "valid"]
 ) -> str | None:
     """
-    The layer that crops and adds as PyTorch does, if there is one.
+    The Keras layer that crops and adds as PyTorch does; None if there is none.
 
-    Source of what Keras refuses: `BaseConvTranspose` of Keras 3's
-    keras/src/layers/convolutional/base_conv_transpose.py. TensorFlow refuses sizes that
-    a convolution does not lead back from.
+    Source for what Keras refuses: `BaseConvTranspose` of Keras 3's
+    keras/src/layers/convolutional/base_conv_transpose.py. TensorFlow refuses output
+    sizes from which a convolution does not return to the input size.
     """
     strides, dilations = [d.stride for d in dims], [d.dilation for d in dims]
     if max(strides) > 1 and max(dilations) > 1:
@@ -312,7 +318,7 @@ def in_keras(
 def keras_agrees(
     dim: Dim, size: int, mode: Literal["same", "valid"], output_padding: int | None
 ) -> bool:
-    """Whether Keras takes this output padding, for the output that PyTorch gives."""
+    """Whether Keras accepts this output padding and gives the output of PyTorch."""
     window = dim.kernel, dim.stride, dim.dilation
     if output_padding is not None and not 0 <= output_padding < dim.stride:
         return False
@@ -331,7 +337,7 @@ def torch_amounts(dim: Dim) -> Amounts:
 
 
 def in_onnx(dims: Sequence[Dim]) -> str:
-    """The attributes of ConvTranspose, which are PyTorch's, and `auto_pad` for them."""
+    """ONNX's ConvTranspose with PyTorch's attributes, and the `auto_pad` for them."""
     pads = [dim.padding for dim in dims] * 2
     attributes = {
         "strides": [dim.stride for dim in dims],
@@ -348,7 +354,7 @@ def in_onnx(dims: Sequence[Dim]) -> str:
 
 def onnx_agrees(dim: Dim, mode: Literal["SAME_UPPER", "SAME_LOWER"]) -> bool:
     extent = dim.dilation * (dim.kernel - 1) + 1
-    # Else ONNX asks for negative pads, and onnxruntime does not do as it asks.
+    # Otherwise ONNX asks for negative pads, which onnxruntime does not implement.
     return extent + dim.output_padding >= dim.stride and torch_amounts(
         dim
     ) == padding.onnx_conv_transpose_amounts(

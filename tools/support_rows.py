@@ -1,7 +1,7 @@
 """
-What `update_support.py` runs: a few small cases for each op, mode and rank.
+The cases that `update_support.py` runs: a few small ones for each op, mode and rank.
 
-Between them the cases of a row hold what implementations get wrong: asymmetric and
+Together, the cases of a row cover what implementations get wrong: asymmetric and
 negative amounts, no batch, groups, dilation, the last window of ceil mode.
 """
 
@@ -24,14 +24,14 @@ SIZES = (9, 8, 7)
 
 @dataclass(frozen=True)
 class Case:
-    """A function of PyTorch, and what to call it with."""
+    """A function of PyTorch, and the shapes of its arguments."""
 
     function: Function
     inputs: Sequence[Shape]
     weights: Sequence[Shape] = ()
-    """Tensors that the function is given after the inputs, constant in the model."""
+    """Shapes of the arguments after the inputs, which are constants of the model."""
     dynamic: bool = False
-    """Whether the sizes behind the first two of the first input are dynamic."""
+    """Whether all sizes of the first input except the first two are dynamic."""
 
 
 def on(*inputs: Shape, **options: Any) -> Callable[[Function], Case]:

@@ -1,4 +1,4 @@
-"""What padc adds to xDSL, as a plug-in: plain `xdsl-opt` then has it too."""
+"""padc as a plug-in of xDSL: `xdsl-opt` then has its dialects, passes and targets."""
 
 from xdsl.universe import Universe
 

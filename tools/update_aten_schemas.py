@@ -3,8 +3,8 @@ Write `ir/torch/aten_schemas.txt`: the ops of the `torch` dialect, from PyTorch 
 
     python -m padc.tools.update_aten_schemas
 
-needs PyTorch and torch-mlir. A schema is kept where it is functional (no mutated
-argument, no `out=`) and takes and gives only types that the dialect can write.
+It needs PyTorch and torch-mlir. A schema is kept if it is functional (no mutated
+argument, no `out=`) and the dialect can write the types of its arguments and results.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ WRITABLE = re.compile(
     rf"(?:aten|prims?)::[\w.]+\((?:\*, )?(?:{ARGUMENT}(?:, (?:\*, )?{ARGUMENT})*)?\)"
     rf" -> (?:{RETURN}|\((?:{RETURN}(?:, {RETURN})*)?\))"
 )
-# Of what torch-mlir does not register: the tensor ops of an inference graph on the
-# CPU, and arithmetic on scalars.
+# Schemas that torch-mlir does not register are kept if they are tensor ops of an
+# inference graph on the CPU, or arithmetic on scalars.
 TENSOR_OP = re.compile(
     r"aten::(?!\w*(?:backward|cudnn|miopen|mkldnn|mps_|_mps|cuda|_foreach|fbgemm"
     r"|nested|sparse|nnpack|xnn|thnn|quantize|fused_|_test_|_padded_dense|sym_))"

@@ -4,8 +4,8 @@ Write docs/grid_sample.md: the ops that each kind of grid sampling becomes in Co
 
     python -m padc.tools.update_grid_sample
 
-Beside padc's stand those of coremltools, where it converts the same: of the exported
-program, and of what PyTorch's own decompositions make of it.
+coremltools' counts stand next to padc's, if it converts the model: for the exported
+program, and after PyTorch's decompositions.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ DOCUMENT = Path(__file__).resolve().parents[1] / "docs" / "grid_sample.md"
 HEAD = """# Grid sampling in Core ML
 
 How many ops a `grid_sample` of two images or volumes of three channels becomes.
-Written by `make grid-sample-counts`. coremltools is 9.0: of the program as exported,
-and of what PyTorch's decomposition of `grid_sampler_2d` makes of it first. Its own
-`resample` to the nearest pixel is not PyTorch's of points halfway between two.
+`make grid-sample-counts` writes this page. The last two columns are coremltools 9.0 on
+the program as exported, and after PyTorch's decomposition of `grid_sampler_2d`. For
+points halfway between two pixels, its nearest `resample` differs from PyTorch's.
 
 """
 COLUMNS = (
@@ -73,10 +73,10 @@ def coremltools_ops(exported: torch.export.ExportedProgram) -> int:
 
 
 def attempt(count: Callable[[], int]) -> str:
-    """A count, or that there is none."""
+    """A count, or "-" if counting fails."""
     try:
         return str(count())
-    except Exception:  # Whatever coremltools raises.
+    except Exception:  # coremltools raises anything.
         return "-"
 
 

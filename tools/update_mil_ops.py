@@ -1,6 +1,6 @@
 # pyright: basic, reportMissingTypeStubs=false
 """
-Writes `ir/mil_ops.txt`, the list of Core ML's ops that `padc.ir.mil` declares.
+Write `ir/mil_ops.txt`, the list of Core ML's ops that `padc.ir.mil` declares.
 
     python -m padc.tools.update_mil_ops
 
@@ -10,9 +10,9 @@ types each of its type variables stands for:
 
     conv iOS17 x:T weight:U bias:U? strides:int32?! | T=fp16,fp32 U=fp16,fp32
 
-`?` is an optional input, `!` one that must be constant, `*` one that is a tuple of
-values. Left out are ops on functions, lists and states, which are not tensors, and
-`const`, since a constant is written where it is used.
+`?` marks an optional input, `!` an input that must be constant, `*` a tuple of values.
+Ops on functions, lists and states, which are not tensors, are left out. So is `const`:
+a constant is written where it is used.
 """
 
 from collections.abc import Iterator
@@ -44,7 +44,7 @@ def mil_ops() -> str:
         previous = None
         for target in TARGETS:
             if (op := forms.get(getattr(ct.target, target))) is None:
-                continue  # Not there yet; a target without entries has the last ones.
+                continue  # The op is newer, or has the form of the previous target.
             inputs = op.input_spec.input_types
             kinds = {type(spec).__name__ for spec in inputs.values()}
             if name in NOT_TENSOR_OPS or kinds & NOT_TENSOR_INPUTS:

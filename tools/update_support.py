@@ -1,11 +1,11 @@
 # pyright: basic
 """
-Writes `docs/support.md`: what works, of which dtype, found by running it.
+Write `docs/support.md`: what works for which dtype, found by running it.
 
     python -m padc.tools.update_support
 
-Each case of `support_rows.py` is run by PyTorch, by the reference, as a Core ML package
-and as machine code, for each dtype. What PyTorch itself refuses is not counted.
+PyTorch, the reference, a Core ML package and machine code run each case of
+`support_rows.py` in each dtype. Cases that PyTorch itself refuses are not counted.
 """
 
 from __future__ import annotations
@@ -47,21 +47,21 @@ TOLERANCE = {
     torch.float16: TOLERANCES["float16"],
     torch.bfloat16: 2**-6,
 }
-"""Of each output's range; of other dtypes, all must be equal."""
+"""Errors allowed, in parts of the output's range; other dtypes must be equal."""
 
 Compile = Callable[[ExportedProgram], Compiled]
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a case: `passed`, `refused` or `wrong`, and how or why."""
+    """The outcome of a case: `passed`, `refused` or `wrong`, with a detail."""
 
     kind: str
     detail: str = ""
 
 
 class Model(torch.nn.Module):
-    """A case as a module, its weights as constants."""
+    """A case as a module with constant weights."""
 
     def __init__(self, case: Case, weights: Sequence[Tensor]):
         super().__init__()
@@ -85,7 +85,7 @@ def numbers(shape: Sequence[int], dtype: torch.dtype) -> Tensor:
 
 
 def shapes_of(case: Case) -> list[list[tuple[int, ...]]]:
-    """The shapes of the inputs, then others where sizes are dynamic."""
+    """The shapes of the inputs, and a second set of shapes for dynamic sizes."""
     first, *others = [tuple(shape) for shape in case.inputs]
     shapes = [[first, *others]]
     if case.dynamic:
@@ -94,12 +94,12 @@ def shapes_of(case: Case) -> list[list[tuple[int, ...]]]:
 
 
 def exported(case: Case, model: Model, inputs: tuple[Tensor, ...]) -> ExportedProgram:
-    """The case's program, functional; raises what torch.export raises."""
+    """The case's functional program; raises what torch.export raises."""
     dynamic = None
     if case.dynamic:
         sizes = {i: Dim(f"size{i}", min=6, max=64) for i in range(2, inputs[0].dim())}
         dynamic = ((sizes, *[None] * (len(inputs) - 1)),)
-    # As each of the compilers would do.
+    # Each compiler would decompose it so.
     return export(model, inputs, dynamic_shapes=dynamic).run_decompositions({})
 
 
@@ -109,11 +109,11 @@ class Prepared:
 
     program: ExportedProgram
     runs: list[tuple[tuple[Tensor, ...], Tensor, Tensor]]
-    """Inputs; the result of their dtype; of floats, the result of float64."""
+    """Inputs, PyTorch's result, and for floats the result in float64."""
 
 
 def prepare(case: Case, dtype: torch.dtype) -> Prepared | None:
-    """None where PyTorch does not do this."""
+    """The program of a case; None if PyTorch refuses the case."""
     model = Model(case, [numbers(shape, dtype) for shape in case.weights])
     precise = dtype.is_floating_point
     runs: list[tuple[tuple[Tensor, ...], Tensor, Tensor]] = []
@@ -133,7 +133,7 @@ def prepare(case: Case, dtype: torch.dtype) -> Prepared | None:
 
 
 def outcome(prepared: Prepared, compile: Compile) -> Outcome:
-    """Compile and run; whatever is not a refusal and not right is wrong."""
+    """Compile and run; anything that is neither refused nor right is wrong."""
     try:
         compiled = compile(prepared.program)
     except UnsupportedError as error:
@@ -155,7 +155,7 @@ def outcome(prepared: Prepared, compile: Compile) -> Outcome:
 
 
 def compile_for(target: str) -> Compile:
-    """Convert for `target`, to a package that breaks no rule of Core ML."""
+    """Convert for `target`, to a package without findings."""
 
     def compile(program: ExportedProgram) -> Compiled:
         converted = convert(program, target=target)
@@ -174,11 +174,11 @@ def on_target(prepared: Prepared, target: str) -> Outcome:
 
 
 def on_core_ml(prepared: Prepared) -> Outcome:
-    """The outcome on the oldest target that does not refuse, else on the newest."""
+    """The outcome on the oldest target that does not refuse; else on the newest."""
     oldest, *between, newest = TARGETS
     if (found := on_target(prepared, oldest)).kind != "refused":
         return found
-    # What the newest refuses, those between refuse too.
+    # The targets between refuse whatever the newest refuses.
     if (best := on_target(prepared, newest)).kind == "refused":
         return best
     tried = (on_target(prepared, target) for target in between)
@@ -191,12 +191,12 @@ BACKENDS: dict[str, Callable[[Prepared], Outcome]] = {
     "machine code": lambda case: outcome(case, compile_for_native),
 }
 Cells = dict[str, dict[str, list[Outcome]]]
-"""For each backend and dtype the outcomes of a row's cases."""
+"""The outcomes of a row's cases, by backend and dtype."""
 
 
 def run_row(name: str) -> Cells:
     torch.set_num_threads(1)
-    # PyTorch's, of code that it calls itself.
+    # PyTorch warns about its own code.
     warnings.simplefilter("ignore", FutureWarning)
     cells: Cells = {backend: {} for backend in BACKENDS}
     for dtype in DTYPES:
@@ -209,13 +209,13 @@ def run_row(name: str) -> Cells:
 
 
 class Notes:
-    """Why cases were refused or are wrong, each reason once, with its number."""
+    """The reasons why cases are refused or wrong, numbered, each once."""
 
     def __init__(self) -> None:
         self.numbers: dict[str, int] = {}
 
     def number(self, detail: str) -> int:
-        # Reasons that differ in sizes, dtypes and names alone are one.
+        # Reasons that differ only in sizes, dtypes and names count as one.
         reason, *_ = detail.splitlines()
         if re.search(r"Core ML has no bf(loat)?16", reason):
             reason = "Core ML has no bfloat16"
@@ -226,7 +226,7 @@ class Notes:
 
 
 def cell(outcomes: Sequence[Outcome], notes: Notes) -> str:
-    """`3, 1 iOS16, 1 refused [2]`: what passed, on what; what was refused, and why."""
+    """`3, 1 iOS16, 1 refused [2]`: cases passed by target, and refused by reason."""
     if not outcomes:
         return ""
     passed = Counter(o.detail for o in outcomes if o.kind == "passed")
@@ -243,23 +243,24 @@ def cell(outcomes: Sequence[Outcome], notes: Notes) -> str:
 INTRODUCTION = """\
 # What is supported
 
-Written by `make support`, which runs a few cases of each row (`tools/support_rows.py`)
-and compares with PyTorch: asymmetric and negative amounts, groups, dilation, no batch,
-dynamic sizes. A cell counts the cases that pass, and those that are refused, with the
-number of the reason below; it is empty where PyTorch itself has none.
+`make support` writes this page. It runs a few cases of each row
+(`tools/support_rows.py`) and compares with PyTorch: asymmetric and negative amounts,
+groups, dilation, no batch, dynamic sizes. A cell counts the cases that pass, and those
+that are refused, with the number of the reason below. It is empty if PyTorch itself
+does not support the dtype.
 """
 SECTIONS = {
-    "the reference": "What comes of the op at the `tcp` level, interpreted.",
+    "the reference": "The program at the `tcp` level, interpreted.",
     "Core ML": """\
-The package, run by the evaluator, and breaking no rule of `padc check`; with each count
-the oldest system it converts for. Of int64 the package has int32; inputs and outputs of
-bool are floats there.""",
-    "machine code": "By `padc.compile`, nothing left to PyTorch.",
+The package, run by the evaluator, without findings of `padc check`. Each count comes
+with the oldest target that converts. The package has int32 for int64, and floats for
+inputs and outputs of bool.""",
+    "machine code": "By `padc.compile`, with nothing left to PyTorch.",
 }
 
 
 def page(rows: dict[str, Cells]) -> str:
-    """The page, from what was found."""
+    """The page with these rows."""
     notes = Notes()
     dtypes = [str(dtype).removeprefix("torch.") for dtype in DTYPES]
 
@@ -289,7 +290,7 @@ def every(rows: dict[str, Cells]) -> Iterator[tuple[str, str, str, Outcome]]:
 
 
 def wrong(rows: dict[str, Cells]) -> list[str]:
-    """What did not compute what PyTorch does."""
+    """The cases whose result differs from PyTorch's."""
     return [
         f"{name}, {dtype}, {backend}: {found.detail}"
         for name, dtype, backend, found in every(rows)

@@ -1,4 +1,4 @@
-"""Files that are there as a whole, or not at all."""
+"""Writing files atomically."""
 
 import contextlib
 import os
@@ -8,9 +8,11 @@ from pathlib import Path
 
 @contextlib.contextmanager
 def whole_file(path: str | Path) -> Generator[str]:
-    """The name of a new file, which becomes `path` if no exception is raised.
+    """
+    The name of a new file, which replaces `path` if the block raises nothing.
 
-    Without one `path` stays what it was. Raises OSError where it cannot be replaced.
+    If the block raises, `path` stays as it was. Raises OSError if `path` cannot be
+    replaced.
     """
     new = f"{path}.{os.getpid()}.tmp"
     try:

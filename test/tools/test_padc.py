@@ -301,7 +301,7 @@ def test_as_a_process(tmp_path: Path):
     assert (good.returncode, good.stdout, good.stderr) == (0, "", "")
     assert (bad.returncode, bad.stdout) == (2, "")
     assert "no weights today" in bad.stderr and "Traceback" not in bad.stderr
-    assert help.returncode == 0 and "exit codes: 0 done" in help.stdout
+    assert help.returncode == 0 and "exit codes: 0 success" in help.stdout
     names = {path.name for path in tmp_path.iterdir()}
     assert names - {"__pycache__"} == {"models.py", "m.mlpackage"}
 
