@@ -1,5 +1,5 @@
 # pyright: basic
-"""Random `tcp` programs of one op each, their inputs, and how exact results must be."""
+"""Random `tcp` programs, mostly of one op, their inputs, and their tolerances."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ SPECIALS = (math.nan, math.inf, -math.inf)
 
 @dataclass
 class Draw:
-    """Random choices, and the inputs of the program that is made of them."""
+    """Random choices, and the inputs of the program drawn so far."""
 
     random: random.Random
     inputs: list[Tensor | int] = field(default_factory=list)
@@ -74,14 +74,14 @@ class Draw:
         return [self.integer(least, most) for _ in range(size)]
 
     def sizes(self, rank: int, most: int) -> list[int]:
-        """Of dimensions that may be empty, which they seldom are."""
+        """Sizes of dimensions, seldom 0."""
         return [self.integer(min(1, self.integer(0, 20)), most) for _ in range(rank)]
 
     def choice(self, choices: Sequence[Any]) -> Any:
         return self.random.choice(choices)
 
     def numbers(self, shape: Sequence[int], dtype: torch.dtype) -> Tensor:
-        """Quarters from -2 to 2: sums of products of few are exact in float32."""
+        """Multiples of 1/4 from -2 to 2: sums of a few products are exact in float32."""
         generator = torch.Generator().manual_seed(self.integer(0, 2**30))
         whole = torch.randint(-8, 9, tuple(shape), generator=generator)
         if dtype == torch.bool:
@@ -91,14 +91,14 @@ class Draw:
         return (whole / 4).to(dtype)
 
     def special(self, x: Tensor) -> Tensor:
-        """`x` with what is not finite in some places."""
+        """`x` with infinities and NaN in some places."""
         if x.is_floating_point() and x.numel() > 0:
             for _ in range(self.integer(0, 3)):
                 x.view(-1)[self.integer(0, x.numel() - 1)] = self.choice(SPECIALS)
         return x
 
     def tensor(self, x: Tensor, dynamic: Sequence[bool] | None = None) -> int:
-        """An input, of which some sizes are dynamic; its number."""
+        """Add an input, some of whose sizes are dynamic; its number."""
         if dynamic is None:
             dynamic = self.dynamic(x.dim())
         shape = [
@@ -110,12 +110,12 @@ class Draw:
         return len(self.inputs) - 1
 
     def dynamic(self, rank: int) -> list[bool]:
-        """Which sizes are: in half of the programs none."""
+        """Which sizes are dynamic: in half of the programs none."""
         often = self.choice([0.0, 0.0, 0.4, 1.0])
         return [self.random.random() < often for _ in range(rank)]
 
     def amount(self, amount: int, often: float) -> Callable[[Sequence[SSAValue]], Any]:
-        """An amount, static or an input."""
+        """An amount, either static or an input."""
         if self.random.random() >= often:
             return lambda args: amount
         self.inputs.append(amount)
@@ -124,7 +124,7 @@ class Draw:
         return lambda args: args[number]
 
     def program(self, make: Callable[[Sequence[SSAValue]], Operation]) -> ModuleOp:
-        """A program of the op that `make` makes."""
+        """The program whose only op `make` builds."""
         block = Block(arg_types=self.types)
         with ImplicitBuilder(block):
             result = make(block.args).results[0]
@@ -136,7 +136,7 @@ class Draw:
 
 
 def sized(x: SSAValue, sizes: dict[int, int]) -> TensorType:
-    """The type of `x` with other sizes in dimensions that are not dynamic."""
+    """The type of `x` with other sizes in its static dimensions."""
     type = tcp.tensor_type(x)
     shape = list(type.get_shape())
     for dim, size in sizes.items():
@@ -291,7 +291,7 @@ def make_pool(draw: Draw) -> ModuleOp:
         extent = dilations[i] * (kernel[i] - 1) + 1
         shape[dim] = draw.integer(extent, extent + 4)
         if kind is not tcp.MaxPoolOp and kernel[i] > 1:
-            # Something of each window counts.
+            # At least one element of each window counts.
             lower[i] = draw.integer(0, extent - 1) if dilations[i] == 1 else 0
             upper[i] = draw.integer(0, extent - 1 - lower[i])
     if kind is not tcp.MaxPoolOp:
@@ -382,13 +382,13 @@ def make_grid_sample(draw: Draw) -> ModuleOp:
 
 
 def make_chain(draw: Draw) -> ModuleOp:
-    """Pads, convolutions and pools of one another, and of what others take too."""
+    """Pads, convolutions and pools of earlier results, some of which have several uses."""
     shape = [draw.integer(1, 2), 2, draw.integer(4, 6), draw.integer(4, 6)]
     x = draw.tensor(
         draw.numbers(shape, torch.float32), [bool(draw.integer(0, 1)), *[False] * 3]
     )
     kernels = [
-        # Whole numbers keep sums exact.
+        # Sums of integers are exact.
         draw.tensor(draw.numbers([2, 2, 3, 3], torch.float32).round(), [False] * 4)
         for _ in range(draw.integer(1, 3))
     ]
@@ -396,7 +396,7 @@ def make_chain(draw: Draw) -> ModuleOp:
     dims = ConvDimsAttr.channels_first(2)
 
     def pad(value: SSAValue) -> SSAValue:
-        # No more than a reflection can show.
+        # A reflection takes less than the size.
         most = min(2, *(size - 1 for size in tcp.tensor_type(value).get_shape()[2:]))
         lower, upper = ([0, 0, *draw.integers(2, 0, most)] for _ in range(2))
         fill = tcp.fill_constant(draw.choice([0, 0, 1]), f32).result
@@ -453,14 +453,14 @@ MAKERS = (
 
 
 def tolerance(make: Callable[[Draw], ModuleOp], dtype: torch.dtype) -> float:
-    """How far results may be off, as part of the largest input."""
+    """The tolerance of results, relative to the largest input."""
     if make not in (make_resample, make_grid_sample) or not dtype.is_floating_point:
-        # Sums are exact, of what `numbers` gives, and rounded once.
+        # Sums of `numbers` are exact, and rounded once.
         return 0.0
-    # Weights and sums are rounded to f32, or f64; what is near the middle of two halves
-    # may become either.
+    # Weights and sums are rounded to f32 or f64. A value near the middle between two
+    # f16 or bf16 may round to either.
     if dtype == torch.float64:
-        # The reference rounds a coordinate, of at most 9, twice there, PyTorch once.
+        # The reference rounds a coordinate, at most 9, twice; PyTorch rounds it once.
         return 16 * torch.finfo(dtype).eps
     half = 0 if dtype == torch.float32 else torch.finfo(dtype).eps
     return 4 * torch.finfo(torch.float32).eps + half

@@ -101,8 +101,8 @@ class FunctionBufferizer:
             self.build.builder.insert(op.clone(self.values))
         else:
             raise PassFailedException(
-                f"bufferize-tcp knows no '{op.name}' of tensors; lower it to ops of "
-                "tcp, linalg or tensor first"
+                f"bufferize-tcp does not take '{op.name}'; run convert-torch-to-linalg "
+                "and convert-tcp-to-linalg{border-pads=false} first"
             )
 
     def amounts(

@@ -1,9 +1,9 @@
 """
 One buffer for several pads of a value: the widest, of which the others are views.
 
-    %p = alloc [1 + n]     fill, copy %x to [1:]         %p = alloc [2 + n]
-    %q = alloc [2 + n]     fill, copy %x to [2:]    ->   fill, copy %x to [2:]
-                                                         %q is %p, %p is its part [1:]
+    %p = alloc [1 + n]; fill; copy %x to %p[1:]         %q = alloc [2 + n]
+    %q = alloc [2 + n]; fill; copy %x to %q[2:]    ->   fill; copy %x to %q[2:]
+                                                        %p = subview %q[1:]
 """
 
 from __future__ import annotations

@@ -102,7 +102,7 @@ class FunctionLowering:
                 self.values[arg] = entry(i64)
             else:
                 raise PassFailedException(
-                    f"a function that runs takes buffers and indices, not {arg.type}"
+                    f"a compiled function takes buffers and indices, not {arg.type}"
                 )
 
     def block(self, block: Block) -> None:
@@ -138,12 +138,12 @@ class FunctionLowering:
             case func.ReturnOp():
                 if op.operands:
                     raise PassFailedException(
-                        "a function that runs returns nothing; run plan-buffers first"
+                        "a compiled function returns nothing; run plan-buffers first"
                     )
                 self.build.do(llvm.ReturnOp())
             case memref.AllocOp():
                 raise PassFailedException(
-                    "buffers are allocated outside of what runs; run plan-buffers first"
+                    "a compiled function allocates no buffers; run plan-buffers first"
                 )
             case memref.StoreOp():
                 buffer = self.buffer(op.memref)

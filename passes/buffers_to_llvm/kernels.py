@@ -268,7 +268,7 @@ class Body:
                     values[op.results[0]] = lower_scalar(build, op, args, is_sum)
 
     def is_sum(self, op: Operation) -> bool:
-        """Whether `op` adds to an output, or is the product that such an op adds."""
+        """Whether `op` adds to an output, or computes a product that is then added."""
         block = self.op.body.block
         adds = isinstance(op, arith.AddfOp) and any(
             x in block.args[-self.outputs :] for x in op.operands

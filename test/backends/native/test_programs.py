@@ -1,5 +1,5 @@
 # pyright: basic
-"""Random `tcp` programs as machine code, against the reference, memory under guard."""
+"""Random programs as machine code, against the reference, with guarded memory."""
 
 import math
 import os
@@ -30,18 +30,18 @@ from padc.passes.buffers_to_llvm.convert_buffers_to_llvm import ConvertBuffersTo
 
 PROGRAMS = int(os.environ.get("PADC_PROGRAMS", "48"))
 SHARES = 8
-"""In how many tests they are."""
+"""The number of tests that share the programs."""
 GUARD = 256
-"""Bytes behind each buffer."""
+"""Bytes after each buffer."""
 POISON = 0xFF
-"""What is there: of floats, each is NaN, and shows in what is computed of it."""
+"""The value of each byte there: a float of such bytes is NaN, which results show."""
 
 
 class Guarded(NativeFunction):
-    """A function whose memory is poisoned, and looked at after it was run."""
+    """A function whose arena is poisoned before a call and checked after it."""
 
     spans: Sequence[tuple[int, int]] | None
-    """Where its buffers are in the arena, and how many bytes; None if that varies."""
+    """Offset and size of each buffer in the arena, in bytes; None if they vary."""
 
     @override
     def _take_arena(self, size: int) -> torch.Tensor:
@@ -58,7 +58,7 @@ class Guarded(NativeFunction):
 
 
 def compiled(module: ModuleOp) -> Guarded:
-    """Function `main` as machine code, guards between its buffers."""
+    """Function `main` as machine code, with guards between its buffers."""
     ctx = make_context()
     function = main(module)
     inputs = list(function.function_type.inputs)
@@ -89,7 +89,7 @@ def span(view: memref.ViewOp) -> tuple[int, int] | None:
 
 
 def guarded(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """A copy of `x` amid poison, and the memory of both."""
+    """A copy of `x` with poison around it, and the memory of both."""
     size = x.numel() * x.element_size()
     memory = torch.full((size + 2 * GUARD,), POISON, dtype=torch.uint8)
     inside = memory[GUARD : GUARD + size].view(x.dtype).view(x.shape)
@@ -100,7 +100,7 @@ def guarded(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
 def check(
     module: ModuleOp, draw: Draw, expected: Sequence[torch.Tensor], atol: float = 0.0
 ) -> None:
-    """Check what `module` computes of the inputs drawn, and that it writes no more."""
+    """Check the results of `module`, and that it writes nothing else."""
     text = str(module)
     pairs = [
         guarded(x) if isinstance(x, torch.Tensor) else (x, None) for x in draw.inputs

@@ -1,6 +1,6 @@
 // RUN: padc-opt -p convert-tcp-to-linalg{border-pads=false},bufferize-tcp,canonicalize,cse %s | filecheck %s
 
-// A buffer, a fill, a copy into a part of it.
+// An allocation, a fill, a copy into a subview.
 // CHECK-LABEL: func.func @constant
 // CHECK-NEXT:    %[[Y:.*]] = memref.alloc() : memref<4x6xf32>
 // CHECK-NEXT:    linalg.fill ins(%f : f32) outs(%[[Y]] : memref<4x6xf32>)
@@ -24,7 +24,7 @@ func.func @interior(%x: tensor<2x3xf32>, %f: f32) -> tensor<3x5xf32> {
   return %y : tensor<3x5xf32>
 }
 
-// What crops is a view, which is not copied.
+// A crop is a view, without a copy.
 // CHECK-LABEL: func.func @crop
 // CHECK-NEXT:    %[[X:.*]] = memref.subview %x[1, 0] [2, 2] [1, 1]
 // CHECK-NOT:     copy
@@ -36,7 +36,7 @@ func.func @crop(%x: tensor<4x4xf32>, %f: f32) -> tensor<1x1xf32> {
   return %z : tensor<1x1xf32>
 }
 
-// But a function returns only what is its own.
+// A function returns only buffers that it allocates.
 // CHECK-LABEL: func.func @returned_crop
 // CHECK:         %[[X:.*]] = memref.subview %x[1] [2] [1]
 // CHECK:         %[[Y:.*]] = memref.alloc() : memref<2xf32>
@@ -47,7 +47,7 @@ func.func @returned_crop(%x: tensor<3xf32>, %f: f32) -> tensor<2xf32> {
   return %y : tensor<2xf32>
 }
 
-// Two copies of a block each.
+// Two copies of one block each.
 // CHECK-LABEL: func.func @circular
 // CHECK:         %[[Y:.*]] = memref.alloc({{.*}}) : memref<?x5xf32>
 // CHECK:         linalg.copy ins(%x
@@ -78,7 +78,7 @@ func.func @replication(%x: tensor<3xf32>) -> tensor<6xf32> {
   return %y : tensor<6xf32>
 }
 
-// What nobody else uses is written in place; what others use is copied.
+// A tensor with one use is written in place; one with more uses is copied.
 // CHECK-LABEL: func.func @in_place
 // CHECK:         %[[Z:.*]] = memref.alloc() : memref<4xf32>
 // CHECK-NEXT:    linalg.fill ins(%f : f32) outs(%[[Z]]

@@ -2,8 +2,8 @@
 // RUN: padc-opt -p convert-tcp-to-linalg{border-pads=false},bufferize-tcp,canonicalize,cse,pad-into-producer,fill-border-only %s | filecheck %s --check-prefix=BORDER
 // RUN: padc-opt -p convert-tcp-to-linalg{border-pads=false},bufferize-tcp,canonicalize,cse,pad-into-producer,fill-border-only,plan-buffers %s | filecheck %s --check-prefix=PLAN
 
-// Of eight padded convolutions only the input is copied, and what is filled beside
-// their results is borders. At any time two padded buffers are in use, of 1600 bytes each.
+// In eight padded convolutions only the input is copied, and only borders are filled
+// next to their results. Two padded buffers of 1600 bytes each are in use at a time.
 // CHECK-LABEL:  func.func @chain
 // CHECK:          linalg.copy ins(%x
 // CHECK-NOT:      linalg.copy
@@ -38,7 +38,7 @@ func.func @chain(%x: tensor<1x4x8x8xf32>, %w: tensor<4x4x3x3xf32>) -> tensor<1x4
   return %y7 : tensor<1x4x8x8xf32>
 }
 
-// The widest of the pads that have the same fill is made, and the others are parts.
+// Of pads with the same fill only the widest is made; the others are views of it.
 // CHECK-LABEL: func.func @several
 // CHECK:         %[[P:.*]] = memref.alloc() : memref<9xf32>
 // CHECK-NEXT:    linalg.fill {{.*}} outs(%[[P]]
@@ -57,7 +57,7 @@ func.func @several(%x: tensor<4xf32>) -> (tensor<3xf32>, tensor<2xf32>) {
   return %a, %b : tensor<3xf32>, tensor<2xf32>
 }
 
-// What is concatenated is written where it will be.
+// Inputs of a concatenation are written directly into its result.
 // CHECK-LABEL: func.func @concatenation
 // CHECK:         %[[C:.*]] = memref.alloc() : memref<6xf32>
 // CHECK-NOT:     copy
@@ -69,7 +69,7 @@ func.func @concatenation(%x: tensor<4xf32>) -> tensor<6xf32> {
   return %c : tensor<6xf32>
 }
 
-// What is written after it was copied is another's.
+// A returned buffer must be contiguous: it is copied into the pad.
 // CHECK-LABEL: func.func @returned
 // CHECK:         linalg.copy
 // CHECK:         return

@@ -1,6 +1,6 @@
 // RUN: padc-opt -p plan-buffers,canonicalize,cse %s | filecheck %s
 
-// The first and the last buffer are in use at different times, and share a place.
+// The live ranges of the first and the last buffer are disjoint: they share memory.
 // CHECK-LABEL: func.func @chain
 // CHECK-SAME:    %x: memref<16xf32>, %[[OUT:.*]]: memref<16xf32>, %arena: memref<?xi8>
 // CHECK-SAME:    padc.live_bytes = 128 : i64
@@ -28,7 +28,7 @@ func.func @chain(%x: memref<16xf32>) -> memref<16xf32> {
   return %d : memref<16xf32>
 }
 
-// Sizes that are dynamic are computed from the arguments, before anything is run.
+// Dynamic sizes are computed from the arguments, before anything else.
 // CHECK-LABEL: func.func @dynamic
 // CHECK-NOT:     padc.arena_bytes
 // CHECK:         %[[N:.*]] = memref.dim %x

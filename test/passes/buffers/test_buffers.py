@@ -1,5 +1,5 @@
 # pyright: basic
-"""Programs as buffers, after each pass, accepted and run by upstream."""
+"""Upstream accepts and runs programs of buffers after each pass."""
 
 import os
 import random
@@ -32,7 +32,7 @@ from padc.passes.to_linalg.convert_tcp_to_linalg import ConvertTcpToLinalgPass
 
 PROGRAMS = int(os.environ.get("PADC_PROGRAMS", "60"))
 SHARES = 8
-"""In how many tests they are."""
+"""The number of tests that share the programs."""
 STAGES: list[ModulePass] = [
     BufferizeTcpPass(),
     CanonicalizePass(),
@@ -48,7 +48,7 @@ def run_planned(
     like: tuple[torch.Tensor, ...],
     rewrite: Callable[[str], str],
 ) -> list[torch.Tensor]:
-    """What upstream computes of a function whose results and arena are arguments."""
+    """The results of upstream for a function that takes its results and an arena."""
     function = SymbolTable.lookup_symbol(module, "main")
     assert isinstance(function, FuncOp)
     sizes = torch.zeros(1 + sum(x.dim() for x in like), dtype=torch.int64)
@@ -67,7 +67,7 @@ def run_planned(
 
 
 def check_program(number: int, canonicalize: Callable[[str], str]):
-    """Check that a program is accepted after each pass, and does what it did."""
+    """Check that a program is valid after each pass, and keeps its results."""
     make = make_chain if number % 2 else MAKERS[number // 2 % len(MAKERS)]
     draw = Draw(random.Random(number))
     module = make(draw)
@@ -87,6 +87,7 @@ def check(
     expected: tuple[torch.Tensor, ...],
     atol: float = 0.0,
 ):
+    """Check that upstream takes `module` after each pass, and gets `expected`."""
     ctx = make_context()
     ConvertTcpToLinalgPass(border_pads=False).apply(ctx, module)
     for stage, each in enumerate(STAGES):
@@ -96,7 +97,7 @@ def check(
         parsed(text)
         canonicalize(text)
         rewrite = canonicalize if number % 4 < 2 else str
-        # Each is run after one of the passes, and all after the last.
+        # Each program runs after one of the passes, and all run after the last.
         if stage == len(STAGES) - 1:
             actual = run_planned(module, draw.inputs, expected, rewrite)
         elif stage == number // 16 % (len(STAGES) - 1):

@@ -1,6 +1,6 @@
 // RUN: padc-opt -p convert-buffers-to-llvm %s | filecheck %s
 
-// Borders are filled row by row, in the loops that copy what is between them.
+// Borders are filled row by row, in the loops that copy the interior.
 // CHECK:       llvm.func internal @kernel_0
 // CHECK-COUNT-3: llvm.icmp
 // CHECK:         llvm.store %[[ZERO:.*]], %{{.*}} : f32
@@ -23,7 +23,7 @@ builtin.module {
     func.return
   }
 
-// Rows that one op writes and another one reads at a different step share no loop.
+// An op that reads rows which another one writes at a different step shares no loop.
 // CHECK-LABEL: llvm.func @swapped
 // CHECK-COUNT-2: llvm.call
   func.func @swapped(%x: memref<4x5xf32>) {
@@ -34,7 +34,7 @@ builtin.module {
     func.return
   }
 
-// Nor do views that are the same value in turns of a loop that is written out.
+// Nor do views that are one value in the iterations of an unrolled loop.
 // CHECK-LABEL: llvm.func @turns
 // CHECK-COUNT-2: llvm.call
   func.func @turns(%x: memref<8x8xf32>, %w: memref<4x4x8xf32>) {
@@ -49,8 +49,8 @@ builtin.module {
     func.return
   }
 
-// What differs only in what is passed is one function: not where a constant differs,
-// if only in its sign, or a result is in the place of an operand.
+// Ops that differ only in their operands share a function. Ops whose constants differ,
+// even only in sign, do not, nor do ops that swap an input and an output.
 // CHECK-LABEL: llvm.func @shared
 // CHECK:         llvm.call @kernel_3
 // CHECK-NEXT:    llvm.call @kernel_4
