@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import struct
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -51,6 +52,24 @@ class StoredProgram:
                 return None
             names |= {each.weight for each in part.signature.parameters if each.weight}
         return names
+
+    @property
+    def is_native(self) -> bool:
+        """Whether PyTorch runs no op of it."""
+        return all(part.signature is not None or not part.ops for part in self.parts)
+
+    def report(self) -> str:
+        """A line for each part, with its ops, and one for each op not compiled."""
+        lines: list[str] = []
+        for part in self.parts:
+            counts = Counter(part.ops)
+            listed = ", ".join(f"{n} {name}" for name, n in sorted(counts.items()))
+            where = "PyTorch" if part.signature is None else "compiled"
+            memory = ""
+            if part.signature is not None and part.signature.arena_bytes is not None:
+                memory = f" (arena {part.signature.arena_bytes} bytes)"
+            lines.append(f"{where}{memory}: {listed or 'nothing'}")
+        return "\n".join([*lines, *(f"not compiled: {why}" for why in self.reasons)])
 
     def to_bytes(self) -> bytes:
         head = {

@@ -19,6 +19,7 @@ from padc.backends.native.loaded_program import LoadedProgram
 from padc.backends.native.machine import machine_name
 from padc.backends.native.main_function import value_names
 from padc.backends.native.stored_model import StoredModel
+from padc.call_structure import CallStructure
 from padc.compiled_model import CompiledModel
 from padc.eager_model import EagerModel
 from padc.errors import UnsupportedError
@@ -97,7 +98,7 @@ def compile_exported(exported: ExportedProgram) -> CompiledModel:
     stored.bind(held_tensors(exported), weights_of(ctx))
     function = stored.function(ctx)
     return NativeModel(
-        exported,
+        CallStructure(exported),
         LoadedProgram(ctx, stored.program),
         InputCheck(function),
         value_names(function.arg_attrs),

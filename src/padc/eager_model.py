@@ -5,15 +5,16 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
+from itertools import compress
 from typing import Any
 
 import numpy as np
 import torch
 import torch.utils._pytree as pytree
 from torch.export import ExportedProgram
-from torch.export.graph_signature import ConstantArgument, InputKind, OutputKind
 
 from padc.backends.native.output_tensors import write_results
+from padc.call_structure import CallStructure
 from padc.call_values import (
     are_arrays,
     as_array,
@@ -38,27 +39,11 @@ class EagerModel(CompiledModel):
         self._reason = reason
         held = (*self._module.parameters(), *self._module.buffers())
         self._weights = {storage_of(x) for x in held} - {None}
-        signature = exported.graph_signature
-        assert exported.call_spec.in_spec is not None
-        self._in_spec = exported.call_spec.in_spec
-        self._inputs = [
-            spec.arg
-            for spec in signature.input_specs
-            if spec.kind == InputKind.USER_INPUT
-        ]
-        self._returned = [
-            not isinstance(spec.arg, ConstantArgument)
-            for spec in signature.output_specs
-            if spec.kind == OutputKind.USER_OUTPUT
-        ]
-        """Whether each output is computed, rather than a constant."""
-        self.input_names = tuple(
-            arg.name for arg in self._inputs if not isinstance(arg, ConstantArgument)
-        )
+        self._structure = CallStructure(exported)
+        self.input_names = self._structure.input_names
         names: list[str] = []
-        for name, is_named in zip(output_names(exported), self._returned, strict=True):
-            if is_named:
-                names.append(unique_name(name, {*self.input_names, *names}))
+        for name in compress(output_names(exported), self._structure.is_computed):
+            names.append(unique_name(name, {*self.input_names, *names}))
         self.output_names = tuple(names)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -77,14 +62,10 @@ class EagerModel(CompiledModel):
 
     def run_named(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
         check_names(inputs, self.input_names)
-        leaves = [
-            arg.value if isinstance(arg, ConstantArgument) else inputs[arg.name]
-            for arg in self._inputs
-        ]
-        args, kwargs = pytree.tree_unflatten(leaves, self._in_spec)
+        args, kwargs = self._structure.arguments(inputs)
         results = pytree.tree_leaves(self._run(*args, **kwargs))
-        named = [x for x, kept in zip(results, self._returned, strict=True) if kept]
-        return dict(zip(self.output_names, named, strict=True))
+        computed = compress(results, self._structure.is_computed)
+        return dict(zip(self.output_names, computed, strict=True))
 
     def report(self) -> str:
         problems = (f"not compiled: {problem}" for problem in self._reason.problems)
