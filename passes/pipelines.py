@@ -33,11 +33,9 @@ from padc.passes.tcp_to_mil.convert_tcp_to_mil import ConvertTcpToMilPass
 from padc.passes.tcp_to_mil.decompose_computed_kernels import (
     DecomposeComputedKernelsPass,
 )
-from padc.passes.tcp_to_mil.decompose_grid_sample import (
-    DecomposeGridSamplePass,
-    GridSamplePolicy,
-)
-from padc.passes.tcp_to_mil.decompose_pads import DecomposePadsPass, PadPolicy
+from padc.passes.tcp_to_mil.decompose_grid_sample import DecomposeGridSamplePass
+from padc.passes.tcp_to_mil.decompose_pads import DecomposePadsPass
+from padc.passes.tcp_to_mil.policies import GridSamplePolicy, PadPolicy
 from padc.passes.tcp_to_mil.tabulate_scaled_sizes import TabulateScaledSizesPass
 from padc.passes.to_linalg.convert_tcp_to_linalg import ConvertTcpToLinalgPass
 from padc.passes.to_linalg.convert_torch_to_linalg import ConvertTorchToLinalgPass

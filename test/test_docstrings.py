@@ -1,18 +1,18 @@
 # pyright: basic
 """Public docstrings: they have the sections that callers need, and examples that run."""
 
-import ast
 import dataclasses
 import doctest
 import importlib
 import inspect
 import re
-import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from padc.tools.pass_help import attribute_docstrings
 
 MODULES = (
     "padc",
@@ -85,21 +85,6 @@ def faults_of_function(name: str, function: Any) -> Iterator[str]:
         yield f"{name} has no Returns"
 
 
-def described_fields(cls: type) -> set[str]:
-    """The fields of a dataclass that a string follows in its source."""
-    (definition,) = ast.parse(textwrap.dedent(inspect.getsource(cls))).body
-    assert isinstance(definition, ast.ClassDef)
-    pairs = zip(definition.body, definition.body[1:])
-    return {
-        field.target.id
-        for field, text in pairs
-        if isinstance(field, ast.AnnAssign)
-        and isinstance(field.target, ast.Name)
-        and isinstance(text, ast.Expr)
-        and isinstance(text.value, ast.Constant)
-    }
-
-
 def faults_of_class(name: str, cls: type) -> Iterator[str]:
     found = sections(cls.__doc__ or "")
     if not cls.__doc__:
@@ -109,7 +94,7 @@ def faults_of_class(name: str, cls: type) -> Iterator[str]:
     own = [base for base in cls.__mro__ if base.__module__.startswith("padc")]
     if dataclasses.is_dataclass(cls):
         names = {field.name for field in dataclasses.fields(cls)}
-        for field in names - described_fields(cls):
+        for field in names - attribute_docstrings(cls).keys():
             if not field.startswith("_"):
                 yield f"{name}.{field} has no docstring"
     else:

@@ -17,6 +17,12 @@ from padc.errors import (
     Problem,
     UnsupportedError,
 )
+from padc.passes.tcp_to_mil.policies import (
+    DEFAULT_GRID_SAMPLE_POLICY,
+    DEFAULT_PAD_POLICY,
+    resolve_grid_sample_policy,
+    resolve_pad_policy,
+)
 from padc.tools import padc_check, padc_run, padc_same
 from padc.tools.models import add_input_option, load_model
 from padc.tools.version_action import VersionAction
@@ -95,19 +101,20 @@ def parser() -> argparse.ArgumentParser:
     )
     convert.add_argument(
         "--pad-policy",
-        default="auto",
+        default=DEFAULT_PAD_POLICY,
         help=(
-            "which pads use Core ML's pad op: auto (default), all that it supports; "
-            "native, all, transposed if that helps, else an error; decompose, constant "
-            "pads only"
+            "which pads use Core ML's pad op (default: %(default)s): auto, all that it "
+            "supports; native, all, transposed if that helps, else an error; "
+            "decompose, constant pads only"
         ),
     )
     convert.add_argument(
         "--grid-sample-policy",
-        default="auto",
+        default=DEFAULT_GRID_SAMPLE_POLICY,
         help=(
-            "which grid samples use Core ML's resample op: auto (default), those that "
-            "it computes as PyTorch does; native, all, else an error; decompose, none"
+            "which grid samples use Core ML's resample op (default: %(default)s): "
+            "auto, those that it computes as PyTorch does; native, all, else an error; "
+            "decompose, none"
         ),
     )
     convert.add_argument(
@@ -165,8 +172,6 @@ def run_convert(arguments: argparse.Namespace) -> None:
     from padc.backends.coreml.save import check_writable
     from padc.coreml_program import convert
     from padc.ir.mil import resolve_target
-    from padc.passes.tcp_to_mil.decompose_grid_sample import resolve_grid_sample_policy
-    from padc.passes.tcp_to_mil.decompose_pads import resolve_pad_policy
 
     check_writable(arguments.output)
     resolve_target(arguments.target)

@@ -13,7 +13,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 from xdsl.context import Context
@@ -21,15 +20,14 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, ModuleOp, f32, f64, i64
 from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
 
-from padc.errors import Obstacle, resolve
+from padc.errors import Obstacle
 from padc.ir import tcp
 from padc.ir.tcp import GridPadding, GridSampleOp, ResampleMode, tensor_type
 from padc.passes.aten.arithmetic import Arithmetic
 from padc.passes.aten.builder import AtenBuilder, Integer
 from padc.passes.lowering import lower_all
 from padc.passes.tcp_to_mil.legality import can_resample, is_exact
-
-GridSamplePolicy: TypeAlias = Literal["auto", "native", "decompose"]
+from padc.passes.tcp_to_mil.policies import DEFAULT_GRID_SAMPLE_POLICY, GridSamplePolicy
 
 OFFSETS = {
     ResampleMode.NEAREST: (0,),
@@ -233,24 +231,14 @@ def total(build: AtenBuilder, sizes: Sequence[Integer]) -> Integer:
     return sum(map(build.wrap, sizes), build.wrap(0)).value
 
 
-def resolve_grid_sample_policy(name: str) -> str:
-    """The policy of this name; `UsageError` for another name."""
-    return resolve("grid sample policy", name, get_args(GridSamplePolicy))
-
-
 @dataclass(frozen=True)
 class DecomposeGridSamplePass(ModulePass):
     """Rewrite grid sampling as arithmetic, a gather and a weighted sum."""
 
     name = "decompose-grid-sample"
 
-    policy: GridSamplePolicy = "auto"
-    """
-    Which grid samples stay, for Core ML's own `resample` of images.
-
-    decompose: none. auto: those that it computes exactly, bilinear ones. native: all;
-    an error where it has no such.
-    """
+    policy: GridSamplePolicy = DEFAULT_GRID_SAMPLE_POLICY
+    """Which grid samples stay, for Core ML's own `resample`. See `GridSamplePolicy`."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         lower_all(op, GridSampleOp, self.lower)

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias
 
 import numpy as np
 from xdsl.context import Context
@@ -23,7 +23,7 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, AnyFloat, ModuleOp, TensorType,
 from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
 
-from padc.errors import Obstacle, resolve
+from padc.errors import Obstacle
 from padc.ir import mil, tcp
 from padc.ir.padding import Amounts, padded_size
 from padc.ir.tcp import AnyTensor, tensor_type
@@ -37,17 +37,12 @@ from padc.passes.tcp_to_mil.legality import (
     fill_of,
     is_within,
 )
+from padc.passes.tcp_to_mil.policies import DEFAULT_PAD_POLICY, PadPolicy
 
-PadPolicy: TypeAlias = Literal["auto", "native", "decompose"]
 Sides: TypeAlias = tuple[Integer, Integer]
 """The lower and the upper amount of one dimension."""
 
 OTHER_POLICY = "choose the pad policy auto: other ops then do it"
-
-
-def resolve_pad_policy(name: str) -> str:
-    """The policy of this name; `UsageError` for another name."""
-    return resolve("pad policy", name, get_args(PadPolicy))
 
 
 @dataclass(frozen=True)
@@ -56,14 +51,8 @@ class DecomposePadsPass(ModulePass):
 
     name = "decompose-pads"
 
-    policy: PadPolicy = "auto"
-    """
-    Which pads stay, to become Core ML's `pad`. It pads floats with a constant, and the
-    last two dimensions, by at most their size, by replication and reflection.
-
-    auto: those that Core ML has. decompose: constant pads only. native: all; padded
-    dimensions are transposed to be the last, and if that does not help it is an error.
-    """
+    policy: PadPolicy = DEFAULT_PAD_POLICY
+    """Which pads stay, to become Core ML's `pad`. See `PadPolicy`."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         lower_all(

@@ -25,12 +25,12 @@ from padc.ir.dominance import verify
 from padc.ir.mil import resolve_target
 from padc.ir.weights import weights_of
 from padc.passes import pipelines
-from padc.passes.tcp_to_mil.decompose_grid_sample import (
+from padc.passes.tcp_to_mil.policies import (
+    DEFAULT_GRID_SAMPLE_POLICY,
+    DEFAULT_PAD_POLICY,
     GridSamplePolicy,
-    resolve_grid_sample_policy,
-)
-from padc.passes.tcp_to_mil.decompose_pads import (
     PadPolicy,
+    resolve_grid_sample_policy,
     resolve_pad_policy,
 )
 from padc.verification import (
@@ -205,8 +205,8 @@ def convert(
     *,
     target: str = "iOS17",
     precision: Precision = "float32",
-    pad_policy: PadPolicy = "auto",
-    grid_sample_policy: GridSamplePolicy = "auto",
+    pad_policy: PadPolicy = DEFAULT_PAD_POLICY,
+    grid_sample_policy: GridSamplePolicy = DEFAULT_GRID_SAMPLE_POLICY,
     dynamic_shapes: Any = None,
     verify: bool = False,
     observer: Observer | None = None,

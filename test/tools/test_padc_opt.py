@@ -315,7 +315,10 @@ def test_help_describes_passes_without_torch():
             assert f"{field.name.replace('_', '-')}=" in ours
     assert " canonicalize," in xdsl
     assert "vector-bytes=int" in ours
-    assert "policy=auto|native|decompose Which pads stay, for Core ML's own. " in ours
+    assert (
+        "policy=auto|native|decompose Which pads stay, to become Core ML's `pad`. "
+        in ours
+    )
     assert "(default: auto)" in ours
 
 

@@ -34,8 +34,9 @@ from padc.backends.reference import run
 from padc.errors import UnsupportedError, UsageError
 from padc.ir import make_context, tcp
 from padc.ir.torch import IntType, ToI64Op
-from padc.passes.tcp_to_mil.decompose_pads import DecomposePadsPass, PadPolicy
+from padc.passes.tcp_to_mil.decompose_pads import DecomposePadsPass
 from padc.passes.tcp_to_mil.legality import can_pad_natively
+from padc.passes.tcp_to_mil.policies import PadPolicy
 
 ELEMENT_TYPES = {
     torch.float32: f32,
