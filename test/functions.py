@@ -1,9 +1,14 @@
-"""A function as a module, since `torch.export` takes modules only."""
+"""Functions as modules, since `torch.export` takes modules only; what it can export."""
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
+import pytest
+import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.export import Dim
 
 
 class Function(nn.Module):
@@ -15,3 +20,21 @@ class Function(nn.Module):
 
     def forward(self, *args: Tensor) -> Any:
         return self.function(*args)
+
+
+def needs_pools_of_dynamic_size() -> None:
+    """Skip the test if PyTorch cannot export them, as 2.8 cannot with a stride."""
+    if error := error_of_pool():
+        pytest.skip(f"PyTorch {torch.__version__} cannot export the pool: {error}")
+
+
+@cache
+def error_of_pool() -> str:
+    """What PyTorch says to a pool of dynamic size with a stride; "" if it is exported."""
+    x, size = torch.ones(1, 1, 12, 12), Dim("size", min=8, max=64)
+    pool = Function(lambda x: F.max_pool2d(x, 3, 2))
+    try:
+        torch.export.export(pool, (x,), dynamic_shapes=(({2: size},),))
+    except torch._dynamo.exc.UserError as error:  # pyright: ignore
+        return str(error).partition("!")[0]
+    return ""

@@ -25,7 +25,7 @@ then knows that the output does not have size 1, which it would specialize.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, TypeAlias, cast
 
 import torch
@@ -52,6 +52,11 @@ Size: TypeAlias = int | tuple[int, ...]
 PaddingMode: TypeAlias = Literal["zeros", "reflect", "replicate", "circular"]
 
 MAXIMUM: Callable[[Any, Any], Any] = torch.sym_max  # pyright: ignore
+
+# By spatial rank. Up to PyTorch 2.8, Dynamo cannot call these as attributes of modules.
+CONVOLUTIONS: Mapping[int, Any] = {1: F.conv1d, 2: F.conv2d, 3: F.conv3d}
+MAX_POOLS: Mapping[int, Any] = {1: F.max_pool1d, 2: F.max_pool2d, 3: F.max_pool3d}
+AVERAGE_POOLS: Mapping[int, Any] = {1: F.avg_pool1d, 2: F.avg_pool2d, 3: F.avg_pool3d}
 
 
 class _Same(nn.Module):
@@ -141,7 +146,6 @@ class _ConvSame(_Same):
     dilation: tuple[int, ...]
     groups: int
     padding_mode: PaddingMode
-    convolve: Callable[..., Tensor]
 
     def __init__(
         self,
@@ -211,7 +215,7 @@ class _ConvSame(_Same):
                 reflection or by a circle as far as the amounts say.
         """
         mode = "constant" if self.padding_mode == "zeros" else self.padding_mode
-        return self.convolve(
+        return CONVOLUTIONS[self.rank](
             _pad(input, self.amounts(input), mode),
             self.weight,
             self.bias,
@@ -234,7 +238,6 @@ class Conv1dSame(_ConvSame, nn.Conv1d):
     """
 
     rank = 1
-    convolve = staticmethod(F.conv1d)
 
 
 class Conv2dSame(_ConvSame, nn.Conv2d):
@@ -249,7 +252,6 @@ class Conv2dSame(_ConvSame, nn.Conv2d):
     """
 
     rank = 2
-    convolve = staticmethod(F.conv2d)
 
 
 class Conv3dSame(_ConvSame, nn.Conv3d):
@@ -264,7 +266,6 @@ class Conv3dSame(_ConvSame, nn.Conv3d):
     """
 
     rank = 3
-    convolve = staticmethod(F.conv3d)
 
 
 class _MaxPoolSame(_Same):
@@ -273,7 +274,6 @@ class _MaxPoolSame(_Same):
     kernel_size: Any
     stride: Any
     dilation: Any
-    pool: Callable[..., Tensor]
 
     def __init__(
         self,
@@ -318,7 +318,8 @@ class _MaxPoolSame(_Same):
         dtype = input.dtype
         least = -torch.inf if dtype.is_floating_point else torch.iinfo(dtype).min
         padded = _pad(input, self.amounts(input), value=least)
-        return self.pool(padded, self.kernel_size, self.stride, 0, self.dilation)
+        pool = MAX_POOLS[self.rank]
+        return pool(padded, self.kernel_size, self.stride, 0, self.dilation)
 
 
 class MaxPool1dSame(_MaxPoolSame, nn.MaxPool1d):
@@ -333,7 +334,6 @@ class MaxPool1dSame(_MaxPoolSame, nn.MaxPool1d):
     """
 
     rank = 1
-    pool = staticmethod(F.max_pool1d)
 
 
 class MaxPool2dSame(_MaxPoolSame, nn.MaxPool2d):
@@ -348,7 +348,6 @@ class MaxPool2dSame(_MaxPoolSame, nn.MaxPool2d):
     """
 
     rank = 2
-    pool = staticmethod(F.max_pool2d)
 
 
 class MaxPool3dSame(_MaxPoolSame, nn.MaxPool3d):
@@ -363,7 +362,6 @@ class MaxPool3dSame(_MaxPoolSame, nn.MaxPool3d):
     """
 
     rank = 3
-    pool = staticmethod(F.max_pool3d)
 
 
 class _AvgPoolSame(_Same):
@@ -371,7 +369,6 @@ class _AvgPoolSame(_Same):
 
     kernel_size: Any
     stride: Any
-    pool: Callable[..., Tensor]
 
     def __init__(
         self,
@@ -435,7 +432,8 @@ class _AvgPoolSame(_Same):
 
     def _pool_padded(self, x: Tensor, amounts: Sequence[Amounts]) -> Tensor:
         """The averages of whole windows, counting the zeros of the padding."""
-        return self.pool(_pad(x, amounts), self.kernel_size, self.stride)
+        pool = AVERAGE_POOLS[self.rank]
+        return pool(_pad(x, amounts), self.kernel_size, self.stride)
 
     def _pool_whole(self, x: Tensor, amounts: Sequence[Amounts]) -> Tensor:
         """
@@ -452,7 +450,8 @@ class _AvgPoolSame(_Same):
             for a, stride in zip(amounts, strides, strict=True)
         ]
         ceil_mode = any(a.upper > side for a, side in zip(amounts, sides, strict=True))
-        y = self.pool(x, self.kernel_size, self.stride, sides, ceil_mode, False)
+        pool = AVERAGE_POOLS[self.rank]
+        y = pool(x, self.kernel_size, self.stride, sides, ceil_mode, False)
         for dim, (a, side, stride) in enumerate(
             zip(amounts, sides, strides, strict=True), start=-self.rank
         ):
@@ -475,7 +474,6 @@ class AvgPool1dSame(_AvgPoolSame, nn.AvgPool1d):
     """
 
     rank = 1
-    pool = staticmethod(F.avg_pool1d)
 
 
 class AvgPool2dSame(_AvgPoolSame, nn.AvgPool2d):
@@ -492,7 +490,6 @@ class AvgPool2dSame(_AvgPoolSame, nn.AvgPool2d):
     """
 
     rank = 2
-    pool = staticmethod(F.avg_pool2d)
 
 
 class AvgPool3dSame(_AvgPoolSame, nn.AvgPool3d):
@@ -509,4 +506,3 @@ class AvgPool3dSame(_AvgPoolSame, nn.AvgPool3d):
     """
 
     rank = 3
-    pool = staticmethod(F.avg_pool3d)

@@ -46,6 +46,15 @@ def spread(x: Tensor, amounts: Amounts, fill: float = 0.0) -> Tensor:
     return F.pad(y, (amounts.lower, amounts.upper), value=fill)
 
 
+def refuses_empty(mode: str) -> bool:
+    """Whether PyTorch refuses results that are empty, as 2.15 does and 2.13 does not."""
+    try:
+        F.pad(torch.ones(1, 1, 1, 1), (-1, 0, 0, 0), mode)
+    except RuntimeError:
+        return True
+    return False
+
+
 # Pads.
 
 
@@ -66,6 +75,8 @@ def test_pads_and_their_limits_are_those_of_pytorch(mode: str):
             expected = expected if max(lower, upper) <= cropped else None
 
         if expected is None:
+            if mode != "constant" and size + lower + upper == 0 and refuses_empty(mode):
+                continue
             with pytest.raises(ValueError, match=f"{lower} and {upper}|empty"):
                 CHECKS[mode](size, lower, upper)
             continue
