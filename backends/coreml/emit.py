@@ -4,12 +4,12 @@ Emission of a module's `@main` as a program of coremltools' pymil.
 
 One walk over the function, in order. An op of the `mil` dialect becomes the pymil op
 of its name; a `torch` op that no pass of padc lowered is converted by coremltools
-(`borrow.py`); constants and lists of torch become Python values; and the casts
-between torch's tensors and builtin ones change nothing. What pymil infers of each
+(`borrow.py`); constants and lists of torch become Python values; casts
+between torch's tensors and builtin ones do nothing. The type that pymil infers for each
 result is compared with the type that the IR declares.
 
-An op that fails does not stop the walk. Everything that is wrong with a program is
-raised at once, without the ops that only fail because an operand did.
+An op that fails does not stop the walk. All problems of a program are raised
+at once, except ops that only fail because an operand did.
 """
 
 import re
@@ -82,13 +82,13 @@ with quiet():
     from coremltools.converters.mil.mil.scope import ScopeInfo, ScopeSource
     from coremltools.converters.mil.mil.types.symbolic import is_symbolic
 
-# coremltools attaches the op builders at run time, where no type checker looks.
+# coremltools attaches the op builders at run time; a type checker does not see them.
 mb: Any = Builder
 
 INT32 = np.iinfo(np.int32)
 
 INT32_OUTSIDE = ("int16", "uint16")
-"""Types that Core ML has, but not as inputs and outputs: those are int32."""
+"""Types that Core ML has, but not for inputs and outputs, which are int32 instead."""
 
 EMPTY = "has no elements, and Core ML has no empty tensors"
 LEAVE_OUT = "leave it out"
@@ -98,8 +98,8 @@ def emit(module: ModuleOp, weights: Weights, target: str = "newest") -> Program:
     """
     Translate `@main` of `module` to a pymil program for `target`.
 
-    Inputs and outputs have the names that `padc.name` gives them. Raises
-    `UnsupportedError` with everything that Core ML or coremltools cannot do.
+    The attribute `padc.name` names the inputs and outputs. Raises `UnsupportedError`
+    with everything that Core ML or coremltools does not support.
     """
     main = SymbolTable.lookup_symbol(module, "main")
     if not isinstance(main, FuncOp):
@@ -153,7 +153,7 @@ class _Emitter:
         return program
 
     def live_ops(self) -> list[Operation]:
-        """The ops of the function that its results depend on, in order."""
+        """The live ops of the function, in order."""
         live: dict[Operation, None] = {}
         for op in reversed(self.main.body.block.ops):
             uses = (use for result in op.results for use in result.uses)
@@ -170,7 +170,7 @@ class _Emitter:
     # --- names ---------------------------------------------------------------------
 
     def unique(self, name: str) -> str:
-        """`name`, made an identifier of MIL and unlike every other name."""
+        """`name` as an identifier of MIL that differs from every other name."""
         name = re.sub(r"\W", "_", name, flags=re.ASCII)
         if not re.match("[A-Za-z_]", name):
             name = f"_{name}"
@@ -198,7 +198,7 @@ class _Emitter:
     # --- inputs and outputs --------------------------------------------------------
 
     def input_types(self) -> dict[BlockArgument, Any]:
-        """The inputs as coremltools describes them, but those with a problem."""
+        """The inputs as coremltools describes them, except those with a problem."""
         arguments = self.main.args
         names = self.io_names("input", len(arguments), self.main.arg_attrs)
         ranges: dict[str, Any] = {}
@@ -224,7 +224,7 @@ class _Emitter:
         return types.string_to_builtin(dtype)
 
     def input_shape(self, argument: BlockArgument, ranges: dict[str, Any]) -> list[Any]:
-        """The sizes of an input; equal dynamic sizes are one `RangeDim` in `ranges`."""
+        """The sizes of an input; equal dynamic sizes share a `RangeDim` in `ranges`."""
         shape: list[Any] = list(shape_of(argument.type) or ())
         if len(shape) > mil.MAX_RANK:
             raise Obstacle(
@@ -266,10 +266,10 @@ class _Emitter:
         """
         The pymil variable of a result, under its name in the package.
 
-        One of int64 is int32, as inputs and all that is computed of them are.
+        int64 becomes int32, as in inputs and in all values computed from them.
         """
         if (var := self.values.get(value)) is None:
-            return None  # The op that failed is reported.
+            return None  # The op that failed has been reported.
         if 0 in (shape_of(value.type) or ()):
             self.problem(
                 f"output {name}: {describe_type(value.type)} {EMPTY}",
@@ -277,7 +277,7 @@ class _Emitter:
                 LEAVE_OUT,
             )
             return None
-        # Only what is computed here, for this output alone, can have its name.
+        # Only a value that is computed here, for this output only, can have its name.
         if var.op is None or var.op.op_type == "const" or var in outputs:
             return mb.identity(x=var, name=name)
         var.name = name
@@ -309,7 +309,7 @@ class _Emitter:
         self.values.update(zip(op.results, values))
 
     def scope(self, op: Operation) -> AbstractContextManager[Any]:
-        """Within it, pymil ops know the line and the op that they come from."""
+        """A scope in which pymil ops record the line and the op that they come from."""
         where = SourceLocation.of(op.location)
         line: Any = None if where is None else f"{where.file}:{where.line}"
         of_line: Any = ScopeSource.EXIR_STACK_TRACE
@@ -373,13 +373,13 @@ class _Emitter:
                 return self.unique(first.name_hint or op.name.rpartition(".")[2])
 
     def convert_constant(self, attribute: Attribute, name: str) -> Any:
-        """A `const` op, on the array that the weights hold."""
+        """A `const` op that shares the array of the weights."""
         pymil_dtype(attribute.type)
         value = int32_of(np.asarray(self.constant_value(attribute)))[()]
         return mb.const(val=value, name=name)
 
     def constant_value(self, attribute: Attribute) -> Any:
-        """The Python value of a constant; a weight is not to be written to."""
+        """The Python value of a constant; the array of a weight is read-only."""
         if not isinstance(attribute, DenseResourceAttr):
             return mil.constant_of(attribute)
         array = self.weights.array(attribute).view()
@@ -415,7 +415,7 @@ class _Emitter:
 def constant_type(
     attribute: Attribute, input: mil.Input, bound: Mapping[str | None, str]
 ) -> str:
-    """The element type that a constant is given, of those that it and the op allow."""
+    """The element type of a constant, among those that its value and the op allow."""
     allowed = mil.constant_types(attribute) & input.domain
     if input.variable is not None:
         allowed &= {bound.setdefault(input.variable, preferred(allowed))}
@@ -440,7 +440,7 @@ def constant(value: Any, element: str) -> Any:
 
 
 def int32_of(array: np.ndarray) -> np.ndarray:
-    """An int64 array as int32, which must hold it; any other as it is."""
+    """An int64 array as int32, whose range it must not exceed; others unchanged."""
     if array.dtype != np.int64:
         return array
     if array.size and not INT32.min <= array.min() <= array.max() <= INT32.max:
@@ -452,19 +452,19 @@ def int32_of(array: np.ndarray) -> np.ndarray:
 
 
 def element_type(type_: Attribute) -> Attribute:
-    """The element type of a tensor, torch's or builtin; not that of another value."""
+    """The element type of a tensor, torch's or builtin; other types unchanged."""
     return type_.element_type if isinstance(type_, VTensorType | TensorType) else type_
 
 
 def shape_of(type_: Attribute) -> tuple[int, ...] | None:
-    """The sizes of a tensor, torch's or builtin; None for another value."""
+    """The sizes of a tensor, torch's or builtin; None for other values."""
     if isinstance(type_, VTensorType | TensorType):
         return tuple(type_.get_shape())
     return None
 
 
 def pymil_dtype(type_: Attribute) -> str:
-    """What pymil calls the element type of a tensor."""
+    """The element type of a tensor in pymil."""
     element = element_type(type_)
     if isinstance(element, IntegerType) and element != i1:
         if element.signedness.data == Signedness.SIGNED:
@@ -480,7 +480,7 @@ def pymil_dtype(type_: Attribute) -> str:
 
 
 def check_dtype(dtype: str, target: str) -> None:
-    """Raise where `target` has no such tensors: its `cast` takes all that it has."""
+    """Raise Obstacle if `target` does not have an element type, as its `cast` shows."""
     having = [t for t in mil.TARGETS if dtype in cast_form(t).inputs["x"].domain]
     if target not in having:
         newer = f", or choose {having[0]} or a newer target" if having else ""
@@ -494,7 +494,7 @@ def cast_form(target: str) -> mil.Form:
 
 
 def check_result(type_: Attribute, value: Any) -> None:
-    """Compare what the IR declares of a value with what pymil infers."""
+    """Compare the type that the IR declares with the one that pymil infers."""
     if isinstance(type_, IntType) and isinstance(value, Var):
         type_ = TensorType(IntegerType(64), ())
     if not isinstance(type_, VTensorType | TensorType):
@@ -511,7 +511,7 @@ def check_result(type_: Attribute, value: Any) -> None:
         raise Obstacle(f"coremltools makes {inferred}[{shape}] of it", REWRITE)
 
 
-# --- what messages say --------------------------------------------------------------
+# --- messages -----------------------------------------------------------------------
 
 TORCH_NAMES = {"f": "float", "bf": "bfloat", "si": "int", "i": "int", "ui": "uint"}
 
@@ -526,7 +526,7 @@ def describe_element(element: Attribute) -> str:
 
 
 def describe_type(type_: Attribute) -> str:
-    """`float32[1,3,?]` for a tensor, the type itself for another value."""
+    """`float32[1,3,?]` for a tensor, the type itself for other values."""
     if (shape := shape_of(type_)) is None:
         return str(type_)
     sizes = ",".join("?" if size == DYNAMIC_INDEX else str(size) for size in shape)

@@ -2,9 +2,9 @@
 """
 From an emitted program to a `.mlpackage` on disk.
 
-`coremltools.convert` would run all of its passes, checking the whole program after
-each, and copy the weights twice. Here run the passes that can find something in a
-program of padc's, and the weights are written once, where they stay.
+`coremltools.convert` would run all of its passes, check the whole program after each,
+and copy the weights twice. This file only runs the passes that can apply to a program
+of padc's, and writes the weights once, to their final place.
 """
 
 import contextlib
@@ -29,13 +29,13 @@ with quiet():
     from coremltools.converters.mil.mil.scope import ScopeSource
     from coremltools.converters.mil.mil.types.symbolic import is_symbolic
 
-# The order is that of coremltools' default pipeline. Left out are passes for
-# quantised weights, states, images, loops, complex numbers, for what only its
-# TensorFlow frontend makes, and all that touch a pad: where padc left one alone, or
-# split one in two, Core ML needs it so. And passes that are wrong in coremltools 9.0:
-# fuse_conv_bias negates a constant in place, for all its users and in the model that
-# it comes from; fuse_conv_scale takes c / conv(x) for conv(x) / c;
-# select_optimization makes -inf + b of select(c, -inf, b), NaN where b is inf.
+# The order is that of coremltools' default pipeline. Left out are passes for quantised
+# weights, states, images, loops, complex numbers and ops that only its TensorFlow
+# frontend emits; passes that change pads, since Core ML needs them as padc wrote them;
+# and passes that are wrong in coremltools 9.0:
+# - fuse_conv_bias negates a constant in place, for all its users and in the model.
+# - fuse_conv_scale takes c / conv(x) for conv(x) / c.
+# - select_optimization replaces select(c, -inf, b) by -inf + b: NaN where b is inf.
 PASSES = (
     "torch::torch_upsample_to_core_upsample",
     "torch::torch_tensor_assign_to_core",
@@ -105,10 +105,10 @@ LAST_PASSES = (
 
 def optimize(program: Program, precision: str = "float32") -> None:
     """
-    Make an emitted program what Core ML runs best, and runs at all; in place, once.
+    Run the passes that Core ML needs or profits from, in place, once per program.
 
-    `precision` is that of the computation, "float32" or "float16"; inputs and outputs
-    keep their types. Raises `UnsupportedError` if a tensor of rank 6 or more is left.
+    `precision` ("float32" or "float16") is that of the computation; inputs and outputs
+    keep their types. Raises `UnsupportedError` if a tensor of rank 6 or more remains.
     """
     resolve_precision(precision)
     with quiet():
@@ -139,7 +139,7 @@ def is_for_float16(op: Any) -> bool:
     """
     Whether an op can be computed in float16.
 
-    The coordinates of grids cannot: from 256 on, float16 has quarters of pixels only.
+    Coordinates of grids cannot: from 256 on, float16 is as coarse as 1/4 of a pixel.
     """
     made_from = op.scopes[ScopeSource.TORCHSCRIPT_MODULE_TYPE]
     return not any("grid" in name for name in made_from)
@@ -149,7 +149,7 @@ def is_for_int16(op: Any) -> bool:
     """
     Whether the indices of a gather can be 16 bits wide.
 
-    coremltools takes a dynamic size for one that is small.
+    coremltools assumes that a dynamic size is small.
     """
     if op.op_type not in ("gather", "gather_along_axis"):
         return True
@@ -182,9 +182,9 @@ def check_writable(path: str | Path) -> None:
 
 def save_package(program: Program, path: str | Path) -> None:
     """
-    Write an optimized program as a `.mlpackage`, replacing one that is there.
+    Write an optimized program as a `.mlpackage`, replacing an existing one.
 
-    If anything fails, what was at `path` before is still there, and nothing else.
+    If anything fails, `path` is unchanged, and nothing else is left.
     """
     check_writable(path)
     with _replacing(Path(path)) as package, quiet():
@@ -216,7 +216,7 @@ def save_package(program: Program, path: str | Path) -> None:
 
 
 def locations(program: Program) -> dict[str, str]:
-    """The "file:line" that each op comes from, by the names of its outputs."""
+    """The "file:line" of each op, by the names of its outputs."""
     lines: dict[str, str] = {}
     for op in program.functions["main"].operations:
         known = [line for line in op.scopes[ScopeSource.EXIR_STACK_TRACE] if line]
@@ -237,7 +237,7 @@ def _item(name: str, description: str) -> dict[str, str]:
 
 @contextlib.contextmanager
 def _replacing(path: Path) -> Generator[Path]:
-    """A new folder beside `path`, which takes its place if no exception is raised."""
+    """A new folder next to `path`, which replaces it if no exception is raised."""
     try:
         folder = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
     except OSError as error:
@@ -246,7 +246,7 @@ def _replacing(path: Path) -> Generator[Path]:
         new, old = folder / "new", folder / "old"
         new.mkdir()
         yield new
-        # A folder cannot be renamed over another.
+        # A folder cannot be renamed to an existing one.
         if path.exists():
             path.rename(old)
         try:

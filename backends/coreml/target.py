@@ -1,5 +1,5 @@
 # pyright: basic
-"""`padc-opt -t mil`: what Core ML is given."""
+"""`padc-opt -t mil`: the program that Core ML receives."""
 
 from dataclasses import dataclass
 from typing import IO
@@ -14,12 +14,12 @@ from padc.ir.weights import weights_of
 
 @dataclass(frozen=True)
 class MILTarget(Target):
-    """Print `@main` as the pymil program that it is emitted as."""
+    """Print the pymil program that `@main` is emitted as."""
 
     name = "mil"
 
     target: str = "newest"
-    """The version of Core ML to emit for, iOS15 and so on."""
+    """The version of Core ML to emit for, such as iOS15."""
 
     def emit(self, ctx: Context, module: ModuleOp, output: IO[str]) -> None:
         print(emit(module, weights_of(ctx), self.target), file=output)

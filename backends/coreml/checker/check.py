@@ -1,5 +1,5 @@
 # pyright: reportUnknownMemberType=false
-"""The walk over a package that finds what breaks the rules."""
+"""The walk over a package that collects violations of the rules."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from pathlib import Path
 import torch
 
 from padc.backends.coreml import LOCATIONS
+from padc.backends.coreml.checker.checked_op import Op, Shapes, Value, read_type
 from padc.backends.coreml.checker.finding import Finding
-from padc.backends.coreml.checker.program import Op, Shapes, Value, read_type
 from padc.backends.coreml.checker.rules import RULES, is_available
 from padc.backends.coreml.checker.shapes import WeightShapes, compute, load
+from padc.backends.coreml.evaluator.execution import Block
 from padc.backends.coreml.evaluator.features import Feature, describe
 from padc.backends.coreml.evaluator.package import Message
-from padc.backends.coreml.evaluator.program import Block
 from padc.backends.coreml.evaluator.types import DTYPES, TensorType
 from padc.errors import InvalidProgramError, SourceLocation, UnsupportedError
 from padc.ir.mil import TARGETS, resolve_target
@@ -114,12 +114,13 @@ class _FunctionChecker:
         for item in description.state:
             inputs.pop(item.name, None)
         self.check_features("input", description.input, inputs)
-        if not description.predictedFeatureName:  # A classifier's outputs are its own.
+        # The outputs of a classifier are not those of its program.
+        if not description.predictedFeatureName:
             self.check_features("output", description.output, outputs)
         try:
             program = load(self.package, self.function)
         except UnsupportedError:
-            return self.check_ops()  # No shapes but those declared.
+            return self.check_ops()  # Only the declared shapes are known.
         except InvalidProgramError as error:
             self.check_ops()
             if not self.findings:
@@ -131,7 +132,7 @@ class _FunctionChecker:
     def check_shapes(
         self, program: Block, sizes: Mapping[str, tuple[int, ...]] | None
     ) -> None:
-        """Check the ops for inputs of some sizes; as they are declared for None."""
+        """Check the ops for inputs of these sizes; None is the declared ones."""
         errors: dict[str, InvalidProgramError] = {}
         for output, result in compute(program, sizes) if sizes is not None else ():
             if isinstance(result, InvalidProgramError):
@@ -146,13 +147,13 @@ class _FunctionChecker:
             error = errors.get(op.name)
             if error is None or op.name in computed:
                 continue
-            # What breaks a rule often can't be run, which says nothing new.
+            # An op that breaks a rule often cannot be run: one finding is enough.
             if error.__cause__ is None or op.name not in explained:
                 message = f"{error.message}, for {sizes}"
                 self.report("computed", op.type, op.name, message)
 
     def check_ops(self) -> None:
-        """Hold the ops against the rules that they are not known to break."""
+        """Check the ops against the rules for which they have no finding yet."""
         known = {(finding.rule, finding.output) for finding in self.findings}
         for name, rule in RULES.items():
             if rule.check is None:
@@ -210,9 +211,9 @@ class _FunctionChecker:
                 else:
                     message = f"nothing before it defines '{binding.name}'"
                     self.report("undefined", kind, name, message)
-                    # Given all the same, though nothing is known of it.
+                    # The input is given, even though nothing is known about it.
                     inputs[key].append(Value("", None, True))
-        # The constexpr ops of iOS16 have attributes where others have inputs.
+        # The constexpr ops of iOS16 have attributes instead of inputs.
         for key, value in operation.attributes.items():
             if key != "name" and kind != "custom_layer":
                 inputs[key] = [self.inline(kind, name, value)]
@@ -224,7 +225,7 @@ class _FunctionChecker:
         return outputs
 
     def inline(self, op_type: str, output: str, value: Message) -> Value:
-        """A constant that is written where it is used."""
+        """An inline constant."""
         self.check_weight(op_type, output, value)
         return Value("", read_type(value.type), True, value)
 
@@ -235,7 +236,7 @@ class _FunctionChecker:
             except InvalidProgramError as error:
                 self.report("weights", op_type, output, error.message)
             except UnsupportedError:
-                pass  # Of a type that `define` reports.
+                pass  # `define` reports this type.
 
     def define(
         self,
@@ -290,7 +291,7 @@ class _FunctionChecker:
 
 
 def fits(shape: Sequence[int], kind: TensorType) -> bool:
-    # Core ML gives a scalar as an array of one.
+    # Core ML passes a scalar as an array of one element.
     dims = kind.shape or (1,)
     return len(shape) == len(dims) and all(
         dim in (None, size) for size, dim in zip(shape, dims, strict=True)
@@ -321,15 +322,15 @@ def read_locations(model: Message) -> dict[str, SourceLocation]:
             for name, (file, _, line) in lines.items()
         }
     except (AttributeError, ValueError, RecursionError):
-        return {}  # Whoever wrote that, it was not padc.
+        return {}  # Not written by padc.
 
 
 def samples(
     description: Message, program: Block
 ) -> Sequence[dict[str, tuple[int, ...]] | None]:
     """
-    Shapes of a function's inputs: for flexible ones, the default, the smallest and the
-    largest, or all that are listed; None where a shape is not described.
+    Shapes of a function's inputs to check it with. Flexible ones have the default, the
+    smallest and the largest, or all that are listed; None if a shape is not described.
     """
     features = {item.name: describe(item) for item in description.input}
     choices = {

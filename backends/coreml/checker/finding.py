@@ -22,15 +22,15 @@ class Finding:
     rule: str
     """The name of the rule."""
     op_type: str
-    """The type of the op; "function" or "model" where it is not about one op."""
+    """The type of the op; "function" or "model" if the finding is not about one op."""
     output: str
     """The op's first output; the name of the function, input or output otherwise."""
     message: str
     """What breaks the rule."""
     source: str
-    """The documentation, issue or measurement that the rule is from."""
+    """The documentation, issue or measurement that the rule comes from."""
     location: SourceLocation | None = None
-    """The line of Python that the op is from, if padc made the package."""
+    """The line of Python that the op comes from, if padc wrote the package."""
 
     def __str__(self) -> str:
         lines = [f"{self.rule}: {self.op_type} '{self.output}': {self.message}"]

@@ -1,8 +1,8 @@
 """
-The rules about single ops, each a small function beside its source.
+The rules about single ops, each a small function next to its source.
 
-A rule takes the op and the target, and yields what is wrong. What depends on a size
-that is not known, or on a value that is computed, is not reported.
+A rule takes the op and the target, and yields a message for each violation. If that
+depends on an unknown size or a computed value, nothing is reported.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from padc.backends.coreml.checker.program import Op
+from padc.backends.coreml.checker.checked_op import Op
 from padc.ir import mil
 
 Check = Callable[[Op, str], Iterator[str]]
@@ -33,13 +33,13 @@ def documented(op: str) -> str:
 
 @dataclass(frozen=True)
 class Rule:
-    """Where a rule is from, and what it is about."""
+    """The source of a rule, and the ops that it is about."""
 
     source: str
     op_types: frozenset[str] = frozenset()
-    """The ops that `check` is for; every op where there are none."""
+    """The ops that `check` is for; if empty, every op."""
     check: Check | None = None
-    """None where the checker itself finds what is wrong."""
+    """None if the checker itself finds violations."""
 
 
 RULES: dict[str, Rule] = {
@@ -67,11 +67,11 @@ RULES: dict[str, Rule] = {
     ),
     "computed": Rule(DOCUMENTATION),
 }
-"""Every rule, by name; the decorator `rule` adds those about one op each."""
+"""Every rule, by name; the decorator `rule` adds those about single ops."""
 
 
 def rule(name: str, source: str, *op_types: str) -> Callable[[Check], Check]:
-    """Make a function the check of a rule on ops of some types; on all without any."""
+    """Make a function the check of a rule on `op_types`; without any, on every op."""
 
     def register(check: Check) -> Check:
         RULES[name] = Rule(source, frozenset(op_types), check)
@@ -101,7 +101,7 @@ def is_available(since: str, target: str) -> bool:
 
 
 def form_of(op: Op, target: str) -> mil.Form | None:
-    """The op as the target's opset has it; None if it has none, or `SINCE` has it."""
+    """The op in the target's opset; None if it does not have it, or `SINCE` has it."""
     op_type = mil.OPS.get(op.type)
     return None if op_type is None else op_type.form(target)
 
@@ -129,7 +129,7 @@ def input_unknown(op: Op, target: str) -> Iterator[str]:
 
 @rule("input-missing", DOCUMENTATION)
 def input_missing(op: Op, target: str) -> Iterator[str]:
-    """The inputs that are not optional are given."""
+    """Inputs that are not optional are given."""
     if (form := form_of(op, target)) is not None:
         for name, declared in form.inputs.items():
             if not declared.optional and not op.inputs.get(name):
@@ -138,7 +138,7 @@ def input_missing(op: Op, target: str) -> Iterator[str]:
 
 @rule("input-constant", RANK_AND_CONST)
 def input_constant(op: Op, target: str) -> Iterator[str]:
-    """The inputs that must be constants are."""
+    """Inputs that must be constants are constants."""
     if (form := form_of(op, target)) is not None:
         for name, values in op.inputs.items():
             declared = form.inputs.get(name)
@@ -150,7 +150,7 @@ def input_constant(op: Op, target: str) -> Iterator[str]:
 
 @rule("input-type", DOCUMENTATION)
 def input_type(op: Op, target: str) -> Iterator[str]:
-    """Inputs have the element types that the op takes, equal where they must be."""
+    """Inputs have the element types that the op takes; some must be equal."""
     if (form := form_of(op, target)) is None:
         return
     bound: dict[str, tuple[str, str]] = {}
@@ -169,7 +169,7 @@ def input_type(op: Op, target: str) -> Iterator[str]:
 
 @rule("rank", RANK_AND_CONST)
 def rank(op: Op, target: str) -> Iterator[str]:
-    """No tensor has more than 5 dimensions, but what `constexpr_` ops take."""
+    """No tensor has more than 5 dimensions, except operands of `constexpr_` ops."""
     if op.type.startswith("constexpr_"):
         return
     given = [value for values in op.inputs.values() for value in values]
@@ -184,13 +184,13 @@ def rank(op: Op, target: str) -> Iterator[str]:
     "coreml/builders/helper.cc, IsInputSupported",
 )
 def empty(op: Op, target: str) -> Iterator[str]:
-    """No op gives a tensor without elements."""
+    """No op returns a tensor without elements."""
     for value in op.outputs:
         if 0 in (shape := op.shapes.of(value) or ()):
             yield f"'{value.name}' has no elements, its shape is {shape}"
 
 
-# --- ops with words for options, and of some ranks ------------------------------------
+# --- ops with options, and with ranks -------------------------------------------------
 
 PAD_TYPES = ("valid", "custom", "same", "same_lower")
 POOLS = ("avg_pool", "l2_pool", "max_pool")
@@ -206,12 +206,12 @@ OPTIONS: dict[tuple[str, str], tuple[str, ...]] = {
         ),
     }.items()},
 }  # fmt: skip
-"""What the documentation of an op allows for an input."""
+"""The options that the documentation of an op lists for an input."""
 
 
 @rule("option", DOCUMENTATION, *(op for op, _ in OPTIONS))
 def option(op: Op, target: str) -> Iterator[str]:
-    """Words are of those that the documentation lists."""
+    """Options are among those that the documentation lists."""
     for (op_type, name), allowed in OPTIONS.items():
         if op_type == op.type and (word := op.text(name, allowed[0])) not in allowed:
             yield f"{name} is '{word}'; it may be {', '.join(allowed)}"
@@ -249,7 +249,7 @@ def input_rank(op: Op, target: str) -> Iterator[str]:
 
 @rule("resample-coordinates", documented("iOS15.image_resizing.resample"), "resample")
 def resample_coordinates(op: Op, target: str) -> Iterator[str]:
-    """Coordinates are pairs, for as many images as there are."""
+    """Coordinates are pairs, and there are as many batches of them as images."""
     x, coordinates = op.shape("x"), op.shape("coordinates")
     if x and coordinates and len(x) == len(coordinates) == 4:
         if coordinates[3] not in (2, None):
@@ -270,7 +270,7 @@ def pairs(op: Op) -> list[tuple[int, int]] | None:
 
 
 def padded_axes(op: Op, mode: str) -> Iterator[tuple[int, int | None, tuple[int, int]]]:
-    """Axis, size and amounts, of the axes that a `pad` of this mode pads."""
+    """Axis, size and amounts of each axis that a `pad` of this mode pads."""
     shape, amounts = op.shape("x"), pairs(op)
     if shape is None or amounts is None or op.text("mode", "constant") != mode:
         return
@@ -282,7 +282,7 @@ def padded_axes(op: Op, mode: str) -> Iterator[tuple[int, int | None, tuple[int,
 
 @rule("pad-axes", f"{COREMLTOOLS}/pull/2701, issues 2571 and 2576", "pad")
 def pad_axes(op: Op, target: str) -> Iterator[str]:
-    """Other modes than constant pad the last two dimensions only."""
+    """Modes other than constant only pad the last two dimensions."""
     for mode in ("reflect", "replicate"):
         for axis, _, pair in padded_axes(op, mode):
             if axis < len(op.shape("x") or ()) - 2:
@@ -291,7 +291,7 @@ def pad_axes(op: Op, target: str) -> Iterator[str]:
 
 @rule("pad-reflect", PAD, "pad")
 def pad_reflect(op: Op, target: str) -> Iterator[str]:
-    """reflect pads by at most the size less one, on each side."""
+    """reflect pads by at most the size minus one, on each side."""
     for axis, size, pair in padded_axes(op, "reflect"):
         if size is not None and max(pair) > size - 1:
             yield f"reflect pads dimension {axis} of size {size} by {pair}"
@@ -307,7 +307,7 @@ def pad_replicate(op: Op, target: str) -> Iterator[str]:
 
 @rule("pad-length", PAD, "pad")
 def pad_length(op: Op, target: str) -> Iterator[str]:
-    """There are two amounts for each of the last dimensions."""
+    """There are two amounts for each padded dimension."""
     shape, amounts = op.shape("x"), op.integers("pad")
     if shape is not None and amounts is not None:
         if len(amounts) % 2 or len(amounts) > 2 * len(shape):
@@ -342,7 +342,7 @@ def pad_same(op: Op, target: str) -> Iterator[str]:
 
 @rule("dynamic-weight", documented("iOS15.conv.conv"), "conv")
 def dynamic_weight(op: Op, target: str) -> Iterator[str]:
-    """A weight that is computed is not dilated."""
+    """A computed weight is not dilated."""
     dilations = op.integers("dilations") or [1]
     for value in op.inputs.get("weight", ()):
         if not value.is_constant and max(dilations) > 1:
@@ -351,7 +351,7 @@ def dynamic_weight(op: Op, target: str) -> Iterator[str]:
 
 @rule("ceil-mode", documented("iOS15.pool.avg_pool"), *POOLS)
 def ceil_mode(op: Op, target: str) -> Iterator[str]:
-    """ceil_mode is for 1-D and 2-D pools that pad both sides alike."""
+    """ceil_mode is for 1-D and 2-D pools with equal padding on both sides."""
     if not any(op.integers("ceil_mode") or ()):
         return
     if len(op.shape("x") or ()) > 4:
@@ -364,7 +364,7 @@ def ceil_mode(op: Op, target: str) -> Iterator[str]:
 
 @rule("ceil-overhang", f"{COREMLTOOLS}/issues/2772", "avg_pool")
 def ceil_overhang(op: Op, target: str) -> Iterator[str]:
-    """An average counts nothing beyond the padding."""
+    """An average does not count elements beyond the padding."""
     excludes = any(op.integers("exclude_padding_from_average") or ())
     if excludes or not any(op.integers("ceil_mode") or ()):
         return
@@ -376,7 +376,7 @@ def ceil_overhang(op: Op, target: str) -> Iterator[str]:
 
 
 def overhangs(op: Op) -> Iterator[tuple[int, int]]:
-    """The dimensions whose last window goes beyond the padding, and how far it does."""
+    """The dimensions whose last window exceeds the padding, and by how much."""
     shape, kernel = op.shape("x"), op.integers("kernel_sizes")
     if shape is None or kernel is None or len(kernel) != len(shape) - 2:
         return
@@ -408,7 +408,7 @@ SCATTERS = ("scatter", "scatter_along_axis", "scatter_nd")
     *SCATTERS,
 )
 def negative_index(op: Op, target: str) -> Iterator[str]:
-    """From iOS17 on, no index is negative."""
+    """Since iOS17, no index is negative."""
     if is_available("iOS17", target) and (indices := op.array("indices")) is not None:
         if indices.size and indices.min() < 0:
             yield f"an index is {indices.min()}, which is out of bounds since iOS17"

@@ -3,8 +3,8 @@
 The shapes that a program computes, without its values.
 
 Each op is run by the evaluator on PyTorch's meta tensors, which have shapes and no
-data. What only depends on shapes and constants, such as the argument of a reshape, is
-computed. Where an op needs data that are not there, its declared shape stands.
+data. Values that only depend on shapes and constants, such as the argument of a
+reshape, are computed. If an op needs missing data, its declared shape is used.
 """
 
 from __future__ import annotations
@@ -17,23 +17,19 @@ from typing import Any
 
 import torch
 
-from padc.backends.coreml.checker.program import Shape
+from padc.backends.coreml.checker.checked_op import Shape
+from padc.backends.coreml.evaluator.execution import Block, Call, Execution
+from padc.backends.coreml.evaluator.loading import load_program
 from padc.backends.coreml.evaluator.package import Message, Package, element_count
-from padc.backends.coreml.evaluator.program import (
-    Block,
-    Call,
-    Execution,
-    load_program,
-)
 from padc.backends.coreml.evaluator.types import FP16, TensorType
 from padc.errors import InvalidProgramError, PadcError, UnsupportedError
 
 LARGE = 2**20
-"""Elements; what has more is not computed."""
+"""The largest number of elements of a value that is computed."""
 
 
 class WeightShapes(Package):
-    """A package whose large fp16 weights, slow to convert, have shapes only."""
+    """A package whose large fp16 weights only have shapes: converting them is slow."""
 
     def _blob(self, name: str, offset: int, kind: TensorType) -> torch.Tensor:
         if kind.dtype is not FP16 or element_count(kind) < 4096:
@@ -44,7 +40,7 @@ class WeightShapes(Package):
 
 
 def load(package: Package, function: Message) -> Block:
-    """The function, ready to be given to `compute`; raises what `load_program` does."""
+    """The function, for `compute`; raises the errors of `load_program`."""
     try:
         return load_program(package, function, Execution(rounding=False))
     except InvalidProgramError as error:
@@ -58,9 +54,9 @@ def compute(
     program: Block, inputs: Mapping[str, tuple[int, ...]]
 ) -> Iterator[tuple[str, Shape | InvalidProgramError]]:
     """
-    The shape of each value, for inputs of these shapes; or what is wrong with it, if
-    its op does not give what is declared, or can't be run (the error has a cause).
-    Raises InvalidProgramError for an input that no memory could hold.
+    The shape of each value, for inputs of these shapes; or an error, if the op's result
+    is not as declared, or the op cannot be run (then the error has a cause).
+    Raises InvalidProgramError for an input that is too large for any memory.
     """
     values: dict[str, Any] = dict(program.constants)
     for name, shape in inputs.items():
@@ -82,7 +78,7 @@ def compute(
 
 
 def _declared(call: Call) -> dict[str, torch.Tensor]:
-    """Outputs as they are declared, but those of unknown sizes."""
+    """Outputs as they are declared, except those of unknown sizes."""
     return {
         name: _empty(kind, [dim for dim in kind.shape if dim is not None])
         for name, kind in call.outputs.items()
@@ -91,7 +87,7 @@ def _declared(call: Call) -> dict[str, torch.Tensor]:
 
 
 def _run(call: Call, values: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """What the op gives; None where that can't be known without data."""
+    """The op's results; None if they depend on missing data."""
     used = {
         source
         for _, sources in call.variable.values()
@@ -111,7 +107,7 @@ def _run(call: Call, values: Mapping[str, Any]) -> Mapping[str, Any] | None:
             return None
     attempts = [(call, values)]
     if without_data:
-        # Operands with data and without don't go together.
+        # PyTorch does not mix operands with and without data.
         attempts.append((_strip_call(call), {n: _strip(values[n]) for n in used}))
     for attempt, given in attempts:
         try:
@@ -140,7 +136,7 @@ def _strip_call(call: Call) -> Call:
 
 
 def _empty(kind: TensorType, shape: Sequence[int]) -> torch.Tensor:
-    """A tensor without data; InvalidProgramError where torch can't count its bytes."""
+    """A tensor without data; InvalidProgramError if its bytes overflow."""
     try:
         return torch.empty(shape, dtype=kind.dtype.held_as, device="meta")
     except (RuntimeError, TypeError) as error:
@@ -148,7 +144,8 @@ def _empty(kind: TensorType, shape: Sequence[int]) -> torch.Tensor:
 
 
 def _is_about_meta(error: InvalidProgramError) -> bool:
-    """Whether PyTorch raised it: the message itself has names of the program too."""
+    """Whether PyTorch raised it about a meta tensor; only its cause tells, since the
+    message itself contains names of the program."""
     cause = error.__cause__
     while isinstance(cause, PadcError):
         cause = cause.__cause__

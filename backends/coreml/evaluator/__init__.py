@@ -4,12 +4,13 @@
     outputs = model.predict({"x": array})
 
 It reads the package from disk and computes each op as its documentation says, with
-PyTorch. It shares nothing with the emission of packages, and of coremltools it uses
-only the generated protobuf classes.
+PyTorch. It is an oracle, independent on purpose: it shares no formula with the passes
+and no code with the emission of packages, and uses only coremltools' generated protobuf
+classes.
 """
 
-from padc.backends.coreml.evaluator.evaluate import Model, State, load
 from padc.backends.coreml.evaluator.features import Feature
 from padc.backends.coreml.evaluator.limits import Limits
+from padc.backends.coreml.evaluator.model import Model, State, load
 
 __all__ = ["Feature", "Limits", "Model", "State", "load"]

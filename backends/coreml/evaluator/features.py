@@ -1,6 +1,9 @@
 # pyright: basic, reportMissingTypeStubs=false
-"""Inputs, outputs and states, as a package describes them
-(mlmodel/format/FeatureTypes.proto), and what turns their values into tensors."""
+"""
+Inputs, outputs and states as a package describes them, and their values as tensors.
+
+Format: mlmodel/format/FeatureTypes.proto (github.com/apple/coremltools).
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -42,7 +45,7 @@ class Feature:
     An input, output or state, as the package describes it.
 
     An image is an array of shape (height, width, 3), or (height, width) if it is gray.
-    Its pixels are uint8, red first whatever order the program takes, or float16. The
+    Its pixels are uint8, red first (even if the program takes BGR), or float16. The
     outputs of a classifier have dtype object: a label, and a dictionary.
 
     Example:
@@ -104,10 +107,11 @@ class Feature:
 
 
 def describe(item: Message) -> Feature:
-    """The feature in a `FeatureDescription` message.
+    """
+    The feature in a `FeatureDescription` message.
 
-    Raises InvalidProgramError where a size is negative, and UnsupportedError for
-    what is no array, image, string, integer or dictionary.
+    Raises InvalidProgramError if a size is negative, and UnsupportedError unless it is
+    an array, image, string, integer or dictionary.
     """
     match item.type.WhichOneof("Type"):
         case "multiArrayType":
@@ -179,10 +183,11 @@ def _image(item: Message, image: Message) -> Feature:
 def to_tensor(
     feature: Feature, data: Mapping[str, npt.ArrayLike], kind: TensorType
 ) -> torch.Tensor:
-    """The value of an input, as the program takes it.
+    """
+    The value of an input, as the program takes it.
 
-    Raises UsageError where it is missing, or not what the feature says, and
-    InvalidProgramError where the feature is not what the program says.
+    Raises UsageError if it is missing, or does not match the feature, and
+    InvalidProgramError if the feature does not match the program.
     """
     if feature.name not in data:
         if feature.default is None:
@@ -208,22 +213,23 @@ def to_tensor(
     if feature.color is not None:
         # [height, width, channels] becomes [1, channels, height, width].
         array = np.atleast_3d(array).transpose(2, 0, 1)[None]
-    # Core ML gives a scalar as an array of one.
+    # Core ML passes a scalar as an array of one element.
     if kind.shape and not kind.fits(torch.Size(array.shape)):
         raise InvalidProgramError(
             f"the input {feature.name!r} of shape {array.shape} is a {kind} in the "
             "program"
         )
     held = torch.empty(0, dtype=kind.dtype.held_as).numpy().dtype
-    # A copy: it must be writable for torch, and of the dtype that values are held in.
+    # A copy, since torch needs writable memory, in the dtype that values are held in.
     return torch.from_numpy(np.array(array, dtype=held))
 
 
 def from_value(feature: Feature, value: Value, kind: Any) -> Any:
-    """The value of an output, as the caller gets it.
+    """
+    The value of an output, as the caller gets it.
 
-    Pixels are rounded and kept in 0 to 255; how Core ML does it is not documented.
-    Raises InvalidProgramError where the value of an image is not one.
+    Pixels are rounded and clamped to 0 to 255; how Core ML does this is not documented.
+    Raises InvalidProgramError if the value of an image has another shape.
     """
     if not isinstance(value, torch.Tensor):
         return value

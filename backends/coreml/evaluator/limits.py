@@ -1,5 +1,5 @@
 # pyright: basic, reportMissingTypeStubs=false
-"""How much a program may compute, so that a damaged one ends with an error."""
+"""Limits of memory and time, so that a damaged program ends with an error."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -96,7 +96,7 @@ DEFAULT_LIMITS = Limits()
 
 
 class Guard(TorchDispatchMode):
-    """While it is entered, torch refuses to make tensors that exceed `limits`.
+    """A context in which torch refuses to make tensors that exceed `limits`.
 
     Each torch op that could make one is first run on meta tensors, which have shapes
     and no data.
@@ -110,7 +110,7 @@ class Guard(TorchDispatchMode):
         self, func: Any, types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
         kwargs = kwargs or {}
-        if func is aten.unbind.int:  # What a Python loop over a tensor does first.
+        if func is aten.unbind.int:  # A Python loop over a tensor calls this first.
             x, axis = args[0], args[1] if len(args) > 1 else 0
             self.limits.check_iterations(x.shape[axis])
         if _bound((args, kwargs)) > self.limits.elements:
@@ -120,17 +120,18 @@ class Guard(TorchDispatchMode):
 
 
 def _bound(arguments: Any) -> int:
-    """No torch op gives more elements than this for these arguments.
+    """
+    An upper bound of the elements of a torch op's results, for these arguments.
 
-    It multiplies the elements of tensors, and for each integer the most that it adds
-    to one dimension on both sides. Without a tensor sizes come from floats too, as
-    those of `arange`: there is no bound.
+    The product of the elements of all tensors, and for each integer of the most that it
+    adds to one dimension on both sides. Without a tensor there is no bound: sizes may
+    come from floats, as those of `arange` do.
     """
     bound, has_tensor = 1, False
     for leaf in tree_leaves(arguments):
         if isinstance(leaf, torch.Tensor):
             if leaf.is_meta:
-                return 0  # Nor will the result have data.
+                return 0  # The result will not have data either.
             has_tensor = True
             bound *= prod(max(size, 1) for size in leaf.shape)
         elif isinstance(leaf, int):
@@ -139,7 +140,7 @@ def _bound(arguments: Any) -> int:
 
 
 def _result_shapes(func: Any, args: Any, kwargs: Any) -> list[torch.Size]:
-    """The shapes of what `func` would give; none where only the data tell."""
+    """The shapes of the results of `func`; empty if they depend on data."""
 
     def stripped(leaf: Any) -> Any:
         if isinstance(leaf, torch.Tensor):
@@ -152,7 +153,7 @@ def _result_shapes(func: Any, args: Any, kwargs: Any) -> list[torch.Size]:
     try:
         results = func(*args, **kwargs)
     except Exception:
-        # The op has no result for these arguments, or its size depends on data. It
-        # will say so itself; of such ops none gives more than it takes.
+        # The op fails for these arguments, which it reports itself, or its size depends
+        # on data. No such op returns more elements than it takes.
         return []
     return [it.shape for it in tree_leaves(results) if isinstance(it, torch.Tensor)]

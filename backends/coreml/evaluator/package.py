@@ -61,10 +61,11 @@ ALIGNMENT = 64
 
 
 def _load_proto() -> ModuleType:
-    """The package `coremltools.proto` without the seconds `coremltools` takes.
+    """
+    The package `coremltools.proto`, without `coremltools`, which takes seconds.
 
-    Its modules only import one another, relatively, and protobuf keeps one class
-    per message however often they are loaded.
+    Its modules only import one another, relatively; protobuf keeps one class a message,
+    however often they are loaded.
     """
     found = importlib.util.find_spec("coremltools")
     if found is None or not found.submodule_search_locations:
@@ -89,10 +90,11 @@ class Package:
     """An opened package: `spec` is its `Model` message."""
 
     def __init__(self, path: Path | str):
-        """Read `path`.
+        """
+        Read `path`.
 
-        Raises UsageError where there is no folder, InvalidProgramError where the
-        manifest or the protobuf is damaged.
+        Raises UsageError if there is no folder, InvalidProgramError if the manifest or
+        the protobuf is damaged.
         """
         self.path = Path(path)
         if not self.path.is_dir():
@@ -107,8 +109,12 @@ class Package:
             raise InvalidProgramError(f"{self._model_file}: {error}") from error
 
     def check_kind(self) -> None:
-        """Raise UnsupportedError unless this is an ML program, and
-        InvalidProgramError where it is no model at all."""
+        """
+        Check that this is an ML program.
+
+        Raises UnsupportedError if it is another kind of model, InvalidProgramError if
+        it is not a model.
+        """
         kind = self.spec.WhichOneof("Type")
         if kind is None:
             raise InvalidProgramError(f"{self._model_file} holds no model")
@@ -150,9 +156,10 @@ class Package:
         raise InvalidProgramError(f"{self.path}: no file {relative!r} in the package")
 
     def constant(self, value: Message) -> Constant:
-        """The tensor or text in a `Value` message, held as types.py says.
+        """
+        The tensor or text in a `Value` message, in the dtype of `Dtype.held_as`.
 
-        Raises InvalidProgramError where its data do not match its type.
+        Raises InvalidProgramError if its data do not match its type.
         """
         if value.type.WhichOneof("type") == "tupleType":
             raise _unsupported("a constant tuple")
@@ -200,7 +207,7 @@ class Package:
         return _tensor(data, element_count(kind), kind)
 
     def _weight_file(self, name: str) -> Path:
-        """The file, whose header was seen to be right."""
+        """The path of a weight file, after checking its header."""
         if (known := self._weights.get(name)) is not None:
             return known
         relative = name.removeprefix("@model_path/")
@@ -219,9 +226,10 @@ class Package:
 def _read_blob(
     stream: BufferedReader, where: str, offset: int, kind: TensorType
 ) -> memoryview:
-    """The bytes of a constant of this kind, in memory that may be written to.
+    """
+    The bytes of a constant of this kind, in writable memory.
 
-    They are read and not mapped: to touch a mapped file that has become shorter ends
+    They are read, not mapped: reading from a mapped file that has become shorter ends
     the process.
     """
     length = os.fstat(stream.fileno()).st_size
@@ -258,7 +266,8 @@ def _read(stream: BufferedReader, where: str, start: int, size: int) -> memoryvi
 
 
 def value_type(message: Message) -> ValueType:
-    """The type in a `ValueType` message.
+    """
+    The type in a `ValueType` message.
 
     Raises UnsupportedError for tuples and unknown dtypes.
     """
@@ -299,7 +308,7 @@ def value_type(message: Message) -> ValueType:
 
 
 def element_count(kind: TensorType) -> int:
-    """How many elements a constant has."""
+    """The number of elements of a constant."""
     dims = [dim for dim in kind.shape if dim is not None]
     if len(dims) != len(kind.shape) or kind.any_rank:
         raise InvalidProgramError(f"a constant {kind} has an unknown dimension")

@@ -1,9 +1,9 @@
-"""The element types of MIL, and how a tensor of each is held in memory here.
+"""The element types of MIL, and the torch dtypes that hold them.
 
 The evaluator computes with four kinds of torch tensor: every float type is held
 as float32, bool as bool, uint32 and int64 (only labels are) as int64, and every
 other integer type as int32.
-What a value's own type is stays with the program; results are rounded to it.
+The program keeps the type of each value; results are rounded to it.
 
 Codes are those of `DataType` in mlmodel/format/MIL.proto and of `BlobDataType` in
 mlmodel/src/MILBlob/Blob/BlobDataType.hpp (github.com/apple/coremltools).
@@ -24,9 +24,9 @@ class Dtype:
     name: str
     mil_code: int
     blob_code: int | None
-    """Its code in a weight file; None where weight files cannot hold it."""
+    """Its code in a weight file; None if weight files cannot hold it."""
     storage: npt.DTypeLike
-    """The numpy type of an element; that of an unpacked one below 8 bits."""
+    """The numpy dtype of an element; below 8 bits, of an unpacked element."""
     bits: int
     held_as: torch.dtype
 
@@ -66,12 +66,12 @@ DTYPES = {
 
 @dataclass(frozen=True)
 class TensorType:
-    """`tensor<shape, dtype>`; a dimension is None where it is not known."""
+    """`tensor<shape, dtype>`; an unknown dimension is None."""
 
     dtype: Dtype
     shape: tuple[int | None, ...]
     any_rank: bool = False
-    """Whether the type says nothing of the shape, which is () then."""
+    """Whether the type leaves the shape open; `shape` is () then."""
 
     def __str__(self) -> str:
         dims = ", ".join("?" if dim is None else str(dim) for dim in self.shape)
@@ -128,7 +128,7 @@ ValueType = TensorType | StringType | ListType | StateType | DictionaryType
 
 @dataclass(frozen=True)
 class TensorList:
-    """A list of tensors; None where one of unknown shape was not written yet."""
+    """A list of tensors; None is one of unknown shape that is not written yet."""
 
     items: tuple[torch.Tensor | None, ...]
     grows: bool
@@ -138,17 +138,18 @@ class TensorList:
 
 @dataclass
 class StateCell:
-    """What a state holds."""
+    """The tensor of a state."""
 
     tensor: torch.Tensor
 
 
 Value = torch.Tensor | str | int | dict[Any, float] | TensorList | StateCell
-"""What a value of a program is while it runs."""
+"""A value of a program at run time."""
 
 
 def unpack(data: bytes | memoryview, count: int, dtype: Dtype) -> npt.NDArray[Any]:
-    """`count` elements of `dtype`, below 8 bits, from the bytes that pack them.
+    """
+    `count` elements of `dtype`, below 8 bits, from the bytes that pack them.
 
     Elements follow one another bit by bit, least significant bit first (iOS16
     `constexpr_lut_to_dense`).
@@ -162,5 +163,5 @@ def unpack(data: bytes | memoryview, count: int, dtype: Dtype) -> npt.NDArray[An
 
 
 def packed_size(count: int, dtype: Dtype) -> int:
-    """How many bytes `count` elements of `dtype` take."""
+    """The number of bytes of `count` packed elements of `dtype`."""
     return -(-count * dtype.bits // 8)

@@ -1,6 +1,8 @@
-"""What each op computes, in tables by theme.
+"""The kernels of all ops, a file for each file of coremltools' documentation.
 
-Importing this package fills the table that `find` looks in.
+Importing this package fills the table that `find` searches. The formulas are those of
+an oracle, independent of padc's passes on purpose: each is written from the
+documentation.
 """
 
 from padc.backends.coreml.evaluator.ops import (

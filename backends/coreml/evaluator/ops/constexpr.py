@@ -46,7 +46,7 @@ def _scattered(data: Tensor, mask: Tensor) -> Tensor:
 
 
 def _blown_up(values: Tensor, shape: Sequence[int]) -> Tensor:
-    """`values` repeated in blocks so that they have `shape`."""
+    """`values` repeated in blocks to have `shape`."""
     for axis, size in enumerate(shape):
         if size % values.shape[axis]:
             raise ValueError(f"{list(values.shape)} blocks in {list(shape)}")

@@ -34,7 +34,7 @@ def while_loop(loop_vars: list[AnyValue], blocks: Blocks) -> tuple[Any, ...]:
 
 
 def _length(length: int) -> int:
-    """What a list may have; each item takes memory, though all are one tensor."""
+    """Check a list against the limits: each item counts, even if all are one tensor."""
     if length > LONGEST:
         raise UnknownValueError(f"a list of {length}, which is more than {LONGEST}")
     return length
@@ -47,8 +47,11 @@ def make_list(
     dynamic_length: bool = True,
     dtype: Literal["bool", "fp16", "fp32", "int32"] = "fp32",
 ) -> TensorList:
-    """A list of zeros (tests/iOS14/test_control_flow.py, TestList), which the elements
-    are too that a list grows by; their shape may be unknown until they are written."""
+    """A list of zeros (tests/iOS14/test_control_flow.py, TestList).
+
+    Elements by which it grows are zeros too; their shape may be unknown until they are
+    written.
+    """
     held = {"bool": torch.bool, "int32": torch.int32}.get(dtype, torch.float32)
     sizes = [size for size in elem_shape if isinstance(size, Tensor)]
     is_known = len(sizes) == len(elem_shape)

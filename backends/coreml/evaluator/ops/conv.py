@@ -1,9 +1,9 @@
 """Convolutions, by the docstrings of coremltools' mil/ops/defs/iOS15/conv.py and
 iOS17/conv.py (which lets weight and bias be computed and have their own type).
 
-On `same` the documentation contradicts itself where the padding is not even: its
-formula puts the odd element before, but `same_lower` is to be the one that does. It
-is read as TensorFlow's SAME, which `same` exists for: output sizes are
+The documentation of `same` contradicts itself for odd amounts: its formula puts the odd
+element before, but says that `same_lower` does so. It is read as TensorFlow's SAME, for
+which `same` exists: output sizes are
 ceil(size / stride), as documented, and the odd element goes after.
 """
 
@@ -102,7 +102,7 @@ def conv_quantized(
     groups: int = 1,
 ) -> Tensor:
     """`W_float = W_quantized * scale + bias`, with a scalar or a value for each output
-    channel; how fewer than 8 bits are packed is not documented."""
+    channel. The packing of fewer than 8 bits is not documented."""
     if nbits != 8:
         raise UnknownValueError(f"nbits {nbits}")
     shape = [-1, *[1] * (weight.dim() - 1)]
@@ -124,10 +124,10 @@ def conv_transpose(
     dilations: list[int] | None = None,
     groups: int = 1,
 ) -> Tensor:
-    """The convolution's adjoint, with `pad` cropped from what it gives.
+    """The convolution's adjoint, with `pad` cropped from its result.
 
-    `same` crops what `same` pads in the convolution from the output's size back to
-    x's: ceil(output / stride) is x's size, else the shape contradicts the op.
+    `same` crops the padding of the convolution from the output's size back to x's. x's
+    size must be ceil(output / stride), or the shape contradicts the op.
     """
     rank = x.dim() - 2
     strides, dilations = strides or [1] * rank, dilations or [1] * rank
@@ -150,7 +150,7 @@ def conv_transpose(
             raise ValueError(f"output shape {output_shape} of x {list(x.shape)}")
     else:
         crops = spatial_padding(pad_type, pad, list(x.shape[2:]), extents, strides)
-    # The bias is a part of the sum that is rounded, but where zeros are to follow.
+    # The bias is part of the rounded sum, except if zeros are appended.
     is_inner = all(min(crop) >= 0 for crop in crops)
     y = torch.convolution(
         x,

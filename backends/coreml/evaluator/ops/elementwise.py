@@ -81,7 +81,7 @@ def real_div(x: Number, y: Number) -> Tensor:
     test_real_div_int_builder_to_backend)."""
     if x.is_floating_point() or y.is_floating_point():
         return torch.div(x, y)
-    # The processor traps at the least integer by -1.
+    # The processor traps at the least integer divided by -1.
     by = torch.where(y == -1, 1, y)
     return torch.where(y == -1, -x, torch.div(x, by, rounding_mode="trunc"))
 
@@ -137,7 +137,7 @@ def threshold(x: Number, alpha: Number) -> Tensor:
 
 
 def _epsilon(given: float | None, default: float, result: TensorType) -> float:
-    """`given`, or the default as the op's own float type has it (0 for a tiny one)."""
+    """`given`, or the default rounded to the op's float type (a tiny one becomes 0)."""
     if given is not None:
         return given
     return float(np.float16(default)) if result.dtype is FP16 else default
@@ -172,10 +172,10 @@ CastType = Literal["int8", "uint8", "int16", "uint16", "int32", "fp16", "fp32", 
 
 @op()
 def cast(x: Tensor, dtype: CastType) -> Tensor:
-    """Floats lose their fraction on the way to an integer.
+    """Floats lose their fraction when they become integers.
 
-    What a value outside of the integer type becomes is not documented, so there
-    must not be one.
+    The result for a value outside of the integer type is not documented, so such a
+    value is refused.
     """
     match dtype:
         case "bool":

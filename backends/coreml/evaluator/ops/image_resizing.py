@@ -1,8 +1,8 @@
 """Resizing, by the docstrings of coremltools' mil/ops/defs: iOS15, iOS16 and iOS17
 image_resizing.py.
 
-They do not say which pixel is nearest. It is the one that TensorFlow's op takes for
-which coremltools' converter makes each op (frontend/tensorflow/ops.py,
+They do not say which pixel is nearest. It is the one of the TensorFlow op which
+coremltools' converter translates to each op (frontend/tensorflow/ops.py,
 `ResizeNearestNeighbor`): `upsample_nearest_neighbor` without half_pixel_centers, and
 `resize_nearest_neighbor` and `resize` with. tests/iOS15/test_image_resizing.py
 (fractional scales) and tests/iOS17/test_image_resizing.py (2 rows to 3) agree.
@@ -40,10 +40,10 @@ def _nearest(x: Tensor, axis: int, size: int, half_pixel: bool) -> Tensor:
 
 
 def _grid(old: float, new: int, mode: SamplingMode) -> Tensor:
-    """Where the `new` points are among `old` pixels (iOS15 `resize_bilinear`).
+    """The positions of the `new` points among `old` pixels (iOS15 `resize_bilinear`).
 
-    What the documentation does not say is the precision. It is taken to be float32: the
-    distance between two points is rounded, then what the formula makes of it, once.
+    The precision is not documented. It is assumed to be float32: the distance between
+    two points is rounded, then the formula's result, once.
     """
     i = torch.arange(new, dtype=torch.float64)
     match mode:
@@ -194,7 +194,7 @@ def _crops(
     sampling_mode: SamplingMode,
     pad_value: float,
 ) -> Tensor:
-    """Of image `images[n]` the box `boxes[n]`, resized: [N, C, height, width].
+    """The box `boxes[n]` of the image `images[n]`, resized: [N, C, height, width].
 
     As in TensorFlow's crop_and_resize, a point outside of the image is `pad_value`.
     """
@@ -266,9 +266,9 @@ PaddingMode = Literal["constant", "border", "reflection", "symmetric"]
 
 
 def _padded(at: Tensor, size: int, mode: PaddingMode) -> Tensor:
-    """Where in the image a place in the padded image is: the first if at no number.
+    """The position in the image of a position in the padded image; 0 for NaN.
 
-    Places may be between pixels. A constant is nowhere in the image.
+    Positions may be between pixels. A constant border has no position in the image.
     """
     match mode:
         case "constant":
@@ -299,10 +299,10 @@ def resample(
 ) -> Tensor:
     """`x` [B, C, H, W] at `coordinates` [B, H2, W2, (x, y)].
 
-    The image is taken as padded without end. Of two pixels a point halfway is nearest
+    The padding of the image is unlimited. A point halfway between two pixels is nearest
     to the later one (tests/iOS15/test_image_resizing.py, TestResample: 6.5 is 7).
-    In what precision places are computed the documentation does not say: it is taken
-    to be float32, rounded where PyTorch's `grid_sample` on a CPU does.
+    The precision of positions is not documented. It is assumed to be float32, rounded
+    at the same steps as PyTorch's `grid_sample` on a CPU.
     """
     batch, channels, *sizes = x.shape
 

@@ -16,9 +16,9 @@ from padc.backends.coreml.evaluator.types import TensorType
 
 
 def _product(x: Tensor, y: Tensor, bias: Tensor | None, result: TensorType) -> Tensor:
-    """`x @ y + bias`, whose type is one operand's where they are of two types.
+    """`x @ y + bias`; if the operands have two types, `result` is one of them.
 
-    How a fraction would become an integer is not documented, so there must be none.
+    The rounding of a fraction to an integer is not documented, so it is refused.
     """
     if x.dtype == y.dtype == result.dtype.held_as:
         product = torch.matmul(x, y)

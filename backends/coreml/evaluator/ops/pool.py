@@ -28,7 +28,7 @@ def _padding(
     pad: list[int] | None,
     ceil_mode: bool,
 ) -> list[tuple[int, int]]:
-    """What to pad so that a VALID pool gives the documented output size."""
+    """The padding for which a VALID pool has the documented output size."""
     sizes = list(x.shape[2:])
     padding = spatial_padding(pad_type, pad, sizes, kernel, strides)
     if not ceil_mode or pad_type in ("same", "same_lower"):

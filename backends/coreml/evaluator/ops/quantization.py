@@ -1,5 +1,5 @@
 """Quantization at run time, by the docstrings of coremltools' mil/ops/defs/iOS17/
-quantization_ops.py. A half rounds to even, as the op `round` has it."""
+quantization_ops.py. A half rounds to even, as in the op `round`."""
 
 from typing import Literal
 

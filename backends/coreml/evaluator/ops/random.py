@@ -1,7 +1,7 @@
 """Random numbers, by the docstrings of coremltools' mil/ops/defs/iOS15/random.py.
 
-The numbers are not those of Core ML, whose generators are not documented: shape, type
-and distribution are. A seed, unless it is -1, gives the same numbers at each run.
+Shape, type and distribution are those of Core ML, but not the numbers: its generators
+are not documented. A seed other than -1 repeats the numbers in each run.
 """
 
 from typing import Literal

@@ -7,7 +7,7 @@ iOS18 recurrent.py, and where those differ or are silent, by what its tests expe
   the new state (`_get_numpy_prediction_lstm_single_batch`);
 - activations have their usual parameters: hard_sigmoid is 0.2 x + 0.5, scaled_tanh is
   tanh, linear is x (`_apply_act`);
-- the sequence that comes out of a reverse layer is in the order it was computed in.
+- a reverse layer returns its sequence in the order of computation.
 
 Inside a layer nothing is rounded to fp16.
 """
@@ -39,7 +39,7 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 def _scan(
     x: Tensor, step: Callable[[Tensor], Tensor], direction: str, sequence: bool
 ) -> tuple[Tensor, Tensor]:
-    """What `step` gives for each x[t], or the last alone; and the last once more."""
+    """The results of `step` for each x[t], or only the last; and the last one again."""
     outputs = [step(x_t) for x_t in (x.flip(0) if direction == "reverse" else x)]
     return torch.stack(outputs if sequence else outputs[-1:]), outputs[-1]
 
@@ -84,7 +84,7 @@ def gru(
     reset_after: bool = False,
     input_bias: Float | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """The last two inputs are iOS18's. `bias` is the one inside of `reset_after`."""
+    """The last two inputs are iOS18's. `bias` is the bias inside of `reset_after`."""
     w_hr, w_ho, w_hz = weight_hh.chunk(3)
     b_r, b_o, b_z = _or_zeros(bias, len(weight_hh)).chunk(3)
     gate, act = ACTIVATIONS[recurrent_activation], ACTIVATIONS[activation]
@@ -166,7 +166,7 @@ def lstm(
         *("reverse", h_back, c_back),
         *(weight_ih_back, weight_hh_back, bias_back, peephole_back),
     )
-    # Here the way back is in the order of x.
+    # Here the backward sequence is in the order of x.
     back = outputs.flip(0), h, c
     y, h, c = (torch.cat(pair, -1) for pair in zip(there, back, strict=True))
     return y, h, c

@@ -1,8 +1,9 @@
 """Reductions, by the docstrings of coremltools' mil/ops/defs/iOS15/reduction.py and
-iOS17/reduction.py (`output_dtype`). Of ties, argmax and argmin may take any.
+iOS17/reduction.py (`output_dtype`). argmax and argmin may return the position of any of
+several equal elements.
 
-Reductions that leave the integers (means, norms, logarithms) are for floats only:
-the documentation does not say how they round.
+Reductions with fractional results (means, norms, logarithms) take floats only: their
+rounding to integers is not documented.
 """
 
 from collections.abc import Callable

@@ -1,11 +1,11 @@
-"""The table of ops, and the vocabulary in which an op says what it takes.
+"""The table of ops, and the types with which a kernel declares its inputs.
 
 An op is a Python function whose parameters carry the names of the op's inputs, and
 the documented defaults of the optional ones. The annotations say what an input
-must be; the program is checked against them when it is loaded. Tensors arrive as
-types.py holds them. The function returns a value, or a tuple of values.
+must be; the program is checked against them when it is loaded. Tensors have the dtypes
+of `Dtype.held_as`. The function returns a value, or a tuple of values.
 
-Two parameters are no inputs: `result` is the type of the op's first output, and
+Two parameters are not inputs: `result` is the type of the op's first output, and
 `blocks` are the blocks inside of the op, ready to be called with their inputs.
 """
 
@@ -38,7 +38,7 @@ class Op:
 
 
 class UnknownValueError(Exception):
-    """An input has a value whose meaning the documentation does not give."""
+    """An input has a value whose meaning is not documented."""
 
 
 OPS: dict[str, list[Op]] = {}

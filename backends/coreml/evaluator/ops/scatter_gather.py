@@ -1,8 +1,8 @@
 """Gathers and scatters, by the docstrings of coremltools' mil/ops/defs: iOS15, iOS16
 (`batch_dims`) and iOS17 scatter_gather.py.
 
-From iOS17 on a negative index is out of bounds; before, it counts from the end. What
-an index out of bounds does is undefined, so there must not be one.
+Since iOS17 a negative index is out of bounds; before, it counts from the end. The
+result for an index out of bounds is undefined, so such an index is refused.
 """
 
 from math import prod
@@ -22,7 +22,7 @@ Mode = Literal["update", "add", "sub", "mul", "div", "max", "min"]
 
 
 def _wrap(indices: Tensor, size: int | Tensor) -> Tensor:
-    """Indices counted from the end become ordinary ones."""
+    """Indices that count from the end become non-negative."""
     return torch.where(indices < 0, indices + size, indices)
 
 
@@ -33,7 +33,7 @@ def _checked(indices: Tensor, size: int | Tensor) -> Tensor:
 
 
 def _sizes(x: Tensor, indices: Tensor, batch_dims: int = 0) -> Tensor:
-    """The sizes of the dimensions that the last axis of `indices` goes through."""
+    """The sizes of the dimensions that the last axis of `indices` indexes."""
     return torch.tensor(x.shape[batch_dims : batch_dims + indices.shape[-1]])
 
 
@@ -130,8 +130,8 @@ def _scatter_along_axis(
 def _scatter(
     data: Tensor, indices: Tensor, updates: Tensor, axis: int, mode: Mode
 ) -> Tensor:
-    # Documented for 1-D indices; of more dimensions, updates has them all in place of
-    # the axis (tests/iOS14/test_scatter_gather.py, TestScatter).
+    # Documented for 1-D indices. For more dimensions, all of them replace the axis in
+    # updates (tests/iOS14/test_scatter_gather.py, TestScatter).
     axis %= data.dim()
     updates = updates.flatten(axis, axis + indices.dim() - 1)
     shape = [1] * data.dim()

@@ -85,7 +85,7 @@ def _suppressed(
     max_boxes: int,
     per_class_suppression: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """What remains of boxes [n, B, 4]: padded with zeros, and indices with -1.
+    """The boxes kept of [n, B, 4], padded with zeros, and their indices, with -1.
 
     That, and that one box always remains, is what tests/iOS14/
     test_tensor_operation.py expects (`_ref_non_maximum_suppression`).
@@ -240,7 +240,7 @@ def shape(x: Tensor) -> Tensor:
 
 @op()
 def concat(values: list[Tensor], axis: int, interleave: bool = False) -> Tensor:
-    """Scalars, which the documentation leaves out, are as vectors of one element:
+    """Scalars, which the documentation does not mention, are vectors of one element:
     that is how coremltools joins the dimensions of a dynamic shape."""
     values = [value.reshape(1) if value.dim() == 0 else value for value in values]
     if not interleave:

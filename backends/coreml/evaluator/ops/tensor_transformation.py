@@ -1,9 +1,9 @@
 """Ops that move elements about, by the docstrings of coremltools' mil/ops/defs:
 iOS15, iOS16, iOS17 and iOS18 tensor_transformation.py.
 
-depth_to_space, space_to_batch and their inverses do not document where an element
-goes within its block: it is where TensorFlow's ops of these names, which they are
-made for, have it.
+The order of the elements within a block of depth_to_space, space_to_batch and their
+inverses is not documented. It is that of TensorFlow's ops of the same names, for which
+they exist.
 """
 
 import torch
@@ -73,7 +73,7 @@ def reshape(x: Tensor, shape: list[int]) -> Tensor:
 
 @op("reshape", since=7)
 def reshape_ios17(x: Tensor, shape: list[int]) -> Tensor:
-    """A 0 is x's dimension counted from the right, or 1 where x has none there."""
+    """A 0 is x's dimension counted from the right, or 1 if x does not have it."""
     sizes = [1] * (len(shape) - x.dim()) + list(x.shape)
     sizes = sizes[len(sizes) - len(shape) :]
     return x.reshape([new or old for new, old in zip(shape, sizes, strict=True)])
@@ -104,7 +104,7 @@ def reverse(x: Tensor, axes: list[int] | None = None) -> Tensor:
 def reverse_sequence(
     x: Tensor, lengths: Int, seq_axis: int = 0, batch_axis: int = 0
 ) -> Tensor:
-    """Each batch's first lengths[i] elements backwards, the rest as they are."""
+    """Reverse the first lengths[i] elements of each batch; keep the rest."""
     seq_axis, batch_axis = seq_axis % x.dim(), batch_axis % x.dim()
     lengths = lengths.to(torch.int64)[:, None]
     positions = torch.arange(x.shape[seq_axis])
@@ -123,9 +123,9 @@ def _sliced(
     end_mask: list[bool] | None,
     squeeze_mask: list[bool] | None,
 ) -> Tensor:
-    """What a numpy style slice takes of `x`.
+    """A slice of `x` in the style of numpy.
 
-    A masked begin or end is the one that the stride starts from or runs to.
+    A masked begin or end is the first or last element in the stride's direction.
     """
     rank = x.dim()
     no = [False] * rank

@@ -18,7 +18,7 @@ Shape = tuple[int | None, ...]
 
 
 def read_type(message: Message) -> ValueType | None:
-    """The type that is declared; None if it is damaged, or no tensor or string."""
+    """The declared type; None if it is damaged or unknown."""
     try:
         return value_type(message)
     except (InvalidProgramError, UnsupportedError):
@@ -27,10 +27,10 @@ def read_type(message: Message) -> ValueType | None:
 
 @dataclass(frozen=True)
 class Value:
-    """A value, as its definition declares it."""
+    """A value as its definition declares it."""
 
     name: str
-    """Its name; "" for a constant written where it is used."""
+    """Its name; "" for an inline constant."""
     type: ValueType | None
     is_constant: bool = False
     constant: Message | None = None
@@ -38,7 +38,7 @@ class Value:
 
     @property
     def element_type(self) -> str | None:
-        """Core ML's name of the element type; None if it is no tensor or string."""
+        """Core ML's name of the element type of a tensor or string; None for others."""
         if isinstance(self.type, StringType):
             return "string"
         return self.type.dtype.name if isinstance(self.type, TensorType) else None
@@ -52,7 +52,7 @@ class Shapes:
     computed: dict[str, Shape] = field(default_factory=dict[str, Shape])
 
     def of(self, value: Value) -> Shape | None:
-        """The shape, as computed or else as declared; None for what is no tensor."""
+        """The computed shape, or else the declared one; None unless it is a tensor."""
         if (shape := self.computed.get(value.name)) is not None:
             return shape
         return value.type.shape if isinstance(value.type, TensorType) else None
@@ -72,19 +72,19 @@ class Op:
         return self.outputs[0].name if self.outputs else ""
 
     def shape(self, name: str) -> Shape | None:
-        """The shape of an input; None if it is not given, or no tensor."""
+        """The shape of an input; None if it is not given, or not a tensor."""
         values = self.inputs.get(name)
         return self.shapes.of(values[0]) if values else None
 
     def array(self, name: str) -> npt.NDArray[Any] | None:
-        """An input's values, flat; None if it is not given, or its value not known."""
+        """An input's values, flat; None if it is not given, or not constant."""
         values = self.inputs.get(name, [])
         arrays = [self._constant(value) for value in values]
         known = [a.reshape(-1).numpy() for a in arrays if isinstance(a, torch.Tensor)]
         return np.concatenate(known) if len(known) == len(values) > 0 else None
 
     def integers(self, name: str) -> list[int] | None:
-        """`array` as a list; None if it is not of ints or bools."""
+        """`array` as a list; None unless it has ints or bools."""
         array = self.array(name)
         if array is None or array.dtype.kind not in "ib":
             return None

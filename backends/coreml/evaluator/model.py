@@ -1,5 +1,5 @@
 # pyright: basic, reportMissingTypeStubs=false
-"""A loaded model: prediction, and what it keeps between predictions."""
+"""A loaded model: prediction, and the state that it keeps between predictions."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from padc.backends.coreml.evaluator.execution import Block, Execution
 from padc.backends.coreml.evaluator.features import (
     Feature,
     describe,
@@ -16,8 +17,8 @@ from padc.backends.coreml.evaluator.features import (
     to_tensor,
 )
 from padc.backends.coreml.evaluator.limits import DEFAULT_LIMITS, Limits
+from padc.backends.coreml.evaluator.loading import load_program
 from padc.backends.coreml.evaluator.package import Message, Package
-from padc.backends.coreml.evaluator.program import Block, Execution, load_program
 from padc.backends.coreml.evaluator.types import (
     StateCell,
     StateType,
@@ -37,7 +38,7 @@ Precision = Literal["program", "float32"]
 
 
 class State:
-    """What a model keeps from one prediction to the next; made by `Model.make_state`.
+    """The state of a model between predictions; made by `Model.make_state`.
 
     It starts as zeros.
     """
@@ -49,14 +50,14 @@ class State:
         }
 
     def read_state(self, name: str) -> npt.NDArray[Any]:
-        """The tensor that is held as `name`; UsageError where there is none."""
+        """The tensor of the state `name`; UsageError if there is none."""
         feature = self._feature(name)
         return np.array(self.cells[name].tensor.numpy(), dtype=feature.dtype)
 
     def write_state(self, name: str, value: npt.ArrayLike) -> None:
-        """Hold another tensor as `name`.
+        """Replace the tensor of the state `name`.
 
-        Raises UsageError where there is none, or it is of another shape.
+        Raises UsageError if there is none, or it has another shape.
         """
         feature = self._feature(name)
         array = np.asarray(value, dtype=feature.dtype)
@@ -233,7 +234,7 @@ def _check_features(
     form: type[ValueType],
     limits: Limits,
 ) -> None:
-    """Raise what `load` does where a program has values of another form."""
+    """Raise the errors of `load` if a program has values of another form."""
     for feature in features:
         if not isinstance(kind := kinds[feature.name], form):
             raise InvalidProgramError(
@@ -247,7 +248,7 @@ def _check_features(
 
 
 def _function(spec: Message, wanted: str | None) -> tuple[str, Message]:
-    """The name of a function, and what describes its inputs and outputs."""
+    """The name of a function, and the message that describes its inputs and outputs."""
     described = {item.name: item for item in spec.description.functions}
     default = spec.description.defaultFunctionName or "main"
     name = wanted or default
