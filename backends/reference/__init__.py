@@ -1,9 +1,9 @@
 """
 The reference interpreter: what a program at the `torch` or `tcp` level computes.
 
-This is the oracle that every pass and every other backend is tested against. An
-ATen op means what PyTorch computes; a `tcp` op means what `padc.backends.reference.tcp`
-says. It is written to be read, and does no optimisation.
+Every pass and every other backend is tested against this oracle. PyTorch defines what
+an ATen op means, `padc.backends.reference.tcp` what a `tcp` op means. It is written to
+be read, and optimises nothing.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ def run(
     """
     Evaluate function `entry` of `module` on tensors of any dtype.
 
-    An input of type index is an int. `weights` holds what the module names as
-    `dense_resource<...>`. Raises `InvalidProgramError` where the module has no such
-    function or a weight is missing, `UsageError` where the inputs are not what it takes
-    or an op refuses its operands, `UnsupportedError` for ops of other levels.
+    An input of type index is an int. `weights` holds what `dense_resource<...>` names.
+    Raises `InvalidProgramError` if the module does not have the function or a weight is
+    missing, `UsageError` if the inputs do not fit or an op refuses its operands, and
+    `UnsupportedError` for ops of other levels.
     """
     function = SymbolTable.lookup_symbol(module, entry)
     if not isinstance(function, func.FuncOp):
@@ -77,7 +77,7 @@ def run(
             return tuple(operands)
         try:
             results = _evaluate(op, operands, weights)
-        # What PyTorch and the pads' checks raise for sizes that are only known now.
+        # PyTorch and the checks of pads raise these for sizes known only at run time.
         except (ValueError, RuntimeError) as error:
             raise UsageError(
                 f"'{op.name}': {error}", location=SourceLocation.of(op.location)
@@ -87,7 +87,7 @@ def run(
 
 
 def _check_inputs(function: func.FuncOp, inputs: Sequence[Value]) -> None:
-    """Raise `UsageError` unless number, dtypes and sizes are what `function` takes."""
+    """Raise `UsageError` unless number, dtypes and sizes fit `function`."""
     if len(inputs) != len(function.args):
         raise UsageError(
             f"@{function.sym_name.data} takes {len(function.args)} inputs, "
@@ -138,7 +138,7 @@ def _call_aten(op: torch_dialect.AtenOp, operands: Sequence[Value]) -> Sequence[
     schema = op.schema
     namespace, packet, overload = [*schema.name.split("."), "default"][:3]
     function = getattr(getattr(getattr(torch.ops, namespace), packet), overload)
-    # PyTorch takes the arguments behind the "*" of a schema by name only.
+    # PyTorch takes the arguments after the "*" of a schema by name only.
     by_name = {a.name for a in function._schema.arguments if a.kwarg_only}
     given = dict(zip((a.name for a in schema.arguments), operands, strict=True))
     result = function(
@@ -178,7 +178,7 @@ EVALUATORS: Mapping[type[Operation], Evaluator] = {
     torch_dialect.FromBuiltinTensorOp: lambda op, args: args,
     torch_dialect.ListConstructOp: lambda op, args: [list(args)],
     torch_dialect.ListUnpackOp: lambda op, args: args[0],
-    # Only to bind shapes, which tensors bring along here.
+    # Symbols only bind shapes, which tensors have here.
     torch_dialect.SymbolicIntOp: lambda op, args: [None],
     torch_dialect.ToBuiltinTensorOp: lambda op, args: args,
     torch_dialect.ToI64Op: lambda op, args: args,

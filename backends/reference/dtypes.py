@@ -44,10 +44,10 @@ def torch_dtype(element_type: Attribute) -> torch.dtype:
 
 
 def weight_tensor(array: npt.NDArray[Any], element_type: Attribute) -> torch.Tensor:
-    """A weight as a tensor, without a copy where its memory is writable."""
+    """A weight as a tensor, without a copy if its memory is writable."""
     if element_type == i1:
         # Any byte but 0 is true; PyTorch computes with true as 1.
         return torch.as_tensor(array.view(np.uint8) != 0)
-    # numpy has no bfloat16: its bits come as 16-bit integers.
+    # numpy does not have bfloat16: its bits are held as 16-bit integers.
     tensor = torch.as_tensor(np.require(array, requirements=["W"]))
     return tensor.view(torch_dtype(element_type))

@@ -1,9 +1,10 @@
 """
 What each `tcp` op computes, on PyTorch tensors of any rank and dtype.
 
-Nothing here calls PyTorch's own pads, convolutions, pools or interpolation: these
-are what it is compared with. Floats are accumulated in float64, integers in int64,
-and rounded or wrapped once, at the end.
+It is an oracle, independent on purpose: it shares no formulas with the passes, except
+the taps of `padc.ir.resampling`, and does not call PyTorch's pads, convolutions, pools
+or interpolation, with which it is compared. Floats are accumulated in float64, integers
+in int64, and rounded or wrapped once, at the end.
 """
 
 from padc.backends.reference.tcp import convolutions, grid_sample, pads, pools, resample

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 
 import torch
 
-from padc.backends.reference.tcp.evaluator import Value, evaluates, wide, windows
+from padc.backends.reference.tcp.evaluator import Value, evaluates
+from padc.backends.reference.tcp.windows import wide, windows
 from padc.ir import tcp
 from padc.ir.padding import Amounts
 from padc.ir.tcp import ConvDimsAttr
@@ -26,7 +27,7 @@ def conv(
     groups: int,
     dims: ConvDimsAttr,
 ) -> torch.Tensor:
-    """`tcp.conv`: what each window's elements and the kernel's make."""
+    """`tcp.conv`: the product of each window and the kernel."""
     spatial = range(dims.spatial_rank)
     x_wide = in_groups(ordered(wide(x), dims.input, ("b", "f", *spatial)), 1, groups)
     kernel = in_groups(
@@ -52,9 +53,9 @@ def conv_transpose(
     expansions: Sequence[Amounts],
 ) -> torch.Tensor:
     """
-    `tcp.conv_transpose`: what each element and the kernel make, added up where it goes.
+    `tcp.conv_transpose`: each element's product with the kernel, added to the result.
 
-    ValueError where the expansions crop more than there is.
+    Raises ValueError if the expansions crop more than there is.
     """
     spatial = range(dims.spatial_rank)
     x_wide = in_groups(ordered(wide(x), dims.input, ("b", "f", *spatial)), 1, groups)
@@ -87,20 +88,20 @@ def conv_transpose(
 def ordered(
     x: torch.Tensor, roles: Sequence[str | int], order: Sequence[str | int]
 ) -> torch.Tensor:
-    """`x`, whose dimensions have these roles, in this order; a missing `b` is one."""
+    """Permute `x` from `roles` to `order`; a missing `b` becomes a size of 1."""
     if "b" not in roles and "b" in order:
         x, roles = x.unsqueeze(0), ("b", *roles)
     return x.permute([roles.index(role) for role in order])
 
 
 def in_groups(x: torch.Tensor, dim: int, groups: int) -> torch.Tensor:
-    """Split dimension `dim` into groups and what is in each."""
+    """Split dimension `dim` into groups and the elements of a group."""
     before, after = x.shape[:dim], x.shape[dim + 1 :]
     return x.reshape(*before, groups, x.shape[dim] // groups, *after)
 
 
 def expanded(x: torch.Tensor, dim: int, amount: Amounts) -> torch.Tensor:
-    """Dimension `dim` of `x` with zeros beyond its ends, or without its ends."""
+    """`x` with dimension `dim` padded with zeros, or cropped."""
     size = x.shape[dim]
     new_size = size + amount.lower + amount.upper
     if new_size < 0:
@@ -124,7 +125,7 @@ def finished(
     dims: ConvDimsAttr,
     dtype: torch.dtype,
 ) -> torch.Tensor:
-    """`y`, `[batch, groups, features, *spatial]`, with the bias, as the result is."""
+    """The result, from `y`, `[batch, groups, features, *spatial]`, and the bias."""
     y = y.flatten(1, 2)
     if bias is not None:
         y = y + wide(bias).reshape(-1, *[1] * dims.spatial_rank)

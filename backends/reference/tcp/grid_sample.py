@@ -1,7 +1,8 @@
 """
 Grid sampling: a weighted sum of the elements around each point.
 
-The formulas are those of PyTorch's GridSamplerKernel.cpp and GridSampler.h.
+The formulas are those of PyTorch's GridSamplerKernel.cpp and GridSampler.h. They are
+written here again on purpose, since an oracle must not share them with the passes.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ from collections.abc import Sequence
 
 import torch
 
-from padc.backends.reference.tcp.evaluator import Value, evaluates, wide
+from padc.backends.reference.tcp.evaluator import Value, evaluates
+from padc.backends.reference.tcp.windows import wide
 from padc.ir import tcp
 from padc.ir.tcp import GridPadding, ResampleMode
 
@@ -26,8 +28,8 @@ def grid_sample(
     """
     `tcp.grid_sample`: `x` [N, C, *S] at `grid` [N, *O, len(S)].
 
-    Coordinates are computed in float32, of float64 grids in float64. A coordinate that
-    is not a number takes the first element, or none where zeros are around.
+    Coordinates are computed in float32, or in float64 for float64 grids. NaN as a
+    coordinate takes the first element, or no element if the padding is zeros.
     """
     dtype, sizes = x.dtype, x.shape[2:]
     points = grid.to(torch.promote_types(grid.dtype, torch.float32)).flip(-1)
@@ -44,7 +46,7 @@ def grid_sample(
         inside = torch.stack(is_inside).all(0)[..., None]
         product = torch.stack(weight).prod(0)[..., None]
         y += torch.where(inside, product * x[(batch, *index)], 0)
-        # A weight that is not a number shows, even where nothing is found.
+        # A NaN weight makes the result NaN, even outside of the input.
         y += torch.where(product.isnan(), product, 0)
     return y.movedim(-1, 1).to(dtype)
 
@@ -56,7 +58,7 @@ Tap = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 def _pixels(
     point: torch.Tensor, size: int, rank: int, align_corners: bool
 ) -> torch.Tensor:
-    """Where points from -1 to 1 are, as elements; of images rounded once."""
+    """Coordinates from -1 to 1 as indices; for images they are rounded once."""
     point = point + 1
     if align_corners:
         return point / 2 * (size - 1)
@@ -72,7 +74,7 @@ def _taps(
     padding: GridPadding,
     align_corners: bool,
 ) -> Sequence[Tap]:
-    """Which elements each coordinate combines."""
+    """The elements that each coordinate combines."""
     if mode is ResampleMode.CUBIC:
         low = at.floor()
         weights = [_cubic((at - low - offset).abs()) for offset in (-1, 0, 1, 2)]
@@ -101,7 +103,7 @@ def _tap(place: torch.Tensor, weight: torch.Tensor, size: int) -> Tap:
 def _padded(
     at: torch.Tensor, size: int, padding: GridPadding, align_corners: bool
 ) -> torch.Tensor:
-    """Where `at` is inside of the input; as it is where that is surrounded by zeros."""
+    """`at` moved into the input; unchanged if the padding is zeros."""
     if padding is GridPadding.ZEROS:
         return at
     if padding is GridPadding.REFLECTION:
@@ -117,7 +119,7 @@ def _padded(
 
 
 def _cubic(x: torch.Tensor) -> torch.Tensor:
-    """R. Keys' cubic convolution kernel with a = -0.75, of distances up to 2."""
+    """R. Keys' cubic convolution kernel with a = -0.75, at distances up to 2."""
     a = -0.75
     near = ((a + 2) * x - (a + 3)) * x * x + 1
     far = ((a * x - 5 * a) * x + 8 * a) * x - 4 * a

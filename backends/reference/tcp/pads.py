@@ -25,9 +25,9 @@ def pad(
     interior: Sequence[int],
 ) -> torch.Tensor:
     """
-    `tcp.pad`: spread the elements over a tensor of fills, as far as it reaches.
+    `tcp.pad`: write the elements that are not cropped to a tensor of fills.
 
-    ValueError where the amounts crop more than there is.
+    Raises ValueError if the amounts crop more than there is.
     """
     shape: list[int] = []
     for amounts in zip(x.shape, lower, upper, interior, strict=True):
@@ -58,7 +58,7 @@ def border_pad(
     upper: Sequence[int],
 ) -> torch.Tensor:
     """
-    A pad that reads its input: one dimension after the other.
+    A pad whose border repeats elements of the input, dimension by dimension.
 
     ValueError if the amounts are not legal.
     """

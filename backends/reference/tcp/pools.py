@@ -1,5 +1,5 @@
 """
-Pools: the largest of each window, where it is, and the mean of what counts.
+Pools: the maximum of each window, its position, and the mean of what is counted.
 
 Sizes and counts are not the formulas of `padc.ir.padding`: independent on purpose.
 """
@@ -11,7 +11,8 @@ from collections.abc import Sequence
 
 import torch
 
-from padc.backends.reference.tcp.evaluator import Value, along, evaluates, wide, windows
+from padc.backends.reference.tcp.evaluator import Value, evaluates
+from padc.backends.reference.tcp.windows import along, wide, windows
 from padc.ir import tcp
 from padc.ir.tcp.pools import ArgMaxPositions
 
@@ -40,7 +41,7 @@ def avg_pool(
     uncounted: Sequence[tuple[int, int]],
     divisor: int | None,
 ) -> torch.Tensor:
-    """`tcp.avg_pool`: the sum of each window, divided by what counts in it."""
+    """`tcp.avg_pool`: the sum of each window, divided by the count of its elements."""
     taps = [tap for _, tap in windows(wide(x), dims, kernel, strides, dilations)]
     total = torch.stack(taps).sum(0)
     divisors = torch.tensor(1 if divisor is None else divisor)
@@ -67,7 +68,7 @@ def arg_max_pool(
     dims: Sequence[int],
     positions: ArgMaxPositions,
 ) -> torch.Tensor:
-    """`tcp.arg_max_pool`: tap after tap, what is larger than all before takes over."""
+    """`tcp.arg_max_pool`: tap by tap, a larger element replaces the largest so far."""
 
     def over_windows(parts: Sequence[Sequence[int]]) -> torch.Tensor:
         return sum(
@@ -94,7 +95,7 @@ def arg_max_pool(
 
 
 def least_value(dtype: torch.dtype) -> float | int:
-    """What no element is less than."""
+    """The least value of a dtype."""
     return -math.inf if dtype.is_floating_point else torch.iinfo(dtype).min
 
 

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from padc.backends.reference.tcp.evaluator import Value, along, evaluates, wide
+from padc.backends.reference.tcp.evaluator import Value, evaluates
+from padc.backends.reference.tcp.windows import along, wide
 from padc.ir import resampling, tcp
 from padc.ir.tcp import ResampleMode, Sampling
 
