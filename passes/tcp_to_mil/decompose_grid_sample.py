@@ -1,9 +1,9 @@
 """
 Decompose grid sampling into arithmetic, one gather, and a weighted sum.
 
-All points, and all the elements that one point combines ("taps"), are computed in one
-tensor [N, P, taps, dimensions], once for all channels. Zeros around the input are a
-pad by one element, to which every tap outside is clamped.
+One tensor [N, P, taps, dimensions] holds the coordinates of all points and of all
+elements that each point combines ("taps"), for all channels. Padding with zeros is a
+pad by one element; every tap outside is clamped to it.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ OFFSETS = {
     ResampleMode.LINEAR: (0, 1),
     ResampleMode.CUBIC: (-1, 0, 1, 2),
 }
-"""Which elements a point combines along a dimension, from the one before it."""
+"""The taps of a point along a dimension, relative to the element before it."""
 
 NEAR, FAR = (1.25, -2.25, 0.0, 1.0), (-0.75, 3.75, -6.0, 3.0)
 CUBIC = np.array([FAR, NEAR, NEAR, FAR])
-"""The weight of each of the four elements: a polynomial of the distance from it,
-highest power first. R. Keys' cubic convolution kernel with a = -0.75. Polynomials of
-one distance would do, but PyTorch's weights are rounded as these are."""
+"""The weights of the four taps: polynomials of the distance from each tap, highest
+power first. R. Keys' cubic convolution kernel with a = -0.75. Polynomials of a single
+distance would be equal, but PyTorch's weights are rounded as these are."""
 
 
 def decompose(op: GridSampleOp) -> SSAValue:
-    """What computes the op's result, before it."""
+    """Build what computes the op's result."""
     build = AtenBuilder(op)
     rank, type = op.spatial_rank, op.input_type
     batch, channels, *sizes = (build.size(op.input, dim) for dim in range(rank + 2))
@@ -73,9 +73,9 @@ def decompose(op: GridSampleOp) -> SSAValue:
 
 def swapped(build: AtenBuilder, x: SSAValue) -> SSAValue:
     """
-    `x` with its first two dimensions in the other order, to be reshaped.
+    `x` with its first two dimensions swapped, for a reshape that follows.
 
-    Where one of them is 1, the elements are in that order.
+    If one of them is 1, the order of the elements is the same, and `x` is returned.
     """
     if 1 in tensor_type(x).get_shape()[:2]:
         return x
@@ -86,11 +86,12 @@ def taps(
     points: Arithmetic, op: GridSampleOp, grid: SSAValue, sizes: Sequence[Integer]
 ) -> tuple[SSAValue, SSAValue | None]:
     """
-    Of points [N, P, 1, D]: the places [N, P, T, D] to read, as whole floats, and their
-    weights [N, P, T], None where there is one tap. Dimensions are last first.
+    The positions [N, P, T, D] of the taps of points [N, P, 1, D], as whole floats.
+
+    Also their weights [N, P, T]; None for a single tap. The last dimension comes first.
     """
     mode = op.mode.data
-    # A point's first number is its place along the last dimension.
+    # A point's first number is its coordinate along the last dimension.
     sizes = sizes[::-1]
     outside = surround(op)
     low, high = -float(outside), points.reals(plus(points.build, sizes, outside - 1))
@@ -119,7 +120,7 @@ def taps(
 
 
 def surround(op: GridSampleOp) -> int:
-    """How many zeros are around the input, on each side."""
+    """The number of zeros on each side of the input."""
     return 1 if op.padding.data is GridPadding.ZEROS else 0
 
 
@@ -131,14 +132,14 @@ def plus(build: AtenBuilder, sizes: Sequence[Integer], number: int) -> list[Inte
 def pixels(
     points: Arithmetic, grid: SSAValue, sizes: Sequence[Integer], align_corners: bool
 ) -> SSAValue:
-    """The coordinates of points, as elements; rounded as by PyTorch's CPU kernels."""
+    """The coordinates of points in elements, rounded as in PyTorch's CPU kernels."""
     at = points.add(grid, 1.0)
     if align_corners:
         return points.mul(at, points.reals(plus(points.build, sizes, -1), 1 / 2))
     if len(sizes) != 2 or points.element_type == f64:
         return points.mul(points.sub(points.mul(at, points.reals(sizes)), 1.0), 0.5)
-    # PyTorch multiplies and subtracts at once, and rounds then. Of a factor in two
-    # parts, the first product is exact.
+    # PyTorch fuses the multiplication and the subtraction, and rounds once. With a
+    # factor split in two, the first product is exact.
     at = points.clamp(at, -(2.0**24), np.array([2.0**24]))
     at = points.mul(at, 1024.0)
     whole = points.unary("floor", at)
@@ -151,13 +152,13 @@ def pixels(
 def padded(
     points: Arithmetic, op: GridSampleOp, at: SSAValue, sizes: Sequence[Integer]
 ) -> SSAValue:
-    """Places that lie inside, where padding moves them there."""
+    """Positions that padding has moved inside; unchanged with zeros."""
     if op.padding.data is GridPadding.ZEROS:
         return at
     build = points.build
     last = plus(build, sizes, -1)
     if op.padding.data is GridPadding.REFLECTION:
-        # Through an input and its mirror image, and back from where they meet.
+        # The period is the input and its mirror image.
         aligned = op.align_corners is not None
         first = 0.0 if aligned else -0.5
         spans = sizes
@@ -169,7 +170,7 @@ def padded(
         if first:
             at = points.sub(at, first)
         at = points.binary("remainder.Tensor", points.unary("abs", at), period)
-        # The nearer of two ends: subtracting from both would round what is small.
+        # From the nearer end: subtracting from both would round small distances.
         at = points.binary("minimum", at, points.sub(period, at))
         if first:
             at = points.add(at, first)
@@ -177,7 +178,7 @@ def padded(
 
 
 def rows(build: AtenBuilder, op: GridSampleOp, shape: Sequence[Integer]) -> SSAValue:
-    """The input, of `shape`, and zeros around it: for each channel a row of all."""
+    """The input, of `shape`, with zeros around it, as one row for each channel."""
     x, (batch, channels, *sizes) = op.input, shape
     if outside := surround(op):
         zero = build.insert(tcp.fill_constant(0.0, op.input_type.element_type))
@@ -194,11 +195,11 @@ def positions(
     batch: Integer,
     sizes: Sequence[Integer],
 ) -> SSAValue:
-    """Where in a row are places [N, P, T, D], as a vector."""
+    """The indices in a row of positions [N, P, T, D], as a vector."""
     build, outside = points.build, surround(op)
     sizes = plus(build, sizes, 2 * outside)
     strides = [product(build, sizes[i + 1 :]) for i in range(len(sizes))]
-    # A place that is not a number must not become an index.
+    # NaN must not become an index.
     is_number = points.binary("eq.Tensor", places, places)
     zeros = points.constant(0.0)
     places = build.call(
@@ -222,12 +223,12 @@ def positions(
 
 
 def product(build: AtenBuilder, sizes: Sequence[Integer]) -> Integer:
-    """How many elements there are."""
+    """The number of elements."""
     return reduce(build.multiply, sizes, 1)
 
 
 def total(build: AtenBuilder, sizes: Sequence[Integer]) -> Integer:
-    """Their sum."""
+    """The sum of the sizes."""
     return sum(map(build.wrap, sizes), build.wrap(0)).value
 
 
@@ -238,7 +239,7 @@ class DecomposeGridSamplePass(ModulePass):
     name = "decompose-grid-sample"
 
     policy: GridSamplePolicy = DEFAULT_GRID_SAMPLE_POLICY
-    """Which grid samples stay, for Core ML's own `resample`. See `GridSamplePolicy`."""
+    """Which grid samples stay, for Core ML's `resample`. See `GridSamplePolicy`."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         lower_all(op, GridSampleOp, self.lower)

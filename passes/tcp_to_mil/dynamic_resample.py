@@ -1,8 +1,8 @@
 """
-Resampling from and to sizes that are known when the program runs, in ATen's ops.
+Resampling from and to dynamic sizes, in ATen's ops.
 
-One dimension after the other: where each new element lies is computed, as
-`padc.ir.resampling` does it, then come a gather and a weight for each tap.
+One dimension at a time: the coordinates of the new elements are computed as in
+`padc.ir.resampling`; then each tap takes a gather and a weight.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Taps: TypeAlias = Sequence[tuple[SSAValue, SSAValue | None]]
 def resample_dynamic(
     op: Operation, x: SSAValue, dim: int, new_size: Integer, sampling: Sampling
 ) -> SSAValue:
-    """One dimension of `x`, of float32 but for the nearest, resampled before `op`."""
+    """Resample one dimension of `x`, of float32 unless the mode is nearest."""
     build, points = AtenBuilder(op), grid_of(op)
     size = build.size(x, dim)
     if isinstance(size, int) and isinstance(new_size, int):
@@ -52,8 +52,8 @@ def grid_of(op: Operation) -> Arithmetic:
     """
     Arithmetic on the coordinates that `op` samples.
 
-    They need float32, as those of a grid do: it is by this name that they are kept from
-    becoming float16.
+    They need float32, as those of a grid do: ops with this name are not converted to
+    float16.
     """
     return Arithmetic(AtenBuilder(op, f"the grid of {origin(op)}"), f32)
 
@@ -70,7 +70,7 @@ def static_taps(
 def dynamic_taps(
     points: Arithmetic, size: Integer, new_size: Integer, sampling: Sampling
 ) -> Taps:
-    """`resampling.taps`, where a size is computed."""
+    """`resampling.taps` with a dynamic size."""
     at = coordinates(points, size, new_size, sampling)
     if sampling.mode is ResampleMode.LINEAR:
         at = points.build.elementwise("clamp", at, min=0.0)
@@ -89,14 +89,14 @@ def dynamic_taps(
 
 
 def is_moved(build: AtenBuilder, size: Integer, new_size: Integer) -> Integer:
-    """0 where the two are equal, else 1."""
+    """0 if the two are equal, otherwise 1."""
     return minimum(abs(build.wrap(new_size) - build.wrap(size)), 1).value
 
 
 def place(
     points: Arithmetic, low: SSAValue, offset: Integer, size: Integer
 ) -> SSAValue:
-    """The positions `offset` behind `low`, or the border where these are outside."""
+    """The positions `offset` after `low`, clamped to the border."""
     build = points.build
     index = build.cast(low, i64)
     if offset != 0:
@@ -114,7 +114,7 @@ def cubic_weight(points: Arithmetic, rest: SSAValue, offset: int) -> SSAValue:
 def cubic_piece(
     points: Arithmetic, distance: SSAValue, a: float, is_near: bool
 ) -> SSAValue:
-    """That kernel's polynomial up to a distance of 1, or that from there to 2."""
+    """The kernel's polynomial for distances up to 1, or from 1 to 2."""
     coefficients = (
         (a + 2, -(a + 3), 0.0, 1.0) if is_near else (a, -5 * a, 8 * a, -4 * a)
     )
@@ -129,7 +129,7 @@ def cubic_piece(
 def coordinates(
     points: Arithmetic, size: Integer, new_size: Integer, sampling: Sampling
 ) -> SSAValue:
-    """Where each new element lies; for the nearest, from that element's own start."""
+    """The coordinate of each new element; for nearest, of the element's start."""
     build = points.build
     j = build.cast(build.arange(0, new_size), f32)
     step = step_of(points, size, new_size, sampling)
@@ -138,8 +138,8 @@ def coordinates(
     j = points.add(j, 0.5)
     if sampling.mode is ResampleMode.NEAREST:
         return points.mul(j, step)
-    # PyTorch's kernels multiply and subtract at once, and round then. Of a step in two
-    # parts, the first product is exact (up to 2048 elements, as is the second).
+    # PyTorch's kernels fuse multiplication and subtraction, and round once. With a step
+    # split in two, the first product is exact; up to 2048 elements the second is too.
     upper, lower = halves(points, step)
     return points.add(points.sub(points.mul(j, upper), 0.5), points.mul(j, lower))
 
@@ -147,11 +147,11 @@ def coordinates(
 def step_of(
     points: Arithmetic, size: Integer, new_size: Integer, sampling: Sampling
 ) -> Vector:
-    """How far apart two new elements are: one number, of float32."""
+    """The distance between two new elements: one number of float32."""
     build = points.build
     if sampling.coordinates is Coordinates.ALIGN_CORNERS:
         last, steps = build.wrap(size) - 1, build.wrap(new_size) - 1
-        # One new element is where the first one was.
+        # A single new element is at the first old one.
         size = (last * minimum(steps, 1)).value
         new_size = maximum(steps, 1).value
     elif sampling.scale is not None:
@@ -167,14 +167,14 @@ def step_of(
     if not isinstance(numerator, SSAValue):
         numerator = points.constant(numerator)
     elif not isinstance(divisor, SSAValue):
-        # coremltools makes `x * (1 / 7)` of `x / 7`, which is rounded twice.
+        # coremltools rewrites `x / 7` as `x * (1 / 7)`, which is rounded twice.
         divisor = points.add(points.mul(numerator, 0.0), divisor)
     return points.binary("div.Tensor", numerator, divisor)
 
 
 def halves(points: Arithmetic, step: Vector) -> tuple[Vector, Vector]:
     """
-    Two numbers of 12 bits at most that add up to one of float32.
+    Two numbers of at most 12 bits whose sum is one of float32.
 
     Source: T. J. Dekker, "A floating-point technique for extending the available
     precision" (Numerische Mathematik 18, 1971), 5.

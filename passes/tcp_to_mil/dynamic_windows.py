@@ -1,8 +1,8 @@
 """
-Averages of as many elements as sizes say that are known when the program runs.
+Averages over windows whose length is known only at run time.
 
-Areas and antialiasing, in ATen's ops; `padc.ir.resampling` has the same for sizes that
-are known before.
+Area resampling and antialiasing, in ATen's ops; `padc.ir.resampling` has the same for
+static sizes.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from padc.passes.tcp_to_mil.dynamic_resample import (
 def resample_windows(
     op: Operation, x: SSAValue, dim: int, new_size: Integer, sampling: Sampling
 ) -> SSAValue:
-    """One dimension of `x`, of float32, resampled before `op`."""
+    """Resample one dimension of `x`, of float32."""
     build, points = AtenBuilder(op), grid_of(op)
     size = build.size(x, dim)
     if sampling.antialias:
@@ -42,7 +42,7 @@ def resample_windows(
     weights = build.unsqueeze(weights, 2)
     elements = windows.gather(build, x, dim)
     before, count, _, after = tensor_type(elements).get_shape()
-    # A weight of 0 would make NaN of an infinity.
+    # An infinite element times a weight of 0 would be NaN.
     terms = sums.mul(sums.where(counts, elements, 0.0), weights)
     result = TensorType(f32, [before, count, after])
     total = build.call("sum.dim_IntList", result, self=terms, dim=[2])
@@ -50,7 +50,7 @@ def resample_windows(
 
 
 def is_counted(points: Arithmetic, windows: Windows) -> SSAValue:
-    """Which elements each window has, `[windows, elements]`."""
+    """Whether each window has each element, `[windows, elements]`."""
     lengths = points.build.unsqueeze(windows.lengths, 1)
     return points.binary("gt.Tensor", lengths, windows.elements(points.build))
 
@@ -58,7 +58,7 @@ def is_counted(points: Arithmetic, windows: Windows) -> SSAValue:
 def areas(
     points: Arithmetic, size: Integer, new_size: Integer
 ) -> tuple[Windows, SSAValue]:
-    """The windows of an adaptive pool, and what an element of each counts."""
+    """The windows of an adaptive pool, and the weight of the elements of each."""
     windows = area_windows(points.build, size, new_size)
     lengths = points.build.cast(windows.lengths, f32)
     return windows, points.build.unsqueeze(points.unary("reciprocal", lengths), 1)
@@ -67,7 +67,7 @@ def areas(
 def antialiased(
     points: Arithmetic, size: Integer, new_size: Integer, sampling: Sampling
 ) -> tuple[Windows, SSAValue]:
-    """The windows of a filter as wide as the step, and what their elements count."""
+    """The windows of a filter as wide as the step, and their elements' weights."""
     build, of = points.build, Arithmetic(points.build, i64)
     step = step_of(points, size, new_size, sampling)
     step = step if isinstance(step, SSAValue) else points.constant(step)
@@ -81,7 +81,7 @@ def antialiased(
         )
         for side in (points.sub(centers, support), points.add(centers, support))
     )
-    # Of as many elements as before, each is its own window.
+    # If the sizes are equal, each element is its own window.
     moved = of.integers([is_moved(build, size, new_size)])
     starts = of.add(of.mul(of.sub(starts, numbers), moved), numbers)
     after = of.add(numbers, 1)
@@ -107,7 +107,7 @@ def reach_of(sampling: Sampling) -> int:
 def longest_window(
     build: AtenBuilder, size: Integer, new_size: Integer, sampling: Sampling
 ) -> Integer:
-    """How many elements a filter may meet, if there are as many."""
+    """An upper bound of the number of elements in a window of a filter."""
     reach = reach_of(sampling)
     if sampling.scale is not None:
         return 2 * math.ceil(reach * max(np.float32(1 / sampling.scale), 1)) + 1
@@ -119,7 +119,7 @@ def longest_window(
 
 
 def filtered(points: Arithmetic, x: SSAValue, mode: ResampleMode) -> SSAValue:
-    """What `resampling.FILTERS` has at these distances."""
+    """The filter of `resampling.FILTERS` at these distances."""
 
     def up_to(bound: float, value: SSAValue, other: SSAValue | float) -> SSAValue:
         return points.where(points.binary("le.Tensor", x, bound), value, other)

@@ -1,9 +1,9 @@
 """
-Write sizes that floats compute by integers alone.
+Rewrite sizes that are computed in floats, in integers.
 
-PyTorch computes `int(size * 1.5)` in float64, which Core ML does not have. What depends
-on one size becomes a product and a quotient where some are the same for all sizes up to
-the largest, else it is looked up:
+PyTorch computes `int(size * 1.5)` in float64, which Core ML lacks. An expression of one
+size becomes a product and a quotient, if these are equal for all sizes up to the
+largest; otherwise a lookup in a table:
 
     Int(1.5 * Float(n))     n * 3 // 2
     Int(0.7 * Float(n))     table[n]
@@ -39,7 +39,7 @@ from padc.passes.aten.arithmetic import Arithmetic
 from padc.passes.aten.builder import INTEGER_OPS, LARGEST_SIZE, AtenBuilder
 
 MOST_TABLED = 2**20
-"""Sizes are bounded by less, or taken to be: their tables are part of the program."""
+"""Sizes with a bound below this are tabled up to it, others to `LARGEST_SIZE`."""
 SIZE = "aten.size.int"
 TO_INTEGER: Mapping[str, Callable[[float], int]] = {
     "aten.Int.float": math.trunc,
@@ -70,12 +70,12 @@ COMPUTED: Mapping[str, Callable[..., Any]] = {
     "aten.neg.int": NEGATED,
     "aten.remainder.int": BINARY["remainder"],
 }
-"""What can be computed here: the ops of ATen by their schemas."""
+"""How ATen ops on numbers are evaluated here, by the names of their schemas."""
 
 
 @dataclass(frozen=True)
 class TabulateScaledSizesPass(ModulePass):
-    """Write sizes that floats compute by integers alone."""
+    """Rewrite sizes that are computed in floats, in integers."""
 
     name = "tabulate-scaled-sizes"
 
@@ -120,7 +120,7 @@ def is_known(value: SSAValue) -> bool:
 
 
 def largest(size: SSAValue) -> int:
-    """The bound that an argument's size has; `LARGEST_SIZE` of others."""
+    """The upper bound of an argument's size; `LARGEST_SIZE` for other values."""
     op = size.owner
     assert isinstance(op, AtenOp)
     x, dim = op.arg("self"), op.constant("dim")
@@ -139,7 +139,7 @@ def largest(size: SSAValue) -> int:
 def values_of(
     value: SSAValue, known: dict[SSAValue, list[Any]], count: int
 ) -> list[Any]:
-    """`value` for each of the sizes, of which there are `count`."""
+    """The value for each of `count` sizes."""
     if value not in known:
         if isinstance(op := value.owner, AtenOp):
             operands = [values_of(operand, known, count) for operand in op.operands]
@@ -151,7 +151,7 @@ def values_of(
 
 
 def defined(compute: Callable[..., Any], operands: Sequence[Any]) -> Any:
-    """0 where it is not defined: PyTorch would raise there."""
+    """The result, or 0 where it is undefined and PyTorch would raise."""
     try:
         return compute(*operands)
     except ZeroDivisionError:
@@ -159,7 +159,7 @@ def defined(compute: Callable[..., Any], operands: Sequence[Any]) -> Any:
 
 
 def looked_up(build: AtenBuilder, size: SSAValue, values: Sequence[int]) -> SSAValue:
-    """An integer that is `values[size]`."""
+    """Build `values[size]`."""
     if (ratio := ratio_of(values)) is not None:
         quotient = build.wrap(size) * ratio.numerator // ratio.denominator
         return build.operand(quotient.value, "int")
@@ -171,10 +171,10 @@ def looked_up(build: AtenBuilder, size: SSAValue, values: Sequence[int]) -> SSAV
 
 def ratio_of(values: Sequence[int]) -> Fraction | None:
     """
-    A ratio of integers by which 0, 1, 2.. become `values`, rounded down.
+    The ratio of integers that gives `values` for 0, 1, 2.., rounded down; or None.
 
-    That is the largest of a value and its size, or none: PyTorch multiplies in float64,
-    where 100 * 0.29 is less than 29.
+    If there is one, it is the largest ratio of a value and its size. There may be none:
+    PyTorch multiplies in float64, where 100 * 0.29 is less than 29.
     """
     sizes, scaled = np.arange(len(values)), np.array(values)
     i = 1 + np.argmax(scaled[1:] / sizes[1:])

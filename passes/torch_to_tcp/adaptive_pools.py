@@ -1,7 +1,7 @@
 """
-Adaptive pools: ordinary ones where all windows have one size and distance.
+Adaptive pools: ordinary pools if all windows have the same size and stride.
 
-Where they differ, the windows are put side by side first.
+Otherwise the windows are gathered side by side first.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from padc.passes.torch_to_tcp.pools import max_pool
 
 @lowers(*(f"aten.adaptive_max_pool{rank}d" for rank in (1, 2, 3)))
 def lower_adaptive_max_pool(call: TcpCall) -> list[SSAValue] | None:
-    """`tcp.max_pool`, or the largest of windows that only sizes know."""
+    """`tcp.max_pool`; with dynamic windows, a maximum over gathered windows."""
     x, new_sizes = call.tensor("self"), call.integers("output_size", 1)
     if 0 in new_sizes:
         return None
@@ -69,13 +69,13 @@ def static_max_pool(
 def dynamic_max_pool(
     call: TcpCall, x: SSAValue, dims: Sequence[int], new_sizes: Sequence[int]
 ) -> list[SSAValue]:
-    """The largest of each window, and the first such or the last NaN if it is used."""
+    """The largest element of each window; its position too, if that result is used."""
     build, result = AtenBuilder(call.op), call.result_type()
     wants_indices = call.op.results[1].first_use is not None
     if not wants_indices and math.prod(new_sizes) == 1:
         return [build.call("amax", result, self=x, dim=dims, keepdim=True)]
     of = Arithmetic(build, i64)
-    # Where each element of `x` was in the input, counted through `dims`.
+    # The position of each element of `x` in the input, row-major over `dims`.
     indices: SSAValue | None = None
     step: Integer = 1
     rank = tensor_type(x).get_num_dims()
@@ -102,7 +102,7 @@ def dynamic_max_pool(
 
 
 def largest(build: AtenBuilder, elements: SSAValue) -> SSAValue:
-    """The largest of each window of `elements`, NaN where there is one."""
+    """The largest element of each window of `elements`, or NaN."""
     type = tensor_type(elements)
     before, count, _, after = type.get_shape()
     result = TensorType(type.element_type, [before, count, 1, after])
@@ -110,12 +110,12 @@ def largest(build: AtenBuilder, elements: SSAValue) -> SSAValue:
 
 
 def is_chosen(build: AtenBuilder, elements: SSAValue, peak: SSAValue) -> SSAValue:
-    """Where the first of the largest is in each window, or the last NaN."""
+    """A mask of the first largest element of each window, or the last NaN."""
     of = Arithmetic(build, i64)
     count = build.size(elements, 2)
     forwards = build.arange(0, count)
     backwards = build.elementwise("rsub.Scalar", forwards, other=count)
-    # Of n places, the i-th counts n - i where the largest is, n + 1 + i where NaN is.
+    # Position i of n scores n - i if it is a largest element, n + 1 + i if it is NaN.
     after = (build.wrap(count) + 1).value
     numbers = build.elementwise("add.Scalar", forwards, other=after)
     is_peak = of.binary("eq.Tensor", elements, peak)
@@ -129,16 +129,16 @@ def is_chosen(build: AtenBuilder, elements: SSAValue, peak: SSAValue) -> SSAValu
 
 def side_by_side(windows: Sequence[range]) -> list[int]:
     """
-    The positions in each window, one window behind the other, all equally long.
+    The positions in each window, concatenated, with windows of equal length.
 
-    A shorter one has its last position again, where no larger element can be.
+    A shorter window repeats its last position, which does not change its maximum.
     """
     longest = max(map(len, windows))
     return [w[min(k, len(w) - 1)] for w in windows for k in range(longest)]
 
 
 def even_windows(size: int, new_size: int) -> tuple[int, int] | None:
-    """Size and stride of an adaptive pool's windows; None where they differ."""
+    """Size and stride of an adaptive pool's windows; None if windows differ."""
     windows = resampling.area_windows(size, new_size)
     stride = windows[1].start - windows[0].start if new_size > 1 else 1
     even = [range(i * stride, i * stride + len(windows[0])) for i in range(new_size)]
@@ -146,7 +146,7 @@ def even_windows(size: int, new_size: int) -> tuple[int, int] | None:
 
 
 def look_up(build: AtenBuilder, table: Sequence[int], indices: SSAValue) -> SSAValue:
-    """What `table` has at each of these indices, of at most one dynamic size."""
+    """`table[indices]`; at most one size of `indices` is dynamic."""
     shape = tensor_type(indices).get_shape()
     is_dynamic = DYNAMIC_INDEX in shape
     row = build.reshape(indices, [DYNAMIC_INDEX if is_dynamic else math.prod(shape)])
@@ -158,7 +158,7 @@ def look_up(build: AtenBuilder, table: Sequence[int], indices: SSAValue) -> SSAV
     *(f"aten._adaptive_avg_pool{rank}d" for rank in (2, 3)),
 )
 def lower_adaptive_avg_pool(call: TcpCall) -> SSAValue | None:
-    """`tcp.avg_pool` where the windows are even, else `tcp.resample` by area."""
+    """`tcp.avg_pool` if all windows are equal, otherwise `tcp.resample` by area."""
     x, new_sizes = call.tensor("self"), call.amounts("output_size")
     dims = last_dims(x, len(new_sizes))
     if 0 in new_sizes:

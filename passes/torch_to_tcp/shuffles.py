@@ -1,4 +1,4 @@
-"""Ops that only move elements, where coremltools' converters do not take them all."""
+"""Ops that only move elements, in cases that coremltools does not convert."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from padc.passes.torch_to_tcp.call import TcpCall, lowers
 @lowers("aten.roll")
 def lower_roll(call: TcpCall) -> SSAValue | None:
     """
-    `roll(x, n) -> cat([x[-n:], x[:-n]])`; without dims, of all elements in a row.
+    `roll(x, n) -> cat([x[-n:], x[:-n]])`; without dims, of the flattened tensor.
 
-    A gather, where how much or of what size is known only when it runs.
+    A gather if the shift or the size is dynamic.
     """
     build, x = AtenBuilder(call.op), call.tensor("self")
     shape = tensor_type(x).get_shape()
@@ -38,7 +38,7 @@ def lower_roll(call: TcpCall) -> SSAValue | None:
 
 
 def rolled(build: AtenBuilder, x: SSAValue, dim: int, shift: Integer) -> SSAValue:
-    """`x` with each element `shift` places further along `dim`, in a ring."""
+    """`x` with each element moved by `shift` along `dim`, around the end."""
     size = build.size(x, dim)
     if not isinstance(shift, int) or not isinstance(size, int):
         first, end = -build.wrap(shift), build.wrap(size) - build.wrap(shift)
@@ -53,7 +53,7 @@ def rolled(build: AtenBuilder, x: SSAValue, dim: int, shift: Integer) -> SSAValu
 
 @lowers("aten.pixel_shuffle")
 def lower_pixel_shuffle(call: TcpCall) -> SSAValue | None:
-    """`[.., C * r * r, H, W] -> [.., C, H * r, W * r]`, where Core ML's op can't."""
+    """`[.., C * r * r, H, W] -> [.., C, H * r, W * r]`, if Core ML's op cannot."""
     build, x = AtenBuilder(call.op), call.tensor("self")
     factor = call.constant("upscale_factor")
     assert isinstance(factor, int)
@@ -70,7 +70,7 @@ def lower_pixel_shuffle(call: TcpCall) -> SSAValue | None:
 
 @lowers("aten.pixel_unshuffle")
 def lower_pixel_unshuffle(call: TcpCall) -> SSAValue | None:
-    """`[.., C, H * r, W * r] -> [.., C * r * r, H, W]`, where Core ML's op can't."""
+    """`[.., C, H * r, W * r] -> [.., C * r * r, H, W]`, if Core ML's op cannot."""
     build, x = AtenBuilder(call.op), call.tensor("self")
     factor = call.constant("downscale_factor")
     assert isinstance(factor, int)

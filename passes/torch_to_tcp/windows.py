@@ -1,9 +1,9 @@
 """
 Windows as columns (`im2col`, `nn.Unfold`) and their sum (`col2im`, `nn.Fold`).
 
-Both go one dimension after the other, so that a kernel of k x k elements takes 2k
-slices or pads, not k * k, and no tensor has more than 5 dimensions: at each step, dim 1
-holds the channels and the positions within the kernel that have been dealt with.
+Both handle one dimension at a time, so a kernel of k x k elements takes 2k slices or
+pads, not k * k, and no tensor has more than 5 dimensions: at each step, dim 1 holds the
+channels and the positions in the kernel along the dimensions that are done.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def lower_im2col(call: TcpCall) -> SSAValue:
     """
     The windows of `[N, C, H, W]` as `[N, C * kernel elements, windows]`.
 
-    Pads, then slices each dimension once for each position in the kernel.
+    A pad, then a slice of each dimension for each position in the kernel.
     """
     build, x = AtenBuilder(call.op), call.tensor("self")
     options = list(zip(*(call.integers(name, 2) for name in ARGUMENTS), strict=True))
@@ -39,7 +39,7 @@ def lower_im2col(call: TcpCall) -> SSAValue:
     for dim, (kernel, stride, dilation, _) in enumerate(options, 2):
         extent = dilation * (kernel - 1)
         taps = [
-            # Up to an end that counts from the last: it is right for every size.
+            # The end counts from the last element, which is right for every size.
             build.slice(x, dim, i * dilation, i * dilation - extent or None, stride)
             for i in range(kernel)
         ]
@@ -51,11 +51,10 @@ def lower_im2col(call: TcpCall) -> SSAValue:
 @lowers("aten.col2im")
 def lower_col2im(call: TcpCall) -> SSAValue:
     """
-    `[N, C * kernel elements, windows]` added up to an image of `[N, C, H, W]`.
+    The sum of windows `[N, C * kernel elements, windows]` as an image `[N, C, H, W]`.
 
-    The transpose of `lower_im2col`: each position in the kernel is spread `stride`
-    apart by a pad, which also moves it into place, and crops what PyTorch's padding
-    takes away.
+    The transpose of `lower_im2col`: for each position in the kernel, a pad spreads the
+    elements `stride` apart, moves them into place, and crops by PyTorch's padding.
     """
     build, x = AtenBuilder(call.op), call.tensor("self")
     sizes = [known(size) for size in call.elements("output_size")]
@@ -103,7 +102,7 @@ def add_up(
     channels = (build.wrap(channels) // kernel).value
     x = build.reshape(x, [batch, channels, kernel, *others])
     if stride == kernel and dilation == 1:
-        # The windows stand side by side.
+        # The windows are side by side.
         order = [d for d in range(5) if d != 2]
         order.insert(dim + 1, 2)
         x = build.flatten(build.permute(x, order), dim, dim + 1)
@@ -113,7 +112,7 @@ def add_up(
     places = [i * dilation - crop for i in range(kernel)]
     seen = list(range(kernel))
     if isinstance(spread.value, int) and isinstance(size, int):
-        # A place that all windows have in the padding adds nothing.
+        # A position that is in the padding for all windows adds nothing.
         seen = [i for i in seen if -spread.value < places[i] < size] or [0]
     terms: list[SSAValue] = []
     for i in seen:
@@ -134,7 +133,7 @@ def pad(
     upper: Integer,
     interior: int = 0,
 ) -> SSAValue:
-    """`x` padded with zeros along `dim`."""
+    """Pad `x` with zeros along `dim`."""
     if (lower, upper, interior) == (0, 0, 0):
         return x
     type = tensor_type(x)
