@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 import math
 import random
 from collections.abc import Callable, Sequence
@@ -171,15 +173,22 @@ def make_pad(draw: Draw) -> ModuleOp:
     return draw.program(make)
 
 
-BORDERS = {
-    tcp.ReplicationPadOp: lambda size: 2 * size,
-    tcp.ReflectionPadOp: lambda size: size - 1,
-    tcp.CircularPadOp: lambda size: size,
-}
+@functools.cache
+def legal_amounts(mode: type[tcp.BorderPadOp], size: int) -> list[tuple[int, int]]:
+    """All lower and upper amounts of a dimension that leave some of its elements."""
+    found: list[tuple[int, int]] = []
+    for lower, upper in itertools.product(range(1 - size, 2 * size + 1), repeat=2):
+        try:
+            mode.check_amounts(size, lower, upper)
+        except ValueError:
+            continue
+        if min(lower, 0) + min(upper, 0) + size > 0:
+            found.append((lower, upper))
+    return found
 
 
 def make_border_pad(draw: Draw) -> ModuleOp:
-    kind = draw.choice(list(BORDERS))
+    kind = draw.choice(tcp.BORDER_PADS)
     rank = draw.integer(1, 5)
     shape = draw.integers(rank, 2, 4)
     x = draw.tensor(
@@ -189,12 +198,7 @@ def make_border_pad(draw: Draw) -> ModuleOp:
     upper: list[Any] = []
     often = draw.choice([0.0, 0.5])
     for size in shape:
-        low = draw.integer(1 - size, BORDERS[kind](size))
-        left = size + min(low, 0)
-        most = BORDERS[kind](left if kind is tcp.CircularPadOp else size)
-        high = draw.integer(1 - left, most)
-        if kind is tcp.CircularPadOp:
-            low = min(low, size + min(high, 0))
+        low, high = draw.choice(legal_amounts(kind, size))
         lower.append(draw.amount(low, often))
         upper.append(draw.amount(high, often))
     return draw.program(
@@ -400,15 +404,10 @@ def make_chain(draw: Draw) -> ModuleOp:
         most = min(2, *(size - 1 for size in tcp.tensor_type(value).get_shape()[2:]))
         lower, upper = ([0, 0, *draw.integers(2, 0, most)] for _ in range(2))
         fill = tcp.fill_constant(draw.choice([0, 0, 1]), f32).result
-        match draw.integer(0, 4):
-            case 0:
-                return tcp.ReplicationPadOp(value, lower, upper).result
-            case 1:
-                return tcp.ReflectionPadOp(value, lower, upper).result
-            case 2:
-                return tcp.CircularPadOp(value, lower, upper).result
-            case _:
-                return tcp.PadOp(value, fill, lower, upper).result
+        mode = draw.choice([*tcp.BORDER_PADS, None, None])
+        if mode is None:
+            return tcp.PadOp(value, fill, lower, upper).result
+        return mode(value, lower, upper).result
 
     def window(value: SSAValue, reach: int) -> TensorType:
         batch, channels, *sizes = tcp.tensor_type(value).get_shape()

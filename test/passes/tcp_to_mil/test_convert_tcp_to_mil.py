@@ -13,6 +13,7 @@ import torch.nn.functional as F
 from functions import Function
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from tcp_programs import legal_amounts
 from torch import Tensor, nn
 from torch.export import Dim
 from xdsl.builder import ImplicitBuilder
@@ -146,14 +147,7 @@ def test_pad(data: st.DataObject, target: str, dtype: torch.dtype):
     )
 
 
-BORDERS = {
-    tcp.ReplicationPadOp: lambda size: 2 * size,
-    tcp.ReflectionPadOp: lambda size: size - 1,
-    tcp.CircularPadOp: lambda size: size,
-}
-
-
-@pytest.mark.parametrize("op_type", BORDERS)
+@pytest.mark.parametrize("op_type", tcp.BORDER_PADS)
 @given(
     st.data(), st.sampled_from(TARGETS), st.sampled_from([torch.float32, torch.int32])
 )
@@ -162,18 +156,8 @@ def test_border_pad(
     op_type: type[tcp.BorderPadOp], data: st.DataObject, target: str, dtype: torch.dtype
 ):
     shape = data.draw(st.lists(st.integers(1, 5), min_size=1, max_size=5))
-    lower: list[int] = []
-    upper: list[int] = []
-    for size in shape:
-        most = BORDERS[op_type](size)
-        lower.append(data.draw(st.integers(1 - size, most)))
-        left = size + min(lower[-1], 0)
-        if op_type is tcp.CircularPadOp:
-            most = left
-        upper.append(data.draw(st.integers(1 - left, most)))
-        assume(
-            op_type is not tcp.CircularPadOp or lower[-1] <= size + min(upper[-1], 0)
-        )
+    amounts = [data.draw(st.sampled_from(legal_amounts(op_type, n))) for n in shape]
+    lower, upper = zip(*amounts, strict=True)
 
     check(
         lambda x: op_type(x, lower, upper), numbers(*shape, dtype=dtype), target=target
