@@ -19,7 +19,7 @@ from xdsl.utils.target import Target
 from xdsl.xdsl_opt_main import xDSLOptMain
 
 from padc.backends import get_all_targets
-from padc.errors import InvalidProgramError, PadcError, UsageError
+from padc.errors import InvalidProgramError, PadcError, UsageError, first_line
 from padc.ir import make_context
 from padc.ir.dominance import verify_dominance
 from padc.ir.weights import weights_of
@@ -151,9 +151,19 @@ class PadcOptMain(xDSLOptMain):
             super().apply_passes(prog)
         except Exception as error:
             if self.running is not None:
-                for instrumentation in self.instrumentations:
-                    instrumentation.failed(self.running, prog, error)
+                self.report_failure(self.running, prog, error)
             raise
+
+    def report_failure(
+        self, module_pass: ModulePass, module: ModuleOp, error: Exception
+    ) -> None:
+        """Tell the instrumentations; what fails in them does not hide `error`."""
+        for instrumentation in self.instrumentations:
+            try:
+                instrumentation.failed(module_pass, module, error)
+            except Exception as second:
+                what = type(instrumentation).__name__
+                print(f"note: {what} failed: {first_line(second)}", file=sys.stderr)
 
     def prepare_input(self) -> tuple[list[tuple[IO[bytes], int]], str]:
         with usage("-f says what the file is"):

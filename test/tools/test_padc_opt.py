@@ -6,6 +6,7 @@ import sys
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Literal
 from unittest.mock import patch
 
 import pytest
@@ -18,6 +19,7 @@ from xdsl.passes import ModulePass
 from padc.ir.weights import weights_of
 from padc.passes import get_all_passes
 from padc.tools import padc_opt
+from padc.tools.pass_help import pass_help
 
 BIN = Path(sys.executable).parent
 
@@ -315,11 +317,39 @@ def test_help_describes_passes_without_torch():
             assert f"{field.name.replace('_', '-')}=" in ours
     assert " canonicalize," in xdsl
     assert "vector-bytes=int" in ours
-    assert (
-        "policy=auto|native|decompose Which pads stay, to become Core ML's `pad`. "
-        in ours
-    )
+    assert "policy=auto|native|decompose " in ours
     assert "(default: auto)" in ours
+
+
+@dataclass(frozen=True)
+class OptionsPass(ModulePass):
+    """Show what help does with a docstring
+    of two lines. This sentence is left out."""
+
+    name = "options"
+
+    how_often: int
+    """How often it is done"""
+    manner: Literal["fast", "slow"] = "fast"
+    """
+    The manner in which it is done. This sentence is left out, too.
+
+    So is this paragraph.
+    """
+    again: bool = False
+    silent: str | None = None
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None: ...
+
+
+def test_help_of_options():
+    assert pass_help(OptionsPass) == [
+        "    options                     Show what help does with a docstring of two lines.",
+        "        how-often=int           How often it is done (required)",
+        "        manner=fast|slow        The manner in which it is done. (default: fast)",
+        "        again=bool              (default: false)",
+        "        silent=str | None       (default: None)",
+    ]
 
 
 # --- printing -------------------------------------------------------------------
@@ -503,6 +533,19 @@ def test_reproducer_of_a_pass_whose_result_does_not_verify(
     assert text.index("%a = arith.muli") < text.index("%b = arith.addi")
     assert "// -----// IR Dump After SwapPass Failed (swap) //----- //" in failed.stderr
     assert run("-p", "swap", "--disable-verify", model).returncode == 0
+
+
+def test_a_reproducer_that_cannot_be_written_does_not_hide_the_error(
+    tmp_path: Path, broken_passes: None
+):
+    write = f"--mlir-pass-pipeline-crash-reproducer={tmp_path}/missing/x.mlir"
+
+    result = run(write, "-p", "crash", input=CROP)
+
+    assert result.returncode == 70
+    assert "note: Reproducer failed" in result.stderr
+    assert "missing/x.mlir" in result.stderr
+    assert "IndexError: out of range" in result.stderr
 
 
 def test_nothing_is_written_without_a_failure(tmp_path: Path):
