@@ -1,4 +1,4 @@
-"""A program whose ATen ops are lowered, each once, wherever there is native code."""
+"""A program whose ATen ops are lowered, each once, where a lowering exists."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from padc.passes.to_linalg.convert_torch_to_linalg import in_torch, lower
 
 @dataclass(frozen=True)
 class LoweredProgram:
-    """The native form of a program at the levels of torch and tcp."""
+    """The native form of a program at the torch and tcp levels."""
 
     problems: Mapping[Operation, Problem]
-    """The program's ATen ops that have no native code."""
+    """The ATen ops of the program that cannot be lowered, each with the reason."""
     values: Mapping[SSAValue, SSAValue]
-    """For each value of the program, the one that stands for it in the native form."""
+    """The value in the native form for each value of the program."""
 
     def function(
         self, inputs: Sequence[SSAValue], outputs: Sequence[SSAValue]
@@ -48,7 +48,7 @@ class LoweredProgram:
 
 
 def lower_program(module: ModuleOp) -> LoweredProgram:
-    """Lower a copy of `module`."""
+    """Lower the ATen ops of a copy of `module`."""
     values: dict[SSAValue, SSAValue] = {}
     copy = module.clone(values)
     originals = dict[Operation, Operation](
@@ -65,6 +65,7 @@ def lower_program(module: ModuleOp) -> LoweredProgram:
 
 
 def aten_ops(module: ModuleOp) -> list[AtenOp]:
+    """The ATen ops of `module`, in program order."""
     return [op for op in module.walk() if isinstance(op, AtenOp)]
 
 

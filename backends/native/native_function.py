@@ -117,33 +117,41 @@ class NativeFunction:
         """
         if not self._is_direct or len(inputs) != len(self._inputs):
             return None
-        table: list[int] = []
+        read: list[int] = []
         for parameter, value in zip(self._inputs, inputs, strict=True):
             if not (address := parameter.direct_pointer(value)):
                 return None
-            table.append(address)
+            read.append(address)
         if outputs is None:
             outputs = self._new(self._static_shapes)
-            table += self._addresses
-            table += [required_pointer(output) for output in outputs]
-        else:
-            if len(outputs) != len(self._results):
-                return None
-            taken = [
-                (at, at + p.bytes) for at, p in zip(table, self._inputs, strict=True)
-            ]
-            table += self._addresses
-            for parameter, output in zip(self._results, outputs, strict=True):
-                if not (begin := parameter.direct_pointer(output)):
-                    return None
-                end = begin + parameter.bytes
-                if any(begin < other_end and other < end for other, other_end in taken):
-                    return None
-                taken.append((begin, end))
-                table.append(begin)
+            written = [required_pointer(output) for output in outputs]
+        elif (written := self._direct_outputs(read, outputs)) is None:
+            return None
         assert self.signature.arena_bytes is not None
-        self._run_on(table, self.signature.arena_bytes)
+        self._run_on([*read, *self._addresses, *written], self.signature.arena_bytes)
         return outputs
+
+    def _direct_outputs(
+        self, read: Sequence[int], outputs: Sequence[Any]
+    ) -> list[int] | None:
+        """
+        The addresses of a caller's outputs if they can be written as they are.
+
+        None if some cannot, or overlap each other or the inputs, which are at `read`.
+        """
+        if len(outputs) != len(self._results):
+            return None
+        taken = [(at, at + p.bytes) for at, p in zip(read, self._inputs, strict=True)]
+        written: list[int] = []
+        for parameter, output in zip(self._results, outputs, strict=True):
+            if not (begin := parameter.direct_pointer(output)):
+                return None
+            end = begin + parameter.bytes
+            if any(begin < other_end and other < end for other, other_end in taken):
+                return None
+            taken.append((begin, end))
+            written.append(begin)
+        return written
 
     def _new(self, shapes: Sequence[Sequence[int]]) -> list[torch.Tensor]:
         """Uninitialized results of these shapes."""

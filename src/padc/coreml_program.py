@@ -14,6 +14,7 @@ from typing import Any, Literal, TypeAlias, get_args
 import torch
 from torch.export import ExportedProgram
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import DiagnosticException
 
@@ -23,7 +24,7 @@ from padc.errors import InvalidProgramError, PadcError, resolve
 from padc.exported import as_exported
 from padc.ir.dominance import verify
 from padc.ir.mil import resolve_target
-from padc.ir.weights import weights_of
+from padc.ir.weights import Weights, weights_of
 from padc.passes import pipelines
 from padc.passes.tcp_to_mil.policies import (
     DEFAULT_GRID_SAMPLE_POLICY,
@@ -264,23 +265,9 @@ def convert(
     exported = as_exported("padc.convert", model, example_inputs, dynamic_shapes)
     if exported is not model:
         steps.end("export")
-    ctx, module = pipelines.import_program(exported)
-    weights = weights_of(ctx)
-    # The program must not change when the model's weights do.
-    for name, array in weights.items():
-        weights[name] = array.copy()
-    steps.end("import", module)
     to_mil = pipelines.to_mil(target, pad_policy, grid_sample_policy)
-    pipelines.run_passes(ctx, module, [*pipelines.to_tcp(), *to_mil], steps.end)
-    verify_lowered(module)
-
-    from padc.backends.coreml.emit import emit
-    from padc.backends.coreml.save import optimize
-
-    pymil = emit(module, weights, target)
-    steps.end("emit")
-    optimize(pymil, precision)
-    steps.end("optimize")
+    module, weights = _lowered(exported, [*pipelines.to_tcp(), *to_mil], steps)
+    pymil = _emitted(module, weights, target, precision, steps)
     program = Program(
         model, exported, target, precision, pad_policy, grid_sample_policy, pymil
     )
@@ -288,6 +275,35 @@ def convert(
         program.verify()
         steps.end("verify")
     return program
+
+
+def _lowered(
+    exported: ExportedProgram, passes: Sequence[ModulePass], steps: _Steps
+) -> tuple[ModuleOp, Weights]:
+    """The program after `passes`, verified, and its own copy of the weights."""
+    ctx, module = pipelines.import_program(exported)
+    weights = weights_of(ctx)
+    # The program must not change when the model's weights do.
+    for name, array in weights.items():
+        weights[name] = array.copy()
+    steps.end("import", module)
+    pipelines.run_passes(ctx, module, passes, steps.end)
+    verify_lowered(module)
+    return module, weights
+
+
+def _emitted(
+    module: ModuleOp, weights: Weights, target: str, precision: str, steps: _Steps
+) -> Any:
+    """The program as coremltools has it, after coremltools' passes."""
+    from padc.backends.coreml.emit import emit
+    from padc.backends.coreml.save import optimize
+
+    pymil = emit(module, weights, target)
+    steps.end("emit")
+    optimize(pymil, precision)
+    steps.end("optimize")
+    return pymil
 
 
 @dataclass

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeGuard
@@ -237,18 +237,23 @@ def verify_package(
             found = compare(feature.name, is_, should)
             known = worst.get(feature.name, found)
             worst[feature.name] = max(known, found, key=lambda c: c.relative_error)
-    tolerance = TOLERANCES[precision]
-    wrong = [c for c in worst.values() if not c.relative_error <= tolerance]
+    _check_tolerance(worst.values(), TOLERANCES[precision])
+    return list(worst.values())
+
+
+def _check_tolerance(comparisons: Iterable[Comparison], tolerance: float) -> None:
+    """Raise WrongResultError if a relative error is above `tolerance`."""
+    wrong = [c for c in comparisons if not c.relative_error <= tolerance]
     if wrong:
         listed = ", ".join(
-            f"'{c.name}' by {c.max_error:.3g}, {c.relative_error:.3g} of its range"
+            f"'{c.name}' is off by {c.max_error:.3g}, "
+            f"{c.relative_error:.3g} of its range"
             for c in wrong
         )
         raise WrongResultError(
-            f"the package does not compute what the model does: off are {listed}; "
+            f"the package does not compute what the model does: {listed}; "
             f"allowed is {tolerance:g} of the range",
         )
-    return list(worst.values())
 
 
 def _run_eager(
