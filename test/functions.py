@@ -1,6 +1,7 @@
+# pyright: basic
 """Functions as modules, since `torch.export` takes modules only; what it can export."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from typing import Any
 
@@ -9,6 +10,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.export import Dim
+
+Functions = Mapping[str, Callable[..., Any]]
 
 
 class Function(nn.Module):
@@ -20,6 +23,41 @@ class Function(nn.Module):
 
     def forward(self, *args: Tensor) -> Any:
         return self.function(*args)
+
+
+class Several(nn.Module):
+    """The results of several functions of the same inputs: one export for all."""
+
+    def __init__(self, functions: Functions):
+        super().__init__()
+        self.functions = functions
+
+    def forward(self, *inputs: Tensor) -> tuple[Tensor, ...]:
+        return tuple(y for f in self.functions.values() for y in flat(f(*inputs)))
+
+
+def flat(result: Any) -> list[Tensor]:
+    return [result] if isinstance(result, Tensor) else list(result)
+
+
+def check_each(
+    functions: Functions,
+    results: Iterable[Tensor],
+    *inputs: Tensor,
+    note: str = "",
+    **tolerances: Any,
+) -> None:
+    """The results of `Several` are PyTorch's; the name of the first that is not."""
+    remaining = iter(results)
+    for name, function in functions.items():
+        for expected in flat(function(*inputs)):
+            torch.testing.assert_close(
+                next(remaining),
+                expected,
+                **tolerances,
+                msg=lambda message: f"{name} ({note}): {message}",
+            )
+    assert not list(remaining)
 
 
 def needs_pools_of_dynamic_size() -> None:
@@ -35,6 +73,6 @@ def error_of_pool() -> str:
     pool = Function(lambda x: F.max_pool2d(x, 3, 2))
     try:
         torch.export.export(pool, (x,), dynamic_shapes=(({2: size},),))
-    except torch._dynamo.exc.UserError as error:  # pyright: ignore
+    except torch._dynamo.exc.UserError as error:
         return str(error).partition("!")[0]
     return ""
