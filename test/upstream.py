@@ -104,22 +104,41 @@ def run_upstream(
 def compiled(
     module: ModuleOp, rewrite: Callable[[str], str] = str, entry: str = "main"
 ) -> Callable[..., tuple[torch.Tensor, ...]]:
-    """
-    Function `entry` of a module of tensors or memrefs, compiled by upstream.
+    """One function of a module; see `compiled_entries`."""
+    (call,) = compiled_entries(module, entry, rewrite=rewrite)
+    return call
 
-    It takes PyTorch tensors of the dtypes of the types, and numbers for scalars, and
+
+def compiled_entries(
+    module: ModuleOp, *entries: str, rewrite: Callable[[str], str] = str
+) -> list[Callable[..., tuple[torch.Tensor, ...]]]:
+    """
+    Functions of a module of tensors or memrefs, compiled together by upstream.
+
+    Each takes PyTorch tensors of the dtypes of the types, and numbers for scalars, and
     has the results as new tensors; memrefs that it takes it may write to. The module's
     text goes through `rewrite` first.
     """
-    function = SymbolTable.lookup_symbol(module, entry)
-    assert isinstance(function, FuncOp)
-    types = function.function_type
+    types: list[FunctionType] = []
+    for entry in entries:
+        function = SymbolTable.lookup_symbol(module, entry)
+        assert isinstance(function, FuncOp)
+        types.append(function.function_type)
     module = module.clone()
     remove_signs(module)
     # Programs of tests run once: not worth optimizing.
     engine = ExecutionEngine(
         lowered(rewrite(str(module)), [*TO_BUFFERS, *TO_LLVM]), opt_level=0
     )
+    return [
+        caller(engine, entry, type) for entry, type in zip(entries, types, strict=True)
+    ]
+
+
+def caller(
+    engine: ExecutionEngine, entry: str, types: FunctionType
+) -> Callable[..., tuple[torch.Tensor, ...]]:
+    """A function of an engine as one of PyTorch tensors."""
 
     class Results(ctypes.Structure):
         _fields_ = [(f"_{i}", descriptor(type)) for i, type in enumerate(types.outputs)]

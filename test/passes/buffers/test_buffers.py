@@ -13,7 +13,7 @@ from upstream import (
     MLIR_OPT,
     canonicalized,
     canonicalized_by_mlir_opt,
-    parsed,
+    compiled_entries,
     run_upstream,
 )
 from xdsl.dialects.builtin import MemRefType, ModuleOp
@@ -52,7 +52,8 @@ def run_planned(
     function = SymbolTable.lookup_symbol(module, "main")
     assert isinstance(function, FuncOp)
     sizes = torch.zeros(1 + sum(x.dim() for x in like), dtype=torch.int64)
-    run_upstream(module, *inputs, sizes, rewrite=rewrite, entry="main_sizes")
+    sizes_of, main = compiled_entries(module, "main_sizes", "main", rewrite=rewrite)
+    sizes_of(*inputs, sizes)
     arena_bytes, *dynamic = sizes.tolist()
     results = [torch.empty(x.shape, dtype=x.dtype) for x in like]
     for result, type in zip(
@@ -62,7 +63,7 @@ def run_planned(
         for size, static in zip(result.shape, type.get_shape(), strict=True):
             assert size == (static if static >= 0 else dynamic.pop(0))
     arena = torch.full((arena_bytes,), 0xFF, dtype=torch.uint8)
-    run_upstream(module, *inputs, *results, arena.view(torch.int8), rewrite=rewrite)
+    main(*inputs, *results, arena.view(torch.int8))
     return results
 
 
@@ -93,9 +94,7 @@ def check(
     for stage, each in enumerate(STAGES):
         each.apply(ctx, module)
         module.verify()
-        text = str(module)
-        parsed(text)
-        canonicalize(text)
+        canonicalize(str(module))  # which parses and verifies it
         rewrite = canonicalize if number % 4 < 2 else str
         # Each program runs after one of the passes, and all run after the last.
         if stage == len(STAGES) - 1:
@@ -116,7 +115,7 @@ def check(
                 rtol=0,
                 atol=atol,
                 equal_nan=True,
-                msg=lambda message: f"{message}\nprogram {number}:\n{text}",
+                msg=lambda message: f"{message}\nprogram {number}:\n{module}",
             )
 
 
