@@ -1,14 +1,15 @@
 """Windows as columns, their sums, and ops that only move elements, end to end."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
 import torch
 import torch.nn.functional as F
-from hypothesis import assume, given, settings
+from functions import Function, Functions, Several, check_each
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch import Tensor, nn
+from torch import Tensor
 from torch.export import Dim
 from xdsl.dialects.builtin import ModuleOp, f32
 from xdsl.dialects.func import FuncOp, ReturnOp
@@ -18,7 +19,6 @@ from xdsl.rewriter import Rewriter
 import padc
 from padc.backends.reference import run
 from padc.ir import make_context
-from padc.ir.padding import conv_output_size
 from padc.ir.torch import (
     FromBuiltinTensorOp,
     ToBuiltinTensorOp,
@@ -30,15 +30,6 @@ from padc.passes.torch_to_tcp.convert_torch_to_tcp import ConvertTorchToTcpPass
 from padc.testing import compile_for_oracle
 
 
-class Call(nn.Module):
-    def __init__(self, function: Callable[..., Any]):
-        super().__init__()
-        self.function = function
-
-    def forward(self, *args: Tensor) -> Any:
-        return self.function(*args)
-
-
 def numbers(*shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
     """Numbers of few bits, all different from their neighbours: sums are exact."""
     count = torch.Size(shape).numel()
@@ -46,18 +37,19 @@ def numbers(*shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
     return values % 2 == 0 if dtype == torch.bool else values.to(dtype)
 
 
-def check(function: Callable[..., Any], *inputs: Tensor, target: str = "iOS16") -> None:
-    """`function` in PyTorch, in the reference, and as a Core ML package, is the same."""
-    exported = torch.export.export(Call(function), inputs)
+def check(
+    functions: Callable[..., Any] | Functions, *inputs: Tensor, target: str = "iOS16"
+) -> None:
+    """All in PyTorch, in the reference, and as one Core ML package, are the same."""
+    named = functions if isinstance(functions, Mapping) else {"": functions}
+    exported = torch.export.export(Several(named), inputs)
     program = padc.convert(exported, target=target)
 
     reference = compile_for_oracle(exported)(*inputs)
     package = program.run(*inputs)
 
-    expected = function(*inputs)
-    expected = (expected,) if isinstance(expected, Tensor) else expected
-    torch.testing.assert_close(reference, expected, rtol=0, atol=0)
-    torch.testing.assert_close(package, expected, rtol=0, atol=0)
+    check_each(named, reference, *inputs, note="reference", rtol=0, atol=0)
+    check_each(named, package, *inputs, note="package", rtol=0, atol=0)
     assert program.check() == []
 
 
@@ -76,16 +68,26 @@ WINDOWS: dict[str, dict[str, Any]] = {
 SIZE = (7, 10)
 
 
-@pytest.mark.parametrize("case", WINDOWS)
-def test_unfold(case: str):
-    check(lambda x: F.unfold(x, **WINDOWS[case]), numbers(2, 3, *SIZE))
+def test_unfold():
+    functions = {
+        case: lambda x, options=options: F.unfold(x, **options)
+        for case, options in WINDOWS.items()
+    }
+
+    check(functions, numbers(2, 3, *SIZE))
 
 
-@pytest.mark.parametrize("case", WINDOWS)
-def test_fold(case: str):
-    x = numbers(*F.unfold(torch.zeros(2, 3, *SIZE), **WINDOWS[case]).shape)
+def test_fold():
+    image = torch.zeros(2, 3, *SIZE)
+    functions = {
+        case: lambda *xs, i=i, options=options: F.fold(xs[i], SIZE, **options)
+        for i, (case, options) in enumerate(WINDOWS.items())
+    }
 
-    check(lambda x: F.fold(x, SIZE, **WINDOWS[case]), x)
+    check(
+        functions,
+        *(numbers(*F.unfold(image, **options).shape) for options in WINDOWS.values()),
+    )
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bool], ids=str)
@@ -93,14 +95,20 @@ def test_fold_and_unfold_of_other_dtypes(dtype: torch.dtype):
     options = WINDOWS["dilated, strided"]
     x = numbers(3, *SIZE, dtype=dtype)
 
-    check(lambda x: F.unfold(x, **options), x)
-    check(lambda x: F.fold(x, SIZE, **options), F.unfold(x, **options))
+    check(
+        {
+            "unfold": lambda x, y: F.unfold(x, **options),
+            "fold": lambda x, y: F.fold(y, SIZE, **options),
+        },
+        x,
+        F.unfold(x, **options),
+    )
 
 
 def test_infinity_and_nan_stay_where_they_are():
     x = numbers(1, 2, *SIZE)
     x[0, 0, 3, 4], x[0, 1, 0, 0], x[0, 1, 6, 9] = torch.inf, torch.nan, -torch.inf
-    exported = torch.export.export(Call(lambda x: F.unfold(x, 3, padding=1)), (x,))
+    exported = torch.export.export(Function(lambda x: F.unfold(x, 3, padding=1)), (x,))
 
     (columns,) = padc.convert(exported).run(x)
 
@@ -117,7 +125,7 @@ def test_dynamic_batch_and_sizes():
         return F.unfold(x, **options)
 
     program = padc.convert(
-        Call(forward),
+        Function(forward),
         (numbers(2, 3, 8, 9),),
         dynamic_shapes=(({0: batch, 2: height, 3: width},),),
     )
@@ -130,26 +138,29 @@ def test_dynamic_batch_and_sizes():
 Sizes = tuple[int, int]
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"kernel_size": 3, "padding": 1},
-        {"kernel_size": (2, 3), "stride": (2, 3), "padding": (1, 0)},
-        {"kernel_size": (3, 2), "stride": 2, "dilation": (1, 2), "padding": (2, 0)},
-    ],
-)
-def test_fold_of_dynamic_sizes(options: dict[str, Any]):
-    def sums(x: Tensor) -> Tensor:
+FOLDED: list[dict[str, Any]] = [
+    {"kernel_size": 3, "padding": 1},
+    {"kernel_size": (2, 3), "stride": (2, 3), "padding": (1, 0)},
+    {"kernel_size": (3, 2), "stride": 2, "dilation": (1, 2), "padding": (2, 0)},
+]
+
+
+def test_fold_of_dynamic_sizes():
+    def sums(x: Tensor, options: dict[str, Any]) -> Tensor:
         return F.fold(F.unfold(x, **options), x.shape[2:], **options)
 
+    functions = {
+        str(options): lambda x, options=options: sums(x, options) for options in FOLDED
+    }
     sizes = {
         0: Dim("batch", min=2, max=5),
         1: Dim("channels", min=2, max=5),
         2: Dim("rows", min=8, max=12),
         3: Dim("columns", min=8, max=12),
     }
-    x = numbers(2, 3, 10, 11)
-    exported = torch.export.export(Call(sums), (x,), dynamic_shapes=((sizes,),))
+    exported = torch.export.export(
+        Several(functions), (numbers(2, 3, 10, 11),), dynamic_shapes=((sizes,),)
+    )
     program = padc.convert(exported)
     oracle = compile_for_oracle(exported)
 
@@ -157,22 +168,23 @@ def test_fold_of_dynamic_sizes(options: dict[str, Any]):
     for shape in (3, 2, 8, 9), (2, 5, 11, 12):
         x = numbers(*shape)
         for compiled in program.run, oracle:
-            assert torch.equal(compiled(x)[0], sums(x))
+            check_each(functions, compiled(x), x, rtol=0, atol=0)
 
 
 @st.composite
 def folds(draw: st.DrawFn) -> tuple[Sizes, list[Sizes]]:
     """An image's size, and kernel, dilation, padding and stride of windows on it."""
     size = draw(st.tuples(st.integers(1, 7), st.integers(1, 7)))
-    most = (4, 3, 6, 4)
-    least = (1, 1, 0, 1)
-    options = [
-        draw(st.tuples(st.integers(low, high), st.integers(low, high)))
-        for low, high in zip(least, most)
-    ]
-    for s, k, d, p, stride in zip(size, *options):
-        assume(conv_output_size(s, k, stride, d, p, p) >= 1)
-    return size, options
+    options: list[list[int]] = [[], [], [], []]
+    for length in size:
+        kernel, dilation = draw(st.integers(1, 4)), draw(st.integers(1, 3))
+        # At least one window fits.
+        needed = max(0, (kernel - 1) * dilation + 1 - length)
+        padding = draw(st.integers((needed + 1) // 2, 6))
+        drawn = (kernel, dilation, padding, draw(st.integers(1, 4)))
+        for both, one in zip(options, drawn, strict=True):
+            both.append(one)
+    return size, [(first, second) for first, second in options]
 
 
 def windows_of(x: Tensor, *inputs: Tensor, **arguments: Argument) -> ModuleOp:
@@ -239,47 +251,67 @@ MOVES: dict[str, tuple[Callable[[Tensor], Tensor], tuple[int, ...]]] = {
 }
 
 
-@pytest.mark.parametrize("case", MOVES)
-def test_moves(case: str):
-    function, shape = MOVES[case]
-    dtypes = (torch.float32, torch.int64, torch.bool)
-    inputs = [numbers(*shape, dtype=dtype) for dtype in dtypes]
+@pytest.mark.parametrize(
+    "target, dtypes",
+    [
+        ("iOS16", (torch.float32, torch.int64, torch.bool)),
+        ("iOS17", (torch.int8,)),
+    ],
+)
+def test_moves(target: str, dtypes: tuple[torch.dtype, ...]):
+    cases = [(case, dtype) for case in MOVES for dtype in dtypes]
+    functions = {
+        f"{case}, {dtype}": lambda *xs, i=i, case=case: MOVES[case][0](xs[i])
+        for i, (case, dtype) in enumerate(cases)
+    }
 
-    check(lambda *inputs: tuple(map(function, inputs)), *inputs)
-    check(function, numbers(*shape, dtype=torch.int8), target="iOS17")
+    check(
+        functions,
+        *(numbers(*MOVES[case][1], dtype=dtype) for case, dtype in cases),
+        target=target,
+    )
 
 
-@pytest.mark.parametrize("dims", [0, (0, 1), None])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bool], ids=str)
-def test_roll_by_a_computed_shift(dtype: torch.dtype, dims: Any):
-    def by_size(x: Tensor) -> Tensor:
+def test_roll_by_a_computed_shift():
+    def by_size(x: Tensor, dims: Any) -> Tensor:
         shifts = (
             (3 - 2 * x.size(0), x.size(0)) if isinstance(dims, tuple) else x.size(0) - 7
         )
         return x.roll(shifts, dims).roll((x.size(0), 1), (0, 1))
 
-    sizes = ({0: Dim("rows", min=2, max=9), 1: Dim("columns", min=2, max=9)},)
+    functions = {
+        f"{dims}, {i}": lambda *xs, i=i, dims=dims: by_size(xs[i], dims)
+        for dims in (0, (0, 1), None)
+        for i in (0, 1)
+    }
+    sizes = {0: Dim("rows", min=2, max=9), 1: Dim("columns", min=2, max=9)}
     program = padc.convert(
-        Call(by_size), (numbers(2, 3, 2, dtype=dtype),), dynamic_shapes=(sizes,)
+        Several(functions),
+        (numbers(2, 3, 2), numbers(2, 3, 2, dtype=torch.bool)),
+        dynamic_shapes=((sizes, sizes),),
     )
 
     assert program.check() == []
     for shape in (2, 5, 2), (9, 2, 2), (7, 3, 2):
-        x = numbers(*shape, dtype=dtype)
-        assert torch.equal(program.run(x)[0], by_size(x))
+        xs = numbers(*shape), numbers(*shape, dtype=torch.bool)
+        check_each(functions, program.run(*xs), *xs, rtol=0, atol=0)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bool], ids=str)
-def test_roll_of_a_dynamic_dimension(dtype: torch.dtype):
+def test_roll_of_a_dynamic_dimension():
+    functions: Functions = {
+        "floats": lambda x, y: x.roll(-5, 1),
+        "booleans": lambda x, y: y.roll(-5, 1),
+    }
+    sizes = {1: Dim("size", min=2, max=9)}
     program = padc.convert(
-        Call(lambda x: x.roll(-5, 1)),
-        (numbers(2, 3, dtype=dtype),),
-        dynamic_shapes=(({1: Dim("size", min=2, max=9)},),),
+        Several(functions),
+        (numbers(2, 3), numbers(2, 3, dtype=torch.bool)),
+        dynamic_shapes=((sizes, sizes),),
     )
 
     for size in 2, 5, 9:
-        x = numbers(2, size, dtype=dtype)
-        assert torch.equal(program.run(x)[0], x.roll(-5, 1))
+        xs = numbers(2, size), numbers(2, size, dtype=torch.bool)
+        check_each(functions, program.run(*xs), *xs, rtol=0, atol=0)
 
 
 def partition(x: Tensor) -> Tensor:
@@ -311,7 +343,7 @@ def test_more_dimensions_than_core_ml_has(
     halves = [Dim(name, min=1, max=6) for name in ("first", "second")]
     shapes = {dim: 4 * half for dim, half in zip(dims, halves, strict=True)}
     exported = torch.export.export(
-        Call(six_at_most), (numbers(8, 8, 8, 12),), dynamic_shapes=((shapes,),)
+        Function(six_at_most), (numbers(8, 8, 8, 12),), dynamic_shapes=((shapes,),)
     ).run_decompositions()
     program, reference = padc.convert(exported), compile_for_oracle(exported)
 
