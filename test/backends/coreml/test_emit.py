@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from functions import Function, Several, flat
 from torch import Tensor, nn
 from torch.export import Dim
 from xdsl.context import Context
@@ -22,21 +23,12 @@ from padc.frontends.torch_export import import_exported_program
 from padc.ir.weights import Weights, weights_of
 
 
-class Model(nn.Module):
-    def __init__(self, function: Callable[..., Any]):
-        super().__init__()
-        self.function = function
-
-    def forward(self, *args: Tensor) -> Any:
-        return self.function(*args)
-
-
 def emitted(
     model: nn.Module | Callable[..., Any], *args: Tensor, **options: Any
 ) -> Any:
     """The pymil program of a model, straight from its aten graph."""
     target = options.pop("target", "iOS17")
-    model = model if isinstance(model, nn.Module) else Model(model)
+    model = model if isinstance(model, nn.Module) else Function(model)
     program = torch.export.export(model.eval(), args, **options)
     weights = Weights()
     module = import_exported_program(program.run_decompositions({}), weights)
@@ -199,24 +191,24 @@ FILLED: dict[str, Callable[[Tensor], Any]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", FILLED)
 @pytest.mark.parametrize("dynamic", [False, True])
-def test_fills(name: str, dynamic: bool, tmp_path: Path):
-    function = FILLED[name]
+def test_fills(dynamic: bool, tmp_path: Path):
     shapes = {0: Dim("n", min=2, max=9)} if dynamic else None
+    model = Several(FILLED)
 
     outputs = evaluate(
-        emitted(function, MATRIX, dynamic_shapes=((shapes,),)), tmp_path, MATRIX
+        emitted(model, MATRIX, dynamic_shapes=((shapes,),)), tmp_path, MATRIX
     )
 
-    expected = function(MATRIX)
-    expected = expected if isinstance(expected, tuple) else (expected,)
-    for one, other in zip(outputs, expected, strict=True):
+    expected = [(name, y) for name, f in FILLED.items() for y in flat(f(MATRIX))]
+    for one, (name, other) in zip(outputs, expected, strict=True):
         # Core ML's programs have no outputs of bool.
         assert np.issubdtype(one.dtype, np.floating) == other.is_floating_point() or (
             other.dtype == torch.bool
+        ), name
+        np.testing.assert_array_equal(
+            one.reshape(other.shape), other.numpy(), err_msg=name
         )
-        np.testing.assert_array_equal(one.reshape(other.shape), other.numpy())
 
 
 @pytest.mark.parametrize("name", CORRECTED)
