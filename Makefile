@@ -10,7 +10,21 @@ demo: .venv/ready ## networks to Core ML, each run and compared with PyTorch
 test: .venv/ready ## everything that CI runs
 	@time $(MAKE) --no-print-directory --jobs --keep-going style levels types lit pytest
 
-.PHONY: style levels types lit pytest
+QUICK := test/ir test/passes/test_table.py test/test_program.py test/tools/test_padc_same.py \
+	test/tools/test_padc_opt.py test/backends/test_reference.py \
+	test/backends/native/test_programs.py test/backends/coreml/test_checker.py \
+	test/backends/coreml/test_save.py test/frontends/test_functional.py \
+	test/passes/torch_to_tcp/test_fold_batch_norm.py \
+	test/passes/torch_to_tcp/test_convert_torch_to_tcp.py \
+	test/passes/tcp_to_mil/test_convert_tcp_to_mil.py::test_dynamic_sizes \
+	test/passes/to_linalg/test_convert_torch_to_linalg.py::test_promotion \
+	test/passes/buffers/test_strided_range.py
+
+.PHONY: quick
+quick: .venv/ready ## under a minute: some tests of each room, no types
+	@time $(MAKE) --no-print-directory --jobs --keep-going style levels lit quick-pytest
+
+.PHONY: style levels types lit pytest quick-pytest
 style:
 	ruff check -q . && ruff format -q --check .
 levels: # which folder may import which: the contracts in pyproject.toml
@@ -21,6 +35,8 @@ lit:
 	lit -q test
 pytest:
 	OMP_NUM_THREADS=1 pytest -q -n auto --dist worksteal
+quick-pytest:
+	OMP_NUM_THREADS=1 pytest -q -n auto --dist worksteal $(QUICK)
 
 .PHONY: conformance
 conformance: .venv/tensorflow ## Apple's own tests of Core ML's ops; 2000 examples of each property
