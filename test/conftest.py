@@ -7,6 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
+import quicker_torch
 from hypothesis import HealthCheck, settings
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -24,6 +25,7 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("padc")
+quicker_torch.install()
 
 
 def pytest_collection_finish() -> None:
