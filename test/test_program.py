@@ -327,7 +327,10 @@ def test_verify_raises_where_the_model_is_another(
     program.save(path)
     samples = sample_inputs(program.exported)
 
-    for other, message in (Padded(), "'relu' by "), (Padded(5), "'relu' by inf"):
+    for other, message in (
+        (Padded(), "'relu' is off by "),
+        (Padded(5), "'relu' is off by inf"),
+    ):
         with pytest.raises(padc.WrongResultError, match=message):
             verify_package(other, program.exported, path, samples)
 
