@@ -216,7 +216,7 @@ class _Emitter:
         return input_types
 
     def input_dtype(self, argument: BlockArgument) -> Any:
-        """An input's dtype in the package, where coremltools does not choose it."""
+        """An input's dtype in the package: int32 for those of `INT32_OUTSIDE`."""
         dtype = pymil_dtype(argument.type)
         check_dtype(dtype, self.target)
         if dtype in INT32_OUTSIDE:
@@ -445,7 +445,7 @@ def int32_of(array: np.ndarray) -> np.ndarray:
         return array
     if array.size and not INT32.min <= array.min() <= array.max() <= INT32.max:
         raise Obstacle(
-            f"a constant of int64 reaches from {array.min()} to {array.max()}, "
+            f"an int64 constant has values from {array.min()} to {array.max()}, "
             "Core ML has int32"
         )
     return array.astype(np.int32)
@@ -474,7 +474,7 @@ def pymil_dtype(type_: Attribute) -> str:
             f"Core ML has no {describe_element(element)}",
             hint="use float32: .float() on the model and its inputs"
             if isinstance(element, AnyFloat)
-            else "use float32, bool or int32; of complex numbers the two parts",
+            else "use float32, bool or int32; for complex numbers, torch.view_as_real",
         )
     return dtype
 

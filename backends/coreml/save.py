@@ -173,7 +173,7 @@ def check_writable(path: str | Path) -> None:
         raise UsageError(f"cannot write to {path}: there is no folder {path.parent}")
     if path.exists() and not (path / "Manifest.json").is_file():
         raise UsageError(
-            f"cannot write to {path}: what is there is not a package of Core ML",
+            f"cannot write to {path}: it exists and is not a package of Core ML",
             hint="choose another name, or remove it",
         )
     if not os.access(path.parent, os.W_OK | os.X_OK):
