@@ -1,5 +1,6 @@
 PYTHON ?= python3
 SHELL := bash
+TORCH := torch==2.13.0# whose wheel for the CPU is small; pyproject.toml has the range
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
 .PHONY: demo
@@ -52,6 +53,10 @@ conformance: .venv/tensorflow ## Apple's own tests of Core ML's ops; 2000 exampl
 conformance-onnx: .venv/onnx ## ONNX' own tests of padded ops, mapped onto tcp
 	python test/conformance/onnx_nodes.py
 
+.PHONY: compat
+compat: .venv/ready ## the tests with the oldest and the newest packages; the wheel
+	python test/compat --torch $(TORCH)
+
 .PHONY: support
 support: .venv/ready ## docs/support.md: what works, by running it
 	python -m padc.tools.update_support
@@ -83,6 +88,6 @@ bench: .venv/bench ## beside coremltools, PyTorch and onnxruntime
 
 .venv/ready: pyproject.toml
 	$(PYTHON) -m venv .venv
-	pip install -q torch==2.13.0
+	pip install -q $(TORCH)
 	pip install -q -e '.[coreml,native,dev]'
 	touch $@
