@@ -118,7 +118,7 @@ def border_pad(call: TcpCall, op_type: type[tcp.BorderPadOp], amounts: str) -> S
                 f"of {type.element_type}; it takes int8 to int64, uint8 and floats"
             )
         if 0 in type.get_shape()[rank - len(sides) // 2 - 1 :]:
-            raise ValueError("of a tensor with an empty dimension other than the batch")
+            raise ValueError("of a tensor that is empty, except for the batch")
         if all(
             size == 0 for size in call.result_type().get_shape()[-len(sides) // 2 :]
         ):
