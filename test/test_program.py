@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 import torch.utils._pytree as pytree
+from functions import Function
 from torch import Tensor, nn
 from torch.export import Dim
 from xdsl.dialects.builtin import ModuleOp
@@ -24,17 +25,6 @@ class Padded(nn.Module):
 
     def forward(self, image: Tensor) -> Tensor:
         return self.conv(image).relu()
-
-
-class Call(nn.Module):
-    """A module that calls a function."""
-
-    def __init__(self, function: Callable[..., object]):
-        super().__init__()
-        self.function = function
-
-    def forward(self, *inputs: Tensor) -> object:
-        return self.function(*inputs)
 
 
 def flat(result: object) -> list[Tensor]:
@@ -136,14 +126,14 @@ def test_a_program_does_not_change_with_its_model(image: Tensor):
     ],
 )
 def test_inputs_that_the_package_cannot_be_given(wrong: Tensor, message: str):
-    program = padc.convert(Call(lambda i: i + 0.5).eval(), (torch.tensor([1, 2]),))
+    program = padc.convert(Function(lambda i: i + 0.5).eval(), (torch.tensor([1, 2]),))
 
     with pytest.raises(padc.UsageError, match=message):
         program.run(wrong)
 
 
 def test_inputs_of_other_dtypes_with_the_same_values():
-    program = padc.convert(Call(lambda x: x * 2).eval(), (torch.ones(2),))
+    program = padc.convert(Function(lambda x: x * 2).eval(), (torch.ones(2),))
 
     (result,) = program.run(torch.tensor([1.5, -2.0], dtype=torch.bfloat16))
 
@@ -217,7 +207,7 @@ FUNCTIONS: dict[str, tuple[Callable[..., object], tuple[Tensor, ...]]] = {
 def test_function(case: str):
     function, inputs = FUNCTIONS[case]
 
-    program = padc.convert(Call(function), inputs)
+    program = padc.convert(Function(function), inputs)
 
     check_run(program, function, *inputs)
     program.verify()
@@ -229,11 +219,11 @@ def test_int16_before_ios17_is_refused():
     with pytest.raises(
         padc.UnsupportedError, match=r"input .*: int16\[2\] iOS16 has no int16"
     ):
-        padc.convert(Call(function), inputs, target="iOS16")
+        padc.convert(Function(function), inputs, target="iOS16")
 
 
 def test_names_of_outputs(tmp_path: Path):
-    program = padc.convert(Call(FUNCTIONS["dict"][0]), (X,))
+    program = padc.convert(Function(FUNCTIONS["dict"][0]), (X,))
 
     program.save(tmp_path / "m.mlpackage")
 
@@ -302,7 +292,7 @@ def test_failed_save_leaves_the_old_package(
     monkeypatch: pytest.MonkeyPatch,
 ):
     path = tmp_path / "m.mlpackage"
-    padc.convert(Call(lambda x: x * 2), (X,)).save(path)
+    padc.convert(Function(lambda x: x * 2), (X,)).save(path)
     before = {p: p.read_bytes() for p in path.rglob("*") if p.is_file()}
 
     def fail(*arguments: object, **options: object) -> None:
@@ -399,7 +389,7 @@ def test_dynamic_sizes_need_a_bound(image: Tensor):
     shapes = (({2: Dim("height", min=4)},),)
 
     with pytest.raises(padc.UnsupportedError, match="no upper bound") as error:
-        padc.convert(Call(torch.relu), (image,), dynamic_shapes=shapes)
+        padc.convert(Function(torch.relu), (image,), dynamic_shapes=shapes)
 
     assert error.value.hint is not None and "max=" in error.value.hint
 
