@@ -11,6 +11,6 @@ Saved Core ML packages on any machine: run them, and check them against Core ML'
 """
 
 from padc.backends.coreml.checker import Finding, check
-from padc.backends.coreml.evaluator import Feature, Limits, Model, load
+from padc.backends.coreml.evaluator import Feature, Limits, Model, State, load
 
-__all__ = ["Feature", "Finding", "Limits", "Model", "check", "load"]
+__all__ = ["Feature", "Finding", "Limits", "Model", "State", "check", "load"]

@@ -38,9 +38,19 @@ Precision = Literal["program", "float32"]
 
 
 class State:
-    """The state of a model between predictions; made by `Model.make_state`.
+    """
+    The state of a model between predictions; `Model.make_state` makes it.
 
-    It starts as zeros.
+    Args:
+        features: A description of each of its tensors, which start as zeros.
+
+    Example:
+        >>> import numpy as np, padc
+        >>> total = padc.coreml.Feature("total", np.dtype("float16"), (2,))
+        >>> state = padc.coreml.State((total,))
+        >>> state.write_state("total", [1, 2])
+        >>> state.read_state("total")
+        array([1., 2.], dtype=float16)
     """
 
     def __init__(self, features: tuple[Feature, ...]):
@@ -50,14 +60,32 @@ class State:
         }
 
     def read_state(self, name: str) -> npt.NDArray[Any]:
-        """The tensor of the state `name`; UsageError if there is none."""
+        """
+        Read a tensor of the state.
+
+        Args:
+            name: The name of the tensor.
+
+        Returns:
+            A copy of the tensor, of the dtype and shape that the package describes.
+
+        Raises:
+            UsageError: There is no tensor of this name.
+        """
         feature = self._feature(name)
         return np.array(self.cells[name].tensor.numpy(), dtype=feature.dtype)
 
     def write_state(self, name: str, value: npt.ArrayLike) -> None:
-        """Replace the tensor of the state `name`.
+        """
+        Replace a tensor of the state.
 
-        Raises UsageError if there is none, or it has another shape.
+        Args:
+            name: The name of the tensor.
+            value: The new tensor, of the shape that the package describes; its elements
+                are converted to the dtype that the package describes.
+
+        Raises:
+            UsageError: There is no tensor of this name, or it has another shape.
         """
         feature = self._feature(name)
         array = np.asarray(value, dtype=feature.dtype)
