@@ -55,7 +55,7 @@ def check_each(
                 next(remaining),
                 expected,
                 **tolerances,
-                msg=lambda message: f"{name} ({note}): {message}",
+                msg=lambda message: f"{name} {note}: {message}",
             )
     assert not list(remaining)
 

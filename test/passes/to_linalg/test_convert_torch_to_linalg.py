@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
+from functions import Functions, Several, check_each
 from torch import Tensor, nn
 from xdsl.transforms.canonicalize import CanonicalizePass
 
@@ -24,7 +25,6 @@ from padc.passes.to_linalg.aten import LOWERINGS
 from padc.passes.to_linalg.convert_torch_to_linalg import ConvertTorchToLinalgPass
 from padc.passes.torch_to_tcp.convert_torch_to_tcp import ConvertTorchToTcpPass
 
-Functions = Mapping[str, Callable[..., Any]]
 AUTO = torch.export.Dim.AUTO
 
 FLOATS = (
@@ -38,21 +38,6 @@ INTEGERS = (torch.int8, torch.uint8, torch.int32, torch.int64)
 @pytest.fixture(autouse=True)
 def seed() -> None:
     torch.manual_seed(0)
-
-
-class Several(nn.Module):
-    """The results of several functions of the same inputs."""
-
-    def __init__(self, functions: Functions):
-        super().__init__()
-        self.functions = functions
-
-    def forward(self, *inputs: Tensor) -> tuple[Tensor, ...]:
-        return tuple(y for f in self.functions.values() for y in flat(f(*inputs)))
-
-
-def flat(result: Any) -> list[Tensor]:
-    return [result] if isinstance(result, Tensor) else list(result)
 
 
 def lowered_to_tcp(model: nn.Module, inputs: Sequence[Tensor], dynamic: Any = None):
@@ -77,15 +62,7 @@ def check(
     assert list(stored.reasons) == []
     program = LoadedProgram(ctx, stored)
     for given in (inputs, *others):
-        results = iter(program(given))
-        for name, function in functions.items():
-            for expected in flat(function(*given)):
-                torch.testing.assert_close(
-                    next(results),
-                    expected,
-                    equal_nan=True,
-                    msg=lambda message: f"{name}: {message}",
-                )
+        check_each(functions, program(given), *given, equal_nan=True)
 
 
 def named(module: Any, names: str) -> Functions:
