@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from xdsl.dialects import func
@@ -47,14 +48,14 @@ class Size:
     expr: AffineExpr
     symbols: Sequence[Symbol]
 
-    @property
+    @cached_property
     def used(self) -> list[Symbol]:
         """The symbols in the expression."""
         leaves = self.expr.dfs()
         places = {leaf.position for leaf in leaves if isinstance(leaf, AffineSymExpr)}
         return [self.symbols[place] for place in sorted(places)]
 
-    @property
+    @cached_property
     def is_linear(self) -> bool:
         """Whether the expression has only sums and products."""
         kinds = (AffineBinaryOpKind.Add, AffineBinaryOpKind.Mul)
