@@ -227,6 +227,17 @@ def _gelu(arguments: dict[str, Any], name: str) -> Any:
     return mb.gelu(x=arguments["self"], mode=mode, name=name)
 
 
+def _sinc(arguments: dict[str, Any], name: str) -> Any:
+    # There is no converter. sinc(0) is 1. PyTorch computes integers in float32.
+    x = arguments["self"]
+    x = x if types.is_float(x.dtype) else mb.cast(x=x, dtype="fp32")
+    number = types.nptype_from_builtin(x.dtype)
+    angle = mb.mul(x=x, y=number(np.pi))
+    quotient = mb.real_div(x=mb.sin(x=angle), y=angle)
+    is_zero = mb.equal(x=x, y=number(0))
+    return mb.select(cond=is_zero, a=number(1), b=quotient, name=name)
+
+
 def _safe_softmax(arguments: dict[str, Any], name: str) -> Any:
     # There is no converter. What is -inf throughout becomes 0.
     x, dim = arguments["self"], arguments["dim"]
@@ -602,6 +613,7 @@ CORRECTIONS: dict[str, Correction] = {
     "aten.rsub.Scalar": _scale("self"),
     "aten.rsub.Tensor": _scale("self"),
     "aten.size.int": _size,
+    "aten.sinc": _sinc,
     "aten.slice_scatter": _as_int32("aten.slice_scatter"),
     "aten.softplus": _softplus,
     "aten.std.correction": _deviation,

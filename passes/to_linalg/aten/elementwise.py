@@ -281,6 +281,11 @@ def logaddexp(x: Number, y: Number) -> Number:
     return (x.equals(y) & x.absolute().equals(math.inf)).select(x, sum)
 
 
+def sinc(x: Number) -> Number:
+    angle = x * math.pi
+    return x.equals(0).select(1, angle.apply("sin") / angle)
+
+
 def fmax(x: Number, y: Number) -> Number:
     return x.is_nan().select(y, y.is_nan().select(x, x.maximum(y)))
 
@@ -363,6 +368,7 @@ RESULT: Mapping[str, Body] = {
     "selu": selu,
     "sigmoid": sigmoid,
     "silu": lambda x: x / (1 + (-x).apply("exp")),
+    "sinc": sinc,
     "softplus": softplus,
     "softshrink": softshrink,
     "square": lambda x: x * x,

@@ -166,6 +166,8 @@ CORRECTED: dict[str, tuple[Any, ...]] = {
     "gelu": (lambda x: F.gelu(x, approximate="tanh"), 3 * X),
     "std": (torch.std, MATRIX),
     "var": (lambda x: torch.var(x, (0, 1)), MATRIX),
+    "sinc": (torch.sinc, torch.tensor([0.0, 1e-3, 0.5, -2.25, 7.0])),
+    "sinc of integers": (torch.sinc, torch.tensor([0, 1, -2])),
     "rms_norm": (lambda x: F.rms_norm(x, [5]), 1e-2 * MATRIX),
     "rms_norm_of_zeros": (lambda x: F.rms_norm(x, [5], eps=1e-5), 0 * MATRIX),
 }

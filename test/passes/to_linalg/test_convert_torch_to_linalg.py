@@ -85,7 +85,7 @@ UNARY: Functions = {
         "abs acos acosh asin asinh atan atanh ceil cos cosh erf exp exp2 expm1 floor "
         "log log10 log1p log2 round sin sinh sqrt tan tanh trunc neg reciprocal rsqrt "
         "sigmoid sign square relu frac isnan isinf isfinite signbit logical_not "
-        "deg2rad rad2deg nan_to_num logit isposinf isneginf",
+        "deg2rad rad2deg nan_to_num logit sinc isposinf isneginf",
     ),
     **named(
         F,
