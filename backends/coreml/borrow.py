@@ -227,6 +227,17 @@ def _gelu(arguments: dict[str, Any], name: str) -> Any:
     return mb.gelu(x=arguments["self"], mode=mode, name=name)
 
 
+def _celu(arguments: dict[str, Any], name: str) -> Any:
+    # There is no converter. exp is given nothing above 0 that its result leaves out.
+    x = arguments["self"]
+    number = types.nptype_from_builtin(x.dtype)
+    alpha, zero = number(arguments["alpha"]), number(0)
+    is_positive = mb.greater(x=x, y=zero)
+    exponent = mb.real_div(x=mb.select(cond=is_positive, a=zero, b=x), y=alpha)
+    curve = mb.mul(x=alpha, y=mb.sub(x=mb.exp(x=exponent), y=number(1)))
+    return mb.select(cond=is_positive, a=x, b=curve, name=name)
+
+
 def _sinc(arguments: dict[str, Any], name: str) -> Any:
     # There is no converter. sinc(0) is 1. PyTorch computes integers in float32.
     x = arguments["self"]
@@ -569,6 +580,7 @@ CORRECTIONS: dict[str, Correction] = {
     "aten.batch_norm": _batch_norm,
     "aten._native_batch_norm_legit_no_training": _batch_norm,
     "aten.ceil.float": ROUNDED,
+    "aten.celu": _celu,
     "aten.clamp": _clamp,
     "aten.clamp.Tensor": _clamp,
     "aten.clamp_max": _clamp,

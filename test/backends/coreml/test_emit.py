@@ -166,6 +166,8 @@ CORRECTED: dict[str, tuple[Any, ...]] = {
     "gelu": (lambda x: F.gelu(x, approximate="tanh"), 3 * X),
     "std": (torch.std, MATRIX),
     "var": (lambda x: torch.var(x, (0, 1)), MATRIX),
+    "celu": (lambda x: F.celu(x, 0.5), 100 * X),
+    "celu of a negative alpha": (lambda x: F.celu(x, -2.0), 3 * X),
     "sinc": (torch.sinc, torch.tensor([0.0, 1e-3, 0.5, -2.25, 7.0])),
     "sinc of integers": (torch.sinc, torch.tensor([0, 1, -2])),
     "rms_norm": (lambda x: F.rms_norm(x, [5]), 1e-2 * MATRIX),
