@@ -3,9 +3,11 @@
 
 - `export`: modules and `.pt2` files to exported programs, with errors for users.
 - `importer`: exported programs to modules with a function `main`.
-- `calls`, `operands`, `scalars`: a node of the graph becomes an op.
-- `symbolic_sizes`, `types`, `weights`, `output_names`, `locations`: what the importer
-  reads of a program besides its nodes.
+- `calls`, `scalars`: a node of the graph becomes an op.
+- `function_builder`: the function that an import builds, and the operands of its ops.
+- `nodes`: questions about the nodes of a graph.
+- `symbolic_sizes`, `types`, `weights`, `output_names`, `locations`: what else the
+  importer reads from a program.
 - `functional`, `dropouts`: programs with ops in place, and with idle dropouts.
 - `fingerprint`: a key of all that an import depends on.
 """
