@@ -9,6 +9,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch._dynamo.exc import UserError
 from torch.export import Dim
 
 Functions = Mapping[str, Callable[..., Any]]
@@ -73,6 +74,6 @@ def error_of_pool() -> str:
     pool = Function(lambda x: F.max_pool2d(x, 3, 2))
     try:
         torch.export.export(pool, (x,), dynamic_shapes=(({2: size},),))
-    except torch._dynamo.exc.UserError as error:
+    except UserError as error:
         return str(error).partition("!")[0]
     return ""
