@@ -66,7 +66,7 @@ grid-sample-counts: .venv/ready ## docs/grid_sample.md: the ops that it becomes
 	python -m padc.tools.update_grid_sample
 
 .PHONY: bench
-bench: .venv/bench ## beside coremltools, PyTorch and onnxruntime
+bench: .venv/bench ## measurements, next to coremltools, PyTorch and onnxruntime
 	python -m bench.start
 	python -m bench.convert
 	python -m bench.evaluate

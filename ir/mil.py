@@ -216,7 +216,7 @@ class MilOp(IRDLOperation):
 
     @classmethod
     def form(cls, target: str) -> Form | None:
-        """The op's definition in `target`, one of `TARGETS`; None if there is none."""
+        """The op's definition in `target`, one of `TARGETS`; None if it has none."""
         known = TARGETS[: TARGETS.index(target) + 1]
         forms = [form for form in _forms(cls.FORMS) if form.since in known]
         return forms[-1] if forms else None

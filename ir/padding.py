@@ -37,7 +37,7 @@ class Amounts:
     """Elements added between any two neighbours, before either edge; never negative."""
 
     def then(self, outer: Amounts) -> Amounts:
-        """Of two pads that fold, this one and `outer`, the amounts of the one."""
+        """The amounts of the one pad that this pad and then `outer` fold to."""
         step = outer.interior + 1
         return Amounts(
             self.lower * step + outer.lower,
@@ -231,8 +231,8 @@ def pool_amounts(
 
     It holds for every size of the input. A max pool's is filled with the least value,
     an average pool's with 0. In ceil mode the last window ends at most `stride - 1`
-    behind the padding, and, as it must start inside the input or the lower padding, at
-    most `extent - 1` behind the input.
+    after the padding. It must start inside the input or the lower padding, so it also
+    ends at most `extent - 1` after the input.
     Source: `pooling_output_shape` of PyTorch's aten/src/ATen/native/Pool.h.
     """
     if not ceil_mode:
@@ -289,7 +289,7 @@ def window_counts(
     ]
 
 
-# SAME, in its dialects.
+# SAME padding, as each framework computes it.
 
 
 def same_pytorch(kernel: int, dilation: int = 1) -> Amounts:
@@ -533,10 +533,10 @@ def has_no_interior(size: int) -> bool:
 
 def concatenated_pads_fold(first: Amounts, second: Amounts) -> bool:
     """
-    Whether two constant pads, one behind the other, are one of what they pad.
+    Whether a concatenation of two constant pads is one pad of the two inputs.
 
-    With equal fills, and along the dimension that they are concatenated in: what is
-    added or cropped is at the two ends, `first.lower` and `second.upper`.
+    The fills are equal, and the amounts are those along the dimension of the
+    concatenation. Only its two ends, `first.lower` and `second.upper`, may add or crop.
     """
     return (
         (first.upper == 0)

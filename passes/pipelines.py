@@ -64,7 +64,7 @@ def to_mil(
     return [
         # Before any decomposition copies the sizes that it replaces.
         TabulateScaledSizesPass(),
-        # The next three make pads: of kernels, of what is sampled, and by other ops.
+        # These two make pads: of kernels, and of what a grid sample reads.
         DecomposeComputedKernelsPass(target),
         DecomposeGridSamplePass(grid_sample_policy),
         # Last, since it takes the pads that the others make.

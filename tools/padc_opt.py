@@ -49,7 +49,7 @@ class PadcOptMain(xDSLOptMain):
 
     instrumentations: Sequence[Instrumentation] = ()
     running: ModulePass | None = None
-    """The pass that has started, and whose result has not been verified yet."""
+    """The pass that runs now, or whose result is not verified yet."""
 
     def register_all_dialects(self) -> None:
         self.ctx = make_context()
@@ -180,7 +180,9 @@ class PadcOptMain(xDSLOptMain):
 def main(args: Sequence[str] | None = None) -> None:
     """Run `padc-opt` with `args`, or with those of the process."""
     try:
-        PadcOptMain(description="padc modular optimizer driver", args=args).run()
+        PadcOptMain(
+            description="run passes of padc and xDSL on IR or on a .pt2 file", args=args
+        ).run()
         sys.stdout.flush()
     except BrokenPipeError:
         # The reader, `head` say, has enough. Python would complain when it closes.

@@ -35,7 +35,7 @@ class PassHelpAction(argparse.Action):
 
 def passes_help() -> str:
     """All passes: those of padc with their options, then the names of xDSL's."""
-    lines = ["passes of padc, in the order of the folders of padc/passes:"]
+    lines = ["passes of padc, by folder, in pipeline order:"]
     for folder, names in PASSES.items():
         lines += ["", f"  {folder}/"]
         for name in names:

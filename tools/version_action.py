@@ -11,9 +11,8 @@ class VersionAction(argparse.Action):
     """Print the versions of padc and of the packages that it uses, and exit."""
 
     def __init__(self, option_strings: Sequence[str], dest: str):
-        super().__init__(
-            option_strings, dest, nargs=0, help="print versions, of packages too"
-        )
+        says = "print the versions of padc and of the packages it uses"
+        super().__init__(option_strings, dest, nargs=0, help=says)
 
     def __call__(
         self,

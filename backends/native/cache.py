@@ -1,5 +1,5 @@
 """
-A folder of compiled programs, each under the hash of what it was made from.
+A folder of compiled programs, each under a hash of all that it was compiled from.
 
 An entry is a file. Its name is the hash of all that the contents depend on, so a stale
 entry has another name. Its first line is the hash of the name and the rest, so an entry

@@ -524,7 +524,7 @@ def padded_parts(cat: AtenOp) -> list[PadOp] | None:
 
 
 def concatenated_expansions(pads: Sequence[PadOp], dim: int) -> list[Expansion] | None:
-    """The amounts of one pad of the concatenation; None if there is none."""
+    """The amounts of one pad of the concatenation; None if no one pad does it."""
     expansions = list(pads[0].expansions)
     total = static_amounts(expansions[dim])
     for pad in pads[1:]:

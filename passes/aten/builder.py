@@ -86,7 +86,7 @@ class AtenBuilder:
     """What their location says that they are for; left out, what the anchor is for."""
 
     def insert(self, op: Operation) -> SSAValue:
-        """Put a new op before the anchor; its first result."""
+        """Insert a new op before the anchor, and return its first result."""
         op.location = self.anchor.location
         if self.purpose is not None:
             op.location = NameLoc(StringAttr(self.purpose), op.location)
@@ -199,7 +199,7 @@ class AtenBuilder:
         )
 
     def cat(self, parts: Sequence[SSAValue], dim: int) -> SSAValue:
-        """The parts one behind the other along `dim`."""
+        """The concatenation of the parts along `dim`."""
         if len(parts) == 1:
             return parts[0]
         types = [tensor_type(part) for part in parts]
@@ -211,7 +211,7 @@ class AtenBuilder:
         return self.call("cat", result, tensors=parts, dim=dim)
 
     def stack(self, parts: Sequence[SSAValue], dim: int) -> SSAValue:
-        """Tensors of one type, one behind the other along a new dimension."""
+        """Tensors of one type, stacked along a new dimension `dim`."""
         type = tensor_type(parts[0])
         shape = list(type.get_shape())
         shape.insert(dim, len(parts))
@@ -284,7 +284,7 @@ class AtenBuilder:
         return self.call("unsqueeze", result, self=x, dim=dim)
 
     def select(self, x: SSAValue, dim: int, index: int) -> SSAValue:
-        """`x[index]` along `dim`, which the result has not."""
+        """`x[index]` along `dim`, without that dimension."""
         type = tensor_type(x)
         shape = [size for d, size in enumerate(type.get_shape()) if d != dim]
         result = TensorType(type.element_type, shape)
@@ -344,7 +344,7 @@ def sizes_in_type(shape: Sequence[Integer]) -> list[int]:
 
 
 def integer_of(amount: Amount) -> Integer | None:
-    """An amount as an integer of ATen; None where that is not what it comes from."""
+    """The ATen integer that an amount is cast from; None if it is not such a cast."""
     match amount:
         case int():
             return amount

@@ -32,10 +32,10 @@ class AtenCall(abc.ABC):
 
     @abc.abstractmethod
     def insert(self, op: Operation) -> SSAValue:
-        """Put a new op before the old one; its first result."""
+        """Insert a new op before the old one, and return its first result."""
 
     def result_type(self, index: int = 0) -> AnyTensor:
-        """The type that PyTorch gives a result: signless, but for `ui8`."""
+        """The type that PyTorch gives a result: signless, except for `ui8`."""
         type = self.op.results[index].type
         assert isinstance(type, VTensorType)
         return builtin_type(type)

@@ -50,9 +50,9 @@ def users(buffer: SSAValue) -> Iterator[Operation]:
 
 def ranges(view: SSAValue) -> list[StridedRange | None] | None:
     """
-    The places of `view` in each dimension of its root; None where they are unknown.
+    The range of `view` in each dimension of its root; None for unknown ones.
 
-    The answer is None as a whole if the view has other dimensions than its root.
+    Returns None if the view does not have the dimensions of its root.
     """
     match view.owner:
         case memref.SubviewOp() as op:

@@ -21,7 +21,7 @@ from padc.errors import Obstacle
 from padc.ir import mil, tcp
 from padc.passes.lowering import lower_all
 from padc.passes.mil_builder import MilBuilder
-from padc.passes.tcp_to_mil.convolutions import pad_what_is_added
+from padc.passes.tcp_to_mil.convolutions import split_off_added
 from padc.passes.tcp_to_mil.lowerings import LOWERINGS
 
 
@@ -36,7 +36,7 @@ class ConvertTcpToMilPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         target = mil.resolve_target(self.target)
-        lower_all(op, tcp.ConvTransposeOp, pad_what_is_added)
+        lower_all(op, tcp.ConvTransposeOp, split_off_added)
         # Users first, so that a convolution still sees the pad that it may fold.
         lower_all(op, Operation, partial(lower, target=target), users_first=True)
 

@@ -116,8 +116,8 @@ def lower_conv_transpose(build: MilBuilder, op: tcp.ConvTransposeOp) -> SSAValue
     return as_result(build, op, y)
 
 
-def pad_what_is_added(op: tcp.ConvTransposeOp) -> SSAValue | None:
-    """Let the op only crop, as Core ML's can, and a pad after it add the rest."""
+def split_off_added(op: tcp.ConvTransposeOp) -> SSAValue | None:
+    """`conv_transpose(x) -> pad(conv_transpose(x))`: Core ML's op can only crop."""
     is_float = tensor_type(op.input).element_type in (f16, f32)
     if not is_float or all(a.added == Amounts(0, 0) for a in op.expansions):
         return None

@@ -289,7 +289,7 @@ def gather_with_fill(
 def decompose_border_pad(
     build: AtenBuilder, op: tcp.BorderPadOp, amounts: Sequence[Sides], policy: PadPolicy
 ) -> SSAValue | None:
-    """Dimension by dimension; those that Core ML pads, in one pad at the end."""
+    """Pad one dimension after another, then all that Core ML can pad in one pad."""
     x = op.input
     left: list[Amounts] = []
     for dim, (lower, upper) in enumerate(amounts):

@@ -2,8 +2,7 @@
 Which `tcp` ops Core ML has as they are.
 
 The passes that decompose ops keep these, and `convert-tcp-to-mil` takes them. The rules
-are those of coremltools' documentation of each op, and of what its runtime is known to
-refuse.
+come from coremltools' documentation of each op, and from refusals of Core ML's runtime.
 """
 
 from __future__ import annotations

@@ -106,7 +106,7 @@ def fold(norm: AtenOp, weights: Weights) -> None:
 
 @dataclass(frozen=True)
 class FoldedNorm:
-    """The names of a folded kernel and bias, and of what they are computed from."""
+    """The names of a folded kernel and bias, and of the weights they replace."""
 
     weight: str
     bias: str

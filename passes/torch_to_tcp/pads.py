@@ -162,7 +162,7 @@ def lower_slice(call: TcpCall) -> SSAValue | None:
     amounts = amounts_of(call, shape[dim])
     if amounts == Amounts(0, 0) and op.results[0].type == type:
         return call.tensor("self")
-    if amounts is None or not is_beside_pad(op):
+    if amounts is None or not is_next_to_pad(op):
         return None
     lower, upper = [0] * len(shape), [0] * len(shape)
     lower[dim], upper[dim] = amounts.lower, amounts.upper
@@ -200,7 +200,7 @@ def amounts_of(call: TcpCall, size: int) -> Amounts | None:
     return padding.sliced_amounts(size, start, end)
 
 
-def is_beside_pad(op: AtenOp) -> bool:
+def is_next_to_pad(op: AtenOp) -> bool:
     """Whether a slice reads a pad's result, or a pad reads the slice."""
     source = op.arg("self").owner
     return (

@@ -1,4 +1,4 @@
-"""The interface of what `padc.compile` returns."""
+"""The interface of the models that `padc.compile` returns."""
 
 from __future__ import annotations
 

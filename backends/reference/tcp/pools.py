@@ -1,5 +1,5 @@
 """
-Pools: the maximum of each window, its position, and the mean of what is counted.
+Pools: the maximum of each window, its position, and the mean of counted elements.
 
 Sizes and counts are not the formulas of `padc.ir.padding`: independent on purpose.
 """
