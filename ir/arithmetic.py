@@ -14,9 +14,10 @@ from __future__ import annotations
 import abc
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Self, TypeAlias
+from typing import Any, Literal, Self, TypeAlias, cast
 
 import numpy as np
+import numpy.typing as npt
 
 Whole: TypeAlias = Any
 """An integer of any kind: an `int`, an array of integers, or a symbolic integer."""
@@ -60,17 +61,40 @@ def floor(x: Real) -> Real:
     return x.floor() if hasattr(x, "floor") else np.floor(x)
 
 
+def whole(x: Real) -> Whole:
+    """A real number truncated to an integer."""
+    if hasattr(x, "whole"):
+        return x.whole()
+    return x.astype(np.int64) if _has_array(x) else int(x)
+
+
+def sine(x: Real) -> Real:
+    """The sine of an angle."""
+    return x.sine() if hasattr(x, "sine") else np.sin(x)
+
+
+def multiply_add(a: Real, b: Real, c: Real) -> Real:
+    """`a * b + c`, rounded once. `b` has at most 12 bits, which may be relied on."""
+    for operand in (a, b):
+        if hasattr(operand, "multiply_add"):
+            return operand.multiply_add(a, b, c)
+    # The product of float32 numbers is exact in float64.
+    result = np.float64(a) * np.float64(b) + c
+    return result.astype(np.result_type(a, b))
+
+
 def select(condition: Condition, a: Real, b: Real) -> Real:
     """`a` where the condition holds, otherwise `b`."""
     if hasattr(condition, "select"):
         return condition.select(a, b)
-    if _has_array(condition, a, b):
-        return np.where(condition, a, b)
+    if isinstance(condition, np.ndarray):
+        return np.where(cast(npt.NDArray[np.bool], condition), a, b)
     return a if condition else b
 
 
 def is_zero(x: Real) -> bool:
     """Whether `x` is known to be 0: adding it takes no op."""
+    x = x.value if isinstance(x, SymbolicInteger) else x
     return isinstance(x, int) and x == 0
 
 

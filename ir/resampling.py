@@ -1,21 +1,265 @@
 """
-The arithmetic of resampling one dimension: which elements, with what weights.
+The formulas of resampling: coordinates, and the weights of the elements around them.
+
+Each holds for one dimension. Sizes and positions are integers of any kind, coordinates
+and weights real numbers of any kind (`padc.ir.arithmetic`). A parameter `real` makes an
+integer a real number of the precision that is computed in: PyTorch's is float32, except
+for float64 tensors.
 
 Source: `area_pixel_compute_source_index`, `nearest_neighbor_compute_source_index` and
 `get_cubic_upsample_coefficients` of PyTorch's aten/src/ATen/native/UpSample.h;
 `HelperInterpBase` of its aten/src/ATen/native/cpu/UpSampleKernel.cpp for antialiasing;
-`start_index` and `end_index` of its aten/src/ATen/native/AdaptivePooling.h for area.
+`start_index` and `end_index` of its aten/src/ATen/native/AdaptivePooling.h for area;
+aten/src/ATen/native/cpu/GridSamplerKernel.cpp for grid sampling.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from padc.ir.arithmetic import (
+    Real,
+    Whole,
+    clamp,
+    floor,
+    is_zero,
+    maximum,
+    minimum,
+    multiply_add,
+    select,
+    sine,
+    whole,
+)
 from padc.ir.tcp import Coordinates, ResampleMode, Sampling
+
+MakeReal: TypeAlias = Callable[[Whole], Real]
+
+# R. Keys' cubic convolution kernel, a polynomial of the distance up to 1 and another
+# one from there to 2. PyTorch interpolates with a = -0.75, and antialiases with -0.5.
+
+CUBIC_OFFSETS = (-1, 0, 1, 2)
+"""The elements that cubic interpolation combines, from the one before a coordinate."""
+
+
+def cubic_near(a: float) -> tuple[float, ...]:
+    """The coefficients up to a distance of 1, highest power first."""
+    return a + 2, -(a + 3), 0, 1
+
+
+def cubic_far(a: float) -> tuple[float, ...]:
+    """The coefficients for distances from 1 to 2, highest power first."""
+    return a, -5 * a, 8 * a, -4 * a
+
+
+def polynomial(x: Real, coefficients: Sequence[Real]) -> Real:
+    """A polynomial by Horner's rule, of coefficients with the highest power first."""
+    value, *others = coefficients
+    for coefficient in others:
+        value = x * value
+        value = value if is_zero(coefficient) else value + coefficient
+    return value
+
+
+def cubic_weights(fraction: Real) -> list[Real]:
+    """The weights at `CUBIC_OFFSETS`, for a coordinate `fraction` after an element."""
+    near, far = cubic_near(-0.75), cubic_far(-0.75)
+    return [
+        polynomial(abs(fraction + 1), far),
+        polynomial(abs(fraction), near),
+        polynomial(abs(fraction - 1), near),
+        polynomial(abs(fraction - 2), far),
+    ]
+
+
+# Interpolation between a few elements around a coordinate.
+
+
+def step(size: Whole, new_size: Whole, sampling: Sampling, real: MakeReal) -> Real:
+    """The distance between two new elements."""
+    if sampling.coordinates is Coordinates.ALIGN_CORNERS:
+        last, steps = size - 1, new_size - 1
+        # A single new element is at the first one.
+        return real(last * minimum(steps, 1)) / real(maximum(steps, 1))
+    if sampling.scale is None:
+        return real(size) / real(new_size)
+    if not sampling.keeps_equal:
+        return real(1 / sampling.scale)
+    moved = real(is_moved(size, new_size)) > 0
+    return select(moved, real(1 / sampling.scale), real(1))
+
+
+def coordinate(j: Real, step: Real, sampling: Sampling) -> Real:
+    """The coordinate of new element `j`; for nearest, of that element's start."""
+    if sampling.coordinates is not Coordinates.HALF_PIXEL:
+        return j * step
+    if sampling.mode is ResampleMode.NEAREST:
+        return (j + 0.5) * step
+    # PyTorch's kernels multiply and subtract at once, and round then.
+    return multiply_add(step, j + 0.5, -0.5)
+
+
+def interpolation(
+    j: Whole, size: Whole, new_size: Whole, sampling: Sampling, real: MakeReal
+) -> list[tuple[Whole, Real | None]]:
+    """
+    The position and weight of each element that new element `j` combines.
+
+    Positions are from 0 to `size - 1`; a weight of None is 1.
+    """
+    at = coordinate(real(j), step(size, new_size, sampling, real), sampling)
+    if sampling.mode is ResampleMode.LINEAR:
+        at = maximum(at, 0)
+    low = floor(at)
+    fraction = at - low
+    match sampling.mode:
+        case ResampleMode.LINEAR:
+            # Where nothing moves, both are the element itself: it may be infinite.
+            offsets = [0, is_moved(size, new_size)]
+            weights = [1 - fraction, fraction]
+        case ResampleMode.CUBIC:
+            offsets, weights = CUBIC_OFFSETS, cubic_weights(fraction)
+        case _:
+            offsets, weights = [0], [None]
+    first = whole(low)
+    return [
+        (clamp(first if is_zero(o) else first + o, 0, size - 1), weight)
+        for o, weight in zip(offsets, weights, strict=True)
+    ]
+
+
+def is_moved(size: Whole, new_size: Whole) -> Whole:
+    """1 where the sizes differ, 0 where they are equal."""
+    return minimum(abs(new_size - size), 1)
+
+
+# Windows of several elements, of different lengths.
+
+
+def area_window(j: Whole, size: Whole, new_size: Whole) -> tuple[Whole, Whole]:
+    """The first element of window `j` of an adaptive pool, and the one after."""
+    first = j * size
+    # Rounded up: one more than the one less rounded down.
+    return first // new_size, (first + (size - 1)) // new_size + 1
+
+
+def longest_area(size: Whole, new_size: Whole) -> Whole:
+    """The number of elements that no window of an adaptive pool exceeds."""
+    # Less than one element is cut at either side.
+    return minimum((size + (new_size - 1)) // new_size + 1, size)
+
+
+def area_windows(size: int, new_size: int) -> list[range]:
+    """The elements of each of an adaptive pool's `new_size` windows."""
+    return [range(*area_window(j, size, new_size)) for j in range(new_size)]
+
+
+REACHES = {ResampleMode.LINEAR: 1, ResampleMode.CUBIC: 2, ResampleMode.LANCZOS: 3}
+"""The reach of each antialiasing filter, in elements that are not stretched."""
+
+
+def antialiasing_filter(mode: ResampleMode, x: Real) -> Real:
+    """The weight of an element at a distance of `x`, which is not negative."""
+    match mode:
+        case ResampleMode.LINEAR:
+            return maximum(1 - x, 0)
+        case ResampleMode.CUBIC:
+            near, far = (polynomial(x, part(-0.5)) for part in (cubic_near, cubic_far))
+            return select(x <= 1, near, select(x <= 2, far, 0.0))
+        case _:
+            return select(x < 3, sinc(x) * sinc(x / 3), 0.0)
+
+
+def sinc(x: Real) -> Real:
+    """`sin(pi x) / (pi x)`, 1 at 0, of a number that is not negative."""
+    angle = select(x > 0, x, 1e-20) * math.pi
+    return sine(angle) / angle
+
+
+def stretch(step: Real) -> Real:
+    """The factor by which antialiasing filters are stretched."""
+    return maximum(step, 1)
+
+
+def antialiased_window(
+    j: Whole, size: Whole, new_size: Whole, sampling: Sampling, real: MakeReal
+) -> tuple[Whole, Whole, Real]:
+    """The window's first element, the one after its last, and its center."""
+    distance = step(size, new_size, sampling, real)
+    center = (real(j) + 0.5) * distance
+    support = stretch(distance) * REACHES[sampling.mode]
+    # Truncated as PyTorch does, before what is below 0 becomes 0.
+    start = clamp(whole(center - support + 0.5), 0, size)
+    end = clamp(whole(center + support + 0.5), 0, size)
+    moved = is_moved(size, new_size)
+    if isinstance(moved, int) and moved:
+        return start, end, center
+    # With as many elements as before, each is its own window.
+    return (start - j) * moved + j, (end - (j + 1)) * moved + (j + 1), center
+
+
+def antialiasing_weight(
+    place: Real, center: Real, stretch: Real, mode: ResampleMode
+) -> Real:
+    """The weight of the element at `place`, before a window's are made to sum to 1."""
+    distance = abs(place + 0.5 - center) / stretch
+    return antialiasing_filter(mode, distance)
+
+
+def longest_antialiased(size: Whole, new_size: Whole, sampling: Sampling) -> Whole:
+    """The number of elements that no window of an antialiasing filter exceeds."""
+    reach = REACHES[sampling.mode]
+    if sampling.scale is not None:
+        factor = min(max(float(np.float32(1 / sampling.scale)), 1.0), 2.0**30)
+        return minimum(size, 2 * math.ceil(reach * factor) + 1)
+    if sampling.coordinates is Coordinates.ALIGN_CORNERS:
+        return minimum(size, _longest(size - 1, maximum(new_size - 1, 1), reach))
+    return minimum(size, _longest(size, new_size, reach))
+
+
+def _longest(size: Whole, new_size: Whole, reach: int) -> Whole:
+    side = (maximum(size, new_size) * reach + (new_size - 1)) // new_size
+    return side * 2 + 1
+
+
+# Grid sampling.
+
+
+def pixel(
+    point: Real, size: Whole, rank: int, align_corners: bool, real: MakeReal
+) -> Real:
+    """The coordinate of a point from -1 to 1; of images it is rounded once."""
+    from_first = point + 1
+    if align_corners:
+        return from_first * (real(size - 1) * 0.5)
+    if rank == 2:
+        return multiply_add(from_first, real(size) * 0.5, -0.5)
+    return (from_first * real(size) - 1) * 0.5
+
+
+def reflected(at: Real, size: Whole, align_corners: bool, real: MakeReal) -> Real:
+    """
+    A coordinate reflected until it is between the input's ends, as PyTorch rounds.
+
+    With `align_corners` the ends are the first and the last element, which must not be
+    the same one; otherwise they are half an element further out.
+    """
+    span = real(size - 1 if align_corners else size)
+    away = abs(at if align_corners else at + 0.5)
+    times = floor(away / span)
+    # The remainder is exact, and negative where the quotient was rounded up.
+    rest = multiply_add(times * -1, span, away)
+    rest = select(rest < 0, rest + span, rest)
+    is_even = floor(times * 0.5) * 2 >= times
+    inside = select(is_even, rest, span - rest)
+    return inside if align_corners else inside - 0.5
+
+
+# Tables of constants, for sizes that are known.
 
 Reals: TypeAlias = npt.NDArray[np.floating[Any]]
 Indices: TypeAlias = npt.NDArray[np.int64]
@@ -29,128 +273,35 @@ def taps(
     real: type[np.floating[Any]] = np.float32,
 ) -> Taps:
     """
-    For each element that is summed: its position, and its weight, for `new_size` ones.
+    The positions and weights of the elements that are summed, for all new elements.
 
-    Positions are from 0 to `size - 1`; a weight of None is 1. `real` is the precision
-    of coordinates and weights: PyTorch's is float32, except for float64 tensors.
+    Positions are from 0 to `size - 1`; weights of None are 1.
     """
+    j = np.arange(new_size)
     if sampling.mode is ResampleMode.AREA:
-        return _area(size, new_size, real)
-    if size == new_size and sampling.keeps_equal:
-        return _kept(size, sampling, real)
-    if sampling.antialias:
-        return _antialiased(size, new_size, sampling, real)
-    at = _coordinates(size, new_size, sampling, real)
-    low = np.floor(at)
-    match sampling.mode:
-        case ResampleMode.LINEAR:
-            at = np.maximum(at, 0)
-            low = np.floor(at)
-            fraction = at - low
-            return [
-                (_clamped(low, size), 1 - fraction),
-                (_clamped(low + 1, size), fraction),
-            ]
-        case ResampleMode.CUBIC:
-            return [
-                (_clamped(low + offset, size), _cubic(np.abs(at - low - offset), -0.75))
-                for offset in (-1, 0, 1, 2)
-            ]
-        case _:
-            return [(_clamped(low, size), None)]
-
-
-def _kept(size: int, sampling: Sampling, real: type[np.floating[Any]]) -> Taps:
-    """Each element itself: PyTorch adds 0 times the same where it interpolates."""
-    here = np.arange(size)
-    if sampling.antialias:
-        return [(here, None)]
-    return [(here, np.ones(size, real)), (here, np.zeros(size, real))]
-
-
-def _coordinates(
-    size: int, new_size: int, sampling: Sampling, real: type[np.floating[Any]]
-) -> Reals:
-    """Where each new element lies; for the nearest, from that element's own start."""
-    j = np.arange(new_size, dtype=real)
-    step = _step(size, new_size, sampling, real)
-    if sampling.coordinates is not Coordinates.HALF_PIXEL:
-        return j * step
-    if sampling.mode is ResampleMode.NEAREST:
-        return (j + real(0.5)) * step
-    # PyTorch's kernels multiply and subtract at once, and round then: in float64 the
-    # product of float32 numbers is exact.
-    return ((j + 0.5).astype(np.float64) * np.float64(step) - 0.5).astype(real)
-
-
-def _step(
-    size: int, new_size: int, sampling: Sampling, real: type[np.floating[Any]]
-) -> np.floating[Any]:
-    """How far apart two new elements are."""
-    if sampling.coordinates is Coordinates.ALIGN_CORNERS:
-        return real((size - 1) / (new_size - 1) if new_size > 1 else 0)
-    return real(size / new_size if sampling.scale is None else 1 / sampling.scale)
-
-
-def _clamped(position: Reals, size: int) -> Indices:
-    return np.clip(position.astype(np.int64), 0, size - 1)
-
-
-def _cubic(x: Reals, a: float) -> Reals:
-    """R. Keys' cubic convolution kernel, of distances that are not negative."""
-    near = ((a + 2) * x - (a + 3)) * x * x + 1
-    far = ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
-    return np.where(x <= 1, near, np.where(x < 2, far, 0))
-
-
-# Windows of several elements, not all as long.
-
-
-def area_windows(size: int, new_size: int) -> list[range]:
-    """The elements that each of an adaptive pool's `new_size` windows has."""
-    return [
-        range(j * size // new_size, -(-(j + 1) * size // new_size))
-        for j in range(new_size)
-    ]
-
-
-def _area(size: int, new_size: int, real: type[np.floating[Any]]) -> Taps:
-    windows = area_windows(size, new_size)
-    starts = np.array([window.start for window in windows])
-    lengths = np.array([len(window) for window in windows])
-    return _banded(starts, lengths, 1 / lengths.astype(real)[None])
-
-
-FILTERS: dict[ResampleMode, tuple[int, Callable[[Reals], Reals]]] = {
-    ResampleMode.LINEAR: (1, lambda x: np.maximum(1 - x, 0)),
-    ResampleMode.CUBIC: (2, lambda x: _cubic(x, -0.5)),
-    ResampleMode.LANCZOS: (3, lambda x: np.sinc(x) * np.sinc(x / 3) * (x < 3)),
-}
-"""Of each antialiased mode, how far its filter reaches, and its value by distance."""
-
-
-def _antialiased(
-    size: int, new_size: int, sampling: Sampling, real: type[np.floating[Any]]
-) -> Taps:
-    reach, kernel = FILTERS[sampling.mode]
-    step = _step(size, new_size, sampling, real)
-    stretch = max(step, real(1))
-    center = (step * (np.arange(new_size) + 0.5)).astype(real)
-    # Truncated as PyTorch does, before what is below 0 becomes 0.
-    starts = np.maximum((center - reach * stretch + 0.5).astype(np.int64), 0)
-    ends = np.minimum((center + reach * stretch + 0.5).astype(np.int64), size)
+        starts, ends = area_window(j, size, new_size)
+        lengths = ends - starts
+        return _banded(starts, lengths, 1 / lengths.astype(real)[None])
+    if not sampling.antialias:
+        return interpolation(j, size, new_size, sampling, real)
+    if size == new_size:
+        return [(j, None)]
+    starts, ends, center = antialiased_window(j, size, new_size, sampling, real)
+    wide = stretch(step(size, new_size, sampling, real))
     lengths = ends - starts
     k = np.arange(int(lengths.max()))[:, None]
-    weights = kernel(np.abs((starts + k - center + 0.5) / stretch)) * (k < lengths)
+    weights = antialiasing_weight(starts + k, center, wide, sampling.mode)
+    weights = np.where(k < lengths, weights, 0)
     return _banded(starts, lengths, (weights / weights.sum(0)).astype(real))
 
 
 def _banded(starts: Indices, lengths: Indices, weights: Reals) -> Taps:
     """
-    Taps of windows, element `k` of which has `weights[k]`; one row serves all.
+    Taps of windows, whose elements `k` have the weights `weights[k]`.
 
-    A window that is shorter than the longest repeats its last element, by equal shares
-    of its weight: a weight of 0 would make NaN of an infinity.
+    One row of weights serves all elements. A window that is shorter than the longest
+    repeats its last element, with equal shares of its weight: a weight of 0 would make
+    NaN of an infinity.
     """
     longest = int(lengths.max())
     k = np.arange(longest)[:, None]

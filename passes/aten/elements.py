@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,10 @@ from xdsl.dialects.builtin import (
     IntegerType,
     Signedness,
     TensorType,
+    f32,
+    f64,
     i1,
+    i64,
 )
 from xdsl.ir import Attribute, SSAValue
 
@@ -22,10 +25,11 @@ from padc.ir.tcp import AnyTensor, tensor_type
 from padc.ir.torch import LiteralOp, ToBuiltinTensorOp
 from padc.passes.aten.builder import AtenBuilder, Integer, TorchInteger
 
-Operand: TypeAlias = "Elements | TorchInteger | int | float | npt.NDArray[Any]"
+Operand: TypeAlias = (
+    "Elements | TorchInteger | int | float | np.floating[Any] | npt.NDArray[Any]"
+)
 """What a tensor is combined with: numbers and arrays are constants."""
 
-COMPARISONS = ("eq.Tensor", "gt.Tensor", "le.Tensor")
 SI64 = IntegerType(64, Signedness.SIGNED)
 
 
@@ -69,10 +73,115 @@ class Elements:
     def __abs__(self) -> Elements:
         return self.unary("abs")
 
-    def clamp(self, low: int | float, high: TorchInteger | int | float) -> Elements:
+    def __truediv__(self, other: Operand) -> Elements:
+        divisor = self._operand(other)
+        if not isinstance(other, Elements):
+            # coremltools makes `x * (1 / 7)` of `x / 7`, which is rounded twice.
+            divisor = self * 0.0 + divisor
+        return self._binary("div", divisor)
+
+    def __rtruediv__(self, other: Operand) -> Elements:
+        if isinstance(other, (int, float)) and other == 1:
+            return self.unary("reciprocal")
+        return self._operand(other) / self
+
+    def __floordiv__(self, other: TorchInteger | int) -> Elements:
+        number = other if isinstance(other, TorchInteger) else self.build.wrap(other)
+        divisor = integers(self.build, [number.value])
+        return self._binary("div", divisor, "Tensor_mode", rounding_mode="floor")
+
+    def __gt__(self, other: Operand) -> Elements:
+        return self._binary("gt", other)
+
+    def __lt__(self, other: Operand) -> Elements:
+        return self._operand(other) > self
+
+    def __le__(self, other: Operand) -> Elements:
+        return self._binary("le", other)
+
+    def equals(self, other: Operand) -> Elements:
+        """The elements that are equal, as booleans."""
+        return self._binary("eq", other)
+
+    def select(self, a: Operand, b: Operand) -> Elements:
+        """Of these booleans, `a` where they hold and `b` elsewhere."""
+        typed = next((x for x in (a, b) if isinstance(x, Elements)), None)
+        if typed is None:
+            assert isinstance(a, np.floating)
+            type = f64 if a.dtype == np.float64 else f32
+            typed = self.like(constant(self.build, float(a), type))
+        x, y = typed._operand(a), typed._operand(b)
+        shape: Sequence[int] = []
+        for operand in (self, x, y):
+            shape = broadcast(shape, operand.type.get_shape())
+        result = TensorType(x.type.element_type, shape)
+        arguments = {"condition": self.value, "self": x.value, "other": y.value}
+        return x.like(self.build.call("where.self", result, **arguments))
+
+    def maximum(self, other: Operand) -> Elements:
+        if isinstance(other, (Elements, np.ndarray)):
+            return self._binary("maximum", other, None)
+        return self._bounded(min=other)
+
+    def minimum(self, other: Operand) -> Elements:
+        if isinstance(other, (Elements, np.ndarray)):
+            return self._binary("minimum", other, None)
+        return self._bounded(max=other)
+
+    def clamp(self, low: Operand, high: Operand) -> Elements:
         """Each element, or the bound that it exceeds."""
-        most = high.value if isinstance(high, TorchInteger) else high
-        return self.like(self.build.elementwise("clamp", self.value, min=low, max=most))
+        if isinstance(high, np.ndarray) and (high == high.flat[0]).all():
+            high = high.flat[0]
+        if isinstance(high, (Elements, np.ndarray)):
+            return self._binary("minimum", high, None)._binary("maximum", low, None)
+        return self._bounded(min=low, max=high)
+
+    def _bounded(self, **bounds: Any) -> Elements:
+        is_float = isinstance(self.type.element_type, AnyFloat)
+        numbers = {
+            name: bound.value if isinstance(bound, TorchInteger) else bound
+            for name, bound in bounds.items()
+        }
+        if is_float:
+            numbers = {name: float(number) for name, number in numbers.items()}
+        return self.like(self.build.elementwise("clamp", self.value, **numbers))
+
+    def multiply_add(self, a: Operand, b: Operand, c: Operand) -> Elements:
+        """
+        `a * b + c`, rounded once where `b` has at most 12 bits, in float32.
+
+        With `a` in two parts, the first product is exact, and for products below 2^12
+        the second one too.
+        """
+        if self.type.element_type == f64:
+            return self._operand(a) * b + c
+        upper, lower = halves(a)
+        return b * upper + c + b * lower
+
+    def floor(self) -> Elements:
+        return self.unary("floor")
+
+    def sine(self) -> Elements:
+        return self.unary("sin")
+
+    def whole(self) -> Elements:
+        return self.cast(i64)
+
+    def cast(self, element_type: Attribute) -> Elements:
+        return self.like(self.build.cast(self.value, element_type))
+
+    def unsqueeze(self, dim: int) -> Elements:
+        return self.like(self.build.unsqueeze(self.value, dim))
+
+    def reduced(self, name: Literal["sum", "prod"]) -> Elements:
+        """The sum or product along the last dimension."""
+        *shape, _ = self.type.get_shape()
+        result = TensorType(self.type.element_type, shape)
+        if name == "sum":
+            y = self.build.call("sum.dim_IntList", result, self=self.value, dim=[-1])
+        else:
+            y = self.build.call("prod.dim_int", result, self=self.value, dim=-1)
+        return self.like(y)
 
     def unary(self, name: str) -> Elements:
         """`aten.<name>` of each element."""
@@ -82,15 +191,18 @@ class Elements:
         """Another tensor, whose ops go to the same place."""
         return replace(self, value=value)
 
-    def _binary(self, name: str, other: Operand, **others: Any) -> Elements:
+    def _binary(
+        self, name: str, other: Operand, overload: str | None = "Tensor", **others: Any
+    ) -> Elements:
         if (number := self._scalar(other)) is not None:
             return self._with_scalar(name, number)
         y = self._operand(other)
         shape = broadcast(self.type.get_shape(), y.type.get_shape())
-        element_type = i1 if name in COMPARISONS else self.type.element_type
+        element_type = i1 if name in ("eq", "gt", "le") else self.type.element_type
         result = TensorType(element_type, shape)
         arguments = {"self": self.value, "other": y.value, **others}
-        return self.like(self.build.call(f"{name}.Tensor", result, **arguments))
+        full = name if overload is None else f"{name}.{overload}"
+        return self.like(self.build.call(full, result, **arguments))
 
     def _scalar(self, other: Operand) -> Integer | None:
         """An integer that ops on integers take as it is."""
@@ -108,7 +220,46 @@ class Elements:
         if isinstance(x, Elements):
             return x
         assert not isinstance(x, TorchInteger)
+        if isinstance(self.type.element_type, AnyFloat):
+            x = np.asarray(x, np.float64)
         return self.like(constant(self.build, x, self.type.element_type))
+
+
+def halves(x: Any) -> tuple[Any, Any]:
+    """
+    Two numbers of at most 12 bits that add up to one of float32.
+
+    Source: T. J. Dekker, "A floating-point technique for extending the available
+    precision" (Numerische Mathematik 18, 1971), 5.
+    """
+    wide = x * (2.0**12 + 1)
+    upper = wide - (wide - x)
+    return upper, x - upper
+
+
+def integers(
+    build: AtenBuilder, numbers: Sequence[Integer]
+) -> Elements | npt.NDArray[np.int64]:
+    """A vector of int64; an array if all its numbers are known."""
+    known = [number for number in numbers if isinstance(number, int)]
+    if len(known) == len(numbers):
+        return np.array(known)
+    zero = constant(build, [0], i64)
+    parts = [build.elementwise("add.Scalar", zero, other=number) for number in numbers]
+    return Elements(build.cat(parts, 0), build)
+
+
+def make_real(build: AtenBuilder, element_type: Attribute) -> Callable[[Any], Any]:
+    """Makes integers real numbers of a type: tensors, or numpy's if they are known."""
+    dtype = np.float64 if element_type == f64 else np.float32
+
+    def real(x: Any) -> Any:
+        if isinstance(x, TorchInteger):
+            known = isinstance(x.value, int)
+            x = x.value if known else integers(build, [x.value])
+        return x.cast(element_type) if isinstance(x, Elements) else dtype(x)
+
+    return real
 
 
 def constant(

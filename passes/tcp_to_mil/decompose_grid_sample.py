@@ -13,18 +13,22 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
+from typing import TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 from xdsl.context import Context
 from xdsl.dialects.builtin import DYNAMIC_INDEX, ModuleOp, f32, f64, i64
 from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
 
 from padc.errors import Obstacle
-from padc.ir import tcp
+from padc.ir import resampling, tcp
+from padc.ir.arithmetic import maximum
+from padc.ir.resampling import MakeReal
 from padc.ir.tcp import GridPadding, GridSampleOp, ResampleMode, tensor_type
-from padc.passes.aten.arithmetic import Arithmetic
 from padc.passes.aten.builder import AtenBuilder, Integer
+from padc.passes.aten.elements import Elements, Operand, integers, make_real
 from padc.passes.lowering import lower_all
 from padc.passes.tcp_to_mil.legality import can_resample, is_exact
 from padc.passes.tcp_to_mil.policies import DEFAULT_GRID_SAMPLE_POLICY, GridSamplePolicy
@@ -36,11 +40,40 @@ OFFSETS = {
 }
 """The taps of a point along a dimension, relative to the element before it."""
 
-NEAR, FAR = (1.25, -2.25, 0.0, 1.0), (-0.75, 3.75, -6.0, 3.0)
-CUBIC = np.array([FAR, NEAR, NEAR, FAR])
+CUBIC = np.array(
+    [
+        resampling.cubic_far(-0.75),
+        resampling.cubic_near(-0.75),
+        resampling.cubic_near(-0.75),
+        resampling.cubic_far(-0.75),
+    ]
+)
 """The weights of the four taps: polynomials of the distance from each tap, highest
-power first. R. Keys' cubic convolution kernel with a = -0.75. Polynomials of a single
-distance would be equal, but PyTorch's weights are rounded as these are."""
+power first. Polynomials of a single distance would be equal, but PyTorch's weights are
+rounded as these are."""
+
+Vector: TypeAlias = Elements | npt.NDArray[np.int64]
+"""An integer for each dimension, last first; an array if all are known."""
+
+
+class GridPoints(Elements):
+    """Points of a grid, and coordinates computed of them."""
+
+    def multiply_add(self, a: Operand, b: Operand, c: Operand) -> Elements:
+        """
+        `a * b + c`, rounded once, where `a` is a point and `b` at most 2^12.
+
+        The point is split in two, one part of which is a multiple of 1 / 1024: the
+        first product is exact. Unlike the split of `Elements`, this one has no
+        differences that are 0 except for rounding, which a GPU might simplify.
+        """
+        assert isinstance(a, GridPoints)
+        if a.type.element_type == f64:
+            return a * b + c
+        scaled = a.clamp(-(2.0**24), 2.0**24) * 1024.0
+        whole = scaled.floor()
+        scale = b * (1 / 1024)  # pyright: ignore
+        return whole * scale + c + (scaled - whole) * scale
 
 
 def decompose(op: GridSampleOp) -> SSAValue:
@@ -52,21 +85,20 @@ def decompose(op: GridSampleOp) -> SSAValue:
     if not isinstance(batch, int):
         batch = build.size(op.grid, 0)
     count = product(build, shape)
-    is_double = op.grid_type.element_type == f64
-    points = Arithmetic(build, f64 if is_double else f32)
-    grid = build.cast(op.grid, points.element_type)
-    grid = build.reshape(grid, [batch, count, 1, rank])
-    places, weights = taps(points, op, grid, sizes)
-    index = positions(points, op, places, batch, sizes)
+    type_of_points = f64 if op.grid_type.element_type == f64 else f32
+    grid = build.cast(op.grid, type_of_points)
+    points = GridPoints(build.reshape(grid, [batch, count, 1, rank]), build)
+    places, weights = taps(op, points, sizes)
+    index = positions(op, places, batch, sizes)
     x = rows(build, op, [batch, channels, *sizes])
     y = build.index_select(x, 1, index)
     if weights is None:
         y = build.reshape(y, [channels, batch, count])
     else:
-        number = tensor_type(weights).get_shape()[-1]
+        number = weights.type.get_shape()[-1]
         y = build.reshape(y, [channels, batch, count, number])
-        y = points.mul(build.cast(y, points.element_type), weights)
-        y = build.cast(points.reduced("sum", y), type.element_type)
+        terms = Elements(y, build).cast(type_of_points) * weights
+        y = terms.reduced("sum").cast(type.element_type).value
     y = build.reshape(swapped(build, y), [batch, channels, *shape])
     return build.refined(y, op.result.type)
 
@@ -83,40 +115,36 @@ def swapped(build: AtenBuilder, x: SSAValue) -> SSAValue:
 
 
 def taps(
-    points: Arithmetic, op: GridSampleOp, grid: SSAValue, sizes: Sequence[Integer]
-) -> tuple[SSAValue, SSAValue | None]:
+    op: GridSampleOp, points: GridPoints, sizes: Sequence[Integer]
+) -> tuple[Elements, Elements | None]:
     """
     The positions [N, P, T, D] of the taps of points [N, P, 1, D], as whole floats.
 
     Also their weights [N, P, T]; None for a single tap. The last dimension comes first.
     """
-    mode = op.mode.data
+    mode, rank = op.mode.data, len(sizes)
     # A point's first number is its coordinate along the last dimension.
-    sizes = sizes[::-1]
+    vector = integers(points.build, sizes[::-1])
+    real = make_real(points.build, points.type.element_type)
     outside = surround(op)
-    low, high = -float(outside), points.reals(plus(points.build, sizes, outside - 1))
-    at = pixels(points, grid, sizes, op.align_corners is not None)
+    low, high = -float(outside), real(vector + (outside - 1))
+    at = resampling.pixel(points, vector, rank, op.align_corners is not None, real)
     if mode is not ResampleMode.CUBIC:
-        at = padded(points, op, at, sizes)
+        at = padded(op, at, vector, real)
     if mode is ResampleMode.NEAREST:
-        return points.clamp(points.unary("round", at), low, high), None
-    offsets = [*itertools.product(OFFSETS[mode], repeat=len(sizes))]
-    before = points.unary("floor", at)
-    rest = points.sub(at, before)
+        return at.unary("round").clamp(low, high), None
+    offsets = np.array([*itertools.product(OFFSETS[mode], repeat=rank)])
+    before = at.floor()
+    fraction = at - before
     if mode is ResampleMode.LINEAR:
-        weights = points.unary("abs", points.sub(rest, 1.0 - np.array(offsets)))
+        weights = abs(fraction - (1 - offsets))
     else:
-        away = points.sub(rest, np.array(offsets, dtype=np.float64))
-        away = points.unary("abs", away)
-        cubes, squares, lines, ones = np.moveaxis(CUBIC[np.array(offsets) + 1], -1, 0)
-        weights = points.add(points.mul(away, cubes), squares)
-        weights = points.add(points.mul(weights, away), lines)
-        weights = points.add(points.mul(weights, away), ones)
-    places = points.add(before, np.array(offsets, dtype=np.float64))
+        coefficients = np.moveaxis(CUBIC[offsets + 1], -1, 0)
+        weights = resampling.polynomial(abs(fraction - offsets), list(coefficients))
+    places = before + offsets
     if mode is ResampleMode.CUBIC:
-        places = padded(points, op, places, sizes)
-    weights = points.reduced("prod", weights)
-    return points.clamp(places, low, high), weights
+        places = padded(op, places, vector, real)
+    return places.clamp(low, high), weights.reduced("prod")
 
 
 def surround(op: GridSampleOp) -> int:
@@ -129,52 +157,25 @@ def plus(build: AtenBuilder, sizes: Sequence[Integer], number: int) -> list[Inte
     return [(build.wrap(size) + number).value for size in sizes]
 
 
-def pixels(
-    points: Arithmetic, grid: SSAValue, sizes: Sequence[Integer], align_corners: bool
-) -> SSAValue:
-    """The coordinates of points in elements, rounded as in PyTorch's CPU kernels."""
-    at = points.add(grid, 1.0)
-    if align_corners:
-        return points.mul(at, points.reals(plus(points.build, sizes, -1), 1 / 2))
-    if len(sizes) != 2 or points.element_type == f64:
-        return points.mul(points.sub(points.mul(at, points.reals(sizes)), 1.0), 0.5)
-    # PyTorch fuses the multiplication and the subtraction, and rounds once. With a
-    # factor split in two, the first product is exact.
-    at = points.clamp(at, -(2.0**24), np.array([2.0**24]))
-    at = points.mul(at, 1024.0)
-    whole = points.unary("floor", at)
-    rest = points.sub(at, whole)
-    scale = points.reals(sizes, 1 / 2048)
-    at = points.sub(points.mul(whole, scale), 0.5)
-    return points.add(at, points.mul(rest, scale))
+def padded(op: GridSampleOp, at: Elements, sizes: Vector, real: MakeReal) -> Elements:
+    """
+    Positions that padding has moved inside; unchanged with zeros.
 
-
-def padded(
-    points: Arithmetic, op: GridSampleOp, at: SSAValue, sizes: Sequence[Integer]
-) -> SSAValue:
-    """Positions that padding has moved inside; unchanged with zeros."""
+    Not `resampling.reflected`, which rounds as PyTorch does: it fuses a product and a
+    sum, for which Core ML has no op.
+    """
     if op.padding.data is GridPadding.ZEROS:
         return at
-    build = points.build
-    last = plus(build, sizes, -1)
+    last = sizes - 1
     if op.padding.data is GridPadding.REFLECTION:
         # The period is the input and its mirror image.
         aligned = op.align_corners is not None
-        first = 0.0 if aligned else -0.5
-        spans = sizes
-        if aligned:
-            spans = [build.wrap(span).maximum(1).value for span in last]
-        period = points.reals(spans, 2.0)
-        if not isinstance(period, SSAValue):
-            period = points.constant(period)
-        if first:
-            at = points.sub(at, first)
-        at = points.binary("remainder.Tensor", points.unary("abs", at), period)
+        period = real(maximum(last, 1) if aligned else sizes) * 2.0
+        at = abs(at if aligned else at + 0.5) % period
         # From the nearer end: subtracting from both would round small distances.
-        at = points.binary("minimum", at, points.sub(period, at))
-        if first:
-            at = points.add(at, first)
-    return points.clamp(at, 0.0, points.reals(last))
+        at = at.minimum(period - at)
+        at = at if aligned else at - 0.5
+    return at.clamp(0.0, real(last))
 
 
 def rows(build: AtenBuilder, op: GridSampleOp, shape: Sequence[Integer]) -> SSAValue:
@@ -189,37 +190,26 @@ def rows(build: AtenBuilder, op: GridSampleOp, shape: Sequence[Integer]) -> SSAV
 
 
 def positions(
-    points: Arithmetic,
-    op: GridSampleOp,
-    places: SSAValue,
-    batch: Integer,
-    sizes: Sequence[Integer],
+    op: GridSampleOp, places: Elements, batch: Integer, sizes: Sequence[Integer]
 ) -> SSAValue:
     """The indices in a row of positions [N, P, T, D], as a vector."""
-    build, outside = points.build, surround(op)
+    build, outside = places.build, surround(op)
     sizes = plus(build, sizes, 2 * outside)
     strides = [product(build, sizes[i + 1 :]) for i in range(len(sizes))]
     # NaN must not become an index.
-    is_number = points.binary("eq.Tensor", places, places)
-    zeros = points.constant(0.0)
-    places = build.call(
-        "where.self", tensor_type(places), condition=is_number, self=places, other=zeros
-    )
-    index = points.mul(build.cast(places, i64), points.integers(strides[::-1]))
-    index = points.reduced("sum", index)
+    places = places.equals(places).select(places, 0.0)
+    index = (places.cast(i64) * integers(build, strides[::-1])).reduced("sum")
     plane = product(build, sizes)
     first = total(build, strides) if outside else 0
     if isinstance(batch, int) and isinstance(plane, int) and isinstance(first, int):
         begins = np.arange(batch).reshape(-1, 1, 1) * plane + first
-        index = points.add(index, begins) if begins.any() else index
+        index = index + begins if begins.any() else index
     else:
         begins = build.reshape(build.arange(0, batch), [batch, 1, 1])
-        begins = build.elementwise("mul.Scalar", begins, other=plane)
-        begins = build.elementwise("add.Scalar", begins, other=first)
-        index = points.add(index, begins)
-    shape = tensor_type(index).get_shape()
+        index += Elements(begins, build) * build.wrap(plane) + build.wrap(first)
+    shape = index.type.get_shape()
     count = DYNAMIC_INDEX if DYNAMIC_INDEX in shape else math.prod(shape)
-    return build.reshape(index, [count])
+    return build.reshape(index.value, [count])
 
 
 def product(build: AtenBuilder, sizes: Sequence[Integer]) -> Integer:

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp, i64
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineSymExpr
 from xdsl.passes import ModulePass
@@ -35,8 +35,8 @@ from padc.ir.torch import (
     SymbolicIntOp,
     constant_value,
 )
-from padc.passes.aten.arithmetic import Arithmetic
 from padc.passes.aten.builder import INTEGER_OPS, LARGEST_SIZE, AtenBuilder
+from padc.passes.aten.elements import Elements, integers
 
 MOST_TABLED = 2**20
 """Sizes with a bound below this are tabled up to it, others to `LARGEST_SIZE`."""
@@ -163,9 +163,9 @@ def looked_up(build: AtenBuilder, size: SSAValue, values: Sequence[int]) -> SSAV
     if (ratio := ratio_of(values)) is not None:
         quotient = build.wrap(size) * ratio.numerator // ratio.denominator
         return build.operand(quotient.value, "int")
-    place = Arithmetic(build, i64).integers([size])
-    assert isinstance(place, SSAValue)
-    found = build.index_select(build.literal(values), 0, place)
+    place = integers(build, [size])
+    assert isinstance(place, Elements)
+    found = build.index_select(build.literal(values), 0, place.value)
     return build.emit("aten.Int.Tensor", IntType(), {"a": found})
 
 

@@ -16,8 +16,8 @@ from xdsl.ir import SSAValue
 from padc.ir import resampling, tcp
 from padc.ir.padding import Amounts
 from padc.ir.tcp import Coordinates, ResampleMode, tensor_type
-from padc.passes.aten.arithmetic import Arithmetic
 from padc.passes.aten.builder import AtenBuilder, Integer
+from padc.passes.aten.elements import Elements
 from padc.passes.aten.windows import area_windows
 from padc.passes.torch_to_tcp.call import TcpCall, last_dims, lowers
 from padc.passes.torch_to_tcp.pools import max_pool
@@ -74,7 +74,6 @@ def dynamic_max_pool(
     wants_indices = call.op.results[1].first_use is not None
     if not wants_indices and math.prod(new_sizes) == 1:
         return [build.call("amax", result, self=x, dim=dims, keepdim=True)]
-    of = Arithmetic(build, i64)
     # The position of each element of `x` in the input, row-major over `dims`.
     indices: SSAValue | None = None
     step: Integer = 1
@@ -88,11 +87,13 @@ def dynamic_max_pool(
             along = [size if d == dim else 1 for d in range(rank)]
             places = build.elementwise("mul.Scalar", build.arange(0, size), other=step)
             places = build.reshape(places, along)
-            places = places if indices is None else of.add(indices, places)
-            places = windows.gather(build, places, dim)
-            chosen = build.cast(is_chosen(build, elements, peak), i64)
-            place = largest(build, of.mul(chosen, of.add(places, 1)))
-            indices = windows.restore(build, of.sub(place, 1), x, dim)
+            if indices is not None:
+                places = (Elements(indices, build) + Elements(places, build)).value
+            places = Elements(windows.gather(build, places, dim), build)
+            chosen = is_chosen(Elements(elements, build), Elements(peak, build))
+            place = largest(build, (chosen.cast(i64) * (places + 1)).value)
+            place = (Elements(place, build) - 1).value
+            indices = windows.restore(build, place, x, dim)
             step = build.multiply(size, step)
         x = windows.restore(build, peak, x, dim)
     results = [build.refined(x, result)]
@@ -109,22 +110,18 @@ def largest(build: AtenBuilder, elements: SSAValue) -> SSAValue:
     return build.call("amax", result, self=elements, dim=[2], keepdim=True)
 
 
-def is_chosen(build: AtenBuilder, elements: SSAValue, peak: SSAValue) -> SSAValue:
+def is_chosen(elements: Elements, peak: Elements) -> Elements:
     """A mask of the first largest element of each window, or the last NaN."""
-    of = Arithmetic(build, i64)
-    count = build.size(elements, 2)
-    forwards = build.arange(0, count)
-    backwards = build.elementwise("rsub.Scalar", forwards, other=count)
+    build = elements.build
+    count = build.size(elements.value, 2)
+    forwards = Elements(build.arange(0, count), build)
     # Position i of n scores n - i if it is a largest element, n + 1 + i if it is NaN.
-    after = (build.wrap(count) + 1).value
-    numbers = build.elementwise("add.Scalar", forwards, other=after)
-    is_peak = of.binary("eq.Tensor", elements, peak)
-    is_nan = of.unary("logical_not", of.binary("eq.Tensor", elements, elements))
-    score = of.add(
-        of.mul(build.cast(is_peak, i64), build.unsqueeze(backwards, 1)),
-        of.mul(build.cast(is_nan, i64), build.unsqueeze(numbers, 1)),
-    )
-    return of.binary("eq.Tensor", score, largest(build, score))
+    backwards = build.wrap(count) - forwards
+    numbers = forwards + (build.wrap(count) + 1)
+    is_nan = elements.equals(elements).unary("logical_not")
+    score = elements.equals(peak).cast(i64) * backwards.unsqueeze(1)
+    score += is_nan.cast(i64) * numbers.unsqueeze(1)
+    return score.equals(score.like(largest(build, score.value)))
 
 
 def side_by_side(windows: Sequence[range]) -> list[int]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 from xdsl.dialects.builtin import DYNAMIC_INDEX, f32, f64
 from xdsl.ir import SSAValue
 
 from padc.ir import tcp
 from padc.ir.tcp import GridPadding, ResampleMode
-from padc.passes.aten.arithmetic import Arithmetic, Reals
 from padc.passes.aten.builder import AtenBuilder
+from padc.passes.aten.elements import Elements, constant
 from padc.passes.torch_to_tcp.call import TcpCall, lowers
 
 MODES = (ResampleMode.LINEAR, ResampleMode.NEAREST, ResampleMode.CUBIC)
@@ -49,25 +50,24 @@ def lower_affine_grid(call: TcpCall) -> SSAValue | None:
     if DYNAMIC_INDEX in sizes:
         return None
     build = AtenBuilder(call.op)
-    points = Arithmetic(build, f64 if type.element_type == f64 else f32)
-    theta = build.cast(theta, points.element_type)
+    real = f64 if type.element_type == f64 else f32
+    theta = build.cast(theta, real)
 
-    def column(number: int) -> SSAValue:
+    def column(number: int) -> Elements:
         part = build.slice(theta, 2, number, number + 1)
-        return build.reshape(part, [batch, *[1] * rank, rank])
+        return Elements(build.reshape(part, [batch, *[1] * rank, rank]), build)
 
     grid = column(rank)
     for number in range(rank):
         dim = rank - 1 - number
         along = linspace(sizes[dim], call.boolean("align_corners"))
         along = along.reshape([-1 if d == dim else 1 for d in range(rank)] + [1])
-        along = Arithmetic(build, type.element_type).constant(along)
-        along = build.cast(along, points.element_type)
-        grid = points.add(points.mul(column(number), along), grid)
-    return build.refined(build.cast(grid, type.element_type), type)
+        points = Elements(constant(build, along, type.element_type), build)
+        grid = column(number) * points.cast(real) + grid
+    return build.refined(grid.cast(type.element_type).value, type)
 
 
-def linspace(size: int, align_corners: bool) -> Reals:
+def linspace(size: int, align_corners: bool) -> npt.NDArray[np.float64]:
     if size == 1:
         return np.zeros(1)
     return np.linspace(-1, 1, size) * (1 if align_corners else (size - 1) / size)

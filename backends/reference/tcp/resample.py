@@ -8,8 +8,9 @@ import numpy as np
 import torch
 
 from padc.backends.reference.tcp.evaluator import Value, evaluates
+from padc.backends.reference.tcp.taps import taps
 from padc.backends.reference.tcp.windows import along, wide
-from padc.ir import resampling, tcp
+from padc.ir import tcp
 from padc.ir.tcp import ResampleMode, Sampling
 
 
@@ -25,7 +26,7 @@ def resample(
     y = x if is_nearest else wide(x)
     for dim, new_size, sampling in zip(dims, sizes, samplings, strict=True):
         parts: list[torch.Tensor] = []
-        for index, weight in resampling.taps(x.shape[dim], new_size, sampling, real):
+        for index, weight in taps(x.shape[dim], new_size, sampling, real):
             part = y.index_select(dim, torch.as_tensor(index))
             if weight is not None:
                 weights = torch.as_tensor(weight.astype(np.float64))

@@ -198,7 +198,7 @@ def mish(x: Number) -> Number:
 
 
 def log_sigmoid(x: Number) -> Number:
-    return x.minimum(0) - (-x.absolute()).apply("exp").apply("log1p")
+    return x.minimum(0) - (-abs(x)).apply("exp").apply("log1p")
 
 
 def relu6(x: Number) -> Number:
@@ -227,7 +227,7 @@ def round_decimals(x: Number, decimals: int) -> Number:
 def lerp(x: Number, end: Number, weight: Value) -> Number:
     weight = x.lifted(weight)
     near = x + weight * (end - x)
-    return (weight.absolute() < 0.5).select(near, end - (end - x) * (1 - weight))
+    return (abs(weight) < 0.5).select(near, end - (end - x) * (1 - weight))
 
 
 def addcdiv(x: Number, a: Number, b: Number, value: Value) -> Number:
@@ -268,7 +268,7 @@ def xlogy(x: Number, y: Value) -> Number:
 
 
 def hypot(x: Number, y: Number) -> Number:
-    large, small = x.absolute(), y.absolute()
+    large, small = abs(x), abs(y)
     large, small = large.maximum(small), large.minimum(small)
     ratio = small / large
     length = large * (1 + ratio * ratio).apply("sqrt")
@@ -277,8 +277,8 @@ def hypot(x: Number, y: Number) -> Number:
 
 def logaddexp(x: Number, y: Number) -> Number:
     greater = x.maximum(y)
-    sum = greater + (-(x - y).absolute()).apply("exp").apply("log1p")
-    return (x.equals(y) & x.absolute().equals(math.inf)).select(x, sum)
+    sum = greater + (-abs(x - y)).apply("exp").apply("log1p")
+    return (x.equals(y) & abs(x).equals(math.inf)).select(x, sum)
 
 
 def sinc(x: Number) -> Number:
@@ -295,8 +295,8 @@ def fmin(x: Number, y: Number) -> Number:
 
 
 def isclose(x: Number, y: Number, rtol: float, atol: float, equal_nan: bool) -> Number:
-    allowed = atol + (y * rtol).absolute()
-    distance = (x - y).absolute()
+    allowed = atol + abs(y * rtol)
+    distance = abs(x - y)
     close = x.equals(y) | ((distance <= allowed) & (distance < math.inf))
     return close | (x.is_nan() & y.is_nan()) if equal_nan else close
 
@@ -304,13 +304,13 @@ def isclose(x: Number, y: Number, rtol: float, atol: float, equal_nan: bool) -> 
 def is_finite(x: Number) -> Number:
     if not x.is_float:
         return constant(x.build, True, i1)
-    return x.absolute() < math.inf
+    return abs(x) < math.inf
 
 
 def is_infinite(x: Number) -> Number:
     if not x.is_float:
         return constant(x.build, False, i1)
-    return x.absolute().equals(math.inf)
+    return abs(x).equals(math.inf)
 
 
 def signbit(x: Number) -> Number:
@@ -377,7 +377,7 @@ RESULT: Mapping[str, Body] = {
 """Ops that compute in the type of their result, or in f32 if that is a half."""
 
 EXACT: Mapping[str, Body] = {
-    "abs": Number.absolute,
+    "abs": Number.__abs__,
     "add": add,
     "bitwise_and": Number.__and__,
     "bitwise_left_shift": lambda x, y: x.shifted(y, left=True),

@@ -259,7 +259,7 @@ def lower_logsumexp(call: LinalgCall) -> SSAValue:
     most = extreme(build, number, dims, True, True)
 
     def finite(x: Number) -> Number:
-        return x.absolute().equals(math.inf).select(0, x)
+        return abs(x).equals(math.inf).select(0, x)
 
     shift = Operand(pointwise(build, [Operand(most, type)], type, finite), type)
 
@@ -305,12 +305,12 @@ def norm_parts(
         case 0:
             return lambda x: x.differs(0).to(x.type), lambda sum: sum
         case 1:
-            return Number.absolute, lambda sum: sum
+            return Number.__abs__, lambda sum: sum
         case 2:
             return lambda x: x * x, lambda sum: sum.apply("sqrt")
         case _:
             return (
-                lambda x: x.absolute().apply("pow", order),
+                lambda x: abs(x).apply("pow", order),
                 lambda sum: sum.apply("pow", 1 / order),
             )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -19,6 +19,7 @@ from xdsl.dialects.builtin import (
     f32,
     f64,
     i1,
+    i32,
     i64,
 )
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -27,10 +28,17 @@ from xdsl.utils.hints import isa
 from padc.ir.arith import RemFOp
 from padc.ir.element_types import is_half, is_unsigned
 from padc.ir.tcp import Amount, fill_type
+from padc.passes.size_builder import Index
 from padc.passes.to_linalg.build.linalg_builder import LinalgBuilder
 
 Value: TypeAlias = "Number | float"
-"""What a number is computed with: another one of its type, or a constant."""
+"""A number, or a constant."""
+
+Operand: TypeAlias = "Value | Index | np.floating[Any]"
+"""The right side of an operator: a number of the same type, a size, or a constant."""
+
+MOST = 2.0**30
+"""No position is as large; floats are clamped to it before they become integers."""
 
 FUNCTIONS: Mapping[str, type[Operation]] = {
     "acos": math.AcosOp,
@@ -105,6 +113,13 @@ def constant(build: LinalgBuilder, x: float, type: Attribute) -> Number:
     return Number(build, build.insert(arith.ConstantOp(value)), type)
 
 
+def lifted(
+    build: LinalgBuilder, x: Number | float | np.floating[Any], type: Attribute
+) -> Number:
+    """A number of `type`, or a constant as one."""
+    return x if isinstance(x, Number) else constant(build, float(x), type)
+
+
 def from_size(build: LinalgBuilder, size: Amount, type: Attribute) -> Number:
     """A size or place as a number of `type`."""
     if isinstance(size, int):
@@ -113,6 +128,20 @@ def from_size(build: LinalgBuilder, size: Amount, type: Attribute) -> Number:
     if value.type != i64:
         value = build.insert(arith.IndexCastOp(value, i64))
     return Number(build, value, i64).to(type)
+
+
+def make_real(
+    build: LinalgBuilder, type: AnyFloat
+) -> Callable[[Index | float], Number | np.floating[Any]]:
+    """Makes integers real numbers of `type`, those that are known numpy's."""
+
+    def real(x: Index | float) -> Number | np.floating[Any]:
+        known = x.value if isinstance(x, Index) else x
+        if isinstance(known, SSAValue):
+            return from_size(build, known, type)
+        return np.float64(known) if type == f64 else np.float32(known)
+
+    return real
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,6 +156,9 @@ class Number:
     value: SSAValue
     type: Attribute
 
+    # numpy must leave operators on its scalars and a number to this class.
+    __array_ufunc__ = None
+
     @property
     def is_float(self) -> bool:
         return is_float(self.type)
@@ -134,8 +166,19 @@ class Number:
     def constant(self, x: float) -> Number:
         return constant(self.build, x, self.type)
 
-    def lifted(self, x: Value) -> Number:
-        return x if isinstance(x, Number) else self.constant(x)
+    def lifted(self, x: Operand) -> Number:
+        """An operand as a number of this type."""
+        match x:
+            case Number():
+                return x
+            case Index():
+                return from_size(self.build, x.value, self.type)
+            case _:
+                return self.constant(float(x) if isinstance(x, np.floating) else x)
+
+    def deeper(self, other: Number) -> Number:
+        """Of two numbers, the one inside of more loops: ops on both go there."""
+        return self if self.build.depth >= other.build.depth else other
 
     def insert(self, op: Operation) -> Number:
         """The result of `op`, which is of this type."""
@@ -143,7 +186,7 @@ class Number:
 
     def binary(
         self,
-        other: Value,
+        other: Operand,
         floating: type[Operation] | None,
         signed: type[Operation],
         unsigned: type[Operation] | None = None,
@@ -154,20 +197,23 @@ class Number:
             op = floating
         elif unsigned is not None and is_unsigned(self.type):
             op = unsigned
-        operands = [self.value, self.lifted(other).value]
-        return self.insert(op.create(operands=operands, result_types=[self.value.type]))
+        other = self.lifted(other)
+        operands = [self.value, other.value]
+        return self.deeper(other).insert(
+            op.create(operands=operands, result_types=[self.value.type])
+        )
 
-    def __add__(self, other: Value) -> Number:
+    def __add__(self, other: Operand) -> Number:
         whole = arith.OrIOp if self.type == i1 else arith.AddiOp
         return self.binary(other, arith.AddfOp, whole)
 
-    def __sub__(self, other: Value) -> Number:
+    def __sub__(self, other: Operand) -> Number:
         return self.binary(other, arith.SubfOp, arith.SubiOp)
 
-    def __mul__(self, other: Value) -> Number:
+    def __mul__(self, other: Operand) -> Number:
         return self.binary(other, arith.MulfOp, arith.MuliOp)
 
-    def __truediv__(self, other: Value) -> Number:
+    def __truediv__(self, other: Operand) -> Number:
         assert self.is_float
         return self.binary(other, arith.DivfOp, arith.DivSIOp)
 
@@ -188,19 +234,19 @@ class Number:
             return self.insert(arith.NegfOp(self.value))
         return self.constant(0) - self
 
-    def __and__(self, other: Value) -> Number:
+    def __and__(self, other: Operand) -> Number:
         return self.binary(other, None, arith.AndIOp)
 
-    def __or__(self, other: Value) -> Number:
+    def __or__(self, other: Operand) -> Number:
         return self.binary(other, None, arith.OrIOp)
 
-    def __xor__(self, other: Value) -> Number:
+    def __xor__(self, other: Operand) -> Number:
         return self.binary(other, None, arith.XOrIOp)
 
     def __invert__(self) -> Number:
         return self ^ (1 if self.type == i1 else -1)
 
-    def shifted(self, other: Value, left: bool) -> Number:
+    def shifted(self, other: Operand, left: bool) -> Number:
         """Shifted by a number of bits; all are lost where that is no less than 64."""
         bits, amount = width(self.type), self.lifted(other)
         outside = (amount < 0) | (amount >= bits)
@@ -213,7 +259,7 @@ class Number:
             return outside.select(self.constant(0), there)
         return there
 
-    def compare(self, other: Value, predicate: str) -> Number:
+    def compare(self, other: Operand, predicate: str) -> Number:
         """A boolean; of "lt" and so on, what is not a number is only "ne"."""
         other = self.lifted(other)
         if self.is_float:
@@ -223,52 +269,88 @@ class Number:
             sign = "u" if is_unsigned(self.type) else "s"
             full = predicate if predicate in ("eq", "ne") else f"{sign}{predicate}"
             op = arith.CmpiOp(self.value, other.value, full)
-        return Number(self.build, self.build.insert(op), i1)
+        build = self.deeper(other).build
+        return Number(build, build.insert(op), i1)
 
-    def __lt__(self, other: Value) -> Number:
+    def __lt__(self, other: Operand) -> Number:
         return self.compare(other, "lt")
 
-    def __le__(self, other: Value) -> Number:
+    def __le__(self, other: Operand) -> Number:
         return self.compare(other, "le")
 
-    def __gt__(self, other: Value) -> Number:
+    def __gt__(self, other: Operand) -> Number:
         return self.compare(other, "gt")
 
-    def __ge__(self, other: Value) -> Number:
+    def __ge__(self, other: Operand) -> Number:
         return self.compare(other, "ge")
 
-    def equals(self, other: Value) -> Number:
+    def equals(self, other: Operand) -> Number:
         return self.compare(other, "eq")
 
-    def differs(self, other: Value) -> Number:
+    def differs(self, other: Operand) -> Number:
         return self.compare(other, "ne")
 
     def is_nan(self) -> Number:
         return self.differs(self) if self.is_float else constant(self.build, False, i1)
 
-    def select(self, a: Value, b: Value) -> Number:
+    def select(self, a: Operand, b: Operand) -> Number:
         """Where this boolean is true `a`, otherwise `b`; one at least is a number."""
-        if isinstance(a, Number):
-            b = a.lifted(b)
-        else:
-            assert isinstance(b, Number)
-            a = b.constant(a)
-        return a.insert(arith.SelectOp(self.value, a.value, b.value))
+        typed = self.typed(a, b)
+        x, y = typed.lifted(a), typed.lifted(b)
+        inner = self.deeper(x).deeper(y)
+        result = inner.build.insert(arith.SelectOp(self.value, x.value, y.value))
+        return Number(inner.build, result, typed.type)
 
-    def maximum(self, other: Value) -> Number:
+    def typed(self, a: Operand, b: Operand) -> Number:
+        """A number of the type of the two, one of which at least has a type."""
+        for x in (a, b):
+            if isinstance(x, Number):
+                return x
+        assert isinstance(a, np.floating)
+        return constant(self.build, float(a), f64 if a.dtype == np.float64 else f32)
+
+    def maximum(self, other: Operand) -> Number:
         """The greater one; not a number where one is not."""
         return self.binary(other, arith.MaximumfOp, arith.MaxSIOp, arith.MaxUIOp)
 
-    def minimum(self, other: Value) -> Number:
+    def minimum(self, other: Operand) -> Number:
         """The smaller one; not a number where one is not."""
         return self.binary(other, arith.MinimumfOp, arith.MinSIOp, arith.MinUIOp)
 
-    def absolute(self) -> Number:
+    def clamp(self, low: Operand, high: Operand) -> Number:
+        """The number, or the bound that it exceeds; `low` if it is not a number."""
+        if not self.is_float:
+            return self.maximum(low).minimum(high)
+        x = (self > low).select(self, low)
+        return (x < high).select(x, high)
+
+    def multiply_add(self, a: Operand, b: Operand, c: Operand) -> Number:
+        """`a * b + c` of floats, rounded once."""
+        x, y, z = (self.lifted(operand) for operand in (a, b, c))
+        inner = x.deeper(y).deeper(z)
+        return inner.insert(math.FmaOp(x.value, y.value, z.value))
+
+    def floor(self) -> Number:
+        return self.apply("floor")
+
+    def sine(self) -> Number:
+        return self.apply("sin")
+
+    def whole(self) -> Number:
+        """A float truncated to an i32; what is not a number becomes negative."""
+        return self.clamp(-MOST, MOST).truncated()
+
+    def truncated(self) -> Number:
+        """A float that is known to fit into an i32, truncated to one."""
+        value = self.build.insert(arith.FPToSIOp(self.value, i32))
+        return Number(self.build, value, i32)
+
+    def __abs__(self) -> Number:
         if self.is_float:
             return self.insert(math.AbsFOp(self.value))
         return self if is_unsigned(self.type) else self.maximum(-self)
 
-    def apply(self, name: str, *others: Value) -> Number:
+    def apply(self, name: str, *others: Operand) -> Number:
         """A function of `FUNCTIONS`; what rounds to integers leaves these be."""
         if not self.is_float:
             assert name in ("ceil", "floor", "round", "trunc")
@@ -277,14 +359,14 @@ class Number:
         op = FUNCTIONS[name]
         return self.insert(op.create(operands=operands, result_types=[self.value.type]))
 
-    def rest(self, other: Value) -> Number:
+    def rest(self, other: Operand) -> Number:
         """C's remainder, of the sign of this; 0 of integers by 0."""
         if self.is_float:
             return self.binary(other, RemFOp, arith.RemSIOp)
         divisor = self.divisor(other)
         return self.binary(divisor, None, arith.RemSIOp, arith.RemUIOp)
 
-    def quotient(self, other: Value) -> Number:
+    def quotient(self, other: Operand) -> Number:
         """C's quotient of integers, rounded towards 0; by 0 that by 1."""
         quotient = self.binary(self.divisor(other), None, arith.DivSIOp, arith.DivUIOp)
         if is_unsigned(self.type):
@@ -293,10 +375,10 @@ class Number:
             return -self if other == -1 else quotient
         return other.equals(-1).select(-self, quotient)
 
-    def divisor(self, other: Value) -> Number:
+    def divisor(self, other: Operand) -> Number:
         """What integers may be divided by: the CPU traps on 0, and overflow by -1."""
         if not isinstance(other, Number):
-            return self.constant(1 if other in (0, -1) else other)
+            return self.constant(1) if other in (0, -1) else self.lifted(other)
         other = other.equals(0).select(1, other)
         return other if is_unsigned(self.type) else other.equals(-1).select(1, other)
 

@@ -10,20 +10,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 
-from xdsl.dialects import arith, math
+from xdsl.dialects import arith
 from xdsl.dialects.builtin import i32
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineExpr
 
-from padc.ir import tcp
+from padc.ir import resampling, tcp
+from padc.ir.resampling import MakeReal
 from padc.ir.tcp import Amount, GridPadding, ResampleMode
+from padc.passes.size_builder import Index
 from padc.passes.to_linalg.build.linalg_builder import LinalgBuilder, element_type
+from padc.passes.to_linalg.build.numbers import Number, make_real
 from padc.passes.to_linalg.build.scalars import (
-    Real,
-    Reals,
     as_index,
-    is_nan,
     real_type,
     rounded,
     total_type,
@@ -122,23 +123,26 @@ def tables(
     rank, mode = op.spatial_rank, op.mode.data
     real = real_type(op.grid_type.element_type)
     count, weighted = COUNTS[mode], mode is not ResampleMode.NEAREST
-    lengths = known_sizes(build, op)[2:]
+    lengths = [build.wrap(size) for size in known_sizes(build, op)[2:]]
     at = [AffineExpr.dimension(i) for i in range(rank + 1)]
 
     def table(inner: LinalgBuilder, args: Sequence[SSAValue]) -> list[SSAValue]:
-        reals = Reals(inner, real)
-        points = [widened(inner, point, real) for point in args[:rank]]
+        points = [
+            Number(inner, widened(inner, point, real), real) for point in args[:rank]
+        ]
+        make, aligned = make_real(inner, real), op.align_corners is not None
         pixels = [
-            pixel(reals, point, size, rank, op.align_corners is not None)
+            resampling.pixel(point, size, rank, aligned, make)
             for point, size in zip(points, lengths, strict=True)
         ]
         found = [
-            axis_taps(reals, op, pixel, size)
+            axis_taps(op, pixel, size, make)
             for pixel, size in zip(pixels, lengths, strict=True)
         ]
         if weighted and op.padding.data is GridPadding.ZEROS:
-            found = with_unknown(reals, found)
-        return [part for taps in found for tap in taps for part in tap]
+            found = with_unknown(found)
+        parts = (part for taps in found for tap in taps for part in tap)
+        return [part.value for part in parts if part is not None]
 
     # A point's first number is its place along the last dimension.
     inputs = [
@@ -155,110 +159,69 @@ def tables(
     ]
 
 
-def pixel(
-    reals: Reals, point: SSAValue, size: Amount, rank: int, align_corners: bool
-) -> SSAValue:
-    """Where a point from -1 to 1 is, as an element; of images rounded once."""
-    point = reals.add(point, 1.0)
-    length = reals.of(size)
-    if align_corners:
-        last = reals.of(reals.build.sub(size, 1))
-        return reals.value(reals.mul(reals.mul(point, 0.5), last))
-    if rank == 2:
-        return reals.multiply_add(point, reals.mul(length, 0.5), -0.5)
-    return reals.value(reals.mul(reals.sub(reals.mul(point, length), 1.0), 0.5))
-
-
 def axis_taps(
-    reals: Reals, op: tcp.GridSampleOp, at: SSAValue, size: Amount
-) -> list[list[SSAValue]]:
-    """Position, -1 if outside, and weight of what a coordinate combines."""
+    op: tcp.GridSampleOp, at: Number, size: Index, real: MakeReal
+) -> list[tuple[Number, Number | None]]:
+    """Position, -1 if outside, and weight of the elements that `at` combines."""
     mode = op.mode.data
     if mode is ResampleMode.CUBIC:
-        low = reals.floor(at)
-        weights = reals.cubic(reals.sub(at, low))
+        low = at.floor()
+        weights = resampling.cubic_weights(at - low)
         places = [
-            padded(reals, op, reals.add(low, offset) if offset else low, size)
-            for offset in (-1.0, 0.0, 1.0, 2.0)
+            padded(op, low + offset if offset else low, size, real)
+            for offset in resampling.CUBIC_OFFSETS
         ]
     else:
-        at = padded(reals, op, at, size)
+        at = padded(op, at, size, real)
         if mode is ResampleMode.NEAREST:
-            even = reals.build.insert(math.RoundEvenOp(at))
-            return [[position(reals, even, size)]]
-        low = reals.floor(at)
-        fraction = reals.sub(at, low)
-        places = [low, reals.add(low, 1.0)]
-        weights = [reals.sub(1.0, fraction), fraction]
+            return [(position(at.apply("round"), size, real), None)]
+        low = at.floor()
+        fraction = at - low
+        places = [low, low + 1]
+        weights = [1 - fraction, fraction]
     return [
-        [position(reals, place, size), weight]
+        (position(place, size, real), weight)
         for place, weight in zip(places, weights, strict=True)
     ]
 
 
-def position(reals: Reals, place: SSAValue, size: Amount) -> SSAValue:
+def position(place: Number, size: Index, real: MakeReal) -> Number:
     """A whole number as i32; -1 where it is not from 0 to `size - 1`."""
-    build = reals.build
-    below = reals.compare(place, "olt", reals.of(size))
-    inside = build.insert(arith.AndIOp(reals.compare(place, "oge", 0.0), below))
-    return build.insert(arith.FPToSIOp(reals.select(inside, place, -1.0), i32))
+    inside = (place >= 0) & (place < real(size))
+    return inside.select(place, -1.0).truncated()
 
 
 def with_unknown(
-    reals: Reals, axes: Sequence[Sequence[Sequence[SSAValue]]]
-) -> list[list[list[SSAValue]]]:
+    axes: Sequence[Sequence[tuple[Number, Number | None]]],
+) -> list[list[tuple[Number, Number | None]]]:
     """
-    Of a point that is not a number in some dimension, all taps at the first element.
+    Move all taps of a point with a coordinate that is not a number to element 0.
 
-    Weights are then not numbers, and the sum is none: it would be 0 were they left out.
+    Their weights are not numbers, so the sum is not one either: without taps, which are
+    left out of the sum when they are outside, it would be 0.
     """
-    build = reals.build
-    unknown: SSAValue | None = None
-    for taps in axes:
-        here = is_nan(build, taps[0][1])
-        unknown = here if unknown is None else build.insert(arith.OrIOp(unknown, here))
-    assert unknown is not None
-    first = build.constant(0, i32)
+    firsts = [weight for (_, weight), *_ in axes if weight is not None]
+    unknown = reduce(lambda a, b: a | b, (weight.is_nan() for weight in firsts))
     return [
-        [
-            [build.insert(arith.SelectOp(unknown, first, place)), weight]
-            for place, weight in taps
-        ]
-        for taps in axes
+        [(unknown.select(0, place), weight) for place, weight in taps] for taps in axes
     ]
 
 
-def padded(reals: Reals, op: tcp.GridSampleOp, at: SSAValue, size: Amount) -> SSAValue:
+def padded(op: tcp.GridSampleOp, at: Number, size: Index, real: MakeReal) -> Number:
     """Where `at` is inside of the input; as it is where that is surrounded by zeros."""
     padding = op.padding.data
     if padding is GridPadding.ZEROS:
         return at
-    last = reals.of(reals.build.sub(size, 1))
     if padding is GridPadding.REFLECTION:
-        at = reflected(reals, at, size, op.align_corners is not None)
-    return reals.clamp(at, 0.0, last)
+        at = reflected(at, size, op.align_corners is not None, real)
+    return at.clamp(0.0, real(size - 1))
 
 
-def reflected(reals: Reals, at: SSAValue, size: Amount, aligned: bool) -> SSAValue:
-    """`at` reflected until it is between the input's ends, as PyTorch rounds."""
-    build = reals.build
-    first = 0.0 if aligned else -0.5
-    length = build.sub(size, 1) if aligned else size
-    if length == 0:
-        return reals.value(0.0)
-    span: Real = reals.of(length)
-    away = reals.absolute(reals.sub(at, first) if first else at)
-    times = reals.floor(reals.div(away, span))
-    # The remainder is exact, and negative where the quotient was rounded up.
-    rest: Real = reals.multiply_add(reals.mul(times, -1.0), span, away)
-    rest = reals.select(reals.compare(rest, "olt", 0.0), reals.add(rest, span), rest)
-    pairs = reals.floor(reals.mul(times, 0.5))
-    forth = reals.compare(reals.mul(pairs, 2.0), "oeq", times)
-    back = reals.sub(span, rest)
-    if first:
-        rest, back = reals.add(rest, first), reals.add(back, first)
-    inside = reals.select(forth, rest, back)
-    if isinstance(length, int):
+def reflected(at: Number, size: Index, aligned: bool, real: MakeReal) -> Number:
+    """`resampling.reflected`, and 0 where both ends are one element."""
+    if aligned and size.value == 1:
+        return at.constant(0.0)
+    inside = resampling.reflected(at, size, aligned, real)
+    if not aligned or isinstance(size.value, int):
         return inside
-    single = build.insert(arith.CmpiOp(length, build.index(0), "eq"))
-    return reals.select(single, 0.0, inside)
+    return (real(size - 1) > 0).select(inside, 0.0)

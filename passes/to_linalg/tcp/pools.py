@@ -16,8 +16,8 @@ from padc.ir.padding import conv_output_size, taps_below, window_count
 from padc.ir.tcp import Amount, tensor_type
 from padc.passes.size_builder import Index
 from padc.passes.to_linalg.build.linalg_builder import Body, LinalgBuilder, element_type
+from padc.passes.to_linalg.build.numbers import Number, make_real
 from padc.passes.to_linalg.build.scalars import (
-    Reals,
     is_nan,
     rounded,
     widened,
@@ -99,8 +99,8 @@ def steps_of(op: tcp.PoolOp, i: int) -> tuple[int, int, int]:
 def quotient(build: LinalgBuilder, sum: SSAValue, count: Amount) -> SSAValue:
     """`sum / count`, of integers towards zero."""
     if isinstance(sum.type, AnyFloat):
-        reals = Reals(build, sum.type)
-        return reals.value(reals.div(sum, reals.of(count)))
+        divisor = make_real(build, sum.type)(build.wrap(count))
+        return (Number(build, sum, sum.type) / divisor).value
     if count == -1:
         # The least integer divided by -1 has no meaning; PyTorch wraps around.
         return build.insert(arith.SubiOp(build.constant(0, i64), sum))

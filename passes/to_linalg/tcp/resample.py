@@ -1,30 +1,27 @@
 """
 Resampling: tables of positions and weights for each dimension, then weighted sums.
 
-The tables are those of `padc.ir.resampling`, computed when the program runs, since
-sizes may be known only then.
+The program computes the tables, since sizes may be known only when it runs. The
+formulas are those of `padc.ir.resampling`.
 """
 
 from __future__ import annotations
 
-import math as numbers
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from xdsl.dialects import arith, math
+from xdsl.dialects import arith
 from xdsl.dialects.builtin import AnyFloat, f64, i32
 from xdsl.ir import Attribute, SSAValue
 from xdsl.ir.affine import AffineExpr
 
-from padc.ir import tcp
+from padc.ir import resampling, tcp
 from padc.ir.element_types import is_unsigned
-from padc.ir.resampling import area_windows
-from padc.ir.tcp import Amount, Coordinates, ResampleMode, Sampling, tensor_type
-from padc.passes.to_linalg.build.linalg_builder import LinalgBuilder, element_type
+from padc.ir.tcp import Amount, ResampleMode, Sampling, tensor_type
+from padc.passes.size_builder import Index
+from padc.passes.to_linalg.build.linalg_builder import Body, LinalgBuilder, element_type
+from padc.passes.to_linalg.build.numbers import Number, lifted, make_real
 from padc.passes.to_linalg.build.scalars import (
-    MOST,
-    Real,
-    Reals,
     as_index,
     integer,
     real_type,
@@ -75,15 +72,9 @@ class Axis:
     new_size: Amount
     sampling: Sampling
 
-    def kept(self, reals: Reals) -> SSAValue | bool:
-        """Whether elements stay where they are, since there are as many as before."""
-        if not self.sampling.keeps_equal:
-            return False
-        if isinstance(self.size, int) and isinstance(self.new_size, int):
-            return self.size == self.new_size
-        build = reals.build
-        sizes = build.index(self.size), build.index(self.new_size)
-        return build.insert(arith.CmpiOp(*sizes, "eq"))
+    def sizes(self, build: LinalgBuilder) -> tuple[Index, Index]:
+        """The sizes as operands of formulas."""
+        return build.wrap(self.size), build.wrap(self.new_size)
 
 
 def converted(
@@ -114,79 +105,32 @@ class Tap:
 
 def taps(build: LinalgBuilder, axis: Axis, real: AnyFloat) -> list[Tap]:
     """The tables of a dimension, in one loop."""
-    mode, last = axis.sampling.mode, build.sub(axis.size, 1)
     counts = {ResampleMode.NEAREST: 1, ResampleMode.LINEAR: 2, ResampleMode.CUBIC: 4}
-    count = counts[mode]
-    weighted = mode is not ResampleMode.NEAREST
-    outer = Reals(build, real)
-    step = step_of(outer, axis)
-    beside = either(outer, axis.kept(outer), 0.0, 1.0)
+    count = counts[axis.sampling.mode]
+    weighted = axis.sampling.mode is not ResampleMode.NEAREST
 
     def table(inner: LinalgBuilder, _: Sequence[SSAValue]) -> list[SSAValue]:
-        reals = Reals(inner, real)
-        at = coordinate(reals, axis.sampling, step)
-        if mode is ResampleMode.LINEAR:
-            at = reals.clamp(at, 0.0, MOST)
-        low = reals.floor(at)
-        fraction = reals.sub(at, low)
-        match mode:
-            case ResampleMode.LINEAR:
-                offsets: Sequence[Real] = [0.0, beside]
-                weights = [reals.sub(1.0, fraction), fraction]
-            case ResampleMode.CUBIC:
-                offsets = [-1.0, 0.0, 1.0, 2.0]
-                weights = reals.cubic(fraction)
-            case _:
-                offsets, weights = [0.0], []
-        places = [reals.add(low, offset) if offset else low for offset in offsets]
-        return [*(reals.position(place, last) for place in places), *weights]
+        j = inner.wrap(inner.place(0))
+        found = resampling.interpolation(
+            j, *axis.sizes(build), axis.sampling, make_real(inner, real)
+        )
+        places = [place.value for place, _ in found]
+        weights = [weight.value for _, weight in found if weight is not None]
+        return [*places, *weights]
 
     types = [*[i32] * count, *[real] * (count if weighted else 0)]
-    at = [AffineExpr.dimension(0)]
-    tables = build.generic(
-        [],
-        [(build.empty([axis.new_size], type), at) for type in types],
-        [False],
-        table,
-    )
+    tables = tabulated(build, axis.new_size, types, table)
     weights = tables[count:] if weighted else [None]
     return [Tap(*tap) for tap in zip(tables[:count], weights, strict=True)]
 
 
-def step_of(reals: Reals, axis: Axis) -> Real:
-    """How far apart two new elements are."""
-    size, new_size, sampling = axis.size, axis.new_size, axis.sampling
-    if sampling.coordinates is Coordinates.ALIGN_CORNERS:
-        if new_size == 1:
-            return 0.0
-        build = reals.build
-        steps = build.maximum(build.sub(new_size, 1), 1)
-        step = reals.div(reals.of(build.sub(size, 1)), reals.of(steps))
-        if isinstance(new_size, int):
-            return step
-        several = arith.CmpiOp(new_size, build.index(1), "sgt")
-        return reals.select(build.insert(several), step, 0.0)
-    if sampling.scale is not None:
-        return either(reals, axis.kept(reals), 1.0, reals.number(1 / sampling.scale))
-    return reals.div(reals.of(size), reals.of(new_size))
-
-
-def either(reals: Reals, condition: SSAValue | bool, a: Real, b: Real) -> Real:
-    """`a` where the condition holds, else `b`."""
-    if isinstance(condition, SSAValue):
-        return reals.select(condition, a, b)
-    return a if condition else b
-
-
-def coordinate(reals: Reals, sampling: Sampling, step: Real) -> Real:
-    """Where the new element of this place is; for the nearest, from its own start."""
-    j = reals.of(reals.build.place(0))
-    if sampling.coordinates is not Coordinates.HALF_PIXEL:
-        return reals.mul(j, step)
-    center = reals.add(j, 0.5)
-    if sampling.mode is ResampleMode.NEAREST:
-        return reals.mul(center, step)
-    return reals.multiply_add(center, step, -0.5)
+def tabulated(
+    build: LinalgBuilder, size: Amount, types: Sequence[Attribute], body: Body
+) -> list[SSAValue]:
+    """Vectors of `size` elements of these types, computed in one loop."""
+    at = [AffineExpr.dimension(0)]
+    outputs = [(build.empty([size], type), at) for type in types]
+    return build.generic([], outputs, [False], body)
 
 
 def tap_sums(
@@ -241,7 +185,7 @@ def tap_sums(
     return build.compute(sizes, result, element, inputs)
 
 
-# Windows of several elements, not all as long.
+# Windows of several elements, of different lengths.
 
 
 @dataclass(frozen=True)
@@ -256,138 +200,94 @@ class Windows:
 
 
 def area(build: LinalgBuilder, axis: Axis, real: AnyFloat) -> Windows:
-    """Windows that are an adaptive pool's; all of a window's weights are one."""
-    size, new_size = axis.size, axis.new_size
+    """The windows of an adaptive pool; a window's weights are equal."""
+    size, new_size = axis.sizes(build)
 
     def table(inner: LinalgBuilder, _: Sequence[SSAValue]) -> list[SSAValue]:
-        j = inner.place(0)
-        start = inner.floordiv(inner.mul(j, size), new_size)
-        last = inner.sub(inner.mul(inner.add(j, 1), size), 1)
-        length = inner.sub(inner.add(inner.floordiv(last, new_size), 1), start)
-        reals = Reals(inner, real)
-        weight = reals.value(reals.div(1.0, reals.of(length)))
-        return [integer(inner, start), integer(inner, length), weight]
+        j = inner.wrap(inner.place(0))
+        start, end = resampling.area_window(j, size, new_size)
+        length = end - start
+        weight = 1 / make_real(inner, real)(length)
+        return [
+            integer(inner, start.value),
+            integer(inner, length.value),
+            lifted(inner, weight, real).value,
+        ]
 
-    if isinstance(size, int) and isinstance(new_size, int):
-        longest: Amount = max(map(len, area_windows(size, new_size)))
+    if isinstance(axis.size, int) and isinstance(axis.new_size, int):
+        windows = resampling.area_windows(axis.size, axis.new_size)
+        longest: Amount = max(map(len, windows))
     else:
-        rounded_up = build.floordiv(build.add(build.sub(size, 1), new_size), new_size)
-        longest = build.minimum(build.add(rounded_up, 1), size)
-    at = [AffineExpr.dimension(0)]
-    tables = build.generic(
-        [],
-        [(build.empty([new_size], type), at) for type in (i32, i32, real)],
-        [False],
-        table,
-    )
+        longest = resampling.longest_area(size, new_size).value
+    tables = tabulated(build, axis.new_size, [i32, i32, real], table)
     return Windows(longest, *tables)
-
-
-REACHES = {ResampleMode.LINEAR: 1, ResampleMode.CUBIC: 2, ResampleMode.LANCZOS: 3}
-"""How far each antialiased mode's filter reaches."""
 
 
 def antialiased(build: LinalgBuilder, axis: Axis, real: AnyFloat) -> Windows:
     """Filters stretched over as many elements as a new one stands for."""
-    size, new_size, mode = axis.size, axis.new_size, axis.sampling.mode
-    outer = Reals(build, real)
-    step = step_of(outer, axis)
-    if isinstance(step, SSAValue):
-        stretch: Real = outer.select(outer.compare(step, "ogt", 1.0), step, 1.0)
-    else:
-        stretch = max(step, 1.0)
-    support = outer.mul(float(REACHES[mode]), stretch)
-    longest = longest_window(outer, support, size)
-    kept, one = axis.kept(outer), build.constant(1, i32)
+    size, new_size = axis.sizes(build)
 
     def bounds(inner: LinalgBuilder, _: Sequence[SSAValue]) -> list[SSAValue]:
-        reals = Reals(inner, real)
-        center = reals.mul(reals.add(reals.of(inner.place(0)), 0.5), step)
-        start, end = (
-            reals.position(reals.add(edge, 0.5), size)
-            for edge in (reals.sub(center, support), reals.add(center, support))
+        j = inner.wrap(inner.place(0))
+        start, end, center = resampling.antialiased_window(
+            j, size, new_size, axis.sampling, make_real(inner, real)
         )
-        if isinstance(kept, SSAValue):
-            here = integer(inner, inner.place(0))
-            start = inner.insert(arith.SelectOp(kept, here, start))
-            after = inner.insert(arith.AddiOp(here, one))
-            end = inner.insert(arith.SelectOp(kept, after, end))
-        return [start, inner.insert(arith.SubiOp(end, start)), reals.value(center)]
+        return [start.value, (end - start).value, center.value]
 
-    j, rows = [AffineExpr.dimension(0)], [AffineExpr.dimension(1)]
-    table = [AffineExpr.dimension(0), AffineExpr.dimension(1)]
-    starts, lengths, centers = build.generic(
-        [],
-        [(build.empty([new_size], type), j) for type in (i32, i32, real)],
-        [False],
-        bounds,
-    )
+    starts, lengths, centers = tabulated(build, axis.new_size, [i32, i32, real], bounds)
+    longest = resampling.longest_antialiased(size, new_size, axis.sampling)
+    longest = longest.value if isinstance(longest, Index) else longest
+    weights = filter_weights(build, axis, longest, [starts, lengths, centers], real)
+    return Windows(longest, starts, lengths, normalized(build, weights, axis, real))
+
+
+def filter_weights(
+    build: LinalgBuilder,
+    axis: Axis,
+    longest: Amount,
+    windows: Sequence[SSAValue],
+    real: AnyFloat,
+) -> SSAValue:
+    """`[longest, windows]` in f64: the filter's values, 0 after a window's end."""
+    mode = axis.sampling.mode
+    step = resampling.step(*axis.sizes(build), axis.sampling, make_real(build, real))
+    stretch = resampling.stretch(step)
+    stretch = stretch.to(f64) if isinstance(stretch, Number) else float(stretch)
 
     def weight(inner: LinalgBuilder, args: Sequence[SSAValue]) -> SSAValue:
-        start, length, center = args
-        reals = Reals(inner, f64)
-        k = integer(inner, inner.place(0))
-        place = inner.insert(arith.SIToFPOp(inner.insert(arith.AddiOp(start, k)), f64))
-        distance = reals.add(reals.sub(place, widened(inner, center, f64)), 0.5)
-        wide = (
-            widened(inner, stretch, f64) if isinstance(stretch, SSAValue) else stretch
-        )
-        value = filtered(reals, mode, reals.absolute(reals.div(distance, wide)))
-        inside = inner.insert(arith.CmpiOp(k, length, "slt"))
-        return reals.select(inside, value, 0.0)
+        start, length = (Number(inner, arg, i32) for arg in args[:2])
+        center = Number(inner, args[2], real).to(f64)
+        k = inner.wrap(inner.place(0))
+        place = (start + k).to(f64)
+        value = resampling.antialiasing_weight(place, center, stretch, mode)
+        return (length > k).select(value, 0.0).value
 
-    weights = build.compute(
-        [longest, new_size],
-        f64,
-        weight,
-        [(starts, rows), (lengths, rows), (centers, rows)],
-    )
-    zeros = build.filled([new_size], build.constant(0, f64))
+    rows = [AffineExpr.dimension(1)]
+    sizes = [longest, axis.new_size]
+    return build.compute(sizes, f64, weight, [(window, rows) for window in windows])
+
+
+def normalized(
+    build: LinalgBuilder, weights: SSAValue, axis: Axis, real: AnyFloat
+) -> SSAValue:
+    """Weights `[longest, windows]` of which each window's sum to 1."""
+    rows = [AffineExpr.dimension(1)]
+    table = [AffineExpr.dimension(0), AffineExpr.dimension(1)]
+    zeros = build.filled([axis.new_size], build.constant(0, f64))
     (sums,) = build.generic(
         [(weights, table)],
         [(zeros, rows)],
         [True, False],
         lambda inner, args: [inner.insert(arith.AddfOp(args[0], args[1]))],
     )
-    weights = build.compute(
-        [longest, new_size],
+    return build.compute(
+        build.sizes(weights),
         real,
         lambda inner, args: rounded(
             inner, inner.insert(arith.DivfOp(args[0], args[1])), real
         ),
         [(weights, table), (sums, rows)],
     )
-    return Windows(longest, starts, lengths, weights)
-
-
-def longest_window(reals: Reals, support: Real, size: Amount) -> Amount:
-    """No window of filters that reach `support` far is longer, nor than `size`."""
-    build = reals.build
-    if not isinstance(support, SSAValue):
-        return build.minimum(size, 2 * numbers.ceil(min(support, MOST)) + 1)
-    ceiling = build.insert(math.CeilOp(support))
-    most = as_index(build, reals.position(ceiling, int(MOST)))
-    return build.minimum(build.add(build.mul(most, 2), 1), size)
-
-
-def filtered(reals: Reals, mode: ResampleMode, x: SSAValue) -> SSAValue:
-    """An antialiased mode's filter, of distances that are not negative."""
-    if mode is ResampleMode.LINEAR:
-        return reals.clamp(reals.sub(1.0, x), 0.0, 1.0)
-    if mode is ResampleMode.CUBIC:
-        far = reals.select(reals.compare(x, "olt", 2.0), reals.cubic_far(x, -0.5), 0.0)
-        return reals.select(
-            reals.compare(x, "ole", 1.0), reals.cubic_near(x, -0.5), far
-        )
-    lobes = reals.mul(sinc(reals, x), sinc(reals, reals.div(x, 3.0)))
-    return reals.select(reals.compare(x, "olt", 3.0), lobes, 0.0)
-
-
-def sinc(reals: Reals, x: Real) -> Real:
-    """`sin(pi x) / (pi x)`, 1 at 0."""
-    x = reals.select(reals.compare(x, "oeq", 0.0), 1e-20, x)
-    angle = reals.value(reals.mul(x, numbers.pi))
-    return reals.div(reals.build.insert(math.SinOp(angle)), angle)
 
 
 def window_sums(
@@ -416,15 +316,16 @@ def window_sums(
         start, length, weight, _, sum = args
         k = integer(inner, inner.place(tap))
         position = inner.insert(arith.AddiOp(start, k))
-        last = integer(inner, inner.sub(axis.size, 1))
+        last = inner.wrap(axis.size) - 1
+        last = integer(inner, last.value)
         position = inner.insert(arith.MinSIOp(position, last))
         places: list[Amount] = [inner.place(i) for i in range(len(at)) if i != tap]
         places[axis.dim] = as_index(inner, position)
-        reals = Reals(inner, total)
         element = widened(inner, inner.extract(x, places), total, unsigned)
-        part = reals.mul(widened(inner, weight, total), element)
-        inside = inner.insert(arith.CmpiOp(k, length, "slt"))
-        return [reals.add(sum, reals.select(inside, part, 0.0))]
+        part = Number(inner, widened(inner, weight, total), total)
+        part *= Number(inner, element, total)
+        inside = Number(inner, k, i32) < Number(inner, length, i32)
+        return [(Number(inner, sum, total) + inside.select(part, 0.0)).value]
 
     # Only its shape counts: how many taps there are.
     shape = build.empty([windows.longest], i32)
