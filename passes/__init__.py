@@ -17,8 +17,8 @@ PASSES = {
     ),
     "to_linalg": (
         "decompose-conv-transpose",
-        "convert-tcp-to-linalg",
         "convert-torch-to-linalg",
+        "convert-tcp-to-linalg",
     ),
     "buffers": (
         "bufferize-tcp",

@@ -18,7 +18,7 @@ from padc.frontends.torch_export import held_tensors, weight_array
 from padc.ir.torch import BindSymbolicShapeOp, SymbolicIntOp
 from padc.ir.weights import Array, weights_of
 from padc.passes import pipelines
-from padc.passes.torch_to_tcp.fold_batch_norm import FoldedNorm
+from padc.passes.torch_to_tcp.folded_norm import FoldedNorm
 
 
 def compile_model(exported: ExportedProgram) -> tuple[StoredModel, bool]:

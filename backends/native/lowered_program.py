@@ -14,7 +14,7 @@ from xdsl.rewriter import InsertPoint
 from padc.errors import Problem
 from padc.ir.torch import AtenOp
 from padc.passes.lowering import lower_ops
-from padc.passes.to_linalg.convert_torch_to_linalg import in_torch, lower
+from padc.passes.to_linalg.aten.lower import in_torch, lower
 
 
 @dataclass(frozen=True)

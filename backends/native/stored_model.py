@@ -14,7 +14,7 @@ from padc.backends.native.main_function import main
 from padc.backends.native.stored_program import StoredProgram, head_of, with_head
 from padc.frontends.torch_export import weight_array
 from padc.ir.weights import Weights
-from padc.passes.torch_to_tcp.fold_batch_norm import FoldedNorm
+from padc.passes.torch_to_tcp.folded_norm import FoldedNorm
 
 
 @dataclass(frozen=True)

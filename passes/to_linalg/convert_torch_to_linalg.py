@@ -1,9 +1,9 @@
 """
-Write ordinary ATen ops in upstream's tensor ops, and functions as ones of tensors.
+Lower ATen ops to upstream's tensor ops, and functions to functions of tensors.
 
-Functions take tensors of signless elements and integers of 64 bits. Behind their own
-arguments they take the weights that they use, each with its name in the attribute
-`padc.weight`, so that none is a constant in code.
+Functions take signless tensors and 64-bit integers. After its own arguments, a function
+takes the weights that it uses, each with its name in the attribute `padc.weight`: no
+weight is a constant in code.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from xdsl.context import Context
 from xdsl.dialects import func
 from xdsl.dialects.builtin import (
     ArrayAttr,
-    ComplexType,
     DenseResourceAttr,
     DictionaryAttr,
     FunctionType,
@@ -29,7 +28,6 @@ from xdsl.transforms.canonicalize import CanonicalizePass
 from xdsl.transforms.dead_code_elimination import region_dce
 from xdsl.utils.hints import isa
 
-from padc.errors import Obstacle
 from padc.ir.tcp import AnyTensor
 from padc.ir.torch import (
     AtenOp,
@@ -44,11 +42,9 @@ from padc.ir.torch import (
     builtin_type,
 )
 from padc.ir.weights import Weights, weights_of
-from padc.passes.lowering import Replacement, lower_all
-from padc.passes.to_linalg.aten import LOWERINGS, LinalgCall
+from padc.passes.lowering import lower_all
+from padc.passes.to_linalg.aten.lower import in_torch, lower
 from padc.passes.to_linalg.build.linalg_builder import LinalgBuilder, signless_type
-
-NO_CODE = "there is no native code for it"
 
 
 class ConvertTorchToLinalgPass(ModulePass):
@@ -64,31 +60,6 @@ class ConvertTorchToLinalgPass(ModulePass):
         for function in op.ops:
             if isinstance(function, func.FuncOp) and not function.is_declaration:
                 close(function, weights)
-
-
-def lower(op: AtenOp) -> Replacement:
-    """Build what replaces the results of `op`; Obstacle if nothing can."""
-    lowering = LOWERINGS.get(op.schema.name)
-    if lowering is None or any(map(is_complex, (*op.operands, *op.results))):
-        raise Obstacle(NO_CODE)
-    made = lowering(call_of(op))
-    if made is None:
-        raise Obstacle(NO_CODE)
-    return made
-
-
-def in_torch(op: AtenOp, new: SSAValue, old: SSAValue) -> SSAValue:
-    """A signless tensor as one of the torch dialect."""
-    return call_of(op).in_torch(new, old.type)
-
-
-def call_of(op: AtenOp) -> LinalgCall:
-    return LinalgCall(op, LinalgBuilder(Builder(InsertPoint.before(op))))
-
-
-def is_complex(value: SSAValue) -> bool:
-    type = value.type
-    return isinstance(type, VTensorType) and isinstance(type.element_type, ComplexType)
 
 
 def close(function: func.FuncOp, weights: Weights) -> None:
