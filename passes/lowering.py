@@ -120,7 +120,7 @@ def attempt(
         return problem(op, error.message, error.hint)
     except NotConstantError as error:
         return problem(op, f"an argument is computed: {error}", "make it a constant")
-    except (ValueError, VerifyException) as error:
+    except VerifyException as error:
         return problem(op, str(error), None)
 
 
@@ -152,10 +152,9 @@ def erase(op: Operation) -> None:
 def problem(op: Operation, message: str, hint: str | None) -> Problem:
     """Why `op` cannot be lowered, with its name, operand types and source line."""
     types = [str(type) for type in op.operand_types if is_tensor(type)]
+    operands = f" of {', '.join(types)}" if types else ""
     return Problem(
-        f"{described(op)} of {', '.join(types)}: {message}",
-        SourceLocation.of(op.location),
-        hint,
+        f"{described(op)}{operands}: {message}", SourceLocation.of(op.location), hint
     )
 
 

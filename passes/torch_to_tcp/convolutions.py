@@ -8,6 +8,7 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, i1
 from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import VerifyException
 
+from padc.errors import Obstacle
 from padc.ir import padding, tcp
 from padc.ir.padding import Amounts
 from padc.ir.tcp import tensor_type
@@ -26,7 +27,7 @@ def lower_convolution(call: TcpCall) -> SSAValue:
     x, kernel, rank = operands(call)
     outputs, inputs, *sizes = tensor_type(kernel).get_shape()
     if 0 in (outputs, *sizes):
-        raise ValueError(f"PyTorch has no convolution by {kernel.type}")
+        raise Obstacle(f"PyTorch has no convolution by {kernel.type}")
     if inputs == 0:
         return without_features(call, x)
     strides = call.integers("stride", rank)
@@ -36,7 +37,7 @@ def lower_convolution(call: TcpCall) -> SSAValue:
             amounts = [Amounts(0, 0)] * rank
         case "same":
             if any(stride != 1 for stride in strides):
-                raise ValueError(f"padding='same' with stride {strides}")
+                raise Obstacle(f"padding='same' with stride {strides}")
             if DYNAMIC_INDEX in sizes:
                 raise VerifyException(
                     f"padding='same' for a kernel of dynamic size, {kernel.type}"
@@ -74,13 +75,13 @@ def conv_transpose(call: TcpCall) -> SSAValue:
     """`tcp.conv_transpose`: `padding` crops, `output_padding` is kept above."""
     x, kernel, rank = operands(call)
     if 0 in tensor_type(kernel).get_shape():
-        raise ValueError(f"PyTorch has no transposed convolution by {kernel.type}")
+        raise Obstacle(f"PyTorch has no transposed convolution by {kernel.type}")
     strides = call.integers("stride", rank)
     dilations = call.integers("dilation", rank)
     added = not_negative(call, "output_padding", rank)
     for most, amount in zip(map(max, strides, dilations), added, strict=True):
         if amount >= most:
-            raise ValueError(
+            raise Obstacle(
                 f"output_padding {added} must be smaller than either the stride "
                 f"{strides} or the dilation {dilations}"
             )
@@ -108,7 +109,7 @@ def operands(call: TcpCall) -> tuple[SSAValue, SSAValue, int]:
     x, kernel = call.tensor("input"), call.tensor("weight")
     type = tensor_type(kernel)
     if type.element_type == i1:
-        raise ValueError("PyTorch has no convolution of bool")
+        raise Obstacle("PyTorch has no convolution of bool")
     return x, kernel, type.get_num_dims() - 2
 
 
@@ -120,7 +121,7 @@ def without_features(call: TcpCall, x: SSAValue) -> SSAValue:
     """
     result, shape = call.result_type(), tensor_type(x).get_shape()
     if DYNAMIC_INDEX in (*shape, *result.get_shape()):
-        raise ValueError(f"no input features, and a dynamic size, in {x.type}")
+        raise Obstacle(f"no input features, and a dynamic size, in {x.type}")
     sizes = zip(shape, result.get_shape(), strict=True)
     return call.pad(x, 0, [Amounts(0, new - size) for size, new in sizes])
 
@@ -136,8 +137,8 @@ def groups(call: TcpCall) -> int:
 
 
 def not_negative(call: TcpCall, name: str, rank: int) -> Sequence[int]:
-    """A list of integers; ValueError if one is negative, as in PyTorch."""
+    """A list of integers; Obstacle if one is negative, as in PyTorch."""
     values = call.integers(name, rank)
     if any(value < 0 for value in values):
-        raise ValueError(f"negative {name} {values}")
+        raise Obstacle(f"negative {name} {values}")
     return values

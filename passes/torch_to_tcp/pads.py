@@ -21,6 +21,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, SSAValue
 from xdsl.utils.hints import isa
 
+from padc.errors import Obstacle
 from padc.ir import padding, tcp
 from padc.ir.element_types import is_wide_unsigned
 from padc.ir.padding import Amounts
@@ -46,9 +47,9 @@ def lower_pad(call: TcpCall) -> SSAValue:
     assert value is None or isinstance(value, int | float)
     if mode != "constant":
         if mode not in MODES:
-            raise ValueError(f"there is no mode '{mode}', but {', '.join(MODES)}")
+            raise Obstacle(f"there is no mode '{mode}', but {', '.join(MODES)}")
         if value:
-            raise ValueError(f"mode '{mode}' takes no fill, got {value}")
+            raise Obstacle(f"mode '{mode}' takes no fill, got {value}")
         return border_pad(call, MODES[mode], "pad")
     x = call.tensor("self")
     type = tensor_type(x)
@@ -106,23 +107,23 @@ def border_pad(call: TcpCall, op_type: type[tcp.BorderPadOp], amounts: str) -> S
     rank, sides = type.get_num_dims(), call.amounts(amounts)
     lower, upper = expansions(sides, rank)
     if rank - len(sides) // 2 not in (1, 2):
-        raise ValueError(
+        raise Obstacle(
             f"{len(sides)} amounts for {rank} dimensions; expected two for each "
             "except batch and channels, or except channels"
         )
     if op_type in KERNELS:
         if type.element_type == i1:
-            raise ValueError("of bool; it takes numbers only")
+            raise Obstacle("of bool; it takes numbers only")
         if is_wide_unsigned(type.element_type):
-            raise ValueError(
+            raise Obstacle(
                 f"of {type.element_type}; it takes int8 to int64, uint8 and floats"
             )
         if 0 in type.get_shape()[rank - len(sides) // 2 - 1 :]:
-            raise ValueError("of a tensor that is empty, except for the batch")
+            raise Obstacle("of a tensor that is empty, except for the batch")
         if all(
             size == 0 for size in call.result_type().get_shape()[-len(sides) // 2 :]
         ):
-            raise ValueError("it leaves nothing of any dimension that it pads")
+            raise Obstacle("it leaves nothing of any dimension that it pads")
     return call.insert_valid(op_type(x, lower, upper, call.result_type()))
 
 
@@ -131,7 +132,7 @@ def expansions(
 ) -> tuple[list[Amount], list[Amount]]:
     """PyTorch's flat list, last dimension first, as the amounts of all dimensions."""
     if len(amounts) % 2 or len(amounts) > 2 * rank:
-        raise ValueError(
+        raise Obstacle(
             f"{len(amounts)} amounts for {rank} dimensions; expected two for each, "
             "or for some"
         )
@@ -270,9 +271,9 @@ def fill_value(value: float | int, element_type: Attribute) -> float | int:
     """
     The fill that PyTorch uses for `value`; an integer as a bit pattern.
 
-    Integer types truncate it, and bool is whether it is not 0. A value out of range
-    raises ValueError, as in PyTorch: `overflows` of c10/util/overflows.h, which lets
-    negative integers wrap around to unsigned ones.
+    Integer types truncate it, and bool is whether it is not 0. Raises Obstacle for a
+    value that PyTorch refuses as out of range: `overflows` of c10/util/overflows.h,
+    which lets negative integers wrap around to unsigned ones.
     """
     if element_type == i1:
         return int(bool(value))
@@ -284,9 +285,9 @@ def fill_value(value: float | int, element_type: Attribute) -> float | int:
         if unsigned:
             least = -most if isinstance(value, int) else 0
         if not least <= value <= most:
-            raise ValueError(f"fill {value} does not fit {element_type}")
+            raise Obstacle(f"fill {value} does not fit {element_type}")
         return int(value) % 2**bits
     largest = LARGEST.get(type(element_type), math.inf)
     if math.isfinite(value) and abs(value) > largest:
-        raise ValueError(f"fill {value} does not fit {element_type}")
+        raise Obstacle(f"fill {value} does not fit {element_type}")
     return value

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import DYNAMIC_INDEX, AnyFloat
 from xdsl.ir import SSAValue
 
+from padc.errors import Obstacle
 from padc.ir import tcp
 from padc.ir.tcp import Amount, Coordinates, ResampleMode, tensor_type
 from padc.ir.torch import FloatType, IntType
@@ -89,7 +90,7 @@ def scale_factors(call: TcpCall, rank: int, vector: bool) -> list[float]:
     given = scales if isinstance(scales, list) else []
     factors = [factor for factor in given if isinstance(factor, float)]
     if factors and len(factors) != rank:
-        raise ValueError(f"scales {scales} for {rank} dimensions; give all or none")
+        raise Obstacle(f"scales {scales} for {rank} dimensions; give all or none")
     return factors
 
 

@@ -25,6 +25,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.utils.hints import isa
 
+from padc.errors import Obstacle
 from padc.ir.arith import RemFOp
 from padc.ir.element_types import is_half, is_unsigned
 from padc.ir.tcp import Amount, fill_type
@@ -96,7 +97,11 @@ def limits(type: Attribute) -> tuple[float, float]:
 
 
 def constant(build: LinalgBuilder, x: float, type: Attribute) -> Number:
-    """`x` as a number of `type`: rounded, or its lowest bits."""
+    """
+    `x` as a number of `type`: rounded, or its lowest bits.
+
+    Raises Obstacle for an integer from NaN or infinity, which PyTorch refuses too.
+    """
     signless = fill_type(type)
     if isinstance(signless, AnyFloat):
         if (dtype := ROUNDED.get(signless)) is not None:
@@ -107,6 +112,8 @@ def constant(build: LinalgBuilder, x: float, type: Attribute) -> Number:
         value = IntegerAttr(int(bool(x)), i1)
     else:
         assert isa(signless, IntegerType)
+        if not np.isfinite(x):
+            raise Obstacle(f"{x} is not an integer")
         bits = 2 ** width(type)
         whole = int(x) % bits
         value = IntegerAttr(whole - bits if whole >= bits // 2 else whole, signless)

@@ -707,3 +707,13 @@ def test_ops_without_lowering_are_named() -> None:
 
     with pytest.raises(UnsupportedError, match=r"aten.sort of .*: there is no native"):
         ConvertTorchToLinalgPass().apply(ctx, module)
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_integers_that_pytorch_refuses_are_problems(value: float) -> None:
+    ctx, module = lowered_to_tcp(
+        Several({"full": lambda x: torch.full_like(x, value)}), (torch.arange(3),)
+    )
+
+    with pytest.raises(UnsupportedError, match=rf"full_like of .*: {value} is not an"):
+        ConvertTorchToLinalgPass().apply(ctx, module)
