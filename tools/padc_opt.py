@@ -7,19 +7,25 @@ import traceback
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import IO, cast
+from typing import IO, Literal, cast, get_args, get_origin, get_type_hints
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass, PassPipeline, PassPipelineCallbackType
 from xdsl.targets import get_all_targets as get_xdsl_targets
 from xdsl.transforms import get_all_passes as get_xdsl_passes
-from xdsl.utils.arg_spec import parse_spec
+from xdsl.utils.arg_spec import ArgSpec, parse_pipeline, parse_spec
 from xdsl.utils.exceptions import ArgSpecParseError, DiagnosticException, ParseError
 from xdsl.utils.target import Target
 from xdsl.xdsl_opt_main import xDSLOptMain
 
 from padc.backends import get_all_targets
-from padc.errors import InvalidProgramError, PadcError, UsageError, first_line
+from padc.errors import (
+    InvalidProgramError,
+    PadcError,
+    UsageError,
+    first_line,
+    resolve,
+)
 from padc.ir import make_context
 from padc.ir.dominance import verify_dominance
 from padc.ir.weights import weights_of
@@ -42,6 +48,19 @@ def usage(hint: str) -> Generator[None]:
         yield
     except ValueError as error:
         raise UsageError(str(error), hint=hint) from error
+
+
+def check_choices(pass_class: type[ModulePass], spec: ArgSpec) -> None:
+    """
+    UsageError if an option is not one of the choices that its type lists.
+
+    xDSL's error shows the type as Python prints it.
+    """
+    types = get_type_hints(pass_class)
+    for name, values in spec.normalize_parameter_names().parameters.items():
+        choices = types.get(name)
+        if get_origin(choices) is Literal and len(values) == 1:
+            resolve(f"{spec.name} {name}", str(values[0]), get_args(choices))
 
 
 class PadcOptMain(xDSLOptMain):
@@ -112,6 +131,9 @@ class PadcOptMain(xDSLOptMain):
                 )
             self.args.passes = passes_of_reproducer(self.args.input_file)
         with usage("see --help; options are written 'name{option=value}'"):
+            for spec in parse_pipeline(self.args.passes):
+                if spec.name in self.available_passes:
+                    check_choices(self.available_passes[spec.name](), spec)
             super().setup_pipeline()
             # A wrong option of the target is reported before any work is done.
             target = parse_spec(self.args.target)

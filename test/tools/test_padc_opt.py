@@ -217,6 +217,12 @@ BAD_INPUT: dict[str, tuple[list[str], str, int, list[str]]] = {
     "option": (["--frobnicate"], "", 2, ["--frobnicate"]),
     "pass": (["-p", "frobnicate"], CROP, 2, ["'frobnicate'", "--help"]),
     "pass option": (["-p", "canonicalize{a=1}"], CROP, 2, ['"a"', "--help"]),
+    "choice of a pass option": (
+        ["-p", "canonicalize,decompose-pads{policy=foo}"],
+        CROP,
+        2,
+        ["no decompose-pads policy 'foo'", "choose one of auto, native, decompose"],
+    ),
     "pass to print before": (["--mlir-print-ir-before=cs"], CROP, 2, ["'cs'"]),
     "reproducer from stdin": (["--run-reproducer"], CROP, 2, ["as a file"]),
     "reproducer and passes": (["--run-reproducer", "-p", "cse"], "", 2, ["--passes"]),
