@@ -1,4 +1,4 @@
-"""The hash of padc's own code, on which everything that it compiles depends."""
+"""The hash of padc's own code and tables, on which everything it compiles depends."""
 
 from __future__ import annotations
 
@@ -16,10 +16,14 @@ def source_hash() -> str:
     return digest.hexdigest()
 
 
+SUFFIXES = (".py", ".txt")
+"""Of Python files, and of the package's tables: ATen schemas and Core ML ops."""
+
+
 def source_files() -> list[Path]:
-    """All Python files of padc."""
+    """All Python files and tables of padc."""
     root = Path(__file__).parent
     # In a checkout the subpackages are links, which rglob does not follow.
     folders = [path.resolve() for path in root.iterdir() if path.is_dir()]
-    files = [*root.glob("*.py"), *(f for each in folders for f in each.rglob("*.py"))]
-    return sorted(files)
+    files = [*root.iterdir(), *(f for each in folders for f in each.rglob("*"))]
+    return sorted(path for path in files if path.suffix in SUFFIXES)
