@@ -108,6 +108,8 @@ def test_wheel(torch: str) -> bool:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         python = empty_environment(sys.executable, folder / "venv")
+        # setuptools packs what is left in build/lib, also of files that were renamed.
+        shutil.rmtree(ROOT / "build" / "lib", ignore_errors=True)
         run(python, "-m", "pip", "wheel", "-q", "--no-deps", "-w", folder, ROOT)
         (wheel,) = folder.glob("padc-*.whl")
         what = f"{wheel}[{','.join(EXTRAS)}]"
