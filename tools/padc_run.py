@@ -129,7 +129,6 @@ def run_model(arguments: argparse.Namespace) -> dict[str, npt.NDArray[Any]]:
     from torch.export import ExportedProgram
 
     from padc.call_values import as_array, check_names
-    from padc.compiled import compile
     from padc.frontends.torch_export import export_module
 
     loaded = load_model(arguments.model, arguments.input)
@@ -144,14 +143,7 @@ def run_model(arguments: argparse.Namespace) -> dict[str, npt.NDArray[Any]]:
     if arguments.backend == "reference":
         program = interpreted(exported)
     else:
-        compiled = compile(exported)
-        numbers = {*compiled.input_names} - {input.name for input in inputs}
-        if numbers:
-            raise UsageError(
-                f"the input '{min(numbers)}' is a number",
-                hint="export the model with a tensor, or a constant, in its place",
-            )
-        program = compiled.run_named
+        program = compiled(exported, [input.name for input in inputs])
     given = read_inputs(arguments.inputs, inputs)
     check_names(given, [input.name for input in inputs])
     outputs = program({input.name: input.tensor(given[input.name]) for input in inputs})
@@ -161,13 +153,28 @@ def run_model(arguments: argparse.Namespace) -> dict[str, npt.NDArray[Any]]:
     }
 
 
+def compiled(
+    exported: ExportedProgram, tensors: Sequence[str]
+) -> Callable[[Mapping[str, torch.Tensor]], dict[str, Any]]:
+    """A function that computes outputs by name with machine code."""
+    from padc.compiled import compile
+
+    model = compile(exported)
+    if numbers := {*model.input_names} - {*tensors}:
+        raise UsageError(
+            f"the input '{min(numbers)}' is a number",
+            hint="export the model with a tensor, or a constant, in its place",
+        )
+    return model.run_named
+
+
 def interpreted(
     exported: ExportedProgram,
 ) -> Callable[[Mapping[str, torch.Tensor]], dict[str, torch.Tensor]]:
     """A function that computes outputs by name with the reference, at the tcp level."""
-    from padc.backends.native.input_check import InputCheck
-    from padc.backends.native.main_function import main, value_names
+    from padc.backends.calls.input_check import InputCheck
     from padc.backends.reference import run
+    from padc.ir.main_function import main, value_names
     from padc.ir.weights import weights_of
     from padc.passes import pipelines
 

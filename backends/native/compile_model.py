@@ -12,9 +12,9 @@ from xdsl.ir import Block, Region, SSAValue
 from xdsl.rewriter import InsertPoint
 
 from padc.backends.native.compile_program import compile_program, text_of
-from padc.backends.native.main_function import main, value_names
 from padc.backends.native.stored_model import StoredModel
 from padc.frontends.torch_export import held_tensors, weight_array
+from padc.ir.main_function import main, value_names
 from padc.ir.torch import BindSymbolicShapeOp, SymbolicIntOp
 from padc.ir.weights import Array, weights_of
 from padc.passes import pipelines

@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from padc.backends.native.function_signature import Signature, signature_of
 from padc.backends.native.machine import compile_object, vector_bytes
-from padc.backends.native.main_function import main
+from padc.ir.main_function import main
 from padc.passes import pipelines
 
 

@@ -11,10 +11,8 @@ from xdsl.dialects.builtin import IntegerAttr, StringAttr
 from xdsl.ir import Attribute
 from xdsl.utils.hints import isa
 
-from padc.backends.native.parameters import Parameter
-from padc.backends.reference.dtypes import torch_dtype
-from padc.ir.tcp import AnyTensor
-from padc.ir.torch import VTensorType
+from padc.backends.calls.parameters import Parameter
+from padc.backends.reference.dtypes import dtype_name
 from padc.passes.buffers.memref_builder import AnyMemRef
 
 
@@ -56,6 +54,7 @@ def signature_of(
         type = argument.type
         shape = tuple(type.get_shape()) if isa(type, AnyMemRef) else ()
         if i < len(inputs):
+            # The buffer's type does not say whether its integers are signed.
             parameters.append(Parameter("input", dtype_name(inputs[i]), shape))
         elif i < first_result:
             name = attributes.data[i].data["padc.weight"] if attributes else None
@@ -71,14 +70,6 @@ def signature_of(
         integer(planned.attributes.get("padc.arena_bytes")),
         integer(planned.attributes.get("padc.live_bytes")) or 0,
     )
-
-
-def dtype_name(type: Attribute) -> str | None:
-    """PyTorch's name of a tensor's dtype; None for types that are not tensors."""
-    # The buffer's type does not say whether its integers are signed; this one does.
-    if isinstance(type, VTensorType) or isa(type, AnyTensor):
-        return str(torch_dtype(type.element_type)).removeprefix("torch.")
-    return None
 
 
 def integer(attribute: Attribute | None) -> int | None:

@@ -8,9 +8,9 @@ from typing import Any
 import torch
 from xdsl.context import Context
 
+from padc.backends.calls.output_tensors import write_results
 from padc.backends.native.machine import Code
 from padc.backends.native.native_function import NativeFunction
-from padc.backends.native.output_tensors import write_results
 from padc.backends.native.stored_program import StoredPart, StoredProgram
 from padc.backends.native.torch_function import TorchFunction
 from padc.ir.weights import Weights, weights_of

@@ -13,10 +13,10 @@ from typing import Any, TypeAlias
 import numpy as np
 import torch
 
+from padc.backends.calls.output_tensors import check_outputs
+from padc.backends.calls.parameters import misfit, required_pointer
 from padc.backends.native.function_signature import Signature
 from padc.backends.native.machine import Code
-from padc.backends.native.output_tensors import check_outputs
-from padc.backends.native.parameters import misfit, required_pointer
 from padc.ir.weights import Array
 
 Value: TypeAlias = "torch.Tensor | int"

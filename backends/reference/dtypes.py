@@ -18,6 +18,10 @@ from xdsl.dialects.builtin import (
     i1,
 )
 from xdsl.ir import Attribute
+from xdsl.utils.hints import isa
+
+from padc.ir.tcp import AnyTensor
+from padc.ir.torch import VTensorType
 
 
 def torch_dtype(element_type: Attribute) -> torch.dtype:
@@ -41,6 +45,13 @@ def torch_dtype(element_type: Attribute) -> torch.dtype:
             return getattr(torch, f"{'u' * unsigned}int{element_type.width.data}")
         case _:
             raise ValueError(f"PyTorch has no dtype for {element_type}")
+
+
+def dtype_name(type: Attribute) -> str | None:
+    """PyTorch's name of a tensor's dtype; None for types that are not tensors."""
+    if isinstance(type, VTensorType) or isa(type, AnyTensor):
+        return str(torch_dtype(type.element_type)).removeprefix("torch.")
+    return None
 
 
 def weight_tensor(array: npt.NDArray[Any], element_type: Attribute) -> torch.Tensor:

@@ -9,7 +9,7 @@ from typing import Any, cast
 import numpy as np
 import torch
 
-from padc.backends.native.parameters import data_pointer
+from padc.backends.calls.parameters import data_pointer
 from padc.errors import UsageError
 from padc.ir.weights import Array
 

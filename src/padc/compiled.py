@@ -12,12 +12,11 @@ from typing import Any
 import torch
 from torch.export import ExportedProgram
 
+from padc.backends.calls.input_check import InputCheck
 from padc.backends.native import cache
 from padc.backends.native.compile_model import compile_model
-from padc.backends.native.input_check import InputCheck
 from padc.backends.native.loaded_program import LoadedProgram
 from padc.backends.native.machine import machine_name
-from padc.backends.native.main_function import value_names
 from padc.backends.native.stored_model import StoredModel
 from padc.call_structure import CallStructure
 from padc.compiled_model import CompiledModel
@@ -27,6 +26,7 @@ from padc.exported import as_exported
 from padc.frontends.torch_export import held_tensors
 from padc.frontends.torch_export.fingerprint import fingerprint
 from padc.ir import make_context
+from padc.ir.main_function import value_names
 from padc.ir.weights import weights_of
 from padc.native_model import NativeModel
 from padc.source_hash import source_hash

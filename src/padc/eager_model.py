@@ -13,7 +13,7 @@ import torch
 import torch.utils._pytree as pytree
 from torch.export import ExportedProgram
 
-from padc.backends.native.output_tensors import write_results
+from padc.backends.calls.output_tensors import write_results
 from padc.call_structure import CallStructure
 from padc.call_values import (
     are_arrays,

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from padc.backends.native.input_check import InputCheck
+from padc.backends.calls.input_check import InputCheck
 from padc.backends.native.loaded_program import LoadedProgram
 from padc.call_structure import CallStructure
 from padc.call_values import are_arrays, as_array, as_targets, check_apart, check_names

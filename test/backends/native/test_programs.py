@@ -18,10 +18,10 @@ from xdsl.dialects.builtin import IntegerAttr, MemRefType, ModuleOp
 
 from padc.backends.native.function_signature import signature_of
 from padc.backends.native.machine import Code, compile_object
-from padc.backends.native.main_function import main
 from padc.backends.native.native_function import NativeFunction
 from padc.backends.reference import run
 from padc.ir import make_context
+from padc.ir.main_function import main
 from padc.ir.weights import weights_of
 from padc.passes import pipelines
 from padc.passes.buffers.live_ranges import element_bytes

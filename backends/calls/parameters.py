@@ -1,4 +1,4 @@
-"""One parameter of a compiled function: which values fit it, and why others do not."""
+"""One parameter of a function: which values fit it, and why others do not."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Kind: TypeAlias = Literal["input", "weight", "result", "arena"]
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter of the machine code."""
+    """A parameter of a function; weights and the arena are those of machine code."""
 
     kind: Kind
     dtype: str | None

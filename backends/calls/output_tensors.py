@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import torch
 
-from padc.backends.native.parameters import Parameter, misfit
+from padc.backends.calls.parameters import Parameter, misfit
 from padc.errors import UsageError
 
 

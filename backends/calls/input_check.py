@@ -17,10 +17,10 @@ from xdsl.ir.affine import (
 )
 from xdsl.utils.hints import isa
 
-from padc.backends.native.function_signature import dtype_name
-from padc.backends.native.main_function import value_names
-from padc.backends.native.parameters import Parameter, misfit
+from padc.backends.calls.parameters import Parameter, misfit
+from padc.backends.reference.dtypes import dtype_name
 from padc.errors import UsageError
+from padc.ir.main_function import value_names
 from padc.ir.tcp import AnyTensor
 from padc.ir.torch import BindSymbolicShapeOp, SymbolicIntOp, VTensorType
 
