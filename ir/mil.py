@@ -67,24 +67,8 @@ from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from padc.errors import UsageError
+from padc.ir.targets import TARGETS
 from padc.ir.weights import numpy_dtype
-
-TARGETS = ("iOS15", "iOS16", "iOS17", "iOS18", "iOS26")
-"""The versions of Core ML, oldest first."""
-
-
-def resolve_target(name: str) -> str:
-    """One of `TARGETS`, by name or "newest"; `UsageError` for any other name."""
-    if name == "newest":
-        return TARGETS[-1]
-    if name not in TARGETS:
-        raise UsageError(
-            f"there is no target '{name}'",
-            hint=f"choose one of {', '.join(TARGETS)} or newest",
-        )
-    return name
-
 
 MAX_RANK = 5
 

@@ -11,12 +11,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn
 
+from padc.backends.coreml import DEFAULT_PRECISION, resolve_precision
 from padc.errors import (
     MissingEnvironmentError,
     PadcError,
     Problem,
     UnsupportedError,
 )
+from padc.ir.targets import DEFAULT_TARGET, resolve_target
 from padc.passes.tcp_to_mil.policies import (
     DEFAULT_GRID_SAMPLE_POLICY,
     DEFAULT_PAD_POLICY,
@@ -90,14 +92,14 @@ def parser() -> argparse.ArgumentParser:
     )
     convert.add_argument(
         "--target",
-        default="iOS17",
+        default=DEFAULT_TARGET,
         help="the oldest system that runs the package: iOS15 to iOS18, iOS26 or newest "
-        "(default: iOS17)",
+        "(default: %(default)s)",
     )
     convert.add_argument(
         "--precision",
-        default="float32",
-        help="what floats are computed in: float32 (default) or float16",
+        default=DEFAULT_PRECISION,
+        help="what floats are computed in: float32 or float16 (default: %(default)s)",
     )
     convert.add_argument(
         "--pad-policy",
@@ -137,9 +139,9 @@ def parser() -> argparse.ArgumentParser:
     )
     verify.add_argument(
         "--precision",
-        default="float32",
-        help="what the package computes floats in, float32 (default) or float16; it "
-        "decides which error is allowed",
+        default=DEFAULT_PRECISION,
+        help="what the package computes floats in, float32 or float16, which decides "
+        "the error that is allowed (default: %(default)s)",
     )
     run = commands.add_parser("run", help="run a model or a .mlpackage on this machine")
     run.set_defaults(command=padc_run.run)
@@ -168,10 +170,8 @@ def add_model(command: argparse.ArgumentParser) -> None:
 
 
 def run_convert(arguments: argparse.Namespace) -> None:
-    from padc.backends.coreml import resolve_precision
     from padc.backends.coreml.save import check_writable
     from padc.coreml_program import convert
-    from padc.ir.mil import resolve_target
 
     check_writable(arguments.output)
     resolve_target(arguments.target)
@@ -203,7 +203,6 @@ def run_convert(arguments: argparse.Namespace) -> None:
 def run_verify(arguments: argparse.Namespace) -> None:
     from torch.export import ExportedProgram
 
-    from padc.backends.coreml import resolve_precision
     from padc.frontends.torch_export import export_module
     from padc.verification import sample_inputs, verify_package
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from padc.backends.coreml import quiet
-from padc.ir.mil import TARGETS
+from padc.ir.targets import TARGETS
 
 MIL_OPS = Path(__file__).resolve().parents[1] / "ir" / "mil_ops.txt"
 

@@ -3,12 +3,14 @@
 import logging
 from collections.abc import Generator
 from contextlib import contextmanager
+from typing import Literal, TypeAlias, get_args
 
 from padc.errors import MissingEnvironmentError, resolve
 from padc.versions import require
 
-PRECISIONS = ("float32", "float16")
+Precision: TypeAlias = Literal["float32", "float16"]
 """What floats can be computed in."""
+DEFAULT_PRECISION: Precision = "float32"
 
 LOCATIONS = "padc.locations"
 """Key of a package's metadata: JSON of `{output of an op: "file:line"}`."""
@@ -34,4 +36,4 @@ def quiet() -> Generator[None]:
 
 def resolve_precision(name: str) -> str:
     """A precision for its name; `UsageError` for another name."""
-    return resolve("precision", name, PRECISIONS)
+    return resolve("precision", name, get_args(Precision))

@@ -51,6 +51,7 @@ from padc.errors import (
 )
 from padc.ir import mil
 from padc.ir.names import unique_name
+from padc.ir.targets import TARGETS, resolve_target
 from padc.ir.torch import (
     AtenOp,
     BindSymbolicShapeOp,
@@ -106,7 +107,7 @@ def emit(module: ModuleOp, weights: Weights, target: str = "newest") -> Program:
         raise InvalidProgramError("the module has no function @main to emit")
     with quiet():
         _reset_conversion_state()
-        return _Emitter(main, weights, mil.resolve_target(target)).emit()
+        return _Emitter(main, weights, resolve_target(target)).emit()
 
 
 class _Emitter:
@@ -481,7 +482,7 @@ def pymil_dtype(type_: Attribute) -> str:
 
 def check_dtype(dtype: str, target: str) -> None:
     """Raise Obstacle if `target` does not have an element type, as its `cast` shows."""
-    having = [t for t in mil.TARGETS if dtype in cast_form(t).inputs["x"].domain]
+    having = [t for t in TARGETS if dtype in cast_form(t).inputs["x"].domain]
     if target not in having:
         newer = f", or choose {having[0]} or a newer target" if having else ""
         raise Obstacle(f"{target} has no {dtype}", f"use int32{newer}")

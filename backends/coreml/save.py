@@ -17,7 +17,7 @@ from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
-from padc.backends.coreml import LOCATIONS, quiet, resolve_precision
+from padc.backends.coreml import DEFAULT_PRECISION, LOCATIONS, quiet, resolve_precision
 from padc.backends.coreml.borrow import REWRITE
 from padc.errors import Problem, UnsupportedError, UsageError
 
@@ -103,7 +103,7 @@ LAST_PASSES = (
 )
 
 
-def optimize(program: Program, precision: str = "float32") -> None:
+def optimize(program: Program, precision: str = DEFAULT_PRECISION) -> None:
     """
     Run the passes that Core ML needs or profits from, in place, once per program.
 

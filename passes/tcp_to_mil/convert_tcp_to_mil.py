@@ -19,6 +19,7 @@ from xdsl.utils.hints import isa
 
 from padc.errors import Obstacle
 from padc.ir import mil, tcp
+from padc.ir.targets import DEFAULT_TARGET, resolve_target
 from padc.passes.lowering import lower_all
 from padc.passes.mil_builder import MilBuilder
 from padc.passes.tcp_to_mil.convolutions import split_off_added
@@ -31,11 +32,11 @@ class ConvertTcpToMilPass(ModulePass):
 
     name = "convert-tcp-to-mil"
 
-    target: str = "iOS17"
+    target: str = DEFAULT_TARGET
     """The oldest system that runs the program: iOS15, iOS16, iOS17, iOS18, ..."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        target = mil.resolve_target(self.target)
+        target = resolve_target(self.target)
         lower_all(op, tcp.ConvTransposeOp, split_off_added)
         # Users first, so that a convolution still sees the pad that it may fold.
         lower_all(op, Operation, partial(lower, target=target), users_first=True)

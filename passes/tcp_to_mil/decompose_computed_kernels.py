@@ -23,6 +23,7 @@ from xdsl.passes import ModulePass
 
 from padc.ir import mil, tcp
 from padc.ir.padding import Amounts
+from padc.ir.targets import DEFAULT_TARGET, resolve_target
 from padc.ir.tcp import ConvDimsAttr
 from padc.ir.weights import weights_of
 from padc.passes.aten.builder import AtenBuilder
@@ -37,11 +38,11 @@ class DecomposeComputedKernelsPass(ModulePass):
 
     name = "decompose-computed-kernels"
 
-    target: str = "iOS17"
+    target: str = DEFAULT_TARGET
     """The oldest system that runs the program: iOS15, iOS16, iOS17, iOS18, ..."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        target = mil.resolve_target(self.target)
+        target = resolve_target(self.target)
         weights = weights_of(ctx)
 
         def as_convolution(old: tcp.ConvTransposeOp) -> SSAValue | None:

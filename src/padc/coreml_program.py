@@ -18,12 +18,12 @@ from xdsl.passes import ModulePass
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import DiagnosticException
 
-from padc.backends.coreml import resolve_precision
+from padc.backends.coreml import DEFAULT_PRECISION, Precision, resolve_precision
 from padc.backends.coreml.checker import Finding, check
 from padc.errors import InvalidProgramError, PadcError, resolve
 from padc.exported import as_exported
 from padc.ir.dominance import verify
-from padc.ir.mil import resolve_target
+from padc.ir.targets import DEFAULT_TARGET, resolve_target
 from padc.ir.weights import Weights, weights_of
 from padc.passes import pipelines
 from padc.passes.tcp_to_mil.policies import (
@@ -42,7 +42,6 @@ from padc.verification import (
     verify_package,
 )
 
-Precision: TypeAlias = Literal["float32", "float16"]
 Stage: TypeAlias = Literal["torch", "tcp", "mil"]
 Observer: TypeAlias = Callable[[str, ModuleOp | None, float], None]
 """Called after each step with its name, its module if any, and its seconds."""
@@ -204,8 +203,8 @@ def convert(
     model: torch.nn.Module | ExportedProgram,
     example_inputs: Sequence[Any] | None = None,
     *,
-    target: str = "iOS17",
-    precision: Precision = "float32",
+    target: str = DEFAULT_TARGET,
+    precision: Precision = DEFAULT_PRECISION,
     pad_policy: PadPolicy = DEFAULT_PAD_POLICY,
     grid_sample_policy: GridSamplePolicy = DEFAULT_GRID_SAMPLE_POLICY,
     dynamic_shapes: Any = None,

@@ -15,6 +15,7 @@ import torch.utils._pytree as pytree
 from torch.export import ExportedProgram
 from torch.export.graph_signature import OutputKind, TensorArgument
 
+from padc.backends.coreml import DEFAULT_PRECISION
 from padc.backends.coreml.evaluator import Feature, Model, load
 from padc.errors import UsageError, WrongResultError
 from padc.frontends.torch_export import module_of
@@ -188,7 +189,7 @@ def verify_package(
     exported: ExportedProgram,
     path: str | Path,
     inputs: Sequence[Sequence[torch.Tensor]],
-    precision: str = "float32",
+    precision: str = DEFAULT_PRECISION,
 ) -> list[Comparison]:
     """
     Run a saved package and its model on the same inputs, and compare all outputs.

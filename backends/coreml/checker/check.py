@@ -21,7 +21,7 @@ from padc.backends.coreml.evaluator.features import Feature, describe
 from padc.backends.coreml.evaluator.package import Message
 from padc.backends.coreml.evaluator.types import DTYPES, TensorType
 from padc.errors import InvalidProgramError, SourceLocation, UnsupportedError
-from padc.ir.mil import TARGETS, resolve_target
+from padc.ir.targets import TARGETS, resolve_target
 
 OPSETS = {f"CoreML{number}": target for number, target in enumerate(TARGETS, 5)}
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from padc.backends.coreml.checker.checked_op import Op
 from padc.ir import mil
+from padc.ir.targets import TARGETS
 
 Check = Callable[[Op, str], Iterator[str]]
 
@@ -97,7 +98,7 @@ SINCE: dict[str, str] = {
 
 
 def is_available(since: str, target: str) -> bool:
-    return mil.TARGETS.index(since) <= mil.TARGETS.index(target)
+    return TARGETS.index(since) <= TARGETS.index(target)
 
 
 def form_of(op: Op, target: str) -> mil.Form | None:
@@ -115,7 +116,7 @@ def opset(op: Op, target: str) -> Iterator[str]:
     elif op.type in SINCE and not is_available(SINCE[op.type], target):
         yield f"the op needs {SINCE[op.type]}, not {target}"
     elif op.type in mil.OPS and form_of(op, target) is None:
-        since = next(t for t in mil.TARGETS if form_of(op, t) is not None)
+        since = next(t for t in TARGETS if form_of(op, t) is not None)
         yield f"the op needs {since}, not {target}"
 
 
