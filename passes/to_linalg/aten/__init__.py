@@ -1,13 +1,18 @@
-"""How ordinary ATen ops are written in upstream's tensor ops, by family."""
+"""Lowerings of ordinary ATen ops to linalg, by family."""
 
 from padc.passes.to_linalg.aten import (
     elementwise,
     indexing,
+    joining,
     normalization,
+    permuting,
     products,
     reductions,
-    shapes,
+    repeating,
+    reshaping,
     sizes,
+    slicing,
+    splitting,
 )
 from padc.passes.to_linalg.aten.call import LOWERINGS, LinalgCall
 
@@ -16,9 +21,14 @@ __all__ = [
     "LinalgCall",
     "elementwise",
     "indexing",
+    "joining",
     "normalization",
+    "permuting",
     "products",
     "reductions",
-    "shapes",
+    "repeating",
+    "reshaping",
     "sizes",
+    "slicing",
+    "splitting",
 ]

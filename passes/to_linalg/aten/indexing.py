@@ -20,7 +20,6 @@ from padc.ir.torch import (
 from padc.passes.lowering import Replacement
 from padc.passes.to_linalg.aten.call import LinalgCall, lowers
 from padc.passes.to_linalg.aten.elementwise import as_number
-from padc.passes.to_linalg.aten.shapes import indexed, rank_of
 from padc.passes.to_linalg.aten.tensors import Operand, broadcast
 from padc.passes.to_linalg.build.linalg_builder import LinalgBuilder, element_type
 from padc.passes.to_linalg.build.numbers import (
@@ -29,6 +28,7 @@ from padc.passes.to_linalg.build.numbers import (
     from_size,
     is_float,
 )
+from padc.passes.to_linalg.build.shapes import indexed, rank_of
 
 # --- finding ---------------------------------------------------
 

@@ -15,7 +15,6 @@ from padc.ir.element_types import wide
 from padc.ir.tcp import Amount
 from padc.passes.to_linalg.aten.call import LinalgCall, lowers
 from padc.passes.to_linalg.aten.elementwise import as_number
-from padc.passes.to_linalg.aten.shapes import product, reshape
 from padc.passes.to_linalg.aten.tensors import (
     Operand,
     broadcast,
@@ -27,6 +26,7 @@ from padc.passes.to_linalg.aten.tensors import (
 )
 from padc.passes.to_linalg.build.linalg_builder import LinalgBuilder
 from padc.passes.to_linalg.build.numbers import Number, from_size, limits
+from padc.passes.to_linalg.build.shapes import product, reshape
 
 
 def keeps(call: LinalgCall) -> bool:

@@ -1,4 +1,4 @@
-"""Integers that are computed from sizes: what PyTorch's symbolic sizes become."""
+"""Arithmetic on sizes: ATen ops on integers, and on floats computed from them."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from padc.ir.torch import FloatType, IntType, ToI64Op, constant_value
 from padc.passes.aten.call import known
 from padc.passes.to_linalg.aten.call import LinalgCall, lowers
 from padc.passes.to_linalg.build.linalg_builder import LinalgBuilder
+from padc.passes.to_linalg.build.shapes import product
 
 
 def integer(build: LinalgBuilder, amount: Amount) -> SSAValue:
-    """A size as the integer of the torch dialect."""
+    """A size as an integer of the torch dialect."""
     number = build.insert(arith.IndexCastOp(build.index(amount), i64))
     return build.insert(UnrealizedConversionCastOp.get([number], [IntType()]))
 
@@ -30,10 +31,8 @@ def lower_size(call: LinalgCall) -> SSAValue:
 
 @lowers("aten.numel")
 def lower_numel(call: LinalgCall) -> SSAValue:
-    total: Amount = 1
-    for size in call.build.sizes(call.tensor("self")):
-        total = call.build.mul(total, size)
-    return integer(call.build, total)
+    sizes = call.build.sizes(call.tensor("self"))
+    return integer(call.build, product(call.build, sizes))
 
 
 def binary(
@@ -60,7 +59,7 @@ binary("prim.min.int")(LinalgBuilder.minimum)
 
 @binary("aten.remainder.int")
 def remainder(build: LinalgBuilder, a: Amount, b: Amount) -> Amount:
-    """With the sign of `b`, as Python has it."""
+    """The remainder with the sign of `b`, as in Python."""
     return build.sub(a, build.mul(build.floordiv(a, b), b))
 
 
@@ -70,11 +69,11 @@ def lower_neg(call: LinalgCall) -> SSAValue:
     return integer(call.build, call.build.sub(0, x))
 
 
-# PyTorch's symbolic floats are of float64.
+# PyTorch's symbolic floats are float64.
 
 
 def real(call: LinalgCall, value: SSAValue) -> SSAValue:
-    """A number of the torch dialect as a float."""
+    """A number of the torch dialect as f64."""
     if isinstance(value.owner, UnrealizedConversionCastOp) and (
         value.type == FloatType()
     ):
@@ -117,7 +116,7 @@ ROUNDINGS: Mapping[str, type[math.CeilOp | math.FloorOp] | None] = {
     "aten.ceil.float": math.CeilOp,
     "aten.floor.float": math.FloorOp,
 }
-"""What makes an integer of a float, before its fraction is cut off."""
+"""The op applied to a float before it is truncated to an integer."""
 
 
 @lowers(*ROUNDINGS)

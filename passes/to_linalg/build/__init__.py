@@ -1,1 +1,1 @@
-"""Building upstream's tensor ops, and arithmetic in the bodies of their loops."""
+"""Builders of upstream's tensor ops, and arithmetic in the bodies of their loops."""

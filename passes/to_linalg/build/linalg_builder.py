@@ -1,4 +1,4 @@
-"""Building ops of upstream's tensor level: linalg and tensor."""
+"""A builder of upstream's tensor-level ops: linalg and tensor."""
 
 from __future__ import annotations
 
@@ -10,9 +10,7 @@ from xdsl.dialects import tensor
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     AffineMapAttr,
-    ArrayAttr,
     DenseArrayBase,
-    IntegerAttr,
     TensorType,
     UnrealizedConversionCastOp,
     i64,
@@ -27,15 +25,15 @@ from padc.ir.tcp import Amount, AnyTensor, fill_type, tensor_type
 from padc.passes.size_builder import SizeBuilder
 
 Body: TypeAlias = "Callable[[LinalgBuilder, Sequence[SSAValue]], Sequence[SSAValue]]"
-"""From a builder in the body and the elements of inputs and outputs to new outputs."""
+"""Builds a loop's body: from the elements of inputs and outputs to new outputs."""
 
 
 @dataclass(frozen=True)
 class LinalgBuilder(SizeBuilder):
-    """Inserts ops on tensors at the place of `builder`."""
+    """Inserts ops on tensors at the insertion point of `builder`."""
 
     def size(self, x: SSAValue, dim: int) -> Amount:
-        """The size of a dimension; an integer where that is static."""
+        """The size of a dimension: an integer if it is static."""
         static = tensor_type(x).get_shape()[dim]
         if static != DYNAMIC_INDEX:
             return static
@@ -45,19 +43,19 @@ class LinalgBuilder(SizeBuilder):
         return [self.size(x, dim) for dim in range(tensor_type(x).get_num_dims())]
 
     def signless(self, x: SSAValue) -> SSAValue:
-        """`x` as ops of arith want it: the same bits, without a sign."""
+        """`x` with signless elements, which ops of arith need; the bits stay."""
         type = signless_type(tensor_type(x))
         if type == x.type:
             return x
         return self.insert(UnrealizedConversionCastOp.get([x], [type]))
 
     def empty(self, sizes: Sequence[Amount], element_type: Attribute) -> SSAValue:
-        """A tensor without values."""
+        """A tensor with undefined values."""
         dynamic = [size for size in sizes if isinstance(size, SSAValue)]
         return self.insert(tensor.EmptyOp(dynamic, type_of(sizes, element_type)))
 
     def filled(self, sizes: Sequence[Amount], value: SSAValue) -> SSAValue:
-        """A tensor of one value."""
+        """A tensor whose elements are all `value`."""
         empty = self.empty(sizes, value.type)
         return self.insert(linalg.FillOp([value], [empty], [empty.type]))
 
@@ -68,7 +66,7 @@ class LinalgBuilder(SizeBuilder):
         sizes: Sequence[Amount],
         strides: Sequence[Amount] | None = None,
     ) -> SSAValue:
-        """Part of a tensor, of the same rank."""
+        """A strided slice of `x`, of the same rank."""
         strides = [1] * len(sizes) if strides is None else strides
         type = type_of(sizes, tensor_type(x).element_type)
         return self.insert(tensor.ExtractSliceOp(x, offsets, sizes, strides, type))
@@ -81,7 +79,7 @@ class LinalgBuilder(SizeBuilder):
         sizes: Sequence[Amount],
         strides: Sequence[Amount],
     ) -> SSAValue:
-        """`into`, with part of it replaced by `x`."""
+        """`into`, with the strided slice at `offsets` replaced by `x`."""
         lists = [
             split_dynamic_index_list(amounts, DYNAMIC_INDEX)
             for amounts in (offsets, sizes, strides)
@@ -101,33 +99,8 @@ class LinalgBuilder(SizeBuilder):
             )
         )
 
-    def expand(self, x: SSAValue, dim: int, first: Amount, second: Amount) -> SSAValue:
-        """Dimension `dim` split into two, `first` of `second` elements each."""
-        sizes = self.sizes(x)
-        sizes[dim : dim + 1] = [first, second]
-        dynamic = [size for size in sizes if isinstance(size, SSAValue)]
-        type = type_of(sizes, tensor_type(x).element_type)
-        groups = _pairs(len(sizes), dim)
-        return self.insert(
-            tensor.ExpandShapeOp(x, dynamic, groups, list(type.get_shape()), type)
-        )
-
-    def collapse(self, x: SSAValue, dim: int) -> SSAValue:
-        """Dimensions `dim` and `dim + 1` as one."""
-        type = tensor_type(x)
-        shape = list(type.get_shape())
-        pair = shape[dim : dim + 2]
-        size = DYNAMIC_INDEX if DYNAMIC_INDEX in pair else pair[0] * pair[1]
-        shape[dim : dim + 2] = [size]
-        result = TensorType(type.element_type, shape)
-        groups = _pairs(type.get_num_dims(), dim)
-        collapse = tensor.CollapseShapeOp(
-            operands=[x], result_types=[result], properties={"reassociation": groups}
-        )
-        return self.insert(collapse)
-
     def cast(self, x: SSAValue, type: AnyTensor) -> SSAValue:
-        """`x`, of which `type` knows other sizes."""
+        """Cast `x` to `type`, in which other sizes are static."""
         return x if x.type == type else self.insert(tensor.CastOp(x, type))
 
     def generic(
@@ -138,9 +111,9 @@ class LinalgBuilder(SizeBuilder):
         body: Body,
     ) -> list[SSAValue]:
         """
-        A loop over as many dimensions as `reductions` has.
+        A linalg.generic op; `reductions` says of each loop whether it reduces.
 
-        Each operand comes with the expressions that index it.
+        Each operand is paired with the affine expressions that index it.
         """
         rank = len(reductions)
         operands = [*inputs, *outputs]
@@ -167,7 +140,7 @@ class LinalgBuilder(SizeBuilder):
         body: Callable[[LinalgBuilder, Sequence[SSAValue]], SSAValue],
         inputs: Sequence[tuple[SSAValue, Sequence[AffineExpr]]] = (),
     ) -> SSAValue:
-        """A new tensor; `body` takes the elements of `inputs` for one of its own."""
+        """A new tensor; `body` computes an element from one element of each input."""
         dims = [AffineExpr.dimension(dim) for dim in range(len(sizes))]
         empty = self.empty(sizes, element_type)
         (result,) = self.generic(
@@ -179,7 +152,7 @@ class LinalgBuilder(SizeBuilder):
         return result
 
     def place(self, dim: int) -> SSAValue:
-        """Where the loop around a body is, in dimension `dim`."""
+        """The index of loop `dim`, inside the body."""
         return self.insert(linalg.IndexOp(dim))
 
     def extract(self, x: SSAValue, indices: Sequence[Amount]) -> SSAValue:
@@ -192,7 +165,7 @@ class LinalgBuilder(SizeBuilder):
 
 
 def signless_type(type: AnyTensor) -> AnyTensor:
-    """`type` without the sign of its elements."""
+    """`type` with signless elements."""
     return TensorType(fill_type(type.element_type), type.get_shape())
 
 
@@ -206,10 +179,3 @@ def type_of(sizes: Sequence[Amount], element_type: Attribute) -> AnyTensor:
 
 def element_type(x: SSAValue) -> Attribute:
     return tensor_type(x).element_type
-
-
-def _pairs(rank: int, dim: int) -> ArrayAttr[ArrayAttr[IntegerAttr]]:
-    """How `rank` dimensions are those of one less, two of which are one: `dim`."""
-    groups = [[i] for i in range(rank)]
-    groups[dim : dim + 2] = [[dim, dim + 1]]
-    return ArrayAttr(ArrayAttr(IntegerAttr(i, i64) for i in group) for group in groups)

@@ -22,6 +22,7 @@ from padc.ir.tcp import Amount, ConvDimsAttr
 from padc.ir.tcp.convolutions import Role
 from padc.passes.to_linalg.build.linalg_builder import LinalgBuilder, element_type
 from padc.passes.to_linalg.build.scalars import rounded, widened
+from padc.passes.to_linalg.build.shapes import collapse, expand
 from padc.passes.to_linalg.tcp.table import lowers
 
 
@@ -114,7 +115,7 @@ def grouped(
         if groups == 1:
             return y
         in_group = build.wrap(build.size(y, dim)) // groups
-        return build.expand(y, dim, groups, in_group.value)
+        return expand(build, y, dim, [groups, in_group.value])
 
     spatial = range(dims.spatial_rank)
     # Input features before taps before places: the innermost loop is along a row of
@@ -151,7 +152,7 @@ def grouped(
         [role == "i" or role in taps for role in order],
         lambda inner, args: [multiply_add(inner, args[0], args[1], args[2])],
     )
-    return y if groups == 1 else build.collapse(y, dims.result.index("f"))
+    return y if groups == 1 else collapse(build, y, dims.result.index("f"), 2)
 
 
 def multiply_add(

@@ -1,0 +1,115 @@
+"""ATen ops that read or replace a regular part of a tensor."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import DYNAMIC_INDEX
+from xdsl.ir import SSAValue
+from xdsl.ir.affine import AffineExpr
+
+from padc.ir.padding import conv_output_size, taps_below
+from padc.ir.tcp import Amount
+from padc.passes.to_linalg.aten.call import LinalgCall, lowers
+from padc.passes.to_linalg.build.shapes import dims, indexed, rank_of, same, unsqueeze
+from padc.passes.to_linalg.build.slices import (
+    bounded,
+    from_start,
+    part,
+    selected,
+    with_part,
+)
+
+
+@lowers("aten.slice.Tensor", "aten.slice_copy.Tensor")
+def lower_slice(call: LinalgCall) -> SSAValue:
+    x, build = call.tensor("self"), call.build
+    dim = call.integer("dim") % rank_of(x)
+    start, count, step = slice_range(call, build.size(x, dim))
+    static = call.result_type().get_shape()[dim]
+    return part(
+        build, x, dim, start, count if static == DYNAMIC_INDEX else static, step
+    )
+
+
+def slice_range(call: LinalgCall, size: Amount) -> tuple[Amount, Amount, Amount]:
+    """The start, number of elements and step of a slice of `size` elements."""
+    build = call.build
+    start: Amount = 0
+    if call.has("start"):
+        start = bounded(build, call.amount(call.op.arg("start")), size)
+    end = size
+    if call.has("end"):
+        end = bounded(build, call.amount(call.op.arg("end")), size)
+    step = call.amount(call.op.arg("step"))
+    count = build.maximum(build.sub(end, start), 0)
+    if start == 0 and same(end, size):
+        count = size
+    if step != 1:
+        count = taps_below(build.wrap(count), build.wrap(step)).value
+    return start, count, step
+
+
+@lowers("aten.slice_scatter")
+def lower_slice_scatter(call: LinalgCall) -> SSAValue:
+    x, build = call.tensor("self"), call.build
+    dim = call.integer("dim") % rank_of(x)
+    start, _, step = slice_range(call, build.size(x, dim))
+    return with_part(build, x, call.converted("src"), dim, start, step)
+
+
+@lowers("aten.select_scatter")
+def lower_select_scatter(call: LinalgCall) -> SSAValue:
+    x, build = call.tensor("self"), call.build
+    dim = call.integer("dim") % rank_of(x)
+    index = call.amount(call.op.arg("index"))
+    index = from_start(build, index, build.size(x, dim))
+    row = unsqueeze(build, call.converted("src"), dim)
+    return with_part(build, x, row, dim, index, 1)
+
+
+@lowers("aten.narrow", "aten.narrow_copy")
+def lower_narrow(call: LinalgCall) -> SSAValue:
+    x, build = call.tensor("self"), call.build
+    dim = call.integer("dim") % rank_of(x)
+    start = from_start(build, call.amount(call.op.arg("start")), build.size(x, dim))
+    return part(build, x, dim, start, call.amount(call.op.arg("length")))
+
+
+@lowers("aten.select.int", "aten.select_copy.int")
+def lower_select(call: LinalgCall) -> SSAValue:
+    x, build = call.tensor("self"), call.build
+    dim = call.integer("dim") % rank_of(x)
+    index = call.amount(call.op.arg("index"))
+    return selected(build, x, dim, from_start(build, index, build.size(x, dim)))
+
+
+@lowers("aten.unfold", "aten.unfold_copy")
+def lower_unfold(call: LinalgCall) -> SSAValue:
+    """Windows along a dimension; the new last dimension runs along each window."""
+    x, build = call.tensor("self"), call.build
+    size, step = call.integer("size"), call.integer("step")
+    if not (rank := rank_of(x)):
+        return indexed(build, x, [], [size])
+    dim = call.integer("dimension") % rank
+    sizes = build.sizes(x)
+    sizes[dim] = conv_output_size(build.wrap(sizes[dim]), size, step).value
+    exprs = dims(rank)
+    exprs[dim] = exprs[dim] * step + AffineExpr.dimension(rank)
+    return indexed(build, x, exprs, [*sizes, size])
+
+
+@lowers("aten.diagonal", "aten.diagonal_copy")
+def lower_diagonal(call: LinalgCall) -> SSAValue:
+    x, build, offset = call.tensor("self"), call.build, call.integer("offset")
+    rank = rank_of(x)
+    first, second = (call.integer(name) % rank for name in ("dim1", "dim2"))
+    sizes = build.sizes(x)
+    length = build.minimum(
+        build.sub(sizes[first], max(-offset, 0)),
+        build.sub(sizes[second], max(offset, 0)),
+    )
+    rest = [dim for dim in range(rank) if dim not in (first, second)]
+    along = AffineExpr.dimension(len(rest))
+    exprs = {dim: AffineExpr.dimension(i) for i, dim in enumerate(rest)}
+    exprs[first], exprs[second] = along + max(-offset, 0), along + max(offset, 0)
+    result = [*(sizes[dim] for dim in rest), build.maximum(length, 0)]
+    return indexed(build, x, [exprs[dim] for dim in range(rank)], result)

@@ -1,0 +1,92 @@
+"""ATen ops that split a tensor into parts along a dimension."""
+
+from __future__ import annotations
+
+from xdsl.ir import SSAValue
+
+from padc.errors import Obstacle
+from padc.ir.element_types import wide
+from padc.ir.padding import taps_below
+from padc.ir.tcp import Amount
+from padc.passes.lowering import Replacement
+from padc.passes.to_linalg.aten.call import LinalgCall, lowers
+from padc.passes.to_linalg.aten.tensors import Operand, pointwise
+from padc.passes.to_linalg.build.numbers import Number
+from padc.passes.to_linalg.build.shapes import rank_of
+from padc.passes.to_linalg.build.slices import cut, selected
+
+
+def count_of(call: LinalgCall) -> int:
+    """The length of the list of tensors that an op returns."""
+    for use in call.op.results[0].uses:
+        return len(use.operation.results)
+    return 0
+
+
+@lowers("aten.split.Tensor", "aten.unsafe_split.Tensor", "aten.split_copy.Tensor")
+def lower_split(call: LinalgCall) -> Replacement:
+    x = call.tensor("self")
+    dim = call.integer("dim") % rank_of(x)
+    size = call.amount(call.op.arg("split_size"))
+    return [equal_parts(call, x, dim, size)]
+
+
+def equal_parts(
+    call: LinalgCall, x: SSAValue, dim: int, size: Amount
+) -> list[SSAValue]:
+    """Parts of `size` elements along `dim`; the last one may be smaller."""
+    build, count = call.build, count_of(call)
+    before = build.mul(size, count - 1)
+    last = build.sub(build.size(x, dim), before)
+    return cut(build, x, dim, [*[size] * (count - 1), last])
+
+
+@lowers("aten.chunk", "aten.unsafe_chunk")
+def lower_chunk(call: LinalgCall) -> Replacement:
+    x, build = call.tensor("self"), call.build
+    dim, chunks = call.integer("dim") % rank_of(x), call.integer("chunks")
+    size = build.size(x, dim)
+    each = taps_below(build.wrap(size), chunks).value
+    return [equal_parts(call, x, dim, each)]
+
+
+@lowers("aten.tensor_split.sections")
+def lower_tensor_split(call: LinalgCall) -> Replacement:
+    x, build = call.tensor("self"), call.build
+    dim, sections = call.integer("dim") % rank_of(x), call.integer("sections")
+    size = build.size(x, dim)
+    if not isinstance(size, int):
+        raise Obstacle("parts of a dynamic size", "use torch.chunk")
+    sizes = [size // sections + (i < size % sections) for i in range(sections)]
+    return [cut(build, x, dim, sizes)]
+
+
+@lowers("aten.split_with_sizes", "aten.split.sizes")
+@lowers("aten.split_with_sizes_copy", "aten.unsafe_split_with_sizes")
+def lower_split_with_sizes(call: LinalgCall) -> Replacement:
+    x = call.tensor("self")
+    dim = call.integer("dim") % rank_of(x)
+    sizes = call.amounts(call.op.schema.arguments[1].name)
+    return [cut(call.build, x, dim, sizes)]
+
+
+@lowers("aten.unbind.int", "aten.unbind_copy.int")
+def lower_unbind(call: LinalgCall) -> Replacement:
+    x = call.tensor("self")
+    dim = call.integer("dim") % rank_of(x)
+    return [[selected(call.build, x, dim, i) for i in range(count_of(call))]]
+
+
+@lowers("aten.glu")
+def lower_glu(call: LinalgCall) -> SSAValue:
+    """`glu([a, b]) -> a * sigmoid(b)`, of the two halves of a dimension."""
+    x, build = call.operand("self"), call.build
+    dim = call.integer("dim") % x.rank
+    half = build.floordiv(build.size(x.tensor, dim), 2)
+    halves = [Operand(each, x.type) for each in cut(build, x.tensor, dim, [half, half])]
+
+    def gated(x: Number, gate: Number) -> Number:
+        x, gate = x.to(wide(x.type)), gate.to(wide(gate.type))
+        return x / (1 + (-gate).apply("exp"))
+
+    return pointwise(build, halves, x.type, gated)

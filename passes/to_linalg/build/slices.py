@@ -1,0 +1,95 @@
+"""Builders that take parts of a tensor, insert parts, and concatenate."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects import arith, tensor
+from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
+from xdsl.ir import SSAValue
+
+from padc.ir.tcp import Amount, tensor_type
+from padc.passes.to_linalg.build.linalg_builder import LinalgBuilder, element_type
+from padc.passes.to_linalg.build.shapes import rank_of, same, squeeze
+
+
+def part(
+    build: LinalgBuilder,
+    x: SSAValue,
+    dim: int,
+    start: Amount,
+    size: Amount,
+    step: Amount = 1,
+) -> SSAValue:
+    """The slice of `size` elements along `dim`, from `start` with stride `step`."""
+    offsets: list[Amount] = [0] * rank_of(x)
+    steps: list[Amount] = [1] * rank_of(x)
+    sizes = build.sizes(x)
+    if start == 0 and step == 1 and same(size, sizes[dim]):
+        return x
+    offsets[dim], sizes[dim], steps[dim] = start, size, step
+    return build.slice(x, offsets, sizes, steps)
+
+
+def selected(build: LinalgBuilder, x: SSAValue, dim: int, index: Amount) -> SSAValue:
+    """The elements at `index` of dimension `dim`, without that dimension."""
+    return squeeze(build, part(build, x, dim, index, 1), [dim])
+
+
+def cut(
+    build: LinalgBuilder, x: SSAValue, dim: int, sizes: Sequence[Amount]
+) -> list[SSAValue]:
+    """Consecutive slices of these sizes along `dim`."""
+    parts: list[SSAValue] = []
+    start: Amount = 0
+    for size in sizes:
+        parts.append(part(build, x, dim, start, size))
+        start = build.add(start, size)
+    return parts
+
+
+def with_part(
+    build: LinalgBuilder,
+    x: SSAValue,
+    rows: SSAValue,
+    dim: int,
+    start: Amount,
+    step: Amount,
+) -> SSAValue:
+    """Insert `rows` into `x` along `dim`, from `start` with stride `step`."""
+    offsets: list[Amount] = [0] * rank_of(x)
+    steps: list[Amount] = [1] * rank_of(x)
+    offsets[dim], steps[dim] = start, step
+    return build.insert_slice(rows, x, offsets, build.sizes(rows), steps)
+
+
+def concat(build: LinalgBuilder, parts: Sequence[SSAValue], dim: int) -> SSAValue:
+    """Concatenate tensors along `dim`."""
+    if len(parts) == 1:
+        return parts[0]
+    shapes = [tensor_type(x).get_shape() for x in parts]
+    # Parts agree in other dimensions: a size is static if it is so in any of them.
+    shape = [max(known) for known in zip(*shapes, strict=True)]
+    sizes = [each[dim] for each in shapes]
+    shape[dim] = DYNAMIC_INDEX if DYNAMIC_INDEX in sizes else sum(sizes)
+    type = TensorType(element_type(parts[0]), shape)
+    return build.insert(tensor.ConcatOp(parts, dim, type))
+
+
+def from_start(build: LinalgBuilder, index: Amount, size: Amount) -> Amount:
+    """An index as PyTorch takes it, which counts from the end if it is negative."""
+    if isinstance(index, int):
+        return index if index >= 0 else build.add(size, index)
+    is_negative = build.insert(arith.CmpiOp(index, build.index(0), "slt"))
+    from_end = build.index(build.add(index, size))
+    return build.insert(arith.SelectOp(is_negative, from_end, index))
+
+
+def bounded(build: LinalgBuilder, index: Amount, size: Amount) -> Amount:
+    """The start or end of a Python slice, from 0 to `size`."""
+    if isinstance(index, int) and index == 0:
+        return 0
+    index = from_start(build, index, size)
+    if not (isinstance(index, int) and index >= 0):
+        index = build.maximum(index, 0)
+    return build.minimum(index, size)
