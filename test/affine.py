@@ -1,5 +1,5 @@
 # pyright: basic
-"""A model with a weight, a buffer and a number, for tests of what a model holds."""
+"""A model with a weight, a buffer and a number."""
 
 import torch
 from torch import nn

@@ -1,5 +1,5 @@
 # pyright: basic
-"""Functions as modules, since `torch.export` takes modules only; what it can export."""
+"""Functions as modules, for `torch.export`; skips for what it cannot export."""
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache

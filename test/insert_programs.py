@@ -1,5 +1,5 @@
 # pyright: basic
-"""Random programs that write strided parts of tensors, and what PyTorch makes of them.
+"""Random programs that write strided parts of tensors, and PyTorch's results.
 
 `aten.slice_scatter` becomes a `tensor.insert_slice` like these.
 """

@@ -1,11 +1,11 @@
 # pyright: basic, reportPrivateUsage=false
 """
-What PyTorch does again for each decomposition, done once.
+Caches what PyTorch computes again for each decomposition.
 
 `ExportedProgram.run_decompositions` takes a quarter of a second for the smallest
-program, and was more than a quarter of the tests' time. It asks C++ for all composite
-ops, which are the same each time, and gives each some twenty kernels: it makes equal
-closures again, by a method that evaluates its annotations at each call.
+program, and was more than a quarter of the tests' time. At each call it asks C++ for
+all composite ops, which stay the same, and makes some twenty equal closures for each op,
+by a method that evaluates its annotations.
 """
 
 import __future__
@@ -20,7 +20,7 @@ import torch.export.exported_program
 
 
 def install() -> None:
-    """What is computed stays the same; versions of PyTorch without these parts, too."""
+    """Replace parts of PyTorch by cached ones, where its version has the part."""
     for module, name in (
         (torch._export.utils, "_materialize_cpp_cia_ops"),
         (torch.export.exported_program, "autograd_not_implemented"),

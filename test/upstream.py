@@ -1,9 +1,9 @@
 # pyright: basic, reportMissingTypeStubs=false, reportAttributeAccessIssue=false
 """
-Running padc's modules with upstream's MLIR, of the torch-mlir wheel.
+Run padc's modules with upstream MLIR, from the torch-mlir wheel.
 
 A module is printed by xDSL, then parsed and verified by upstream, lowered by its
-passes, and run by its ExecutionEngine: on the way nothing of padc takes part.
+passes, and run by its ExecutionEngine. No code of padc takes part after printing.
 """
 
 from __future__ import annotations
@@ -234,7 +234,7 @@ def argument(x: Argument, type: Attribute):
 
 
 def tensor(memref, type: Attribute) -> torch.Tensor:
-    """A copy of what a descriptor describes."""
+    """A copy of the memory that a descriptor describes."""
     assert isinstance(type, TensorType | MemRefType)
     dtype = torch_dtype(type.element_type)
     rank = type.get_num_dims()

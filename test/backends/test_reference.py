@@ -141,7 +141,7 @@ def test_pad_inserts_then_crops_or_adds(data: st.DataObject):
 
     spread = x
     for dim, (size, between) in enumerate(zip(shape, interior, strict=True)):
-        # Between elements, and behind the last one where there is no place.
+        # Fill follows every element, and is removed after the last one.
         parts = [spread.unsqueeze(dim + 1)]
         fills = [
             *x.shape[:0],
@@ -177,8 +177,8 @@ def test_border_pads_of_each_dtype(mode: str, dtype: torch.dtype):
 def test_border_pads_by_each_pair_of_amounts(mode: str):
     refused = 0
     for size, lower, upper in itertools.product((1, 2, 4), range(-4, 6), range(-4, 6)):
-        # Beside a dimension that stays: PyTorch refuses results that are empty in each
-        # dimension that it pads.
+        # A second dimension is left as it is: PyTorch refuses results that are empty in
+        # each dimension that it pads.
         x = torch.arange(float(size)).reshape(1, 1, 1, size)
         try:
             expected = F.pad(x, [lower, upper, 0, 0], mode)

@@ -1,5 +1,5 @@
 """
-All that padc is for, as a user has it who installed the wheel.
+What a user does who installed the wheel: convert, verify, run, compile.
 
     python installed.py REPOSITORY
 

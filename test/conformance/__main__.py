@@ -22,8 +22,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-# What the suite is made of is decided when coremltools' test modules are imported,
-# as is how many threads each process has.
+# coremltools' test modules read these when they are imported: which tests there are,
+# and how many threads each process has.
 os.environ.update(
     PYMIL_TEST_TARGETS="mlprogram",
     INCLUDE_MIL_FP32_UNIT_TESTS="1",
@@ -33,7 +33,7 @@ os.environ.update(
     TF_CPP_MIN_LOG_LEVEL="3",
     TF_ENABLE_ONEDNN_OPTS="0",
 )
-# Last: of what both folders have, the tests shall see what padc is used with.
+# Last: a package that is in both folders comes from padc's environment.
 sys.path.append(str(Path(__file__).parents[2] / ".venv/tensorflow"))
 
 

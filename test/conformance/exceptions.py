@@ -1,8 +1,8 @@
-"""Tests of coremltools that fail by their own fault."""
+"""Tests of coremltools that are wrong themselves, and why."""
 
 EXCEPTIONS: dict[str, str] = {
     r"iOS15/test_image_resizing\.py::TestResample::test_\w+\[.*precision='fp32'": (
-        "counts 2 casts to and from fp16, which an fp32 program has not"
+        "counts 2 casts to and from fp16, which an fp32 program does not have"
     ),
     r"iOS15/test_image_resizing\.py::TestCropResize::test_builder_to_backend_smoke": (
         "its box, [2, 2, 1, 1] of a normalized image, must by crop_resize's "

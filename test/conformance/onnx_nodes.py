@@ -4,8 +4,9 @@ ONNX' own tests of its padded ops, mapped onto `tcp` and run by the reference.
 
     python test/conformance/onnx_nodes.py
 
-prints how many of each op pass, and why others are not mapped. The tests are the inputs and outputs in `onnx.backend.test.case.node` of ONNX' wheel,
-which `make conformance-onnx` installs into .venv/onnx, for this alone.
+prints how many of each op pass, and why others are not mapped. The tests are the inputs
+and outputs in `onnx.backend.test.case.node` of ONNX' wheel, which
+`make conformance-onnx` installs into .venv/onnx, for this alone.
 """
 
 import sys
@@ -27,12 +28,12 @@ from padc.errors import PadcError
 TOLERANCE = 1e-5
 """For floats: absolute, and relative to each expected number."""
 TOLERANCES = {"test_averagepool_2d_ceil_last_window_starts_on_pad": 1e-3}
-"""Where what is expected is written with four digits."""
+"""For tests whose expected values are written with four digits."""
 
 
 @dataclass
 class Case:
-    """A node, and what it makes of what."""
+    """A node, its inputs, and the outputs that ONNX expects."""
 
     name: str
     op_type: str

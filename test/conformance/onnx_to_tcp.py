@@ -1,10 +1,10 @@
 # pyright: basic
 """
-ONNX nodes as programs of `tcp`: its words for padding, in padc's arithmetic.
+ONNX nodes as `tcp` programs: ONNX' padding attributes, by padc's arithmetic.
 
-Attributes and their defaults are those of https://onnx.ai/onnx/operators. What is
-known when a model is compiled (amounts, sizes, scales) is taken from the arrays that a
-test has for it. Nothing here is computed on tensors: the reference runs the programs.
+Attributes and their defaults are those of https://onnx.ai/onnx/operators. Amounts, sizes
+and scales, which are known when a model is compiled, are read from a test's arrays.
+Nothing here is computed on tensors: the reference runs the programs.
 """
 
 import itertools
@@ -303,7 +303,7 @@ def max_pool_with_indices(node: Node) -> list[SSAValue]:
 def average_pool(node: Node) -> list[SSAValue]:
     w, sides = pool_windows(node), [Amounts(0, 0)] * len(node.shape()[2:])
     if node.get("count_include_pad", 0):
-        # What ceil_mode adds behind the padding is never counted.
+        # Elements that ceil_mode adds after the padding are never counted.
         sides = windows(node, w.kernel).amounts
     pairs = list(zip(w.amounts, sides, strict=True))
     return [
@@ -361,7 +361,7 @@ def pad(node: Node) -> list[SSAValue]:
 
 @maps("CenterCropPad")
 def center_crop_pad(node: Node) -> list[SSAValue]:
-    """Half of what is too much or missing below, the rest above."""
+    """Crops or adds half of the difference below, and the rest above."""
     shape = node.array(1)
     assert shape is not None
     every = [Amounts(0, 0)] * len(node.shape())

@@ -1,11 +1,11 @@
 # pyright: basic, reportMissingTypeStubs=false
 """
-The pytest plug-in that puts padc's evaluator where Core ML would be.
+The pytest plug-in that runs padc's evaluator in place of Core ML.
 
-`MLModel` stays coremltools' own: only the object through which it talks to Core ML
-is replaced, and what asks for the operating system. Numbers are compared here too,
-since the tests' own tolerance for fp16 is 0.5. Where a test says that Core ML fails
-it (xfail, or skip for a radar), it runs all the same: the evaluator has not Core ML's
+`MLModel` stays coremltools' own: the plug-in replaces the object through which it calls
+Core ML, and the queries of the operating system. The plug-in compares numbers too,
+since the tests' own tolerance for fp16 is 0.5. Tests that Core ML is known to fail
+(xfail, or skip for a radar) run all the same: the evaluator does not share Core ML's
 faults.
 """
 

@@ -1,5 +1,5 @@
 # pyright: basic
-"""The mapping of ONNX nodes, and that the harness sees when it is wrong."""
+"""The mapping of ONNX nodes, and that the harness reports a wrong one."""
 
 import importlib
 from collections.abc import Callable

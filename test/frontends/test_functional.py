@@ -1,5 +1,5 @@
 # pyright: basic
-"""Which exported programs are read as they are, and that it is what they compute."""
+"""Which exported programs are imported unchanged, and that they compute the same."""
 
 import random
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What proofs need."""
+"""Fixtures of the proofs."""
 
 from collections.abc import Iterator
 

@@ -1,8 +1,8 @@
 """
 The algebra of pads, proved by z3 for all sizes and amounts.
 
-The conditions that the rewrites of `padc.ir.tcp.pad_patterns` ask are run on z3's
-integers themselves. Beside each proof is a claim that goes one step too far, which z3
+The conditions that the rewrites of `padc.ir.tcp.pad_patterns` test are run on z3's
+integers themselves. With each proof comes a claim that goes one step too far, which z3
 must refute: it shows that the proof can fail.
 """
 
@@ -391,10 +391,10 @@ def test_concatenated_pads_are_one_pad():
     assert not holds(same, legal, first.upper == 0, second.lower == 0)
 
 
-def test_a_block_of_fill_beside_a_tensor_is_a_pad():
+def test_a_tensor_concatenated_with_fill_is_a_pad():
     block, size, at = ints("block size at")
     below: Any = Amounts(block, 0, 0)
-    # Concatenated, the element at `at` comes behind the block; as it does above.
+    # A concatenation puts the element at `at` after the block, as the pad does.
     same = z3.And(
         size_after(size, below) == block + size,
         z3.Implies(within(at, size), place(at, below) == block + at),

@@ -1,4 +1,4 @@
-"""What the class of a pad mode says, one fact against another."""
+"""What the class of a pad mode declares is consistent."""
 
 from collections.abc import Sequence
 from itertools import product

@@ -61,7 +61,7 @@ def refuses_empty(mode: str) -> bool:
 @pytest.mark.parametrize("mode", CHECKS)
 def test_pads_and_their_limits_are_those_of_pytorch(mode: str):
     for size, lower, upper in itertools.product(range(6), range(-7, 8), range(-7, 8)):
-        # Beside a dimension that stays, since PyTorch refuses results that are empty in
+        # A second dimension is left as it is: PyTorch refuses results that are empty in
         # each dimension that it pads.
         x = torch.arange(float(size)).reshape(1, 1, 1, size)
         amounts, value = (lower, upper, 0, 0), 9.0 if mode == "constant" else None
@@ -405,8 +405,8 @@ def test_defaults_are_stride_1_dilation_1_and_no_padding():
     assert padding.conv_transpose_amounts(3) == Amounts(2, 2, 0)
 
 
-# Proofs, over all integers: the functions themselves are run on z3's. Beside each proof
-# is a claim that goes one step too far, which z3 must refute.
+# Proofs, over all integers: the functions themselves are run on z3's. With each proof
+# comes a claim that goes one step too far, which z3 must refute.
 
 
 def size_after(size: Any, amounts: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Weights beside the IR."""
+"""Weights, which are stored outside of the IR."""
 
 import numpy as np
 import pytest

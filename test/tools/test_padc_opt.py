@@ -364,7 +364,7 @@ PIPELINE = "canonicalize,convert-tcp-to-mil{target=iOS16},cse"
 
 
 def dumps(*arguments: str) -> list[str]:
-    """The headers of what is printed to standard error."""
+    """The headers of the IR that is printed to standard error."""
     result = run("-p", PIPELINE, *arguments, input=CROP)
     assert result.returncode == 0
     assert "mil.slice_by_index" in result.stdout

@@ -1,5 +1,5 @@
 # pyright: basic
-"""`padc same`: what it prints, and the code that it prints, run."""
+"""`padc same`: its text, and the code in it, which is run."""
 
 import math
 import subprocess
@@ -229,7 +229,7 @@ def one_thread() -> Iterator[None]:
 
 
 def compare(dims: list[tuple[int, ...]]) -> str:
-    """Run all that is printed beside PyTorch; returns what was printed."""
+    """Run all printed code, compare it with PyTorch, and return the printed text."""
     sizes, kernel, stride, dilation, padding, extra = zip(*dims, strict=True)
     rank = len(dims)
     generator = torch.Generator().manual_seed(0)

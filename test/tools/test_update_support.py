@@ -1,5 +1,5 @@
 # pyright: basic
-"""The matrix of what is supported tells when something is wrong."""
+"""The tool that writes the support matrix reports wrong results."""
 
 from collections.abc import Callable
 

@@ -1,11 +1,11 @@
 # pyright: basic, reportMissingTypeStubs=false
-"""Damages packages by chance, and reads each: only errors of padc may come of it.
+"""Damage packages at random, and read each: only errors of padc may be raised.
 
     python damage.py PACKAGE FIRST LAST
 
-makes the damages of these numbers in PACKAGE, one after the other, in a process whose
-memory and time are bounded. It prints every exception that is not padc's and exits
-with 1 if there was one; it is ended where one damage takes 30 seconds or crashes it.
+damages PACKAGE in the ways of these numbers, one at a time, in a process with bounded
+memory and time. It prints every exception that is not padc's, and exits with 1 if there
+was one. The process ends early if one damage crashes it or takes 30 seconds.
 """
 
 import contextlib
@@ -34,7 +34,7 @@ WEIGHTS = "Data/com.apple.CoreML/weights/weight.bin"
 HEADERS = 64
 """Bytes of a weight file's header, and of the one of each blob in it."""
 MEMORY = 3 * 2**30
-"""What a process may take besides what torch and Python take themselves."""
+"""The bytes that a process may use in addition to those of torch and Python."""
 SECONDS = 30
 LIMITS = Limits(elements=2**22, total=2**25, iterations=200)
 NUMBERS = (0, 1, 2, 3, 5, 7, 64, 255, 2**15, 2**31 - 1, 2**31, 2**40, 2**63 - 1)

@@ -1,5 +1,5 @@
 # pyright: basic, reportMissingTypeStubs=false
-"""Damaged packages: by chance, and by programs that ask for too much."""
+"""Damaged packages: random damage, and programs that ask for too much."""
 
 import json
 import subprocess

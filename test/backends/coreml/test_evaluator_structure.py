@@ -1,6 +1,6 @@
 # pyright: basic, reportMissingTypeStubs=false
-"""The evaluator on what is more than a list of ops: blocks, lists, states, classifiers,
-images and packages of several functions; and on ops that torch has in another form."""
+"""The evaluator on programs that are not a plain list of ops (blocks, lists, states,
+classifiers, images, several functions), and on ops that torch has in another form."""
 
 from collections.abc import Callable
 from pathlib import Path

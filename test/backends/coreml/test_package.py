@@ -1,5 +1,5 @@
 # pyright: basic, reportMissingTypeStubs=false
-"""Packages on disk: what is read from them, and how damage is told."""
+"""Packages on disk: what is read from them, and how damage is reported."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""What becomes of an emitted program, and of what is on disk where it is saved."""
+"""Saving an emitted program, and what happens to files already at its path."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -69,7 +69,7 @@ func.func @pad_of_pad(%x : tensor<?x8xf32>, %f : f32) -> tensor<?x11xf32> {
   return %1 : tensor<?x11xf32>
 }
 
-// Two pads that undo one another are none.
+// Two pads that undo each other fold to nothing.
 // CHECK-LABEL: func.func @crop_of_pad
 // CHECK-NEXT:    return %x
 func.func @crop_of_pad(%x : tensor<8xf32>, %f : f32) -> tensor<8xf32> {

@@ -47,7 +47,7 @@ func.func @pad_of_users_of_two_kinds(%x : tensor<1x2x6xf32>, %w : tensor<4x2x3xf
   return %0, %1, %2 : tensor<1x2x7xf32>, tensor<1x4x5xf32>, tensor<1x2x5xf32>
 }
 
-// Core ML's op crops; what is added needs a pad, and the bias behind it.
+// Core ML's op can only crop: elements are added by a pad, and the bias after it.
 // CHECK-LABEL: func.func @conv_transpose
 // CHECK:         mil.conv_transpose(x = %x, weight = %w, bias = %b, {{.*}}pad = [1, 0]
 // CHECK-NEXT:    %[[Y:.*]] = mil.conv_transpose(x = %x, weight = %w, strides = [3], pad_type = "custom", pad = [1, 0]
@@ -63,7 +63,7 @@ func.func @conv_transpose(%x : tensor<1x2x6xf32>, %w : tensor<2x4x3xf32>) -> (te
   return %0, %1 : tensor<1x4x17xf32>, tensor<1x4x19xf32>
 }
 
-// Two of what is added are cropped again, which nothing before the pad can do.
+// Two of the added elements are cropped, which must happen after the pad.
 // CHECK-LABEL: func.func @conv_transpose_cropped_away
 // CHECK-NEXT:    mil.conv_transpose({{.*}}pad = [0, 0]
 // CHECK-NEXT:    mil.pad({{.*}}pad = [0, 3]

@@ -67,9 +67,9 @@ def program(
     mode: str, x: Tensor, amounts: list[tuple[int, ...]], dynamic: bool
 ) -> tuple[ModuleOp, list[int]]:
     """
-    A function that pads `x`, and what it takes besides `x`.
+    A function that pads `x`, and its other arguments.
 
-    Where `dynamic`, all sizes of its types are, and it takes the amounts.
+    If `dynamic`, its types have dynamic sizes only, and the amounts are arguments.
     """
     shape = [DYNAMIC_INDEX] * x.dim() if dynamic else x.shape
     type = TensorType(ELEMENT_TYPES[x.dtype], shape)

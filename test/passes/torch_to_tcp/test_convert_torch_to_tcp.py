@@ -1,4 +1,4 @@
-"""ATen ops, made `tcp` and run by the reference, against PyTorch."""
+"""ATen ops, lowered to `tcp` and run by the reference, against PyTorch."""
 
 import itertools
 import math
@@ -487,7 +487,7 @@ def test_dynamic_sizes(name: str):
 
 
 class Padded(nn.Module):
-    """Layers with every `padding_mode`, one behind the other."""
+    """A chain of layers, one for each `padding_mode`."""
 
     def __init__(self):
         super().__init__()

@@ -392,7 +392,7 @@ def test_canonicalization_keeps_what_pads_compute(
     assert count(module, tcp.ExpandOp) <= before
 
 
-# Slices beside pads.
+# Slices of pads, and pads of slices.
 
 
 def names(function: Callable[..., Any], *args: Tensor) -> list[str]:
@@ -432,7 +432,7 @@ X = numbers([2, 3, 6], torch.float32)
         (lambda x: torch.cat([torch.zeros_like(x[:, :1]), x], 1), ["tcp.pad"]),
         (lambda x: torch.cat([x.new_zeros(2, 1, 6), x, x, x.new_zeros(2, 2, 6)], 1), ["aten.cat", "tcp.pad"]),
         (lambda x: torch.cat([F.pad(x, [1, 0]), F.pad(x, [1, 0])], 1), ["aten.cat", "tcp.pad"]),
-        # Nothing to join: slices that are not beside a pad, or have steps, stay.
+        # Nothing to join: slices that are not next to a pad, or have steps, stay.
         (lambda x: x[..., 1:], ["aten.slice.Tensor"]),
         (lambda x: F.pad(x, [2, 1])[..., ::2], ["tcp.pad", "aten.slice.Tensor"]),
         (lambda x: torch.cat([x, x]), ["aten.cat"]),

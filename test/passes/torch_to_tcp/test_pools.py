@@ -1,5 +1,5 @@
 # pyright: basic, reportMissingTypeStubs=false
-"""Pools all the way, by the reference and as Core ML packages, against PyTorch."""
+"""Pools end to end, by the reference and as Core ML packages, against PyTorch."""
 
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence

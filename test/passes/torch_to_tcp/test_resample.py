@@ -1,5 +1,5 @@
 # pyright: basic, reportMissingTypeStubs=false
-"""Interpolation all the way, by the reference and as Core ML packages."""
+"""Interpolation end to end, by the reference and as Core ML packages."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
