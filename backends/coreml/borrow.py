@@ -3,8 +3,8 @@
 Ordinary aten ops, converted by coremltools' own torch converters.
 
 coremltools converts a whole `ExportedProgram`, node by node. Here one op of the
-`torch` dialect at a time becomes such a node, with its arguments as an fx graph would
-have them: what equals its default is left out, keyword-only arguments are apart.
+`torch` dialect at a time becomes such a node. Its arguments are those of an fx graph:
+arguments equal to their defaults are left out, and keyword-only ones are separate.
 """
 
 from collections.abc import Callable, Sequence
@@ -45,13 +45,13 @@ mb: Any = Builder
 INT32 = range(-(2**31), 2**31)
 
 
-# What changes nothing in Core ML, or shows in the type of the result.
+# Arguments without effect in Core ML, or given by the type of the result.
 IGNORED_KEYWORDS = {"dtype", "pin_memory", "non_blocking"}
 IGNORED_TYPES = {"Device", "Layout", "MemoryFormat", "Generator"}
 
 
 UINT16 = 27
-"""PyTorch's number of it: c10/core/ScalarType.h."""
+"""The number of torch.uint16 in c10/core/ScalarType.h."""
 
 REWRITE = (
     "write it with other ops of PyTorch; if run_decompositions() made it, export "
@@ -63,11 +63,11 @@ TRAINS = "it normalizes by the batch that it is given, as in training"
 
 def borrow(op: AtenOp, operands: Sequence[Any], name: str) -> list[Any]:
     """
-    Convert `op` into the pymil function that is being built; its results.
+    Convert `op` into the pymil function that is being built, and return its results.
 
-    `operands` are pymil variables, Python values and lists of both; `name`, which must
-    be unique, is given to the pymil op. Raises `Obstacle` where coremltools
-    has no converter or is known to be wrong, and whatever its converter raises.
+    `operands` are pymil variables, Python values and lists of both. `name` becomes the
+    name of the pymil op and must be unique. Raises `Obstacle` if coremltools has no
+    converter or is known to be wrong, and passes on what its converter raises.
     """
     schema = op.schema
     positions = zip(schema.arguments, operands, strict=True)
@@ -86,9 +86,10 @@ def borrow(op: AtenOp, operands: Sequence[Any], name: str) -> list[Any]:
 
 def _rounded(value: Any, type_: Attribute) -> Any:
     """
-    `value` in fp16 where that is what PyTorch computes.
+    `value`, cast to fp16 if PyTorch's result is float16.
 
-    By a Python number some converters go to fp32, as PyTorch does within an op.
+    Some converters compute in fp32 if an operand is a Python number. So does PyTorch
+    inside an op, but its result is float16.
     """
     is_half = isinstance(type_, VTensorType) and type_.element_type == f16
     is_float = isinstance(value, Var) and value.dtype == types.fp32
@@ -108,7 +109,7 @@ def _convert(schema: Schema, arguments: dict[str, Any], name: str) -> list[Any]:
         if isinstance(value, list):
             return tuple(map(encode, value))
         if isinstance(value, Var):
-            # No string argument of an op starts so.
+            # No string argument of an op starts with %.
             key = f"%{id(value)}"
             if key not in context:
                 context.add(value, key)
@@ -122,7 +123,7 @@ def _convert(schema: Schema, arguments: dict[str, Any], name: str) -> list[Any]:
         type_, value = argument.type.rstrip("?"), arguments[argument.name]
         if type_ in IGNORED_TYPES:
             continue
-        # As PyTorch does: the 1.0 of a Scalar is not its default of 1.
+        # Types count, as in PyTorch: the Scalar 1.0 is not the default 1.
         is_default = type(value) is type(argument.default) and value == argument.default
         if type_ == "ScalarType" and isinstance(value, int):
             value = _dtype_number(value)
@@ -160,7 +161,7 @@ def _convert(schema: Schema, arguments: dict[str, Any], name: str) -> list[Any]:
 
 
 class _Keywords(dict[str, Any]):
-    """Keyword arguments that know which of them a converter has asked for."""
+    """Keyword arguments that record which of them a converter reads."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -177,7 +178,7 @@ class _Keywords(dict[str, Any]):
 
 @cache
 def _keyword_only(name: str) -> frozenset[str]:
-    """The keyword-only arguments of a schema, which only torch itself tells."""
+    """The keyword-only arguments of a schema, as torch itself declares them."""
     namespace, operator, *overload = name.split(".")
     schema = torch._C._get_schema(f"{namespace}::{operator}", "".join(overload))
     return frozenset(a.name for a in schema.arguments if a.kwarg_only)
@@ -191,14 +192,14 @@ def _converted(arguments: dict[str, Any], name: str) -> Any:
 
 
 def _dtype_number(number: int) -> int:
-    """Torch's number of a dtype, as coremltools' converters expect it."""
+    """The number that coremltools' converters expect for a dtype of this number."""
     if (dtype := NUM_TO_TORCH_DTYPE.get(number)) is None or dtype == torch.float64:
         raise Obstacle(f"Core ML does not have {dtype or f'the dtype {number}'}")
     return TORCH_DTYPE_TO_NUM[dtype]
 
 
 def _check_integers(name: str, value: Any) -> None:
-    """int64 becomes int32 without a word in coremltools: refuse what does not fit."""
+    """Refuse integers outside of int32, which coremltools would wrap silently."""
     for item in value if isinstance(value, list) else [value]:
         if isinstance(item, int) and item not in INT32:
             raise Obstacle(f"{name} = {item} does not fit Core ML's int32")
@@ -208,8 +209,9 @@ def _check_integers(name: str, value: Any) -> None:
 
 Correction = Callable[[dict[str, Any], str], Any]
 """
-Given the arguments of an op and its name: the right result, or None where coremltools
-is right once the arguments are changed. Raises `Obstacle` where it is wrong.
+Takes the arguments of an op, and its name. Returns the result; or None, if coremltools
+converts the arguments correctly, which the correction may have changed. Raises
+`Obstacle` if there is no correct conversion.
 """
 
 
@@ -228,7 +230,7 @@ def _gelu(arguments: dict[str, Any], name: str) -> Any:
 
 
 def _celu(arguments: dict[str, Any], name: str) -> Any:
-    # There is no converter. exp is given nothing above 0 that its result leaves out.
+    # There is no converter. exp gets 0 where its result is not used: no overflow.
     x = arguments["self"]
     number = types.nptype_from_builtin(x.dtype)
     alpha, zero = number(arguments["alpha"]), number(0)
@@ -250,7 +252,7 @@ def _sinc(arguments: dict[str, Any], name: str) -> Any:
 
 
 def _safe_softmax(arguments: dict[str, Any], name: str) -> Any:
-    # There is no converter. What is -inf throughout becomes 0.
+    # There is no converter. Rows of only -inf become 0.
     x, dim = arguments["self"], arguments["dim"]
     if arguments["dtype"] is not None or not x.shape:
         return None
@@ -280,8 +282,8 @@ def _scale(scaled: str) -> Correction:
 
 
 def _rms_norm(arguments: dict[str, Any], name: str) -> Any:
-    # Scales x down against overflow in fp16, but not eps with it, and takes eps=None
-    # for 1e-5. x / sqrt(mean(x^2) + eps) is the same of x/m and eps/m^2.
+    # coremltools scales x down, against overflow in fp16, but not eps, and takes
+    # eps=None for 1e-5. x / sqrt(mean(x^2) + eps) is the same for x/m and eps/m^2.
     x, weight, eps = (arguments[key] for key in ("input", "weight", "eps"))
     dtype = types.nptype_from_builtin(x.dtype)
     root = np.sqrt(dtype(np.finfo(dtype).eps if eps is None else eps))
@@ -296,7 +298,7 @@ def _rms_norm(arguments: dict[str, Any], name: str) -> Any:
 
 
 def _deviation(arguments: dict[str, Any], name: str) -> None:
-    # No correction is taken for 0, and is 1.
+    # coremltools takes a missing correction for 0; the default is 1.
     if arguments["correction"] is None:
         arguments["correction"] = 1
 
@@ -306,12 +308,12 @@ def _float(arguments: dict[str, Any], name: str) -> Any:
 
 
 def _floor_division(arguments: dict[str, Any], name: str) -> Any:
-    # Of sizes, it comes back as a float.
+    # coremltools returns a float for sizes.
     return mb.floor_div(x=arguments["a"], y=arguments["b"], name=name)
 
 
 def _rounded_division(arguments: dict[str, Any], name: str) -> Any:
-    # Of integers, coremltools divides floats, which are not as exact.
+    # coremltools divides integers as floats, which are less exact.
     x, y = arguments["self"], arguments["other"]
     dtypes = [each.dtype for each in (x, y) if isinstance(each, Var)]
     is_integral = all(map(types.is_int, dtypes)) and not isinstance(y, float)
@@ -321,7 +323,7 @@ def _rounded_division(arguments: dict[str, Any], name: str) -> Any:
 
 
 def _are_int32(*values: Any) -> bool:
-    """Whether all these tensors are of int32, and numbers integers."""
+    """Whether all values are int32 tensors or Python integers."""
     return all(
         value.dtype == types.int32 if isinstance(value, Var) else type(value) is int
         for value in values
@@ -339,7 +341,7 @@ def _remainder_of_sign(arguments: dict[str, Any], name: str) -> Any:
 
 
 def _clamp(arguments: dict[str, Any], name: str) -> Any:
-    # coremltools makes floats of integers.
+    # coremltools converts integers to floats.
     x = arguments["self"]
     ops = (mb.maximum, arguments.get("min")), (mb.minimum, arguments.get("max"))
     bounds = [(op, bound) for op, bound in ops if bound is not None]
@@ -351,7 +353,7 @@ def _clamp(arguments: dict[str, Any], name: str) -> Any:
 
 
 def _hardtanh(arguments: dict[str, Any], name: str) -> Any:
-    # coremltools takes neither integers, nor integers as bounds of floats.
+    # coremltools takes no integers, neither as inputs nor as bounds of floats.
     least, most = arguments["min_val"], arguments["max_val"]
     if types.is_float(arguments["self"].dtype):
         arguments.update(min_val=float(least), max_val=float(most))
@@ -372,7 +374,7 @@ def _instance_norm(arguments: dict[str, Any], name: str) -> None:
 def _batch_norm(arguments: dict[str, Any], name: str) -> None:
     if arguments.get("training"):
         raise Obstacle(TRAINS, EVAL)
-    # Without these it becomes a sub and a div, which no convolution absorbs.
+    # Without weight and bias it becomes sub and div, which fuse with no convolution.
     mean = arguments["running_mean"]
     if mean is not None:
         dtype = types.nptype_from_builtin(mean.dtype)
@@ -388,14 +390,14 @@ def _dropout(arguments: dict[str, Any], name: str) -> None:
 
 
 def _flip(arguments: dict[str, Any], name: str) -> Any:
-    # Core ML's reverse takes no empty list of axes, nor coremltools flipud.
+    # Core ML's reverse takes no empty list of axes; coremltools has no flipud.
     if not (dims := arguments.get("dims", [0])):
         return arguments["self"]
     return mb.reverse(x=arguments["self"], axes=dims, name=name)
 
 
 def _narrow(arguments: dict[str, Any], name: str) -> Any:
-    # coremltools ends at 0 what starts below 0 and reaches to the last element.
+    # coremltools ends a slice at 0 if it starts below 0 and reaches the last element.
     x, dim, start = (arguments[key] for key in ("self", "dim", "start"))
     dim, end = dim % x.rank, start + arguments["length"]
     others = [d != dim for d in range(x.rank)]
@@ -410,7 +412,7 @@ def _narrow(arguments: dict[str, Any], name: str) -> Any:
 
 
 def _as_int32(op: str, takes_bool: bool = False) -> Correction:
-    # It only moves elements, by what takes no bool or no small integers.
+    # The op only moves elements, by a Core ML op without bool or small integers.
     def correct(arguments: dict[str, Any], name: str) -> Any:
         dtype = types.builtin_to_string(arguments["self"].dtype)
         if dtype in FILLS and (takes_bool or dtype != "bool"):
@@ -427,7 +429,7 @@ def _as_int32(op: str, takes_bool: bool = False) -> Correction:
 
 
 def _relu(arguments: dict[str, Any], name: str) -> Any:
-    # Core ML's takes floats only.
+    # Core ML's relu takes floats only.
     x = arguments["self"]
     return mb.maximum(x=x, y=np.int32(0), name=name) if types.is_int(x.dtype) else None
 
@@ -450,7 +452,7 @@ def _unfold(arguments: dict[str, Any], name: str) -> Any:
 
 
 def _filled(number: float | None = None) -> Correction:
-    # The dtype is ignored, or only some are known.
+    # coremltools ignores the dtype, or knows only some.
     def correct(arguments: dict[str, Any], name: str) -> Any:
         fill = number
         if fill is None:
@@ -462,7 +464,7 @@ def _filled(number: float | None = None) -> Correction:
         sizes = arguments.get("size")
         if sizes is None:
             sizes = _sizes(like) if like.rank else []
-        # Core ML fills with four types, and makes the others of these.
+        # Core ML fills with four types; the others are casts of int32.
         wide = dtype if dtype in FILLS else "int32"
         if wide == "int32":
             _check_integers("fill_value", fill)
@@ -480,7 +482,7 @@ FILLS = {"fp16", "fp32", "int32", "bool"}
 
 
 def _dtype_of_fill(number: int | None, like: Any, fill: float | int) -> str:
-    """What a tensor is filled as: by the dtype given, a tensor, or the filling."""
+    """The dtype of a fill: the given one, that of a tensor, or that of the number."""
     if number is not None:
         return NUM_TO_DTYPE_STRING[_dtype_number(number)]
     if like is not None:
@@ -489,26 +491,26 @@ def _dtype_of_fill(number: int | None, like: Any, fill: float | int) -> str:
 
 
 def _shape(sizes: Any) -> Any:
-    """Sizes, of which some may be computed, as one value."""
+    """One value for sizes, of which some may be computed."""
     if isinstance(sizes, list) and any(isinstance(size, Var) for size in sizes):
         return mb.concat(values=sizes, axis=0)
     return sizes
 
 
 def _sizes(x: Any) -> Any:
-    """The shape of `x`, as a value; Core ML tells that of four types only."""
+    """The shape of `x`, as a value. Core ML's `shape` takes four types only."""
     known = types.builtin_to_string(x.dtype) in FILLS
     return mb.shape(x=x if known else mb.cast(x=x, dtype="int32"))
 
 
 def _size(arguments: dict[str, Any], name: str) -> Any:
-    # coremltools does not cast what Core ML has no `shape` of.
+    # coremltools does not cast types that Core ML's `shape` lacks.
     x, dim = arguments["self"], arguments["dim"]
     return mb.gather(x=_sizes(x), indices=dim % x.rank, axis=0, name=name)
 
 
 def _extremum(of_two: str) -> Correction:
-    # Of sizes, coremltools has no converter.
+    # coremltools has no converter for sizes.
     def correct(arguments: dict[str, Any], name: str) -> Any:
         return getattr(mb, of_two)(x=arguments["a"], y=arguments["b"], name=name)
 
@@ -516,7 +518,7 @@ def _extremum(of_two: str) -> Correction:
 
 
 def _arange(arguments: dict[str, Any], name: str) -> Any:
-    # The dtype is ignored; computed here where nothing else is computed.
+    # coremltools ignores the dtype. Here a constant, if the arguments are constant.
     number = arguments["dtype"]
     if number is None or any(isinstance(value, Var) for value in arguments.values()):
         return None
@@ -528,7 +530,7 @@ def _arange(arguments: dict[str, Any], name: str) -> Any:
 
 
 def _product(arguments: dict[str, Any], name: str) -> Any:
-    """`prod`, of a dtype that is the input's."""
+    """`prod` along a dimension, in the dtype of its input."""
     if arguments["dtype"] is not None:
         raise Obstacle("a dtype is given", "convert the tensor before")
     dim, keepdim = arguments["dim"], arguments["keepdim"]
