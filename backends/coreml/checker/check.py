@@ -248,10 +248,10 @@ class _FunctionChecker:
     ) -> Value:
         """The value that a `NamedValueType` declares."""
         if item.name in scope:
-            message = "a value before it has this name"
+            message = "an earlier value has this name"
             self.report("name-unique", op_type, item.name, message)
         if not re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", item.name):
-            message = "a name is of letters, digits and _, and starts with no digit"
+            message = "a name has only letters, digits and _, and no digit first"
             self.report("name-form", op_type, item.name, message)
         elif item.name in RESERVED:
             message = "the name is reserved"
@@ -286,7 +286,7 @@ class _FunctionChecker:
             if feature.dtype != value.type.dtype.storage or (
                 feature.shape and not fits(feature.shape, value.type)
             ):
-                message = f"it is {value.type}, the model describes {feature.expected}"
+                message = f"it is {value.type}, but described as {feature.expected}"
                 self.report("description", kind, name, message)
 
 

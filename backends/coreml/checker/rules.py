@@ -125,7 +125,7 @@ def input_unknown(op: Op, target: str) -> Iterator[str]:
     """The target's opset has the op's inputs."""
     if (form := form_of(op, target)) is not None:
         for name in op.inputs.keys() - form.inputs.keys():
-            yield f"{target} has no input '{name}' of it"
+            yield f"{target} has no input '{name}' of this op"
 
 
 @rule("input-missing", DOCUMENTATION)
@@ -176,7 +176,7 @@ def rank(op: Op, target: str) -> Iterator[str]:
     given = [value for values in op.inputs.values() for value in values]
     for value in [*op.outputs, *filter(lambda value: value.is_constant, given)]:
         if (shape := op.shapes.of(value)) is not None and len(shape) > mil.MAX_RANK:
-            yield f"'{value.name}' has rank {len(shape)}; Core ML has {mil.MAX_RANK}"
+            yield f"'{value.name}' has rank {len(shape)}, above {mil.MAX_RANK}"
 
 
 @rule(
@@ -188,7 +188,7 @@ def empty(op: Op, target: str) -> Iterator[str]:
     """No op returns a tensor without elements."""
     for value in op.outputs:
         if 0 in (shape := op.shapes.of(value) or ()):
-            yield f"'{value.name}' has no elements, its shape is {shape}"
+            yield f"'{value.name}' has no elements: its shape is {shape}"
 
 
 # --- ops with options, and with ranks -------------------------------------------------
@@ -338,7 +338,7 @@ def pad_negative(op: Op, target: str) -> Iterator[str]:
 def pad_same(op: Op, target: str) -> Iterator[str]:
     """pad_type is not `same`, whose documented amounts and sizes disagree."""
     if (word := op.text("pad_type", "valid")) in ("same", "same_lower"):
-        yield f"pad_type is '{word}', which the documentation contradicts itself on"
+        yield f"pad_type is '{word}', on which the documentation contradicts itself"
 
 
 @rule("dynamic-weight", documented("iOS15.conv.conv"), "conv")
@@ -432,4 +432,4 @@ def index_range(op: Op, target: str) -> Iterator[str]:
         return
     if -len(shape) <= axis < len(shape) and (size := shape[axis]) is not None:
         if indices.max() >= size:
-            yield f"an index is {indices.max()}, dimension {axis} has size {size}"
+            yield f"an index is {indices.max()}, but dimension {axis} has size {size}"
