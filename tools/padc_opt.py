@@ -203,7 +203,7 @@ def main(args: Sequence[str] | None = None) -> None:
     """Run `padc-opt` with `args`, or with those of the process."""
     try:
         PadcOptMain(
-            description="run passes of padc and xDSL on IR or on a .pt2 file", args=args
+            description="run compiler passes on IR or on a .pt2 file", args=args
         ).run()
         sys.stdout.flush()
     except BrokenPipeError:
