@@ -11,41 +11,12 @@ NCHW. The reference semantics of each op is its implementation in
 
 from xdsl.ir import Dialect
 
-from padc.ir.tcp.convolutions import (
-    ConvDimsAttr,
-    ConvolutionOp,
-    ConvOp,
-    ConvTransposeOp,
-)
-from padc.ir.tcp.grid_sample import GridPadding, GridPaddingAttr, GridSampleOp
-from padc.ir.tcp.pads import (
-    BORDER_PADS,
-    Border,
-    BorderPadOp,
-    CircularPadOp,
-    ExpandOp,
-    PadOp,
-    ReflectionPadOp,
-    ReplicationPadOp,
-    padded_type,
-)
-from padc.ir.tcp.pools import ArgMaxPoolOp, AvgPoolOp, MaxPoolOp, PoolOp
-from padc.ir.tcp.resample import (
-    Coordinates,
-    CoordinatesAttr,
-    ResampleMode,
-    ResampleModeAttr,
-    ResampleOp,
-    Sampling,
-)
-from padc.ir.tcp.tensors import (
-    Amount,
-    AnyTensor,
-    Check,
-    fill_constant,
-    fill_type,
-    tensor_type,
-)
+from padc.ir.tcp.convolutions import *
+from padc.ir.tcp.grid_sample import *
+from padc.ir.tcp.pads import *
+from padc.ir.tcp.pools import *
+from padc.ir.tcp.resample import *
+from padc.ir.tcp.tensors import *
 
 Tcp = Dialect(
     "tcp",
@@ -62,39 +33,3 @@ Tcp = Dialect(
     ],
     [ConvDimsAttr, CoordinatesAttr, GridPaddingAttr, ResampleModeAttr],
 )
-
-__all__ = [
-    "BORDER_PADS",
-    "Amount",
-    "AnyTensor",
-    "ArgMaxPoolOp",
-    "AvgPoolOp",
-    "Border",
-    "BorderPadOp",
-    "Check",
-    "CircularPadOp",
-    "ConvDimsAttr",
-    "ConvOp",
-    "ConvTransposeOp",
-    "ConvolutionOp",
-    "Coordinates",
-    "CoordinatesAttr",
-    "ExpandOp",
-    "GridPadding",
-    "GridPaddingAttr",
-    "GridSampleOp",
-    "MaxPoolOp",
-    "PadOp",
-    "PoolOp",
-    "ReflectionPadOp",
-    "ReplicationPadOp",
-    "ResampleMode",
-    "ResampleModeAttr",
-    "ResampleOp",
-    "Sampling",
-    "Tcp",
-    "fill_constant",
-    "fill_type",
-    "padded_type",
-    "tensor_type",
-]

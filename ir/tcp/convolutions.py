@@ -46,6 +46,13 @@ from padc.ir.tcp.tensors import (
     windows,
 )
 
+__all__ = [
+    "ConvDimsAttr",
+    "ConvOp",
+    "ConvTransposeOp",
+    "ConvolutionOp",
+]
+
 Role: TypeAlias = str | int
 
 

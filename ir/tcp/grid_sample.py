@@ -32,6 +32,12 @@ from xdsl.utils.str_enum import StrEnum
 from padc.ir.tcp.resample import ResampleMode, ResampleModeAttr
 from padc.ir.tcp.tensors import AnyTensor, tensor_type, verify_result
 
+__all__ = [
+    "GridPadding",
+    "GridPaddingAttr",
+    "GridSampleOp",
+]
+
 
 class GridPadding(StrEnum):
     """

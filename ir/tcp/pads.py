@@ -54,6 +54,18 @@ from padc.ir.tcp.tensors import (
     verify_result,
 )
 
+__all__ = [
+    "BORDER_PADS",
+    "Border",
+    "BorderPadOp",
+    "CircularPadOp",
+    "ExpandOp",
+    "PadOp",
+    "ReflectionPadOp",
+    "ReplicationPadOp",
+    "padded_type",
+]
+
 
 class ExpandOp(TensorOp, abc.ABC):
     """A pad: every dimension expands by static or dynamic amounts on both sides."""

@@ -35,6 +35,13 @@ from padc.ir.tcp.tensors import (
     windows,
 )
 
+__all__ = [
+    "ArgMaxPoolOp",
+    "AvgPoolOp",
+    "MaxPoolOp",
+    "PoolOp",
+]
+
 
 class PoolOp(TensorOp, abc.ABC):
     """A reduction of every window that lies within the input, over some dimensions."""

@@ -48,6 +48,15 @@ from padc.ir.tcp.tensors import (
     verify_result,
 )
 
+__all__ = [
+    "Coordinates",
+    "CoordinatesAttr",
+    "ResampleMode",
+    "ResampleModeAttr",
+    "ResampleOp",
+    "Sampling",
+]
+
 
 class ResampleMode(StrEnum):
     """How `tcp.resample` combines the elements around a coordinate."""

@@ -44,6 +44,15 @@ from xdsl.utils.hints import isa
 
 from padc.ir import padding
 
+__all__ = [
+    "Amount",
+    "AnyTensor",
+    "Check",
+    "fill_constant",
+    "fill_type",
+    "tensor_type",
+]
+
 AnyTensor: TypeAlias = TensorType[Attribute]
 Amount: TypeAlias = int | SSAValue
 """An amount of padding: a static integer, or an SSA value of type index."""
