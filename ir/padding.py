@@ -100,7 +100,7 @@ def check_reflection(size: int, lower: int, upper: int) -> None:
     PyTorch refuses empty dimensions that are not padded too, except the batch's, and
     results that are empty in each dimension that it pads.
     """
-    _check_border("reflection", size, lower, upper)
+    check_border("reflection", size, lower, upper)
     if max(lower, upper) >= size:
         raise ValueError(
             f"reflection padding by {lower} and {upper} of a dimension of size {size}: "
@@ -117,10 +117,11 @@ def check_replication(size: int, lower: int, upper: int) -> None:
     PyTorch refuses empty dimensions that are not padded too, except the batch's, and
     results that are empty in each dimension that it pads.
     """
-    _check_border("replication", size, lower, upper)
+    check_border("replication", size, lower, upper)
 
 
-def _check_border(mode: str, size: int, lower: int, upper: int) -> None:
+def check_border(mode: str, size: int, lower: int, upper: int) -> None:
+    """Raise ValueError if no element is there to show, or fewer than are cropped."""
     if size < 1:
         raise ValueError(f"{mode} padding of an empty dimension")
     if padded_size(size, lower, upper) < 0:
