@@ -42,7 +42,7 @@ from xdsl.pattern_rewriter import (
 from xdsl.utils.exceptions import VerifyException
 
 from padc.ir import padding
-from padc.ir.arithmetic import Whole
+from padc.ir.arithmetic import Whole, maximum, minimum
 from padc.ir.padding import Amounts
 from padc.ir.tcp.tensors import (
     Amount,
@@ -63,6 +63,7 @@ __all__ = [
     "PadOp",
     "ReflectionPadOp",
     "ReplicationPadOp",
+    "SymmetricPadOp",
     "padded_type",
 ]
 
@@ -532,9 +533,50 @@ class CircularPadOp(BorderPadOp):
         return padding.circular_pads_fold(inner, outer)
 
 
+@irdl_op_definition
+class SymmetricPadOp(BorderPadOp):
+    """
+    Expand by mirroring at the edges of the border elements, which are repeated.
+
+    Element j of the result is `input[mirror(j - lower)]`, where `mirror(i)` is `-1 - i`
+    below 0 and `2 * D - 1 - i` above D - 1. Each amount is at most D. Negative amounts
+    crop the result. Source: "SYMMETRIC" of
+    https://www.tensorflow.org/api_docs/python/tf/pad; "symmetric" of `numpy.pad`.
+
+    ```mlir
+    %y = tcp.symmetric_pad %x lowerExpansion [0, 1] upperExpansion [0, 2]
+       : tensor<3x8xf32> -> tensor<3x11xf32>
+    ```
+    """
+
+    name = "tcp.symmetric_pad"
+
+    BORDER: ClassVar = Border(first=0, step=1)
+
+    @staticmethod
+    def check_amounts(size: int, lower: int, upper: int) -> None:
+        padding.check_border("symmetric", size, lower, upper)
+        if max(lower, upper) > size:
+            raise ValueError(
+                f"symmetric padding by {lower} and {upper} of a dimension of size "
+                f"{size}: each may be at most {size}, the size"
+            )
+
+    @staticmethod
+    def source_index(j: Whole, size: Whole, lower: Whole, upper: Whole) -> Whole:
+        inner = maximum(j - lower, lower - j - 1)
+        return minimum(inner, 2 * size - 1 - inner)
+
+    @staticmethod
+    def folds(inner: Amounts, outer: Amounts) -> bool:
+        # The sides that may mirror are the same, whether the edge is repeated or not.
+        return padding.reflection_pads_fold(inner, outer)
+
+
 BORDER_PADS: tuple[type[BorderPadOp], ...] = (
     CircularPadOp,
     ReflectionPadOp,
     ReplicationPadOp,
+    SymmetricPadOp,
 )
 """All modes. Lowerings that are the same for each are registered for these."""

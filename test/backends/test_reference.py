@@ -162,6 +162,21 @@ MODES = {
 }
 
 
+def test_symmetric_pads_repeat_the_edge():
+    x = torch.tensor([1, 2, 3])
+
+    for amounts, expected in {
+        (3, 2): [3, 2, 1, 1, 2, 3, 3, 2],
+        (-1, 3): [2, 3, 3, 2, 1],
+        (2, -4): [2],
+    }.items():
+        lower, upper = ([amount] for amount in amounts)
+
+        y = compute(lambda x: tcp.SymmetricPadOp(x, lower, upper), x)
+
+        assert_equal(y, torch.tensor(expected))
+
+
 @pytest.mark.parametrize("mode", MODES)
 @number_dtypes
 def test_border_pads_of_each_dtype(mode: str, dtype: torch.dtype):

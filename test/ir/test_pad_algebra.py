@@ -18,6 +18,7 @@ from proofs import choose, holds, ints, largest, smallest
 
 from padc.ir import padding
 from padc.ir.padding import Amounts, place
+from padc.ir.tcp import SymmetricPadOp
 
 pytestmark = pytest.mark.usefixtures("symbolic")
 
@@ -59,6 +60,12 @@ def legal_reflection(size: Any, amounts: Any) -> Any:
     )
 
 
+def legal_symmetric(size: Any, amounts: Any) -> Any:
+    return z3.And(
+        legal_replication(size, amounts), amounts.lower <= size, amounts.upper <= size
+    )
+
+
 def legal_circular(size: Any, amounts: Any) -> Any:
     lower, upper = amounts.lower, amounts.upper
     cropped = size + smallest(lower, 0) + smallest(upper, 0)
@@ -71,6 +78,10 @@ def replicated(j: Any, size: Any, amounts: Any) -> Any:
 
 def reflected(j: Any, size: Any, amounts: Any) -> Any:
     return padding.source_index_reflection(j, size, amounts.lower)
+
+
+def mirrored(j: Any, size: Any, amounts: Any) -> Any:
+    return SymmetricPadOp.source_index(j, size, amounts.lower, amounts.upper)
 
 
 def wrapped(j: Any, size: Any, amounts: Any) -> Any:
@@ -92,12 +103,14 @@ MODES: dict[str, tuple[Legal, Source, Callable[..., Any]]] = {
     "replicate": (legal_replication, replicated, padding.replication_pads_fold),
     "reflect": (legal_reflection, reflected, padding.reflection_pads_fold),
     "circular": (legal_circular, wrapped_once, padding.circular_pads_fold),
+    "symmetric": (legal_symmetric, mirrored, SymmetricPadOp.folds),
 }
 CHECKS: dict[str, Callable[[int, int, int], None]] = {
     "constant": padding.check_constant,
     "replicate": padding.check_replication,
     "reflect": padding.check_reflection,
     "circular": padding.check_circular,
+    "symmetric": SymmetricPadOp.check_amounts,
 }
 
 
@@ -139,7 +152,12 @@ def test_legal_pads_read_inside_their_input():
 
         assert holds(reads, legal(size, amounts), inside)
     # One too wide.
-    for mode, legal in (("reflect", legal_replication), ("circular", legal_constant)):
+    too_wide = {
+        "reflect": legal_symmetric,
+        "symmetric": legal_replication,
+        "circular": legal_constant,
+    }
+    for mode, legal in too_wide.items():
         reads = within(MODES[mode][1](j, size, amounts), size)
         assert not holds(reads, legal(size, amounts), inside)
 

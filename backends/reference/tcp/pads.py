@@ -71,12 +71,13 @@ def border_pad(
     return x
 
 
-NumpyMode: TypeAlias = Literal["edge", "reflect", "wrap"]
+NumpyMode: TypeAlias = Literal["edge", "reflect", "symmetric", "wrap"]
 
 MODES: Mapping[type[tcp.BorderPadOp], NumpyMode] = {
     tcp.CircularPadOp: "wrap",
     tcp.ReflectionPadOp: "reflect",
     tcp.ReplicationPadOp: "edge",
+    tcp.SymmetricPadOp: "symmetric",
 }
 """The modes of `numpy.pad`."""
 

@@ -81,6 +81,12 @@
 
 // -----
 
+// CHECK: 'tcp.symmetric_pad' of tensor<2x8xf32>, dimension 1: symmetric padding by 8 and 9 of a dimension of size 8: each may be at most 8, the size
+%x = "test.op"() : () -> tensor<2x8xf32>
+%y = tcp.symmetric_pad %x lowerExpansion [0, 8] upperExpansion [0, 9] : tensor<2x8xf32> -> tensor<2x25xf32>
+
+// -----
+
 // CHECK: 'tcp.reflection_pad' of tensor<2x8xf32>, dimension 1: reflection padding by 8 and 0 of a dimension of size 8: each may be at most 7, the size less one
 %x = "test.op"() : () -> tensor<2x8xf32>
 %y = tcp.reflection_pad %x lowerExpansion [0, 8] upperExpansion [0, 0] : tensor<2x8xf32> -> tensor<2x16xf32>

@@ -32,6 +32,8 @@ func.func @pad_dtypes(%u : tensor<4xui8>, %b : tensor<0xi1>, %s : tensor<bf16>, 
 func.func @border_pads(%x : tensor<3x8xf32>, %n : index) -> (tensor<3x9xf32>, tensor<?x10xf32>, tensor<2x16xf32>) {
   // CHECK-NEXT: tcp.replication_pad %x lowerExpansion [0, %n] upperExpansion [0, 0] : tensor<3x8xf32> -> tensor<3x9xf32>
   %0 = tcp.replication_pad %x lowerExpansion [0, %n] upperExpansion [0, 0] : tensor<3x8xf32> -> tensor<3x9xf32>
+  // CHECK-NEXT: tcp.symmetric_pad %x lowerExpansion [%n, -1] upperExpansion [3, 0] : tensor<3x8xf32> -> tensor<?x7xf32>
+  %mirrored = tcp.symmetric_pad %x lowerExpansion [%n, -1] upperExpansion [3, 0] : tensor<3x8xf32> -> tensor<?x7xf32>
   // CHECK-NEXT: tcp.reflection_pad %x lowerExpansion [%n, 2] upperExpansion [0, 0] {note = "kept"} : tensor<3x8xf32> -> tensor<?x10xf32>
   %1 = tcp.reflection_pad %x lowerExpansion [%n, 2] upperExpansion [0, 0] {note = "kept"} : tensor<3x8xf32> -> tensor<?x10xf32>
   // CHECK-NEXT: tcp.circular_pad %x lowerExpansion [-1, 8] upperExpansion [0, 0] : tensor<3x8xf32> -> tensor<2x16xf32>
