@@ -19,21 +19,13 @@ from xdsl.utils.hints import isa
 from padc.ir.tcp import Amount, AnyTensor, fill_type
 from padc.passes.buffers.deallocation import place_deallocs
 from padc.passes.buffers.memref_builder import AnyMemRef, MemRefBuilder, memref_type
+from padc.passes.lowering import LoweringTable
 
 Lowering: TypeAlias = "Callable[[FunctionBufferizer, Any], SSAValue]"
 """From an op on tensors to the buffer, or view, that holds its result."""
 
-LOWERINGS: dict[type[Operation], Lowering] = {}
-
-
-def bufferizes(*op_types: type[Operation]) -> Callable[[Lowering], Lowering]:
-    """Register the lowering of ops of these types."""
-
-    def register(lowering: Lowering) -> Lowering:
-        LOWERINGS.update(dict.fromkeys(op_types, lowering))
-        return lowering
-
-    return register
+LOWERINGS = LoweringTable[type[Operation], Lowering]()
+bufferizes = LOWERINGS.lowers
 
 
 def buffer_type(type: AnyTensor) -> AnyMemRef:

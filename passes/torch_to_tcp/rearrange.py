@@ -3,6 +3,10 @@ Reshape, permute and reshape, through more dimensions than Core ML has.
 
 Dimensions that stay adjacent in the permutation can be joined before it. The number of
 such runs of dimensions is the rank that is needed.
+
+Core ML's limit on the rank matters here, before any op is Core ML's, because views and
+permutations are borrowed from coremltools: no pass between tcp and mil rewrites them.
+Native code has no such limit, and computes the sizes of the joined dimensions as well.
 """
 
 from __future__ import annotations
@@ -14,13 +18,13 @@ from functools import reduce
 from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
 from xdsl.ir import SSAValue
 
+from padc.ir import mil
 from padc.ir.tcp import tensor_type
 from padc.ir.torch import AtenOp, ListConstructOp, NoneType, ToBuiltinTensorOp
 from padc.passes.aten.builder import AtenBuilder, Integer
 from padc.passes.aten.call import known
 from padc.passes.torch_to_tcp.call import TcpCall, lowers
 
-MOST_DIMENSIONS = 5
 VIEWS = {"aten.view": "size", "aten._unsafe_view": "size", "aten.reshape": "shape"}
 """The argument of each op that holds the sizes."""
 
@@ -42,7 +46,7 @@ def lower_view(call: TcpCall) -> SSAValue | None:
     given = permuted.integers("dims", 1)
     dims = [dim % len(given) for dim in given]
     runs = runs_of(dims)
-    if len(dims) <= MOST_DIMENSIONS or len(runs) > MOST_DIMENSIONS:
+    if len(dims) <= mil.MAX_RANK or len(runs) > mil.MAX_RANK:
         return None
     source = producer(permuted, "self")
     build = AtenBuilder(call.op)
