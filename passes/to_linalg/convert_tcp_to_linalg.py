@@ -9,7 +9,6 @@ computed as signless ones, between casts.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 
 from xdsl.builder import Builder
 from xdsl.context import Context
@@ -20,11 +19,8 @@ from xdsl.rewriter import InsertPoint
 
 from padc.ir import tcp
 from padc.ir.tcp import tensor_type
-from padc.ir.weights import Weights, weights_of
-from padc.passes.aten.conv_transpose import weight
 from padc.passes.lowering import lower_all
 from padc.passes.to_linalg.build.linalg_builder import LinalgBuilder, signless_type
-from padc.passes.to_linalg.decompose_conv_transpose import DecomposeConvTransposePass
 from padc.passes.to_linalg.tcp import LOWERINGS, transposed
 
 
@@ -38,9 +34,8 @@ class ConvertTcpToLinalgPass(ModulePass):
     """Whether to lower border pads too, which `bufferize-tcp` takes as they are."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        weights = weights_of(ctx)
-        lower_all(op, tcp.ConvTransposeOp, partial(decompose_computed, weights=weights))
-        DecomposeConvTransposePass().apply(ctx, op)
+        # First, since they become pads and convolutions.
+        lower_all(op, tcp.ConvTransposeOp, decompose)
         lower_all(op, Operation, self.lower, cast=with_sign)
 
     def lower(self, op: Operation) -> SSAValue | None:
@@ -55,6 +50,10 @@ def builder_before(op: Operation) -> LinalgBuilder:
     return LinalgBuilder(Builder(InsertPoint.before(op)))
 
 
+def decompose(op: tcp.ConvTransposeOp) -> SSAValue:
+    return transposed.decompose(builder_before(op), op)
+
+
 def with_sign(op: Operation, new: SSAValue, old: SSAValue) -> SSAValue:
     """A tensor of signless elements as one of the type of `old`."""
     build, wanted = builder_before(op), tensor_type(old)
@@ -63,14 +62,3 @@ def with_sign(op: Operation, new: SSAValue, old: SSAValue) -> SSAValue:
     if signless == wanted:
         return new
     return build.insert(UnrealizedConversionCastOp.get([new], [wanted]))
-
-
-def decompose_computed(op: tcp.ConvTransposeOp, weights: Weights) -> SSAValue | None:
-    """
-    Decompose a transposed convolution that `decompose-conv-transpose` leaves.
-
-    If the kernel is not a weight, that pass would flip it with ATen ops.
-    """
-    if transposed.is_empty(op) or weight(op.kernel, weights) is None:
-        return transposed.decompose(builder_before(op), op)
-    return None

@@ -1,7 +1,10 @@
 """
 Write transposed convolutions as convolutions, or as VALID ones and pads.
 
-The forms and their formulas are those of `padc.passes.aten.conv_transpose`.
+The forms and their formulas are those of `padc.passes.aten.conv_transpose`. No pipeline
+of padc runs this pass: it is for users of padc-opt whose next tool lacks transposed
+convolutions or their padding. `convert-tcp-to-linalg` decomposes them by itself, since
+the kernel is an argument there, and `decompose-computed-kernels` for Core ML.
 """
 
 from __future__ import annotations
