@@ -19,8 +19,8 @@ from padc.ir.tcp import Coordinates, ResampleMode, tensor_type
 from padc.passes.aten.builder import AtenBuilder, Integer
 from padc.passes.aten.elements import Elements
 from padc.passes.aten.windows import area_windows
-from padc.passes.torch_to_tcp.call import TcpCall, last_dims, lowers
 from padc.passes.torch_to_tcp.pools import max_pool
+from padc.passes.torch_to_tcp.tcp_call import TcpCall, last_dims, lowers
 
 
 @lowers(*(f"aten.adaptive_max_pool{rank}d" for rank in (1, 2, 3)))

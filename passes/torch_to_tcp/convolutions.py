@@ -12,7 +12,7 @@ from padc.errors import Obstacle
 from padc.ir import padding, tcp
 from padc.ir.padding import Amounts
 from padc.ir.tcp import tensor_type
-from padc.passes.torch_to_tcp.call import TcpCall, lowers
+from padc.passes.torch_to_tcp.tcp_call import TcpCall, lowers
 
 
 @lowers(

@@ -11,7 +11,7 @@ from padc.ir import tcp
 from padc.ir.tcp import GridPadding, ResampleMode
 from padc.passes.aten.builder import AtenBuilder
 from padc.passes.aten.elements import Elements, constant
-from padc.passes.torch_to_tcp.call import TcpCall, lowers
+from padc.passes.torch_to_tcp.tcp_call import TcpCall, lowers
 
 MODES = (ResampleMode.LINEAR, ResampleMode.NEAREST, ResampleMode.CUBIC)
 PADDINGS = (GridPadding.ZEROS, GridPadding.BORDER, GridPadding.REFLECTION)

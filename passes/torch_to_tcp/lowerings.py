@@ -11,7 +11,7 @@ from padc.passes.torch_to_tcp import (
     upsampling,
     windows,
 )
-from padc.passes.torch_to_tcp.call import LOWERINGS, TcpCall
+from padc.passes.torch_to_tcp.tcp_call import LOWERINGS, TcpCall
 
 __all__ = [
     "LOWERINGS",

@@ -35,7 +35,7 @@ from padc.ir.torch import (
     VTensorType,
 )
 from padc.passes.aten.builder import INT64_MAX, AtenBuilder
-from padc.passes.torch_to_tcp.call import TcpCall, lowers
+from padc.passes.torch_to_tcp.tcp_call import TcpCall, lowers
 
 
 @lowers("aten.pad", "aten.constant_pad_nd")

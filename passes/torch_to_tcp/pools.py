@@ -13,7 +13,7 @@ from padc.ir.element_types import least_value
 from padc.ir.padding import Amounts
 from padc.ir.tcp import tensor_type
 from padc.passes.aten.builder import AtenBuilder
-from padc.passes.torch_to_tcp.call import TcpCall, last_dims, lowers
+from padc.passes.torch_to_tcp.tcp_call import TcpCall, last_dims, lowers
 
 
 @lowers(*(f"aten.max_pool{rank}d" for rank in (1, 2, 3)))

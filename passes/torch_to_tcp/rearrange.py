@@ -21,9 +21,9 @@ from xdsl.ir import SSAValue
 from padc.ir import mil
 from padc.ir.tcp import tensor_type
 from padc.ir.torch import AtenOp, ListConstructOp, NoneType, ToBuiltinTensorOp
+from padc.passes.aten.aten_call import known
 from padc.passes.aten.builder import AtenBuilder, Integer
-from padc.passes.aten.call import known
-from padc.passes.torch_to_tcp.call import TcpCall, lowers
+from padc.passes.torch_to_tcp.tcp_call import TcpCall, lowers
 
 VIEWS = {"aten.view": "size", "aten._unsafe_view": "size", "aten.reshape": "shape"}
 """The argument of each op that holds the sizes."""

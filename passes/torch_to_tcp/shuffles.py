@@ -8,9 +8,9 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, AnyFloat
 from xdsl.ir import SSAValue
 
 from padc.ir.tcp import tensor_type
+from padc.passes.aten.aten_call import known
 from padc.passes.aten.builder import AtenBuilder, Integer
-from padc.passes.aten.call import known
-from padc.passes.torch_to_tcp.call import TcpCall, lowers
+from padc.passes.torch_to_tcp.tcp_call import TcpCall, lowers
 
 
 @lowers("aten.roll")

@@ -12,7 +12,7 @@ from padc.ir import tcp
 from padc.ir.tcp import Amount, Coordinates, ResampleMode, tensor_type
 from padc.ir.torch import FloatType, IntType
 from padc.passes.aten.builder import AtenBuilder
-from padc.passes.torch_to_tcp.call import TcpCall, last_dims, lowers
+from padc.passes.torch_to_tcp.tcp_call import TcpCall, last_dims, lowers
 
 NEAREST = (ResampleMode.NEAREST, Coordinates.ASYMMETRIC)
 NEAREST_EXACT = (ResampleMode.NEAREST, Coordinates.HALF_PIXEL)

@@ -17,9 +17,9 @@ from padc.ir import tcp
 from padc.ir.arithmetic import clamp
 from padc.ir.padding import Amounts, conv_output_size
 from padc.ir.tcp import Amount, tensor_type
+from padc.passes.aten.aten_call import known
 from padc.passes.aten.builder import AtenBuilder, Integer
-from padc.passes.aten.call import known
-from padc.passes.torch_to_tcp.call import TcpCall, lowers
+from padc.passes.torch_to_tcp.tcp_call import TcpCall, lowers
 
 ARGUMENTS = ("kernel_size", "stride", "dilation", "padding")
 

@@ -15,8 +15,8 @@ from padc.errors import Obstacle
 from padc.ir.padding import Amounts
 from padc.ir.tcp import tensor_type
 from padc.ir.torch import ToBuiltinTensorOp, VTensorType
+from padc.passes.aten.aten_call import AtenCall
 from padc.passes.aten.builder import AtenBuilder
-from padc.passes.aten.call import AtenCall
 from padc.passes.lowering import LoweringTable, Replacement
 
 
