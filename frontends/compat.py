@@ -1,5 +1,5 @@
 # pyright: basic, reportPrivateUsage=false
-"""What differs between the versions of PyTorch that padc supports, in one place."""
+"""The differences between the versions of PyTorch that padc supports."""
 
 from __future__ import annotations
 

@@ -204,7 +204,7 @@ def by(sizes: Iterable[int]) -> str:
 
 
 def output_size(dim: Dim) -> int:
-    """Of PyTorch; raises UsageError where that refuses."""
+    """The size that PyTorch computes; UsageError if PyTorch refuses the options."""
     if dim.output_padding >= max(dim.stride, dim.dilation):
         raise UsageError(
             f"--output-padding {dim.output_padding}: PyTorch wants it less than the "

@@ -129,7 +129,7 @@ def trace(
     kwargs: dict[str, Any],
     dynamic_shapes: Any,
 ) -> ExportedProgram:
-    """`torch.export.export`, which prints nothing where it fails."""
+    """`torch.export.export`, without its prints if it fails."""
     # PyTorch prints the graph where it cannot trace on.
     with TRACING, quiet(), contextlib.redirect_stderr(io.StringIO()) as printed:
         exported = torch.export.export(

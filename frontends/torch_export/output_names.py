@@ -1,5 +1,5 @@
 # pyright: basic
-"""Names for what a model returns."""
+"""The names of a model's outputs."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ SCALAR_OVERLOADS = (
 
 
 def import_scalar_op(function: FunctionBuilder, node: Node) -> SSAValue:
-    """Import a call of one of `SCALAR_OPS`; raises Obstacle without a fit overload."""
+    """Import a call of one of `SCALAR_OPS`; raises Obstacle if no overload fits."""
     packet = SCALAR_OPS[node.target]
     values = [
         function.values[arg]

@@ -1,1 +1,1 @@
-"""What several lowerings of ATen ops share: an op's arguments, and building new ops."""
+"""Shared by several lowerings of ATen ops: reading arguments, building new ops."""

@@ -1,4 +1,4 @@
-"""An ATen op that is being lowered: what its arguments are."""
+"""An ATen op that is being lowered, and its arguments by name."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class AtenCall(abc.ABC):
         return isinstance(self.op.arg(name).type, NoneType)
 
     def elements(self, name: str) -> Sequence[SSAValue]:
-        """The elements of a list; NotConstantError where it may be of any length."""
+        """The elements of a list; NotConstantError if its length is not known."""
         owner = self.op.arg(name).owner
         if not isinstance(owner, ListConstructOp):
             raise NotConstantError(f"{name} is not a list with a known length")
@@ -69,7 +69,7 @@ class AtenCall(abc.ABC):
 
 
 def known(value: SSAValue) -> int | SSAValue:
-    """An integer of ATen as a number, where it is a constant."""
+    """An ATen integer, as a Python number if it is a constant."""
     try:
         constant = constant_value(value)
     except NotConstantError:

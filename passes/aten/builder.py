@@ -1,5 +1,5 @@
 """
-Building ATen ops on builtin tensors: what passes decompose `tcp` ops into.
+Build ATen ops on builtin tensors: passes decompose `tcp` ops into them.
 
 Slices, concatenations and arithmetic have no ops in `tcp`: ATen's serve every backend.
 """
@@ -79,11 +79,11 @@ class TorchInteger(SymbolicInteger):
 
 @dataclass(frozen=True)
 class AtenBuilder:
-    """Makes ATen ops before `anchor`, at its source line, of builtin tensors."""
+    """Inserts ATen ops on builtin tensors before `anchor`, with its source line."""
 
     anchor: Operation
     purpose: str | None = None
-    """What their location says that they are for; left out, what the anchor is for."""
+    """The purpose in the ops' location; if None, the anchor's."""
 
     def insert(self, op: Operation) -> SSAValue:
         """Insert a new op before the anchor, and return its first result."""
@@ -226,7 +226,7 @@ class AtenBuilder:
         return self.call("flip", type, self=x, dims=dims)
 
     def repeat(self, x: SSAValue, dim: int, times: int) -> SSAValue:
-        """`x`, of one element along `dim`, that many times."""
+        """`x`, which has one element along `dim`, repeated `times` times."""
         if times == 1:
             return x
         type = tensor_type(x)
@@ -334,7 +334,7 @@ class AtenBuilder:
         return self.call("_to_copy", result, self=x, dtype=DTYPES[element_type])
 
     def refined(self, x: SSAValue, type: AnyTensor) -> SSAValue:
-        """`x` under a type that may know more of its sizes."""
+        """`x` as `type`, which may have static sizes where that of `x` is dynamic."""
         return x if x.type == type else self.call("clone", type, self=x)
 
 

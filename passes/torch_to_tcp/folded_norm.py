@@ -1,5 +1,5 @@
 """
-What the weights of a folded batch norm are computed from.
+The weights of a folded batch norm, and how they are computed.
 
 Models with the same program share machine code; each computes its folded weights.
 """

@@ -1,4 +1,4 @@
-"""The table of lowerings to `tcp`, and what each is given: an ATen op."""
+"""The table of lowerings to `tcp`, and the call that each lowering takes."""
 
 from __future__ import annotations
 
