@@ -228,7 +228,7 @@ def test_convert_with_float16(padc: Padc):
     assert converted.exit_code == 0, converted.err
     assert as_float16.exit_code == 0, as_float16.err
     assert as_float32.exit_code == 1
-    assert "'features' by" in as_float32.err and "0.0001" in as_float32.err
+    assert "'features' is off by" in as_float32.err and "0.0001" in as_float32.err
 
 
 def test_convert_with_inputs(padc: Padc):
