@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from typing import Any, cast
 
 from torch._ops import OpOverload
 from torch.fx import Node
+from torch.nn import Module
 from torch.utils._pytree import TreeSpec
 
 from padc.ir.torch import Schema
@@ -18,6 +20,17 @@ def children(spec: TreeSpec) -> Sequence[TreeSpec]:
     if not hasattr(spec, "children"):  # up to 2.9
         return cast(Any, spec).children_specs
     return spec.children()
+
+
+def copy_of(module: Module) -> Module:
+    """A deep copy of what `ExportedProgram.module()` returned, with its checks."""
+    copied = copy.deepcopy(module)
+    if not copied._forward_pre_hooks:  # 2.8 does not copy these, nor what they read
+        missing = module.__dict__.keys() - copied.__dict__.keys()
+        copied.__dict__.update({name: module.__dict__[name] for name in missing})
+        for hook in module._forward_pre_hooks.values():
+            copied.register_forward_pre_hook(cast(Any, hook), with_kwargs=True)
+    return copied
 
 
 def unknown_arguments(node: Node, schema: Schema) -> Sequence[str]:

@@ -2,7 +2,6 @@
 """Functions as modules, for `torch.export`; skips for what it cannot export."""
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import cache
 from typing import Any
 
 import pytest
@@ -10,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch._dynamo.exc import UserError
-from torch.export import Dim
+from torch.torch_version import TorchVersion
 
 Functions = Mapping[str, Callable[..., Any]]
 
@@ -61,19 +60,25 @@ def check_each(
     assert not list(remaining)
 
 
-def needs_pools_of_dynamic_size() -> None:
-    """Skip the test if PyTorch cannot export them, as 2.8 cannot with a stride."""
-    if error := error_of_pool():
-        pytest.skip(f"PyTorch {torch.__version__} cannot export the pool: {error}")
+def needs_export(model: nn.Module, args: tuple[Any, ...], dynamic_shapes: Any) -> None:
+    """
+    Skip the test if PyTorch is old and cannot export the model.
 
-
-@cache
-def error_of_pool() -> str:
-    """What PyTorch says to a pool of dynamic size with a stride; "" if it is exported."""
-    x, size = torch.ones(1, 1, 12, 12), Dim("size", min=8, max=64)
-    pool = Function(lambda x: F.max_pool2d(x, 3, 2))
+    2.8 guards on remainders of the sizes that a pool with a stride has, for one.
+    """
+    if torch.__version__ >= TorchVersion("2.13"):
+        return
     try:
-        torch.export.export(pool, (x,), dynamic_shapes=(({2: size},),))
+        torch.export.export(model, args, dynamic_shapes=dynamic_shapes)
     except UserError as error:
-        return str(error).partition("!")[0]
-    return ""
+        reason = str(error).partition("!")[0]
+        pytest.skip(f"PyTorch {torch.__version__} cannot export it: {reason}")
+
+
+def refuses_empty(mode: str) -> bool:
+    """Whether pads of `mode` refuse empty results, as PyTorch 2.15 does, 2.13 not."""
+    try:
+        F.pad(torch.ones(1, 1, 1, 1), (-1, 0, 0, 0), mode)
+    except RuntimeError:
+        return True
+    return False

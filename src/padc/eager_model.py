@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping, Sequence
 from itertools import compress
 from typing import Any
@@ -25,6 +24,7 @@ from padc.call_values import (
 )
 from padc.compiled_model import CompiledModel
 from padc.errors import UnsupportedError, UsageError, first_line
+from padc.frontends.compat import copy_of
 from padc.frontends.torch_export import module_of
 from padc.frontends.torch_export.output_names import output_names
 from padc.ir.names import unique_name
@@ -35,7 +35,7 @@ class EagerModel(CompiledModel):
     """A model of which nothing can be compiled."""
 
     def __init__(self, exported: ExportedProgram, reason: UnsupportedError):
-        self._module = copy.deepcopy(module_of(exported))
+        self._module = copy_of(module_of(exported))
         self._reason = reason
         held = (*self._module.parameters(), *self._module.buffers())
         self._weights = {storage_of(x) for x in held} - {None}

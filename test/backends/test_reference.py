@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from functions import refuses_empty
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
@@ -152,7 +153,12 @@ def test_pad_inserts_then_crops_or_adds(data: st.DataObject):
         parts.append(torch.full(fills, -1.0))
         joined = torch.cat(parts, dim + 1).flatten(dim, dim + 1)
         spread = joined.narrow(dim, 0, size + max(size - 1, 0) * between)
-    assert_equal(y, F.pad(spread, torch_amounts(lower, upper), value=-1))
+    sizes = [s + a + b for s, a, b in zip(spread.shape, lower, upper, strict=True)]
+    if 0 in sizes:  # PyTorch 2.8 refuses to pad to nothing.
+        expected = torch.empty(sizes)
+    else:
+        expected = F.pad(spread, torch_amounts(lower, upper), value=-1)
+    assert_equal(y, expected)
 
 
 MODES = {
@@ -207,6 +213,8 @@ def test_border_pads_by_each_pair_of_amounts(mode: str):
             return MODES[mode](x, [0, 0, 0, a], [0, 0, 0, b])
 
         if expected is None:
+            if size + lower + upper == 0 and refuses_empty(mode):
+                continue
             with pytest.raises(UsageError, match="padding"):
                 compute(make, x, lower, upper)
             refused += 1

@@ -8,6 +8,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 import z3
+from functions import refuses_empty
 from hypothesis import given
 from hypothesis import strategies as st
 from proofs import holds, ints, largest
@@ -44,15 +45,6 @@ def spread(x: Tensor, amounts: Amounts, fill: float = 0.0) -> Tensor:
     y = x.new_full((*x.shape[:-1], max((x.shape[-1] - 1) * step + 1, 0)), fill)
     y[..., ::step] = x
     return F.pad(y, (amounts.lower, amounts.upper), value=fill)
-
-
-def refuses_empty(mode: str) -> bool:
-    """Whether PyTorch refuses results that are empty, as 2.15 does and 2.13 does not."""
-    try:
-        F.pad(torch.ones(1, 1, 1, 1), (-1, 0, 0, 0), mode)
-    except RuntimeError:
-        return True
-    return False
 
 
 # Pads.

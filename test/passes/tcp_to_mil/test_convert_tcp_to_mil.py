@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from functions import Function
+from functions import Function, needs_export
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tcp_programs import legal_amounts
@@ -407,6 +407,7 @@ def test_dynamic_sizes(name: str):
     model = Function(DYNAMIC[name])
     width = Dim("w", min=3, max=15)
     sizes = {2: Dim("h", min=5, max=30), 3: 2 * width + 1 if "ceil" in name else width}
+    needs_export(model, (numbers(1, 2, 7, 9),), ((sizes,),))
 
     compiled = compile_model(model, numbers(1, 2, 7, 9), dynamic_shapes=((sizes,),))
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from functions import Function
+from functions import Function, needs_export
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
@@ -414,6 +414,7 @@ def test_integers_of_dynamic_sizes(name: str):
         2: Dim("h", min=6, max=20),
         3: Dim("w", min=6, max=20),
     }
+    needs_export(model, (xs[0],), ((dims,),))
 
     program = convert(model, (xs[0],), dynamic_shapes=((dims,),))
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from functions import Function
+from functions import Function, needs_export
 from hypothesis import assume, given, reject, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
@@ -477,6 +477,7 @@ DYNAMIC: dict[str, Callable[[Tensor], Tensor]] = {
 def test_dynamic_sizes(name: str):
     model = Function(DYNAMIC[name])
     sizes = {2: Dim("h", min=5, max=30), 3: Dim("w", min=5, max=30)}
+    needs_export(model, (numbers(1, 2, 7, 9),), ((sizes,),))
 
     compiled = compile_model(model, numbers(1, 2, 7, 9), dynamic_shapes=((sizes,),))
 
