@@ -4,9 +4,9 @@ kinds of numbers.
 
 The formulas of `padc.ir.padding` and `padc.ir.resampling` use operators, `abs`, and the
 functions of this file. Their operands are Python's numbers, numpy arrays, or symbolic:
-SSA values, whose operators insert ops, and z3's terms, so that the code that is proved
-is the code that compiles. A symbolic operand has the operators, and methods with the
-names of these functions.
+SSA values, whose operators insert ops, and z3's terms: where a test proves a formula,
+the code that is proved is the code that compiles. A symbolic operand has the operators,
+and methods with the names of these functions.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 The arithmetic of padding, one dimension at a time: integers in, integers out.
 
 Sizes are numbers of elements along one dimension. Parameters of type `Whole` may be
-symbolic, or arrays (`padc.ir.arithmetic`): the formulas that this file computes with
-integers are those that passes compile, and that the tests prove.
+symbolic, or arrays (`padc.ir.arithmetic`): passes compile the same formulas that this
+file computes with integers, and the tests prove most of them.
 
 The names are those of every formula here: `size` of the input, `kernel`, `stride`,
 `dilation`; `extent = dilation * (kernel - 1) + 1`, the elements a kernel spans; `lower`

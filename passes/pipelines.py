@@ -64,10 +64,10 @@ def to_mil(
     return [
         # Before any decomposition copies the sizes that it replaces.
         TabulateScaledSizesPass(),
-        # These two make pads: of kernels, and of what a grid sample reads.
+        # These two make pads: of kernels, and of the inputs of grid samples.
         DecomposeComputedKernelsPass(target),
         DecomposeGridSamplePass(grid_sample_policy),
-        # Last, since it takes the pads that the others make.
+        # After them, since it decomposes the pads that they make.
         DecomposePadsPass(pad_policy),
         ConvertTcpToMilPass(target),
         # Removes what pads folded into convolutions and pools leave unused.
