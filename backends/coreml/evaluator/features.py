@@ -134,7 +134,7 @@ def _range(size: Message) -> Range:
 
 def _sizes(item: Message, shape: Sequence[int]) -> tuple[int, ...]:
     if min(shape, default=0) < 0:
-        raise InvalidProgramError(f"{item.name!r} has the shape {list(shape)}")
+        raise InvalidProgramError(f"{item.name!r} has a negative size: {list(shape)}")
     return tuple(shape)
 
 
@@ -216,8 +216,8 @@ def to_tensor(
     # Core ML passes a scalar as an array of one element.
     if kind.shape and not kind.fits(torch.Size(array.shape)):
         raise InvalidProgramError(
-            f"the input {feature.name!r} of shape {array.shape} is a {kind} in the "
-            "program"
+            f"the input {feature.name!r} has shape {array.shape}, but the program "
+            f"declares a {kind}"
         )
     held = torch.empty(0, dtype=kind.dtype.held_as).numpy().dtype
     # A copy, since torch needs writable memory, in the dtype that values are held in.

@@ -129,7 +129,7 @@ class Package:
                 f"{self.path} is not an .mlpackage: it has no Manifest.json, which "
                 "names the file of its model",
                 hint="name the folder that `padc convert` or coremltools' save wrote; "
-                "of a compiled .mlmodelc, the package that it was compiled from",
+                "for a compiled .mlmodelc, name the package that it was compiled from",
             )
         try:
             content = json.loads(manifest.read_bytes())
@@ -171,12 +171,14 @@ class Package:
                 if form == "list":
                     return self._labels(content.list.values)
                 if form != "tensor" or not isinstance(kind, TensorType | StringType):
-                    raise InvalidProgramError(f"a constant {kind} holds a {form}")
+                    raise InvalidProgramError(
+                        f"a constant {kind} has a value of the form {form}"
+                    )
                 return _immediate(content.tensor, kind)
             case "blobFileValue":
                 blob = value.blobFileValue
                 if not isinstance(kind, TensorType):
-                    raise InvalidProgramError(f"a {kind} is kept in a weight file")
+                    raise InvalidProgramError(f"a weight file cannot hold a {kind}")
                 return self._blob(blob.fileName, blob.offset, kind)
             case _:
                 raise InvalidProgramError(f"a constant {kind} has no value")
@@ -235,14 +237,14 @@ def _read_blob(
     length = os.fstat(stream.fileno()).st_size
     if offset % ALIGNMENT or offset + BLOB_METADATA.size > length:
         raise InvalidProgramError(
-            f"{where}: expected a multiple of {ALIGNMENT} inside the file's "
+            f"{where}: the offset must be a multiple of {ALIGNMENT} inside the file's "
             f"{length} bytes"
         )
     metadata = _read(stream, where, offset, BLOB_METADATA.size)
     sentinel, code, size, start = BLOB_METADATA.unpack(metadata)
     if sentinel != SENTINEL:
         raise InvalidProgramError(
-            f"{where}: expected the mark {SENTINEL:#x}, got {sentinel:#x}"
+            f"{where}: expected the sentinel {SENTINEL:#x}, got {sentinel:#x}"
         )
     expected = packed_size(element_count(kind), kind.dtype)
     if code != kind.dtype.blob_code or size != expected:

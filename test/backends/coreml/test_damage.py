@@ -363,8 +363,8 @@ def described(features: str, *shape: int) -> Callable[[Any], Any]:
         (described("state", 2**20, 2**20), "'total' of shape .* has more than"),
         (described("state", 0, 2**40), "'total' of shape .* has more than"),
         (described("input", 2**20, 2**20), "'x' of shape .* has more than"),
-        (described("input", 3, -8), r"'x' has the shape \[3, -8\]"),
-        (described("state", -1, 8), r"'total' has the shape \[-1, 8\]"),
+        (described("input", 3, -8), r"'x' has a negative size: \[3, -8\]"),
+        (described("state", -1, 8), r"'total' has a negative size: \[-1, 8\]"),
     ],
 )
 def test_sizes_that_are_only_described(change: Any, message: str, tmp_path: Path):
