@@ -1,4 +1,4 @@
-"""An ATen op that is being written in linalg, and the table of how each is."""
+"""An ATen op that is being lowered to linalg, and the table of lowerings."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from padc.passes.to_linalg.build.linalg_builder import LinalgBuilder, signless_t
 
 @dataclass(frozen=True)
 class LinalgCall(AtenCall):
-    """An ATen op that is being written in linalg."""
+    """An ATen op that is being lowered to linalg."""
 
     build: LinalgBuilder
 
@@ -34,7 +34,7 @@ class LinalgCall(AtenCall):
         return self.build.insert(op)
 
     def has(self, name: str) -> bool:
-        """Whether the op has an argument of that name, and it is not None."""
+        """Whether the op has an argument of that name that is not None."""
         named = any(a.name == name for a in self.op.schema.arguments)
         return named and not self.is_none(name)
 
@@ -46,23 +46,23 @@ class LinalgCall(AtenCall):
         return self.as_tensor(self.op.arg(name))
 
     def operand(self, name: str) -> Operand:
-        """A tensor argument, with what its elements are."""
+        """A tensor argument, with its element type in PyTorch."""
         return Operand(self.tensor(name), self.element_type(name))
 
     def optional(self, name: str) -> Operand | None:
-        """A tensor argument; None where that is None."""
+        """A tensor argument, or None if it is not given."""
         return self.operand(name) if self.has(name) else None
 
     def converted(self, name: str, index: int = 0) -> SSAValue:
-        """A tensor argument with elements like those of a result."""
+        """A tensor argument, converted to the element type of a result."""
         return self.as_result(self.operand(name), index)
 
     def as_result(self, x: Operand, index: int = 0) -> SSAValue:
-        """`x` with elements like those of a result."""
+        """`x`, converted to the element type of a result."""
         return converted(self.build, x, self.result_element_type(index))
 
     def operands(self, name: str) -> list[Operand]:
-        """A list of tensors, with what their elements are."""
+        """A list of tensors, with their element types in PyTorch."""
         return [
             Operand(self.as_tensor(x), x.type.element_type)
             for x in self.elements(name)
@@ -85,11 +85,11 @@ class LinalgCall(AtenCall):
         return type.element_type
 
     def signless_result_type(self, index: int = 0) -> Attribute:
-        """The element type of a result, as ops have it."""
+        """The element type of a result, without its sign."""
         return fill_type(self.result_element_type(index))
 
     def in_torch(self, x: SSAValue, type: Attribute) -> SSAValue:
-        """A signless tensor as one of the torch dialect; other values as they are."""
+        """Convert a signless tensor to the torch dialect; other values stay."""
         if not isinstance(type, VTensorType):
             return x
         wanted = builtin_type(type)
@@ -106,9 +106,9 @@ class LinalgCall(AtenCall):
 
     def dims(self, name: str, rank: int, *, empty: bool = False) -> list[int]:
         """
-        A list of dimensions, or one; from 0 on.
+        A list of dimensions, or a single one, counted from 0.
 
-        Without any these are all, but where it may be `empty`.
+        An empty list means all dimensions, unless `empty`.
         """
         value = self.constant(name) if self.has(name) else []
         values: Sequence[PythonValue] = value if isinstance(value, list) else [value]
@@ -116,6 +116,12 @@ class LinalgCall(AtenCall):
             return []
         dims = [dim % rank for dim in values if isinstance(dim, int)]
         return dims if dims or empty else list(range(rank))
+
+
+def as_number(value: PythonValue) -> float:
+    if not isinstance(value, int | float):
+        raise Obstacle(f"{value!r} for a number", "give a number")
+    return value
 
 
 Lowering: TypeAlias = Callable[[LinalgCall], Replacement]

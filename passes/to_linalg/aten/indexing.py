@@ -18,8 +18,7 @@ from padc.ir.torch import (
     constant_value,
 )
 from padc.passes.lowering import Replacement
-from padc.passes.to_linalg.aten.call import LinalgCall, lowers
-from padc.passes.to_linalg.aten.elementwise import as_number
+from padc.passes.to_linalg.aten.call import LinalgCall, as_number, lowers
 from padc.passes.to_linalg.aten.tensors import Operand, broadcast
 from padc.passes.to_linalg.build.linalg_builder import LinalgBuilder, element_type
 from padc.passes.to_linalg.build.numbers import (

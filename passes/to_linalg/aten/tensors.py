@@ -19,12 +19,12 @@ from padc.passes.to_linalg.build.numbers import Number, constant
 
 @dataclass(frozen=True)
 class Operand:
-    """A signless tensor, and what its elements are."""
+    """A signless tensor, and the type of its elements in PyTorch."""
 
     tensor: SSAValue
     type: Attribute
     dims: tuple[int, ...] | None = None
-    """Which dimensions its own are among those of a loop; left out, the last ones."""
+    """The loop that indexes each dimension; by default, the innermost ones."""
 
     @staticmethod
     def of(tensor: SSAValue) -> Operand:
@@ -40,35 +40,35 @@ class Operand:
         return tensor_type(self.tensor).get_shape()
 
     def along(self, *dims: int) -> Operand:
-        """This tensor with its dimensions at `dims` of those of the loop."""
+        """This tensor, its dimensions indexed by the loops `dims`."""
         return Operand(self.tensor, self.type, dims)
 
-    def places(self, rank: int) -> Sequence[int]:
-        """Which dimensions its own are among `rank` of a loop."""
+    def loops(self, rank: int) -> Sequence[int]:
+        """The loop, of `rank` loops, that indexes each dimension."""
         return range(rank - self.rank, rank) if self.dims is None else self.dims
 
     def indexed(self, sizes: Sequence[Amount]) -> list[AffineExpr]:
-        """What indexes it in a loop over `sizes`, which it broadcasts to."""
+        """Its index expressions in loops over `sizes`, to which it broadcasts."""
         return [
             AffineExpr.constant(0)
             if size == 1 and sizes[dim] != 1
             else AffineExpr.dimension(dim)
-            for dim, size in zip(self.places(len(sizes)), self.shape, strict=True)
+            for dim, size in zip(self.loops(len(sizes)), self.shape, strict=True)
         ]
 
 
 def broadcast(
     build: LinalgBuilder, inputs: Sequence[Operand]
 ) -> tuple[list[Amount], list[list[AffineExpr]]]:
-    """The sizes that tensors broadcast to, and what indexes each by places in that."""
+    """The broadcast sizes, and each tensor's index expressions."""
     rank = max((1 + max(x.dims or [x.rank - 1], default=-1) for x in inputs), default=0)
     sizes: list[Amount] = [1] * rank
     for x in inputs:
-        for place, (dim, size) in enumerate(zip(x.places(rank), x.shape, strict=True)):
-            # What is dynamic is not 1: PyTorch has guards for that.
+        for own, (dim, size) in enumerate(zip(x.loops(rank), x.shape, strict=True)):
+            # PyTorch guards that a dynamic size is not 1.
             known = sizes[dim]
             if known == 1 or (size not in (1, DYNAMIC_INDEX) and known != size):
-                sizes[dim] = build.size(x.tensor, place)
+                sizes[dim] = build.size(x.tensor, own)
     return sizes, [x.indexed(sizes) for x in inputs]
 
 
@@ -78,7 +78,7 @@ def pointwise(
     result: Attribute,
     body: Callable[..., Number],
 ) -> SSAValue:
-    """A tensor of `result`s: what `body` computes of an element of each input."""
+    """A tensor of type `result`, each element computed by `body`."""
     sizes, maps = broadcast(build, inputs)
 
     def compute(inner: LinalgBuilder, args: Sequence[SSAValue]) -> SSAValue:
@@ -101,7 +101,7 @@ def converted(build: LinalgBuilder, x: Operand, type: Attribute) -> SSAValue:
 def spread(
     build: LinalgBuilder, x: Operand, type: Attribute, sizes: Sequence[Amount]
 ) -> SSAValue:
-    """`x` as a tensor of `sizes` that it broadcasts to."""
+    """`x`, broadcast to `sizes` and converted to `type`."""
 
     def body(inner: LinalgBuilder, args: Sequence[SSAValue]) -> SSAValue:
         return Number(inner, args[0], x.type).to(type).value

@@ -1,0 +1,199 @@
+# pyright: reportUnknownLambdaType=false, reportUnknownVariableType=false
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
+# Bodies take as many numbers as their ops do: pyright does not infer lambdas' of these.
+"""The body of each elementwise ATen op, in tables by the type they compute in."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from xdsl.dialects.builtin import i1
+
+from padc.passes.to_linalg.aten.elementwise_bodies import (
+    Body,
+    add,
+    addcdiv,
+    addcmul,
+    clamp,
+    clamp_tensors,
+    comparison,
+    divide,
+    elu,
+    floor_divide,
+    fmax,
+    fmin,
+    function,
+    gelu,
+    heaviside,
+    hypot,
+    is_finite,
+    is_infinite,
+    isclose,
+    lerp,
+    log_sigmoid,
+    logaddexp,
+    logit,
+    mish,
+    nan_to_num,
+    power,
+    relu6,
+    remainder,
+    round_decimals,
+    rsub,
+    selu,
+    sigmoid,
+    sign,
+    signbit,
+    sinc,
+    softplus,
+    softshrink,
+    sub,
+    xlogy,
+)
+from padc.passes.to_linalg.build.numbers import Number
+
+IN_RESULT_TYPE: Mapping[str, Body] = {
+    **{
+        name: function(name)
+        for name in (
+            *("acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "ceil"),
+            *("cos", "cosh", "erf", "exp", "exp2", "expm1", "floor", "log", "log10"),
+            *("log1p", "log2", "round", "sin", "sinh", "sqrt", "tan", "tanh", "trunc"),
+        )
+    },
+    "_prelu_kernel": lambda x, slope: (x > 0).select(x, x * slope),
+    "addcdiv": addcdiv,
+    "addcmul": addcmul,
+    "celu": lambda x, alpha: elu(x, alpha, 1, 1 / alpha),
+    "copysign": lambda x, y: x.apply("copysign", y),
+    "deg2rad": lambda x: x * (math.pi / 180),
+    "div": lambda x, y, rounding=None: divide(x, y, rounding),
+    "elu": elu,
+    "fix": function("trunc"),
+    "floor_divide": floor_divide,
+    "frac": lambda x: x - x.apply("trunc"),
+    "gelu": gelu,
+    "hardsigmoid": lambda x: relu6(x + 3) / 6,
+    "hardswish": lambda x: x * relu6(x + 3) / 6,
+    "hypot": hypot,
+    "leaky_relu": lambda x, slope: (x > 0).select(x, x * slope),
+    "lerp": lerp,
+    "log_sigmoid": log_sigmoid,
+    "logaddexp": logaddexp,
+    "mish": mish,
+    "mul": lambda x, y: x * y,
+    "pow": power,
+    "rad2deg": lambda x: x * (180 / math.pi),
+    "reciprocal": lambda x: 1 / x,
+    "round.decimals": round_decimals,
+    "rsqrt": lambda x: 1 / x.apply("sqrt"),
+    "selu": selu,
+    "sigmoid": sigmoid,
+    "silu": lambda x: x / (1 + (-x).apply("exp")),
+    "sinc": sinc,
+    "softplus": softplus,
+    "softshrink": softshrink,
+    "square": lambda x: x * x,
+    "xlogy": xlogy,
+}
+"""Ops computed in the result type, or in f32 if that is f16 or bf16."""
+
+ROUNDED_EACH_STEP: Mapping[str, Body] = {
+    "abs": Number.__abs__,
+    "add": add,
+    "bitwise_and": Number.__and__,
+    "bitwise_left_shift": lambda x, y: x.shifted(y, left=True),
+    "bitwise_not": Number.__invert__,
+    "bitwise_or": Number.__or__,
+    "bitwise_right_shift": lambda x, y: x.shifted(y, left=False),
+    "bitwise_xor": Number.__xor__,
+    "clamp": clamp,
+    "clamp.Tensor": clamp_tensors,
+    "clamp_max": Number.minimum,
+    "clamp_min": Number.maximum,
+    "fmax": fmax,
+    "fmin": fmin,
+    "fmod": Number.rest,
+    "hardshrink": lambda x, by: ((x >= -by) & (x <= by)).select(0, x),
+    "hardtanh": clamp,
+    "heaviside": heaviside,
+    "logit": logit,
+    "masked_fill": lambda x, mask, y: mask.select(y, x),
+    "max.other": Number.maximum,
+    "maximum": Number.maximum,
+    "min.other": Number.minimum,
+    "minimum": Number.minimum,
+    "nan_to_num": nan_to_num,
+    "neg": Number.__neg__,
+    "relu": lambda x: x.maximum(0),
+    "relu6": relu6,
+    "remainder": remainder,
+    "rsub": rsub,
+    "sgn": sign,
+    "sign": sign,
+    "sub": sub,
+    "threshold": lambda x, threshold, y: (x <= threshold).select(y, x),
+}
+"""Ops computed in the result type: scalars and every step are rounded to it."""
+
+IN_PROMOTED_TYPE: Mapping[str, Body] = {
+    **{name: comparison(name) for name in ("eq", "ge", "gt", "le", "lt", "ne")},
+    "isclose": isclose,
+}
+"""Ops computed in the type that PyTorch promotes their operands to."""
+
+IN_OPERAND_TYPES: Mapping[str, Body] = {
+    "isfinite": is_finite,
+    "isinf": is_infinite,
+    "isnan": Number.is_nan,
+    "isneginf": lambda x: is_infinite(x) & (x < 0),
+    "isposinf": lambda x: is_infinite(x) & (x > 0),
+    "logical_and": lambda x, y: x.to(i1) & y.to(i1),
+    "logical_not": lambda x: ~x.to(i1),
+    "logical_or": lambda x, y: x.to(i1) | y.to(i1),
+    "logical_xor": lambda x, y: x.to(i1) ^ y.to(i1),
+    "signbit": signbit,
+}
+"""Ops that take each operand in its own type."""
+
+ALIASES: Mapping[str, Sequence[str]] = {
+    "abs": ["absolute"],
+    "acos": ["arccos"],
+    "acosh": ["arccosh"],
+    "asin": ["arcsin"],
+    "asinh": ["arcsinh"],
+    "atan": ["arctan"],
+    "atan2": ["arctan2"],
+    "atanh": ["arctanh"],
+    "clamp": ["clip"],
+    "clamp.Tensor": ["clip.Tensor"],
+    "bitwise_and": ["__and__"],
+    "bitwise_or": ["__or__"],
+    "bitwise_xor": ["__xor__"],
+    "bitwise_left_shift": ["__lshift__"],
+    "bitwise_right_shift": ["__rshift__"],
+    "div": ["divide", "true_divide"],
+    "erf": ["special_erf"],
+    "exp2": ["special_exp2"],
+    "expm1": ["special_expm1"],
+    "ge": ["greater_equal"],
+    "gt": ["greater"],
+    "le": ["less_equal"],
+    "lt": ["less"],
+    "log1p": ["special_log1p"],
+    "logit": ["special_logit"],
+    "mul": ["multiply"],
+    "ne": ["not_equal"],
+    "neg": ["negative"],
+    "sigmoid": ["special_expit"],
+    "sub": ["subtract"],
+    "xlogy": ["special_xlogy"],
+}
+"""Other ATen names of the same op."""
+
+OVERLOADS = (
+    *("", ".Tensor", ".Scalar", ".Tensor_mode", ".Scalar_mode", ".Tensor_Tensor"),
+    *(".Tensor_Scalar", ".Scalar_Tensor", ".other_scalar", ".Scalar_Other"),
+)
+"""Overloads to register for a name without one, if the op has them."""
