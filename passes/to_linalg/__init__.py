@@ -2,6 +2,6 @@
 From the torch dialect and tcp to upstream's tensor ops: linalg, tensor, arith, math.
 
 Passes: `decompose_conv_transpose`, `convert_torch_to_linalg`, `convert_tcp_to_linalg`.
-What serves them is in folders: `tcp` and `aten` hold the lowerings by family, `build`
-what both build their ops with.
+`tcp` and `aten` hold their lowerings by family, `build` holds the builders that both
+use.
 """

@@ -180,7 +180,8 @@ def lower_triangle(call: LinalgCall) -> SSAValue:
 
     def body(x: Number) -> Number:
         row, column = (
-            from_size(x.build, x.build.place(dim), i64) for dim in (rank - 2, rank - 1)
+            from_size(x.build, x.build.loop_index(dim), i64)
+            for dim in (rank - 2, rank - 1)
         )
         distance = column - row
         inside = distance <= diagonal if lower else distance >= diagonal

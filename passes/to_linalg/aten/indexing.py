@@ -1,4 +1,4 @@
-"""Ops that find elements by places that are computed, and that make new tensors."""
+"""Ops that read elements at computed indices, and ops that create tensors."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ from padc.passes.to_linalg.build.numbers import (
 )
 from padc.passes.to_linalg.build.shapes import indexed, rank_of
 
-# --- finding ---------------------------------------------------
+# --- reading ---------------------------------------------------
 
 
-def safe_place(index: Number, size: Amount) -> SSAValue:
+def safe_index(index: Number, size: Amount) -> SSAValue:
     """
-    An index, counted from the end if below 0.
+    An index of a dimension of `size` elements; negative, it counts from the end.
 
-    PyTorch refuses what is not within; here that becomes the nearest place, so that
-    no memory is read that is not the tensor's.
+    PyTorch refuses an index out of range. Here it is clamped, so that nothing outside
+    of the tensor is read.
     """
     build = index.build
     length = from_size(build, size, i64)
@@ -51,17 +51,17 @@ def looked_up(
     x: SSAValue,
     sizes: Sequence[Amount],
     inputs: Sequence[tuple[Operand, Sequence[AffineExpr]]],
-    places: Mapping[int, int],
+    indexed_by: Mapping[int, int],
     rest: Mapping[int, int],
 ) -> SSAValue:
     """
     A tensor of `sizes` of elements of `x`.
 
-    Dimension d of `x` is indexed by input `places[d]`, or by where the element is
-    in dimension `rest[d]` of the result.
+    Dimension d of `x` is indexed by input `indexed_by[d]`, or by the index of dimension
+    `rest[d]` of the result.
     """
     lengths = build.sizes(x)
-    # Of no elements there is none to find.
+    # An empty `x` cannot be indexed.
     if 0 in lengths or 0 in sizes:
         return build.empty(sizes, element_type(x))
 
@@ -69,11 +69,11 @@ def looked_up(
         indices: list[Amount] = []
         for dim, length in enumerate(lengths):
             if dim in rest:
-                indices.append(inner.place(rest[dim]))
+                indices.append(inner.loop_index(rest[dim]))
             else:
-                number = places[dim]
+                number = indexed_by[dim]
                 index = Number(inner, args[number], inputs[number][0].type)
-                indices.append(safe_place(index, length))
+                indices.append(safe_index(index, length))
         return inner.extract(x, indices)
 
     operands = [(index.tensor, map) for index, map in inputs]
@@ -118,9 +118,10 @@ def lower_embedding(call: LinalgCall) -> SSAValue:
 @lowers("aten.index.Tensor_hacked_twin", "aten._unsafe_index.Tensor_hacked_twin")
 def lower_index(call: LinalgCall) -> SSAValue:
     """
-    Dimensions by tensors of places that broadcast to one shape, others as a whole.
+    Some dimensions are indexed by tensors, which broadcast; others are kept whole.
 
-    That shape is where the first of them was; in front, where others stand between.
+    The broadcast shape replaces the first indexed dimension if all indexed dimensions
+    are adjacent, otherwise it comes first.
     """
     x, build = call.tensor("self"), call.build
     owner = call.op.arg("indices").owner
@@ -144,14 +145,14 @@ def lower_index(call: LinalgCall) -> SSAValue:
         first = 0
     lengths = build.sizes(x)
     others = [dim for dim in range(len(lengths)) if dim not in given]
-    before, behind = others[:first], others[first:]
-    sizes = [*(lengths[d] for d in before), *shape, *(lengths[d] for d in behind)]
+    before, after = others[:first], others[first:]
+    sizes = [*(lengths[d] for d in before), *shape, *(lengths[d] for d in after)]
     shifted = [
         [expr.replace_dims_and_symbols(moved(first, len(shape)), []) for expr in map]
         for map in maps
     ]
     rest = {dim: i for i, dim in enumerate(before)}
-    rest |= {dim: first + len(shape) + i for i, dim in enumerate(behind)}
+    rest |= {dim: first + len(shape) + i for i, dim in enumerate(after)}
     return looked_up(
         build,
         x,
@@ -182,9 +183,9 @@ def lower_flip(call: LinalgCall) -> SSAValue:
     def body(inner: LinalgBuilder, _: Sequence[SSAValue]) -> SSAValue:
         indices: list[Amount] = []
         for dim, size in enumerate(sizes):
-            place = inner.place(dim)
+            position = inner.loop_index(dim)
             last = inner.sub(size, 1)
-            indices.append(inner.sub(last, place) if dim in along else place)
+            indices.append(inner.sub(last, position) if dim in along else position)
         return inner.extract(x, indices)
 
     return build.compute(sizes, element_type(x), body)
@@ -201,7 +202,7 @@ def lower_rot90(call: LinalgCall) -> SSAValue:
     sizes = build.sizes(x)
 
     def body(inner: LinalgBuilder, _: Sequence[SSAValue]) -> SSAValue:
-        indices: list[Amount] = [inner.place(order[dim]) for dim in range(rank)]
+        indices: list[Amount] = [inner.loop_index(order[dim]) for dim in range(rank)]
         reversed = {0: [], 1: [second], 2: [first, second], 3: [first]}[turns]
         for dim in reversed:
             indices[dim] = inner.sub(inner.sub(sizes[dim], 1), indices[dim])
@@ -210,13 +211,13 @@ def lower_rot90(call: LinalgCall) -> SSAValue:
     return build.compute([sizes[dim] for dim in order], element_type(x), body)
 
 
-# --- making ---------------------------------------------------
+# --- creating ---------------------------------------------------
 
 
 def full(
     call: LinalgCall, sizes: Sequence[Amount], value: SSAValue | float
 ) -> SSAValue:
-    """A tensor of one number, of the type that PyTorch gives the result."""
+    """A tensor filled with `value`, of the result's type."""
     type = call.result_element_type()
     known = [
         size if static == DYNAMIC_INDEX else static
@@ -228,7 +229,7 @@ def full(
 
 
 def number(call: LinalgCall, name: str, type: Attribute) -> Number:
-    """A constant, or an integer that is computed, as a number of `type`."""
+    """A constant or computed integer, as a number of `type`."""
     return number_of(call, call.op.arg(name), type)
 
 
@@ -279,7 +280,7 @@ def lower_scalar_tensor(call: LinalgCall) -> SSAValue:
 
 @lowers("aten.arange", "aten.arange.start", "aten.arange.start_step")
 def lower_arange(call: LinalgCall) -> SSAValue:
-    """Integers in int64, others in float64, which PyTorch computes them in."""
+    """PyTorch computes integers in int64, and floats in float64."""
     build, result = call.build, call.result_element_type()
     positions = call.op.schema.positions
     type = f64 if is_float(result) else i64
@@ -299,11 +300,11 @@ def lower_arange(call: LinalgCall) -> SSAValue:
         )
 
     def body(inner: LinalgBuilder, _: Sequence[SSAValue]) -> SSAValue:
-        place = from_size(inner, inner.place(0), type)
+        position = from_size(inner, inner.loop_index(0), type)
         for name, combine in (("step", Number.__mul__), ("start", Number.__add__)):
             if name in scalars and scalars[name] != NEUTRAL[name]:
-                place = combine(place, scalar_in(inner, scalars[name], type))
-        return place.to(result).value
+                position = combine(position, scalar_in(inner, scalars[name], type))
+        return position.to(result).value
 
     scalars = {
         name: scalar(call, operands[name])
@@ -317,7 +318,7 @@ NEUTRAL = {"start": 0, "step": 1}
 
 
 def scalar(call: LinalgCall, value: SSAValue) -> Amount | float:
-    """A constant number, or an integer that is computed."""
+    """A constant number, or a computed integer."""
     try:
         return as_number(constant_value(value))
     except NotConstantError:
@@ -332,7 +333,7 @@ def scalar_in(build: LinalgBuilder, value: Amount | float, type: Attribute) -> N
 
 @lowers("aten.linspace")
 def lower_linspace(call: LinalgCall) -> SSAValue:
-    """From both ends to the middle, as PyTorch counts."""
+    """PyTorch computes each half from its end."""
     build, result = call.build, call.result_element_type()
     (size,) = call.result_type().get_shape()
     first, last = (as_number(call.constant(name)) for name in ("start", "end"))
@@ -341,10 +342,10 @@ def lower_linspace(call: LinalgCall) -> SSAValue:
     step = (last - first) / (size - 1) if size > 1 else 0.0
 
     def body(inner: LinalgBuilder, _: Sequence[SSAValue]) -> SSAValue:
-        place = from_size(inner, inner.place(0), i64)
-        low = first + step * place.to(f64)
-        high = last - step * (size - 1 - place).to(f64)
-        return (place < size // 2).select(low, high).to(result).value
+        position = from_size(inner, inner.loop_index(0), i64)
+        low = first + step * position.to(f64)
+        high = last - step * (size - 1 - position).to(f64)
+        return (position < size // 2).select(low, high).to(result).value
 
     if size == 1:
         return full(call, [1], first)
@@ -358,7 +359,7 @@ def lower_eye(call: LinalgCall) -> SSAValue:
     columns = call.amount(call.op.arg("m")) if "m" in call.op.schema.positions else rows
 
     def body(inner: LinalgBuilder, _: Sequence[SSAValue]) -> SSAValue:
-        row, column = (from_size(inner, inner.place(dim), i64) for dim in (0, 1))
+        row, column = (from_size(inner, inner.loop_index(dim), i64) for dim in (0, 1))
         return row.equals(column).to(result).value
 
     return build.compute([rows, columns], fill_type(result), body)

@@ -1,7 +1,7 @@
 # pyright: reportUnknownLambdaType=false, reportUnknownVariableType=false
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
 # Bodies take as many numbers as their ops do: pyright does not infer lambdas' of these.
-"""Normalization: by batch, layer, group and instance."""
+"""Normalization: batch, layer, RMS, group and instance."""
 
 from __future__ import annotations
 
@@ -71,10 +71,10 @@ def normalized(
     kept: Attribute | None = None,
 ) -> list[Operand]:
     """
-    By the mean and deviation along `dims`; and these, with dimensions kept.
+    The normalized tensor, the mean and the inverse deviation along `dims`.
 
-    They are rounded to what they are `kept` in before they are used; where that is
-    bf16, PyTorch rounds what the deviation is computed from as well.
+    The statistics keep `dims` with size 1. They are rounded to the type `kept` before
+    they are applied; if that is bf16, PyTorch also rounds the steps of the variance.
     """
     type = wide(result)
     step = kept if kept == bf16 else None
@@ -91,9 +91,9 @@ def normalized(
 
 def batch_norm(call: LinalgCall) -> list[SSAValue]:
     """
-    By the statistics of the batch in training, otherwise by those that are given.
+    Normalize with the batch's statistics in training, otherwise with the given ones.
 
-    The latter are one factor and one summand for each channel.
+    Given statistics become one factor and one summand for each channel.
     """
     x, build = call.operand("input"), call.build
     result = call.result_element_type()
@@ -104,8 +104,8 @@ def batch_norm(call: LinalgCall) -> list[SSAValue]:
     has_statistics = "running_mean" in names and call.has("running_mean")
     if not has_statistics or ("training" in names and call.boolean("training")):
         others = [dim for dim in range(x.rank) if dim != 1]
-        made = by_batch(build, x, others, eps, weight, bias, result)
-        return with_statistics(call, made, [build.size(x.tensor, 1)])
+        results = by_batch(build, x, others, eps, weight, bias, result)
+        return with_statistics(call, results, [build.size(x.tensor, 1)])
     mean, variance = call.operand("running_mean"), call.operand("running_var")
     if any(result.first_use is not None for result in call.op.results[1:]):
         raise Obstacle("statistics of a batch that are not used", "leave them out")
@@ -136,17 +136,17 @@ def by_batch(
     bias: Operand | None,
     result: Attribute,
 ) -> list[Operand]:
-    """`normalized`, with a weight for each channel, as which statistics are kept."""
+    """`normalized`, with weights by channel; statistics have the type of `weight`."""
     kept = result if weight is None else weight.type
     weight, bias = weight and weight.along(1), bias and bias.along(1)
     return normalized(build, x, dims, eps, weight, bias, result, kept)
 
 
 def with_statistics(
-    call: LinalgCall, made: Sequence[Operand], shape: Sequence[Amount] | None = None
+    call: LinalgCall, outputs: Sequence[Operand], shape: Sequence[Amount] | None = None
 ) -> list[SSAValue]:
-    """As many results as an op has; the second and third in `shape`, if given."""
-    y, *statistics = made
+    """The results that the op has; statistics are reshaped to `shape` if given."""
+    y, *statistics = outputs
     results = [y.tensor]
     for i, each in enumerate(statistics[: len(call.op.results) - 1], 1):
         x = each.tensor if shape is None else reshape(call.build, each.tensor, shape)
@@ -163,7 +163,7 @@ def batch_norm_factors(
     eps: float,
     type: Attribute,
 ) -> tuple[Operand, Operand]:
-    """What a channel is multiplied by, and what is added then."""
+    """The factor and the summand of each channel."""
     factor = inverse_deviation(build, variance, eps, type)
     if weight is not None:
         factor = pointwise(
@@ -183,7 +183,7 @@ def batch_norm_factors(
 def lower_layer_norm(call: LinalgCall) -> list[SSAValue]:
     x = call.operand("input")
     count = len(call.amounts("normalized_shape"))
-    made = normalized(
+    results = normalized(
         call.build,
         x,
         list(range(x.rank - count, x.rank)),
@@ -192,7 +192,7 @@ def lower_layer_norm(call: LinalgCall) -> list[SSAValue]:
         call.optional("bias"),
         call.result_element_type(),
     )
-    return with_statistics(call, made)
+    return with_statistics(call, results)
 
 
 @lowers("aten.rms_norm")
@@ -221,7 +221,7 @@ EPSILONS = {"f32": 1.1920928955078125e-07, "f64": 2.220446049250313e-16}
 
 @lowers("aten.group_norm", "aten.native_group_norm")
 def lower_group_norm(call: LinalgCall) -> list[SSAValue]:
-    """Channels as groups of channels, and back."""
+    """Split channels into groups, normalize each group, merge the groups."""
     x, build = call.operand("input"), call.build
     is_native = call.op.schema.name == "aten.native_group_norm"
     groups = call.integer("group" if is_native else "num_groups")
@@ -253,7 +253,7 @@ def lower_instance_norm(call: LinalgCall) -> list[SSAValue]:
     if not call.boolean("use_input_stats"):
         return batch_norm(call)
     x = call.operand("input")
-    made = by_batch(
+    results = by_batch(
         call.build,
         x,
         list(range(2, x.rank)),
@@ -262,4 +262,4 @@ def lower_instance_norm(call: LinalgCall) -> list[SSAValue]:
         call.optional("bias"),
         call.result_element_type(),
     )
-    return with_statistics(call, made)
+    return with_statistics(call, results)

@@ -38,9 +38,9 @@ def multiply(
     transposed: bool = False,
 ) -> SSAValue:
     """
-    `torch.matmul`, in `type`; of the last two dimensions of `b` `transposed`.
+    `torch.matmul` computed in `type`; if `transposed`, `b`'s last two dimensions swap.
 
-    Sums start with what `init` makes for the sizes of the result.
+    Sums start from `init`, which takes the sizes of the result.
     """
     batch = max(a.rank - 2, b.rank - 2, 0)
     rows, columns = int(a.rank > 1), int(b.rank > 1)
@@ -74,7 +74,7 @@ def lower_linear(call: LinalgCall) -> SSAValue:
     x, weight, build = call.operand("input"), call.operand("weight"), call.build
     result = call.result_element_type()
     type, bias = wide(result), call.optional("bias")
-    # PyTorch has one op of it, or rounds the product before it adds the bias.
+    # PyTorch computes this in one op, or rounds the product before it adds the bias.
     is_one = x.rank in (2, 3) or type == result
 
     def init(sizes: Sequence[Amount]) -> SSAValue:
@@ -92,7 +92,7 @@ def lower_linear(call: LinalgCall) -> SSAValue:
 
 @lowers("aten.addmm", "aten.baddbmm", "aten.addmv")
 def lower_addmm(call: LinalgCall) -> SSAValue:
-    """`beta * self + alpha * (a @ b)`; by a `beta` of 0 nothing of `self` is left."""
+    """`beta * self + alpha * (a @ b)`; `self` is not read if `beta` is 0."""
     _, first, second, *_ = (argument.name for argument in call.op.schema.arguments)
     x, a, b = call.operand("self"), call.operand(first), call.operand(second)
     build, result = call.build, call.result_element_type()
@@ -121,12 +121,12 @@ def lower_outer(call: LinalgCall) -> SSAValue:
 
 @lowers("aten.einsum")
 def lower_einsum(call: LinalgCall) -> SSAValue:
-    """The sum over all letters that the result has not."""
+    """Multiply the operands and sum over all letters missing in the result."""
     build, result = call.build, call.result_element_type()
     inputs, equation = call.operands("tensors"), str(call.constant("equation"))
     given, arrow, wanted = equation.replace(" ", "").partition("->")
     terms = given.split(",")
-    # Letters are one character; what "..." stands for are places from the last on.
+    # A dimension of "..." is named by its number, counted from the last one.
     letters = [
         spelled(term, x.rank - len(term.replace("...", "")))
         for term, x in zip(terms, inputs, strict=True)
@@ -140,7 +140,7 @@ def lower_einsum(call: LinalgCall) -> SSAValue:
         kept += sorted(x for x in set(every) if x.isalpha() and every.count(x) == 1)
     terms_left = list(zip(inputs, letters, strict=True))
     while len(terms_left) > 2:
-        # As PyTorch does it: two at a time, from the left.
+        # PyTorch too multiplies two operands at a time, from the left.
         first, second, *others = terms_left
         needed = {x for _, each in others for x in each} | set(kept)
         here = [x for x in dict.fromkeys([*first[1], *second[1]]) if x in needed]
@@ -155,7 +155,7 @@ def sum_of_products(
     kept: Sequence[str],
     result: Attribute,
 ) -> SSAValue:
-    """The products of tensors, summed up over all letters but those that are kept."""
+    """The product of tensors, summed over all letters except `kept`."""
     rest = sorted({x for _, letters in terms for x in letters} - set(kept))
     order, type = [*kept, *rest], wide(result)
     y = summed(
@@ -170,7 +170,7 @@ def sum_of_products(
 
 
 def spelled(term: str, others: int) -> list[str]:
-    """The letters of a term; "..." as `others` numbers that count down to 0."""
+    """The letters of a term, with "..." as `others` numbers that count down to 0."""
     head, dots, tail = term.partition("...")
     numbers = [str(i) for i in reversed(range(others))] if dots else []
     return [*head, *numbers, *tail]
@@ -196,7 +196,7 @@ def lower_attention(call: LinalgCall) -> SSAValue | None:
             score = score * given
         if is_causal:
             row, column = (
-                from_size(score.build, score.build.place(dim), i64)
+                from_size(score.build, score.build.loop_index(dim), i64)
                 for dim in (scores.rank - 2, scores.rank - 1)
             )
             score = (column <= row).select(score, -math.inf)
@@ -213,10 +213,10 @@ def lower_attention(call: LinalgCall) -> SSAValue | None:
     most = Operand(extreme(build, scores, last, True, True), type)
 
     def exponential(score: Number, most: Number) -> Number:
-        # Where all is masked there is nothing to attend to.
+        # A row whose keys are all masked has weights 0.
         return most.equals(-math.inf).select(0, (score - most).apply("exp"))
 
-    # Halves are rounded before the product, but not for their sum.
+    # f16 and bf16 weights are rounded for the product, but not for their sum.
     powers = pointwise(build, [scores, most], type, exponential)
     sum = Operand(summed(build, [Operand(powers, type)], last, True, type), type)
     weights = Operand(converted(build, Operand(powers, type), result), result)

@@ -1,7 +1,7 @@
 # pyright: reportUnknownLambdaType=false, reportUnknownVariableType=false
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
 # Bodies take as many numbers as their ops do: pyright does not infer lambdas' of these.
-"""Ops that make one element of many: sums, means, extremes and where these are."""
+"""Reductions: sums, means, norms, softmax, extremes and their indices."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from padc.passes.to_linalg.build.shapes import product, reshape
 
 
 def keeps(call: LinalgCall) -> bool:
-    """Whether reduced dimensions stay, of one element."""
+    """Whether reduced dimensions stay, with size 1."""
     names = [argument.name for argument in call.op.schema.arguments]
     return "keepdim" in names and call.boolean("keepdim")
 
@@ -40,7 +40,7 @@ def reduced_dims(call: LinalgCall, rank: int) -> list[int]:
 
 
 def count(build: LinalgBuilder, x: Operand, dims: Sequence[int]) -> Amount:
-    """How many elements are reduced to one."""
+    """The number of elements that are reduced to one."""
     return product(build, [build.size(x.tensor, dim) for dim in dims])
 
 
@@ -71,9 +71,9 @@ def variance_of(
     step: Attribute | None = None,
 ) -> tuple[SSAValue, SSAValue]:
     """
-    The variance, and the mean with dimensions kept; in `type`.
+    The variance, and the mean with dimensions kept, in `type`.
 
-    The sum that is divided, and the quotient, are rounded to `step`.
+    The sum of squares and the quotient are rounded to `step`.
     """
     mean = mean_of(build, x, dims, True, type)
 
@@ -97,7 +97,7 @@ def lower_sum(call: LinalgCall) -> SSAValue:
     x, result = call.operand("self"), call.result_element_type()
     dims, type = reduced_dims(call, x.rank), wide(result)
     if call.op.schema.name == "aten.prod.dim_int":
-        # Of halves, PyTorch rounds each product.
+        # In f16 and bf16, PyTorch rounds each product.
         type = result
     if call.op.schema.name.startswith("aten.sum"):
         total = summed(call.build, [x], dims, keeps(call), type)
@@ -141,7 +141,7 @@ def lower_variance(call: LinalgCall) -> SSAValue:
 
 
 def deviation(call: LinalgCall, variance: SSAValue) -> SSAValue:
-    """The root of a variance, if it is that what `call` is for."""
+    """The square root of the variance if `call` is a `std`, else the variance."""
     x = Operand(variance, wide(call.result_element_type()))
     if "std" not in call.op.schema.name:
         return call.as_result(x)
@@ -174,7 +174,7 @@ def lower_any(call: LinalgCall) -> SSAValue:
 def extreme(
     build: LinalgBuilder, x: Operand, dims: Sequence[int], keepdim: bool, greatest: bool
 ) -> SSAValue:
-    """The greatest or least number; not a number where there is one that is not."""
+    """The extreme; NaN if any element is NaN."""
     least, most = limits(x.type)
     choose = Number.maximum if greatest else Number.minimum
     (found,) = reduce(
@@ -206,16 +206,16 @@ def lower_aminmax(call: LinalgCall) -> list[SSAValue]:
     ]
 
 
-def extreme_and_place(
+def extreme_and_index(
     build: LinalgBuilder, x: Operand, dims: Sequence[int], keepdim: bool, greatest: bool
 ) -> list[SSAValue]:
-    """The first greatest or least number along one dimension, and where it is."""
+    """The extreme along one dimension, and the index of its first occurrence."""
     least, most = limits(x.type)
 
     def body(so_far: Sequence[Number], x: Sequence[Number]) -> list[Number]:
         (best, where), (new,) = so_far, x
-        place = (
-            from_size(new.build, new.build.place(dims[0]), i64)
+        index = (
+            from_size(new.build, new.build.loop_index(dims[0]), i64)
             if dims
             else where.constant(0)
         )
@@ -223,7 +223,7 @@ def extreme_and_place(
         if new.is_float:
             better = better | (new.is_nan() & ~best.is_nan())
             better = better & ~best.is_nan()
-        return [better.select(new, best), better.select(place, where)]
+        return [better.select(new, best), better.select(index, where)]
 
     starts = [(least if greatest else most, x.type), (0.0, i64)]
     return reduce(build, [x], dims, keepdim, starts, body)
@@ -234,20 +234,20 @@ def lower_extreme_along(call: LinalgCall) -> list[SSAValue]:
     x = call.operand("self")
     greatest = call.op.schema.name == "aten.max.dim"
     dims = call.dims("dim", x.rank)
-    return extreme_and_place(call.build, x, dims, keeps(call), greatest)
+    return extreme_and_index(call.build, x, dims, keeps(call), greatest)
 
 
 @lowers("aten.argmax", "aten.argmin")
-def lower_place_of_extreme(call: LinalgCall) -> SSAValue:
+def lower_index_of_extreme(call: LinalgCall) -> SSAValue:
     x, build = call.operand("self"), call.build
     greatest = call.op.schema.name == "aten.argmax"
     if call.has("dim") or not x.rank:
         dims = call.dims("dim", x.rank)
-        return extreme_and_place(build, x, dims, keeps(call), greatest)[1]
+        return extreme_and_index(build, x, dims, keeps(call), greatest)[1]
     row = reshape(build, x.tensor, [product(build, build.sizes(x.tensor))])
     row = Operand(row, x.type)
-    _, place = extreme_and_place(build, row, [0], False, greatest)
-    return reshape(build, place, [1] * x.rank if keeps(call) else [])
+    _, index = extreme_and_index(build, row, [0], False, greatest)
+    return reshape(build, index, [1] * x.rank if keeps(call) else [])
 
 
 @lowers("aten.logsumexp", "aten.special_logsumexp")
@@ -275,7 +275,7 @@ def lower_logsumexp(call: LinalgCall) -> SSAValue:
 
 
 def stepped(x: Number, type: Attribute) -> Number:
-    """`x`, rounded to `type`, as PyTorch has it between ops."""
+    """`x` rounded to `type`, as PyTorch stores it between ops."""
     return x.to(type).to(x.type)
 
 
@@ -299,7 +299,7 @@ def lower_norm(call: LinalgCall) -> SSAValue:
 def norm_parts(
     order: float,
 ) -> tuple[Callable[[Number], Number], Callable[[Number], Number]]:
-    """What is summed up for a norm, and what is made of the sum."""
+    """The summand of a norm, and the function of the sum."""
     match order:
         case 0:
             return lambda x: x.differs(0).to(x.type), lambda sum: sum
@@ -331,12 +331,12 @@ def lower_cosine_similarity(call: LinalgCall) -> SSAValue:
         )
         return Operand(root, result)
 
-    # Dimensions are counted in what both broadcast to.
+    # `dim` counts the dimensions of the broadcast shape.
     sizes, _ = broadcast(build, [a, b])
     a, b = (Operand(spread(build, x, result, sizes), result) for x in (a, b))
 
     def term(a: Number, b: Number, first: Number, second: Number) -> Number:
-        # Each step is rounded to what the result is.
+        # Each step is rounded to the result type.
         ratios = [stepped(x / y, result) for x, y in ((a, first), (b, second))]
         return stepped(ratios[0] * ratios[1], result)
 
@@ -353,7 +353,7 @@ def lower_softmax(call: LinalgCall) -> SSAValue:
     x, result = call.operand("self"), call.result_element_type()
     name = call.op.schema.name
     if name in ("aten.softmax.int", "aten.log_softmax.int"):
-        # A dtype that is asked for is what the input is converted to.
+        # The input is converted to the dtype argument.
         x = Operand(call.as_result(x), result)
     dims = call.dims("dim", x.rank)
     return softmax(

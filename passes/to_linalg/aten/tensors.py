@@ -119,35 +119,35 @@ def reduce(
     init: Callable[[Sequence[Amount]], SSAValue] | None = None,
 ) -> list[SSAValue]:
     """
-    Tensors without `dims`, or with one element there if `keepdim`.
+    Reduce `inputs` over `dims`, which keep size 1 if `keepdim`.
 
-    Of each there is the number that it starts with, and its type; or `init` makes
-    what the only one starts with, for its sizes. From what results are so far, and
-    an element of each input, `body` makes what they are next.
+    `starts` are each result's initial value and type; `init` builds the initial tensor
+    of a single result from its sizes. `body` computes the next values of the results
+    from their current ones and an element of each input.
     """
     sizes, maps = broadcast(build, inputs)
     kept: list[Amount] = []
-    places: list[AffineExpr] = []
+    exprs: list[AffineExpr] = []
     for dim, size in enumerate(sizes):
         if dim not in dims:
             kept.append(size)
-            places.append(AffineExpr.dimension(dim))
+            exprs.append(AffineExpr.dimension(dim))
         elif keepdim:
             kept.append(1)
-            places.append(AffineExpr.constant(0))
+            exprs.append(AffineExpr.constant(0))
     inits = [
         build.filled(kept, constant(build, start, type).value)
         if init is None
         else init(kept)
         for start, type in starts
     ]
-    outputs = [(each, places) for each in inits]
+    outputs = [(each, exprs) for each in inits]
 
     def step(inner: LinalgBuilder, args: Sequence[SSAValue]) -> list[SSAValue]:
         types = [*(x.type for x in inputs), *(type for _, type in starts)]
         numbers = [Number(inner, arg, type) for arg, type in zip(args, types)]
-        made = body(numbers[len(inputs) :], numbers[: len(inputs)])
-        return [number.value for number in made]
+        results = body(numbers[len(inputs) :], numbers[: len(inputs)])
+        return [number.value for number in results]
 
     operands = [(x.tensor, map) for x, map in zip(inputs, maps, strict=True)]
     reductions = [dim in dims for dim in range(len(sizes))]
@@ -164,9 +164,9 @@ def summed(
     init: Callable[[Sequence[Amount]], SSAValue] | None = None,
 ) -> SSAValue:
     """
-    The sum along `dims` of what `term` makes of an element of each input.
+    Sum `term` over `dims`, starting from `init`.
 
-    It is added to what `init` makes for the sizes of the result.
+    `term` takes an element of each input, `init` the sizes of the result.
     """
 
     def body(so_far: Sequence[Number], numbers: Sequence[Number]) -> list[Number]:

@@ -151,7 +151,7 @@ class LinalgBuilder(SizeBuilder):
         )
         return result
 
-    def place(self, dim: int) -> SSAValue:
+    def loop_index(self, dim: int) -> SSAValue:
         """The index of loop `dim`, inside the body."""
         return self.insert(linalg.IndexOp(dim))
 

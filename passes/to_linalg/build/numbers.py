@@ -75,7 +75,7 @@ FUNCTIONS: Mapping[str, type[Operation]] = {
 
 
 ROUNDED: Mapping[Attribute, type[np.floating[Any]]] = {f16: np.float16, f32: np.float32}
-"""Types whose constants are rounded here: what is too large becomes infinite."""
+"""Types whose constants are rounded here; a value too large becomes infinite."""
 
 
 def is_float(type: Attribute) -> bool:
@@ -123,12 +123,12 @@ def constant(build: LinalgBuilder, x: float, type: Attribute) -> Number:
 def lifted(
     build: LinalgBuilder, x: Number | float | np.floating[Any], type: Attribute
 ) -> Number:
-    """A number of `type`, or a constant as one."""
+    """A constant or number, as a number of `type`."""
     return x if isinstance(x, Number) else constant(build, float(x), type)
 
 
 def from_size(build: LinalgBuilder, size: Amount, type: Attribute) -> Number:
-    """A size or place as a number of `type`."""
+    """A size or index as a number of `type`."""
     if isinstance(size, int):
         return constant(build, size, type)
     value = size
@@ -140,7 +140,7 @@ def from_size(build: LinalgBuilder, size: Amount, type: Attribute) -> Number:
 def make_real(
     build: LinalgBuilder, type: AnyFloat
 ) -> Callable[[Index | float], Number | np.floating[Any]]:
-    """Makes integers real numbers of `type`, those that are known numpy's."""
+    """Converts integers to floats of `type`; known ones become numpy's."""
 
     def real(x: Index | float) -> Number | np.floating[Any]:
         known = x.value if isinstance(x, Index) else x
@@ -184,7 +184,7 @@ class Number:
                 return self.constant(float(x) if isinstance(x, np.floating) else x)
 
     def deeper(self, other: Number) -> Number:
-        """Of two numbers, the one inside of more loops: ops on both go there."""
+        """The number inside of more loops, where ops on both are inserted."""
         return self if self.build.depth >= other.build.depth else other
 
     def insert(self, op: Operation) -> Number:
@@ -254,7 +254,7 @@ class Number:
         return self ^ (1 if self.type == i1 else -1)
 
     def shifted(self, other: Operand, left: bool) -> Number:
-        """Shifted by a number of bits; all are lost where that is no less than 64."""
+        """Shifted by a number of bits; a shift of 64 or more loses all bits."""
         bits, amount = width(self.type), self.lifted(other)
         outside = (amount < 0) | (amount >= bits)
         if left:
@@ -267,7 +267,7 @@ class Number:
         return there
 
     def compare(self, other: Operand, predicate: str) -> Number:
-        """A boolean; of "lt" and so on, what is not a number is only "ne"."""
+        """A boolean; a comparison with NaN is false, except "ne"."""
         other = self.lifted(other)
         if self.is_float:
             full = f"{'u' if predicate == 'ne' else 'o'}{predicate}"
@@ -301,7 +301,7 @@ class Number:
         return self.differs(self) if self.is_float else constant(self.build, False, i1)
 
     def select(self, a: Operand, b: Operand) -> Number:
-        """Where this boolean is true `a`, otherwise `b`; one at least is a number."""
+        """`a` if this boolean is true, otherwise `b`; at least one is a Number."""
         typed = self.typed(a, b)
         x, y = typed.lifted(a), typed.lifted(b)
         inner = self.deeper(x).deeper(y)
@@ -317,15 +317,15 @@ class Number:
         return constant(self.build, float(a), f64 if a.dtype == np.float64 else f32)
 
     def maximum(self, other: Operand) -> Number:
-        """The greater one; not a number where one is not."""
+        """The greater one; NaN if either is NaN."""
         return self.binary(other, arith.MaximumfOp, arith.MaxSIOp, arith.MaxUIOp)
 
     def minimum(self, other: Operand) -> Number:
-        """The smaller one; not a number where one is not."""
+        """The smaller one; NaN if either is NaN."""
         return self.binary(other, arith.MinimumfOp, arith.MinSIOp, arith.MinUIOp)
 
     def clamp(self, low: Operand, high: Operand) -> Number:
-        """The number, or the bound that it exceeds; `low` if it is not a number."""
+        """The number, or the bound that it exceeds; `low` if it is NaN."""
         if not self.is_float:
             return self.maximum(low).minimum(high)
         x = (self > low).select(self, low)
@@ -344,7 +344,7 @@ class Number:
         return self.apply("sin")
 
     def whole(self) -> Number:
-        """A float truncated to an i32; what is not a number becomes negative."""
+        """A float truncated to an i32; NaN becomes negative."""
         return self.clamp(-MOST, MOST).truncated()
 
     def truncated(self) -> Number:
@@ -358,7 +358,7 @@ class Number:
         return self if is_unsigned(self.type) else self.maximum(-self)
 
     def apply(self, name: str, *others: Operand) -> Number:
-        """A function of `FUNCTIONS`; what rounds to integers leaves these be."""
+        """A function of `FUNCTIONS`; integers are unchanged by functions that round."""
         if not self.is_float:
             assert name in ("ceil", "floor", "round", "trunc")
             return self
@@ -367,14 +367,14 @@ class Number:
         return self.insert(op.create(operands=operands, result_types=[self.value.type]))
 
     def rest(self, other: Operand) -> Number:
-        """C's remainder, of the sign of this; 0 of integers by 0."""
+        """C's remainder, with the sign of the dividend; 0 for an integer by 0."""
         if self.is_float:
             return self.binary(other, RemFOp, arith.RemSIOp)
         divisor = self.divisor(other)
         return self.binary(divisor, None, arith.RemSIOp, arith.RemUIOp)
 
     def quotient(self, other: Operand) -> Number:
-        """C's quotient of integers, rounded towards 0; by 0 that by 1."""
+        """C's integer quotient, rounded towards 0; the divisor 0 counts as 1."""
         quotient = self.binary(self.divisor(other), None, arith.DivSIOp, arith.DivUIOp)
         if is_unsigned(self.type):
             return quotient
@@ -383,14 +383,14 @@ class Number:
         return other.equals(-1).select(-self, quotient)
 
     def divisor(self, other: Operand) -> Number:
-        """What integers may be divided by: the CPU traps on 0, and overflow by -1."""
+        """A divisor on which the CPU does not trap: not 0, nor -1 if that overflows."""
         if not isinstance(other, Number):
             return self.constant(1) if other in (0, -1) else self.lifted(other)
         other = other.equals(0).select(1, other)
         return other if is_unsigned(self.type) else other.equals(-1).select(1, other)
 
     def to(self, type: Attribute) -> Number:
-        """This number in another type, as C converts it; as a boolean, if not 0."""
+        """This number converted to another type as in C; a boolean if it is not 0."""
         if self.type == type:
             return self
         if type == i1:
@@ -436,5 +436,5 @@ class Number:
         return self.build.insert(arith.TruncFOp(value, new))
 
     def to_index(self) -> SSAValue:
-        """An integer as a place in a tensor."""
+        """An integer as an index of a tensor."""
         return self.build.insert(arith.IndexCastOp(self.to(i64).value, IndexType()))

@@ -22,7 +22,7 @@ from padc.passes.to_linalg.build.linalg_builder import LinalgBuilder
 def widened(
     build: LinalgBuilder, x: SSAValue, type: Attribute, unsigned: bool = False
 ) -> SSAValue:
-    """A number as one of a type that has room for it, or of f64."""
+    """A number converted to a wider type, or to f64."""
     if x.type == type:
         return x
     if isinstance(x.type, AnyFloat):
@@ -36,7 +36,7 @@ def widened(
 
 
 def rounded(build: LinalgBuilder, x: SSAValue, type: Attribute) -> SSAValue:
-    """A number as one of a narrower type: floats rounded, to integers truncated."""
+    """A number converted to a narrower type: rounded, or truncated to an integer."""
     if x.type == type:
         return x
     if isinstance(type, AnyFloat):
@@ -59,7 +59,7 @@ def integer(build: LinalgBuilder, amount: Amount) -> SSAValue:
 
 
 def as_index(build: LinalgBuilder, position: SSAValue) -> SSAValue:
-    """A position, i32, to index with."""
+    """An i32 position as an index."""
     return build.insert(arith.IndexCastOp(position, IndexType()))
 
 

@@ -1,4 +1,4 @@
-"""Convolutions: upstream's named ops where there is one, else loops of its own."""
+"""Convolutions: upstream's named ops where they exist, otherwise linalg.generic."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def started(
     bias: SSAValue | None,
     total: Attribute,
 ) -> SSAValue:
-    """What the products are added to: the bias, or zeros."""
+    """The initial value of the sums: the bias, or zeros."""
     if bias is None:
         return build.filled(sizes, build.constant(0, total))
     feature = AffineExpr.dimension(dims.result.index("f"))
@@ -108,7 +108,7 @@ def grouped(
     strides: Sequence[int],
     dilations: Sequence[int],
 ) -> SSAValue:
-    """A convolution of any rank and order of dimensions, in a loop for each role."""
+    """A convolution of any rank and order of dimensions: one loop for each role."""
 
     def split(y: SSAValue, roles: tuple[Role, ...], role: Role) -> SSAValue:
         dim = roles.index(role)
@@ -118,7 +118,7 @@ def grouped(
         return expand(build, y, dim, [groups, in_group.value])
 
     spatial = range(dims.spatial_rank)
-    # Input features before taps before places: the innermost loop is along a row of
+    # Input features, then taps, then positions: the innermost loop is along a row of
     # all three tensors, where it can be many elements at a time.
     batch = ["b"] if "b" in dims.input else []
     taps = [f"tap {number}" for number in spatial]

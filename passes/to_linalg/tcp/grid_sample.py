@@ -68,17 +68,17 @@ def lower_grid_sample(build: LinalgBuilder, op: tcp.GridSampleOp) -> SSAValue:
             [Tap(next(given), next(given) if tap.weight else None) for tap in taps]
             for taps in axes
         ]
-        found = sum_of(inner, x, read, [inner.place(0), inner.place(1)])
+        found = sum_of(inner, x, read, [inner.loop_index(0), inner.loop_index(1)])
         return rounded(inner, found, type)
 
     def sum_of(
         inner: LinalgBuilder,
         x: SSAValue,
         axes: Sequence[Sequence[Tap]],
-        places: Sequence[SSAValue],
+        positions: Sequence[SSAValue],
     ) -> SSAValue:
         if not axes:
-            return widened(inner, inner.extract(x, places), total)
+            return widened(inner, inner.extract(x, positions), total)
         zero = inner.constant(0, total)
         none = inner.constant(0, i32)
         sum: SSAValue | None = None
@@ -86,7 +86,7 @@ def lower_grid_sample(build: LinalgBuilder, op: tcp.GridSampleOp) -> SSAValue:
             position = tap.position
             if may_miss(op, number):
                 position = inner.insert(arith.MaxSIOp(position, none))
-            part = sum_of(inner, x, axes[1:], [*places, as_index(inner, position)])
+            part = sum_of(inner, x, axes[1:], [*positions, as_index(inner, position)])
             if tap.weight is not None:
                 weight = widened(inner, tap.weight, total)
                 part = inner.insert(arith.MulfOp(weight, part))
@@ -111,8 +111,8 @@ def may_miss(op: tcp.GridSampleOp, tap: int) -> bool:
     """Whether a tap may be outside of the input."""
     if op.padding.data is GridPadding.ZEROS:
         return True
-    # The second of two, behind the last element, has weight 0, but may not be read:
-    # an infinity would become something else.
+    # The second tap may be after the last element. Its weight is 0 there, but the
+    # product with an infinity would be NaN.
     return op.mode.data is ResampleMode.LINEAR and tap == 1
 
 
@@ -144,7 +144,7 @@ def tables(
         parts = (part for taps in found for tap in taps for part in tap)
         return [part.value for part in parts if part is not None]
 
-    # A point's first number is its place along the last dimension.
+    # A point's first number is its coordinate along the last dimension.
     inputs = [
         (op.grid, [*at, AffineExpr.constant(rank - 1 - axis)]) for axis in range(rank)
     ]
@@ -167,7 +167,7 @@ def axis_taps(
     if mode is ResampleMode.CUBIC:
         low = at.floor()
         weights = resampling.cubic_weights(at - low)
-        places = [
+        coordinates = [
             padded(op, low + offset if offset else low, size, real)
             for offset in resampling.CUBIC_OFFSETS
         ]
@@ -177,38 +177,38 @@ def axis_taps(
             return [(position(at.apply("round"), size, real), None)]
         low = at.floor()
         fraction = at - low
-        places = [low, low + 1]
+        coordinates = [low, low + 1]
         weights = [1 - fraction, fraction]
     return [
-        (position(place, size, real), weight)
-        for place, weight in zip(places, weights, strict=True)
+        (position(coordinate, size, real), weight)
+        for coordinate, weight in zip(coordinates, weights, strict=True)
     ]
 
 
-def position(place: Number, size: Index, real: MakeReal) -> Number:
-    """A whole number as i32; -1 where it is not from 0 to `size - 1`."""
-    inside = (place >= 0) & (place < real(size))
-    return inside.select(place, -1.0).truncated()
+def position(coordinate: Number, size: Index, real: MakeReal) -> Number:
+    """A whole number as i32; -1 if it is outside of 0 to `size - 1`."""
+    inside = (coordinate >= 0) & (coordinate < real(size))
+    return inside.select(coordinate, -1.0).truncated()
 
 
 def with_unknown(
     axes: Sequence[Sequence[tuple[Number, Number | None]]],
 ) -> list[list[tuple[Number, Number | None]]]:
     """
-    Move all taps of a point with a coordinate that is not a number to element 0.
+    Move all taps of a point with a NaN coordinate to element 0.
 
-    Their weights are not numbers, so the sum is not one either: without taps, which are
-    left out of the sum when they are outside, it would be 0.
+    The weights are NaN, so the sum is NaN too. Taps outside of the input are left out
+    of the sum, which would be 0 without them.
     """
     firsts = [weight for (_, weight), *_ in axes if weight is not None]
     unknown = reduce(lambda a, b: a | b, (weight.is_nan() for weight in firsts))
     return [
-        [(unknown.select(0, place), weight) for place, weight in taps] for taps in axes
+        [(unknown.select(0, index), weight) for index, weight in taps] for taps in axes
     ]
 
 
 def padded(op: tcp.GridSampleOp, at: Number, size: Index, real: MakeReal) -> Number:
-    """Where `at` is inside of the input; as it is where that is surrounded by zeros."""
+    """`at` moved into the input; unchanged if zeros surround the input."""
     padding = op.padding.data
     if padding is GridPadding.ZEROS:
         return at
@@ -218,7 +218,7 @@ def padded(op: tcp.GridSampleOp, at: Number, size: Index, real: MakeReal) -> Num
 
 
 def reflected(at: Number, size: Index, aligned: bool, real: MakeReal) -> Number:
-    """`resampling.reflected`, and 0 where both ends are one element."""
+    """`resampling.reflected`, and 0 if the input has one element."""
     if aligned and size.value == 1:
         return at.constant(0.0)
     inside = resampling.reflected(at, size, aligned, real)

@@ -28,10 +28,10 @@ from padc.passes.to_linalg.tcp.table import lowers
 @lowers(tcp.PadOp)
 def lower_pad(build: LinalgBuilder, op: tcp.PadOp) -> SSAValue:
     """
-    Slices crop, tensor.pad adds, strided insertion spreads.
+    Slices crop, tensor.pad adds at the edges, a strided insertion adds in between.
 
-    Never a tensor.pad of less than nothing: upstream's canonicalizer takes the pad of
-    a slice for the tensor that was sliced.
+    tensor.pad gets no negative amounts: upstream's canonicalizer replaces the pad of
+    a slice by the tensor that was sliced.
     """
     x = build.signless(op.input)
     lower, upper = op.lower_expansion, op.upper_expansion
@@ -48,12 +48,12 @@ def lower_pad(build: LinalgBuilder, op: tcp.PadOp) -> SSAValue:
 def crop(
     build: LinalgBuilder, x: SSAValue, lower: Sequence[Amount], upper: Sequence[Amount]
 ) -> SSAValue:
-    """`x` without what negative amounts remove; it has at least as much."""
+    """`x` without the elements that negative amounts crop."""
     if never_crops(*lower, *upper):
         return x
     offsets, sizes = build.cropped(lower, build.sizes(x), upper)
     if 0 in sizes:
-        # Upstream takes no slice that starts at the end.
+        # Upstream refuses a slice that starts at the end.
         return build.empty(sizes, element_type(x))
     return build.slice(x, offsets, sizes)
 
@@ -108,7 +108,7 @@ def spread(
 
 @lowers(*tcp.BORDER_PADS)
 def lower_border_pad(build: LinalgBuilder, op: tcp.BorderPadOp) -> SSAValue:
-    """Read the input, for each element of the result, where the index map says."""
+    """Read each element of the result from the input, through the index map."""
     x = build.signless(op.input)
     amounts = [
         tuple(map(build.wrap, each))
@@ -121,12 +121,12 @@ def lower_border_pad(build: LinalgBuilder, op: tcp.BorderPadOp) -> SSAValue:
     ]
 
     def element(inner: LinalgBuilder, _: Sequence[SSAValue]) -> SSAValue:
-        places: list[Amount] = []
+        indices: list[Amount] = []
         for dim, (size, (lower, upper)) in enumerate(zip(sizes, amounts, strict=True)):
-            place = inner.wrap(inner.place(dim))
+            index = inner.wrap(inner.loop_index(dim))
             if (lower.value, upper.value) != (0, 0):
-                place = op.source_index(place, size, lower, upper)
-            places.append(place.value)
-        return inner.extract(x, places)
+                index = op.source_index(index, size, lower, upper)
+            indices.append(index.value)
+        return inner.extract(x, indices)
 
     return build.compute(padded, element_type(x), element)

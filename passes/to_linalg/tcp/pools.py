@@ -1,4 +1,4 @@
-"""Pools: loops over windows, the taps of each before the last dimension's windows."""
+"""Pools: loops over windows; taps are outside the loop over the last dimension."""
 
 from __future__ import annotations
 
@@ -77,14 +77,14 @@ def lower_avg_pool(build: LinalgBuilder, op: tcp.AvgPoolOp) -> SSAValue:
 def divisor(
     build: LinalgBuilder, op: tcp.AvgPoolOp, input_sizes: Sequence[Amount]
 ) -> Amount:
-    """What the sum of the window at this place is divided by."""
+    """The divisor of the sum of this window."""
     if op.divisor is not None:
         return op.divisor.value.data
     count = build.wrap(1)
     for i, (dim, uncounted) in enumerate(
         zip(op.dims.get_values(), op.uncounted, strict=True)
     ):
-        window, size = build.wrap(build.place(dim)), build.wrap(input_sizes[dim])
+        window, size = build.wrap(build.loop_index(dim)), build.wrap(input_sizes[dim])
         count = window_count(window, size, *steps_of(op, i), *uncounted) * count
     return count.value
 
@@ -97,7 +97,7 @@ def steps_of(op: tcp.PoolOp, i: int) -> tuple[int, int, int]:
 
 
 def quotient(build: LinalgBuilder, sum: SSAValue, count: Amount) -> SSAValue:
-    """`sum / count`, of integers towards zero."""
+    """`sum / count`; integers are rounded towards zero."""
     if isinstance(sum.type, AnyFloat):
         divisor = make_real(build, sum.type)(build.wrap(count))
         return (Number(build, sum, sum.type) / divisor).value
@@ -134,7 +134,7 @@ def lower_arg_max_pool(build: LinalgBuilder, op: tcp.ArgMaxPoolOp) -> SSAValue:
     def position(
         inner: LinalgBuilder, windows: Sequence[Amount], taps: Sequence[Amount] | None
     ) -> SSAValue:
-        """Of a tap, or where the window starts."""
+        """The flat index of a tap, or of the first element of its window."""
         total = inner.wrap(0)
         for i, (window, step) in enumerate(zip(windows, steps, strict=True)):
             first = inner.wrap(window) * op.strides.get_values()[i] - lower_uncounted[i]
@@ -154,8 +154,8 @@ def lower_arg_max_pool(build: LinalgBuilder, op: tcp.ArgMaxPoolOp) -> SSAValue:
         else:
             predicate = "ugt" if unsigned else "sgt"
             more = inner.insert(arith.CmpiOp(element, largest, predicate))
-        places = loop_places(inner, len(input_sizes), len(dims))
-        windows, taps = [places[0][dim] for dim in dims], places[1]
+        indices = loop_indices(inner, len(input_sizes), len(dims))
+        windows, taps = [indices[0][dim] for dim in dims], indices[1]
         here = position(inner, windows, taps)
         return [
             inner.insert(arith.SelectOp(more, element, largest)),
@@ -165,7 +165,7 @@ def lower_arg_max_pool(build: LinalgBuilder, op: tcp.ArgMaxPoolOp) -> SSAValue:
     starts = build.compute(
         sizes,
         i64,
-        lambda inner, _: position(inner, [inner.place(dim) for dim in dims], None),
+        lambda inner, _: position(inner, [inner.loop_index(dim) for dim in dims], None),
     )
     least = build.constant(least_value(op.input_type.element_type), type)
     least = build.filled(sizes, least)
@@ -173,12 +173,12 @@ def lower_arg_max_pool(build: LinalgBuilder, op: tcp.ArgMaxPoolOp) -> SSAValue:
     return where
 
 
-def loop_places(
+def loop_indices(
     build: LinalgBuilder, rank: int, taps: int
 ) -> tuple[list[Amount], list[Amount]]:
-    """Where the loop of `over_windows` is: which window, and which tap of it."""
-    places: list[Amount] = [build.place(dim) for dim in range(rank + taps)]
-    return [*places[: rank - 1], places[-1]], places[rank - 1 : -1]
+    """The indices of `over_windows`' loops: of the window, and of the tap in it."""
+    indices: list[Amount] = [build.loop_index(dim) for dim in range(rank + taps)]
+    return [*indices[: rank - 1], indices[-1]], indices[rank - 1 : -1]
 
 
 def over_windows(
@@ -188,10 +188,10 @@ def over_windows(
     starts: Sequence[SSAValue],
     body: Body,
 ) -> list[SSAValue]:
-    """`starts` reduced by `body`, of an element, nothing, and what was before."""
+    """Reduce each window by `body`, from `starts`."""
     rank, taps = tensor_type(x).get_num_dims(), len(op.dims)
     if rank == 0:
-        # Without dimensions there are no taps: the only loop is one element's.
+        # A tensor of rank 0 has no dimension to pool.
         return build.generic(
             [(x, []), (x, [])], [(start, []) for start in starts], [], body
         )
@@ -204,7 +204,7 @@ def over_windows(
             result[dim] * op.strides.get_values()[i]
             + window[i] * op.dilations.get_values()[i]
         )
-    # Only its shape counts: how many taps there are.
+    # Only its shape matters: it gives the number of taps.
     shape = build.empty(op.kernel.get_values(), element_type(x))
     return build.generic(
         [(x, source), (shape, window)],

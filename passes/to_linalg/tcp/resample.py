@@ -80,7 +80,7 @@ class Axis:
 def converted(
     build: LinalgBuilder, x: SSAValue, type: Attribute, unsigned: bool
 ) -> SSAValue:
-    """Sums, or where there are none the input itself, as `type`."""
+    """The sums as `type`, or the input itself if nothing was summed."""
     if element_type(x) == type:
         return x
     dims = [AffineExpr.dimension(i) for i in range(tensor_type(x).get_num_dims())]
@@ -97,7 +97,7 @@ def converted(
 
 @dataclass(frozen=True)
 class Tap:
-    """For each new element, the position of an old one and its weight; None: 1."""
+    """For each output element, an input position and its weight; None is 1."""
 
     position: SSAValue
     weight: SSAValue | None
@@ -110,13 +110,13 @@ def taps(build: LinalgBuilder, axis: Axis, real: AnyFloat) -> list[Tap]:
     weighted = axis.sampling.mode is not ResampleMode.NEAREST
 
     def table(inner: LinalgBuilder, _: Sequence[SSAValue]) -> list[SSAValue]:
-        j = inner.wrap(inner.place(0))
+        j = inner.wrap(inner.loop_index(0))
         found = resampling.interpolation(
             j, *axis.sizes(build), axis.sampling, make_real(inner, real)
         )
-        places = [place.value for place, _ in found]
+        indices = [position.value for position, _ in found]
         weights = [weight.value for _, weight in found if weight is not None]
-        return [*places, *weights]
+        return [*indices, *weights]
 
     types = [*[i32] * count, *[real] * (count if weighted else 0)]
     tables = tabulated(build, axis.new_size, types, table)
@@ -141,7 +141,7 @@ def tap_sums(
     result: Attribute,
     unsigned: bool,
 ) -> SSAValue:
-    """The sums that taps of all `axes` make, in one loop."""
+    """The weighted sums of the taps of all `axes`, in one loop."""
     sizes = build.sizes(x)
     inputs: list[tuple[SSAValue, list[AffineExpr]]] = []
     for axis, taps in zip(axes, tables, strict=True):
@@ -162,16 +162,16 @@ def tap_sums(
             ]
             for taps in tables
         ]
-        places = [inner.place(dim) for dim in range(len(sizes))]
+        indices = [inner.loop_index(dim) for dim in range(len(sizes))]
 
         def sum_of(number: int) -> SSAValue:
-            """Over the taps of the axes before `number`, at what is in `places`."""
+            """The sum over the taps of the axes before `number`, at `indices`."""
             if number == 0:
-                found = inner.extract(x, places)
+                found = inner.extract(x, indices)
                 return widened(inner, found, total, unsigned)
             sum: SSAValue | None = None
             for tap in read[number - 1]:
-                places[axes[number - 1].dim] = tap.position
+                indices[axes[number - 1].dim] = tap.position
                 part = sum_of(number - 1)
                 if tap.weight is not None:
                     weight = widened(inner, tap.weight, total)
@@ -190,7 +190,7 @@ def tap_sums(
 
 @dataclass(frozen=True)
 class Windows:
-    """For each new element: where its window starts, how long it is, and weights."""
+    """For each output element: its window's start, length and weights."""
 
     longest: Amount
     starts: SSAValue
@@ -204,7 +204,7 @@ def area(build: LinalgBuilder, axis: Axis, real: AnyFloat) -> Windows:
     size, new_size = axis.sizes(build)
 
     def table(inner: LinalgBuilder, _: Sequence[SSAValue]) -> list[SSAValue]:
-        j = inner.wrap(inner.place(0))
+        j = inner.wrap(inner.loop_index(0))
         start, end = resampling.area_window(j, size, new_size)
         length = end - start
         weight = 1 / make_real(inner, real)(length)
@@ -224,11 +224,11 @@ def area(build: LinalgBuilder, axis: Axis, real: AnyFloat) -> Windows:
 
 
 def antialiased(build: LinalgBuilder, axis: Axis, real: AnyFloat) -> Windows:
-    """Filters stretched over as many elements as a new one stands for."""
+    """Windows of a filter, stretched over the input elements per output element."""
     size, new_size = axis.sizes(build)
 
     def bounds(inner: LinalgBuilder, _: Sequence[SSAValue]) -> list[SSAValue]:
-        j = inner.wrap(inner.place(0))
+        j = inner.wrap(inner.loop_index(0))
         start, end, center = resampling.antialiased_window(
             j, size, new_size, axis.sampling, make_real(inner, real)
         )
@@ -257,9 +257,9 @@ def filter_weights(
     def weight(inner: LinalgBuilder, args: Sequence[SSAValue]) -> SSAValue:
         start, length = (Number(inner, arg, i32) for arg in args[:2])
         center = Number(inner, args[2], real).to(f64)
-        k = inner.wrap(inner.place(0))
-        place = (start + k).to(f64)
-        value = resampling.antialiasing_weight(place, center, stretch, mode)
+        k = inner.wrap(inner.loop_index(0))
+        position = (start + k).to(f64)
+        value = resampling.antialiasing_weight(position, center, stretch, mode)
         return (length > k).select(value, 0.0).value
 
     rows = [AffineExpr.dimension(1)]
@@ -270,7 +270,7 @@ def filter_weights(
 def normalized(
     build: LinalgBuilder, weights: SSAValue, axis: Axis, real: AnyFloat
 ) -> SSAValue:
-    """Weights `[longest, windows]` of which each window's sum to 1."""
+    """Weights `[longest, windows]`; those of each window sum to 1."""
     rows = [AffineExpr.dimension(1)]
     table = [AffineExpr.dimension(0), AffineExpr.dimension(1)]
     zeros = build.filled([axis.new_size], build.constant(0, f64))
@@ -301,39 +301,41 @@ def window_sums(
     """The weighted sums of windows along one dimension."""
     sizes = build.sizes(x)
     sizes[axis.dim] = axis.new_size
-    # Around a loop over the last dimension.
+    # The loop over taps is around the loop over the last dimension.
     tap = len(sizes) - 1
     at = [AffineExpr.dimension(i) for i in range(len(sizes) + 1)]
     result = [*at[:tap], at[-1]]
-    place = result[axis.dim]
+    window = result[axis.dim]
     weighed = (
-        [at[tap], place]
+        [at[tap], window]
         if len(tensor_type(windows.weights).get_shape()) > 1
-        else [place]
+        else [window]
     )
 
     def plus(inner: LinalgBuilder, args: Sequence[SSAValue]) -> list[SSAValue]:
         start, length, weight, _, sum = args
-        k = integer(inner, inner.place(tap))
+        k = integer(inner, inner.loop_index(tap))
         position = inner.insert(arith.AddiOp(start, k))
         last = inner.wrap(axis.size) - 1
         last = integer(inner, last.value)
         position = inner.insert(arith.MinSIOp(position, last))
-        places: list[Amount] = [inner.place(i) for i in range(len(at)) if i != tap]
-        places[axis.dim] = as_index(inner, position)
-        element = widened(inner, inner.extract(x, places), total, unsigned)
+        indices: list[Amount] = [
+            inner.loop_index(i) for i in range(len(at)) if i != tap
+        ]
+        indices[axis.dim] = as_index(inner, position)
+        element = widened(inner, inner.extract(x, indices), total, unsigned)
         part = Number(inner, widened(inner, weight, total), total)
         part *= Number(inner, element, total)
         inside = Number(inner, k, i32) < Number(inner, length, i32)
         return [(Number(inner, sum, total) + inside.select(part, 0.0)).value]
 
-    # Only its shape counts: how many taps there are.
+    # Only its shape matters: it gives the number of taps.
     shape = build.empty([windows.longest], i32)
     zeros = build.filled(sizes, build.constant(0, total))
     (y,) = build.generic(
         [
-            (windows.starts, [place]),
-            (windows.lengths, [place]),
+            (windows.starts, [window]),
+            (windows.lengths, [window]),
             (windows.weights, weighed),
             (shape, [at[tap]]),
         ],

@@ -1,4 +1,4 @@
-"""Transposed convolutions by kernels that are computed, as pads and convolutions."""
+"""Transposed convolutions with computed kernels, as pads and convolutions."""
 
 from __future__ import annotations
 
@@ -18,10 +18,9 @@ from padc.passes.to_linalg.build.linalg_builder import LinalgBuilder, element_ty
 
 def decompose(build: LinalgBuilder, op: tcp.ConvTransposeOp) -> SSAValue:
     """
-    `conv_transpose(x, w, b) -> conv(pad(x), w', b)`, w' computed when it runs.
+    `conv_transpose(x, w, b) -> conv(pad(x), w', b)`, w' computed at run time.
 
-    As `decompose-conv-transpose` does, which has the kernel's sizes and features from
-    its weight.
+    `decompose-conv-transpose` does the same for a kernel that is a weight.
     """
     dims, spatial = op.dims, range(op.dims.spatial_rank)
     if is_empty(op):
@@ -35,7 +34,7 @@ def decompose(build: LinalgBuilder, op: tcp.ConvTransposeOp) -> SSAValue:
     upper: list[Amount] = [0] * rank
     interior: list[Amount] = [0] * rank
     for number, size in zip(spatial, kernel_sizes, strict=True):
-        # Declared as integers, they are of the kind that the size is.
+        # Declared as integers, but of the same type as the size.
         amounts: Any = conv_transpose_amounts(
             build.wrap(size),
             op.strides.get_values()[number],
@@ -47,7 +46,7 @@ def decompose(build: LinalgBuilder, op: tcp.ConvTransposeOp) -> SSAValue:
         interior[dim] = amounts.interior
     x = op.input
     zero = build.constant(0, element_type(x))
-    # What one side crops may have been added by the other: crop last.
+    # One side may crop what the other adds: crop last.
     x = pad(build, x, zero, build.added(lower), build.added(upper), interior)
     x = pad(build, x, zero, build.removed(lower), build.removed(upper), [0] * rank)
     conv = tcp.ConvOp(
@@ -66,7 +65,7 @@ def decompose(build: LinalgBuilder, op: tcp.ConvTransposeOp) -> SSAValue:
 
 
 def is_empty(op: tcp.ConvTransposeOp) -> bool:
-    """Whether all that the op would make is cropped."""
+    """Whether the whole result is cropped."""
     shape = op.result.type.get_shape()
     return any(shape[dim] == 0 for dim in ConvDimsAttr.spatial(op.dims.result))
 
@@ -117,16 +116,19 @@ def flipped(build: LinalgBuilder, op: tcp.ConvTransposeOp) -> SSAValue:
     spatial = range(op.dims.spatial_rank)
 
     def element(inner: LinalgBuilder, _: Sequence[SSAValue]) -> SSAValue:
-        feature, input = inner.wrap(inner.place(0)), inner.wrap(inner.place(1))
-        places: dict[str | int, Index] = {"o": feature, "i": input}
+        feature, input = (
+            inner.wrap(inner.loop_index(0)),
+            inner.wrap(inner.loop_index(1)),
+        )
+        indices: dict[str | int, Index] = {"o": feature, "i": input}
         if groups != 1:
             group = feature // outputs
-            places["o"] = feature - group * outputs
-            places["i"] = input + group * inputs
+            indices["o"] = feature - group * outputs
+            indices["i"] = input + group * inputs
         for number in spatial:
-            place = inner.wrap(inner.place(2 + number))
-            places[number] = build.wrap(sizes[number]) - 1 - place
-        return inner.extract(kernel, [places[role].value for role in roles])
+            index = inner.wrap(inner.loop_index(2 + number))
+            indices[number] = build.wrap(sizes[number]) - 1 - index
+        return inner.extract(kernel, [indices[role].value for role in roles])
 
     new_sizes = [
         (outputs * groups).value,
