@@ -287,7 +287,7 @@ def lower_norm(call: LinalgCall) -> SSAValue:
     order = as_number(call.constant(name)) if name and call.has(name) else 2.0
     dims, type = reduced_dims(call, x.rank), wide(result)
     if math.isinf(order):
-        sizes = pointwise(build, [x], type, lambda x: x.to(type).absolute())
+        sizes = pointwise(build, [x], type, lambda x: abs(x.to(type)))
         greatest = order > 0
         found = extreme(build, Operand(sizes, type), dims, keeps(call), greatest)
         return call.as_result(Operand(found, type))
