@@ -48,13 +48,13 @@ from padc.passes.to_linalg.build.linalg_builder import LinalgBuilder, signless_t
 
 
 class ConvertTorchToLinalgPass(ModulePass):
-    """Lower ATen ops, and what is left of the torch dialect, to upstream's."""
+    """Lower ATen ops, and the rest of the torch dialect, to upstream's ops."""
 
     name = "convert-torch-to-linalg"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         lower_all(op, AtenOp, lower, cast=in_torch)
-        # Before weights become arguments: it makes literals of what is constant.
+        # Canonicalization creates literals, so it runs before these become arguments.
         CanonicalizePass().apply(ctx, op)
         weights = weights_of(ctx)
         for function in op.ops:
@@ -124,7 +124,7 @@ def retype(block: Block, arg: BlockArgument) -> None:
 
 
 def as_i64(value: SSAValue) -> SSAValue:
-    """An integer of the torch dialect, as what it was made from."""
+    """An integer of the torch dialect as the i64 that it was cast from."""
     if isinstance(value.owner, UnrealizedConversionCastOp):
         return value.owner.inputs[0]
     return value
