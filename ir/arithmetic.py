@@ -79,7 +79,7 @@ def multiply_add(a: Real, b: Real, c: Real) -> Real:
         if hasattr(operand, "multiply_add"):
             return operand.multiply_add(a, b, c)
     # The product of float32 numbers is exact in float64.
-    result = np.float64(a) * np.float64(b) + c
+    result = np.multiply(a, b, dtype=np.float64) + c
     return result.astype(np.result_type(a, b))
 
 

@@ -163,7 +163,11 @@ REACHES = {ResampleMode.LINEAR: 1, ResampleMode.CUBIC: 2, ResampleMode.LANCZOS: 
 
 
 def antialiasing_filter(mode: ResampleMode, x: Real) -> Real:
-    """The weight of an element at a distance of `x`, which is not negative."""
+    """
+    The weight of an element, before those of a window are made to sum to 1.
+
+    `x` is the distance of its middle from the window's center, divided by `stretch`.
+    """
     match mode:
         case ResampleMode.LINEAR:
             return maximum(1 - x, 0)
@@ -200,14 +204,6 @@ def antialiased_window(
         return start, end, center
     # With as many elements as before, each is its own window.
     return (start - j) * moved + j, (end - (j + 1)) * moved + (j + 1), center
-
-
-def antialiasing_weight(
-    place: Real, center: Real, stretch: Real, mode: ResampleMode
-) -> Real:
-    """The weight of the element at `place`, before a window's are made to sum to 1."""
-    distance = abs(place + 0.5 - center) / stretch
-    return antialiasing_filter(mode, distance)
 
 
 def longest_antialiased(size: Whole, new_size: Whole, sampling: Sampling) -> Whole:
@@ -270,18 +266,22 @@ def taps(
     size: int,
     new_size: int,
     sampling: Sampling,
-    real: type[np.floating[Any]] = np.float32,
+    precision: type[np.floating[Any]] = np.float32,
 ) -> Taps:
     """
     The positions and weights of the elements that are summed, for all new elements.
 
     Positions are from 0 to `size - 1`; weights of None are 1.
     """
+
+    def real(x: Whole) -> Real:
+        return np.asarray(x, precision)[()]
+
     j = np.arange(new_size)
     if sampling.mode is ResampleMode.AREA:
         starts, ends = area_window(j, size, new_size)
         lengths = ends - starts
-        return _banded(starts, lengths, 1 / lengths.astype(real)[None])
+        return _banded(starts, lengths, 1 / real(lengths)[None])
     if not sampling.antialias:
         return interpolation(j, size, new_size, sampling, real)
     if size == new_size:
@@ -290,9 +290,10 @@ def taps(
     wide = stretch(step(size, new_size, sampling, real))
     lengths = ends - starts
     k = np.arange(int(lengths.max()))[:, None]
-    weights = antialiasing_weight(starts + k, center, wide, sampling.mode)
+    distances = abs(starts + k - center + 0.5) / wide
+    weights = antialiasing_filter(sampling.mode, distances)
     weights = np.where(k < lengths, weights, 0)
-    return _banded(starts, lengths, (weights / weights.sum(0)).astype(real))
+    return _banded(starts, lengths, real(weights / weights.sum(0)))
 
 
 def _banded(starts: Indices, lengths: Indices, weights: Reals) -> Taps:

@@ -257,7 +257,11 @@ def make_real(build: AtenBuilder, element_type: Attribute) -> Callable[[Any], An
         if isinstance(x, TorchInteger):
             known = isinstance(x.value, int)
             x = x.value if known else integers(build, [x.value])
-        return x.cast(element_type) if isinstance(x, Elements) else dtype(x)
+        return (
+            x.cast(element_type)
+            if isinstance(x, Elements)
+            else np.asarray(x, dtype)[()]
+        )
 
     return real
 

@@ -233,6 +233,20 @@ def test_counts_of_several_dimensions_multiply(
     )
 
 
+def test_window_counts_are_those_of_counting():
+    ranges = range(1, 9), range(1, 4), range(1, 4), range(1, 4), range(4), range(4)
+    for size, kernel, stride, dilation, lower, upper in itertools.product(*ranges):
+        counted = range(lower, size - upper)
+        starts = range(0, size - dilation * (kernel - 1), stride)
+        expected = [
+            sum(start + tap * dilation in counted for tap in range(kernel))
+            for start in starts
+        ]
+
+        actual = padding.window_counts(size, kernel, stride, dilation, lower, upper)
+        assert actual == expected
+
+
 def test_counts_of_dilated_windows():
     # Windows on 0, 2, 4 and on 1, 3, 5, of which 0 and 5 do not count.
     assert padding.window_counts(6, 3, 1, 2, 1, 1) == [2, 2]

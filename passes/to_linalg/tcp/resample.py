@@ -259,7 +259,8 @@ def filter_weights(
         center = Number(inner, args[2], real).to(f64)
         k = inner.wrap(inner.loop_index(0))
         position = (start + k).to(f64)
-        value = resampling.antialiasing_weight(position, center, stretch, mode)
+        distance = abs(position - center + 0.5) / stretch
+        value = resampling.antialiasing_filter(mode, distance)
         return (length > k).select(value, 0.0).value
 
     rows = [AffineExpr.dimension(1)]
