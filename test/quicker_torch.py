@@ -13,10 +13,12 @@ import __future__
 import functools
 import inspect
 import textwrap
+from weakref import WeakKeyDictionary
 
 import torch._export.utils
 import torch._ops
 import torch.export.exported_program
+from torch.export import ExportedProgram
 
 
 def install() -> None:
@@ -28,6 +30,7 @@ def install() -> None:
         if (function := getattr(module, name, None)) is not None:
             setattr(module, name, functools.cache(function))
     without_annotations(torch._ops, torch._ops.OperatorBase, "py_impl")
+    ExportedProgram.run_decompositions = once(ExportedProgram.run_decompositions)
 
 
 def without_annotations(module, kind: type, name: str) -> None:
@@ -37,3 +40,21 @@ def without_annotations(module, kind: type, name: str) -> None:
     made = {}
     exec(compile(source, module.__file__, "exec", flags), vars(module), made)
     setattr(kind, name, made[name])
+
+
+def once(run_decompositions):
+    """Decompose a program by no table once, unless its graph is changed afterwards."""
+    known: WeakKeyDictionary = WeakKeyDictionary()
+
+    @functools.wraps(run_decompositions)
+    def run(program, decomp_table=None, **options):
+        if decomp_table != {} or options:
+            return run_decompositions(program, decomp_table, **options)
+        graph = str(program.graph)
+        before, decomposed = known.get(program, (None, None))
+        if before != graph:
+            decomposed = run_decompositions(program, {})
+            known[program] = graph, decomposed
+        return decomposed
+
+    return run
