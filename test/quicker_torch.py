@@ -30,7 +30,8 @@ def install() -> None:
         if (function := getattr(module, name, None)) is not None:
             setattr(module, name, functools.cache(function))
     without_annotations(torch._ops, torch._ops.OperatorBase, "py_impl")
-    ExportedProgram.run_decompositions = once(ExportedProgram.run_decompositions)
+    name = "run_decompositions"
+    setattr(ExportedProgram, name, once(getattr(ExportedProgram, name)))
 
 
 def without_annotations(module, kind: type, name: str) -> None:
