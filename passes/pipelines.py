@@ -24,11 +24,6 @@ from xdsl.transforms.common_subexpression_elimination import (
 from padc.frontends.torch_export import import_exported_program
 from padc.ir import make_context
 from padc.ir.weights import weights_of
-from padc.passes.buffers.bufferize_tcp import BufferizeTcpPass
-from padc.passes.buffers.fill_border_only import FillBorderOnlyPass
-from padc.passes.buffers.pad_into_producer import PadIntoProducerPass
-from padc.passes.buffers.plan_buffers import PlanBuffersPass
-from padc.passes.buffers_to_llvm.convert_buffers_to_llvm import ConvertBuffersToLlvmPass
 from padc.passes.tcp_to_mil.convert_tcp_to_mil import ConvertTcpToMilPass
 from padc.passes.tcp_to_mil.decompose_computed_kernels import (
     DecomposeComputedKernelsPass,
@@ -37,8 +32,6 @@ from padc.passes.tcp_to_mil.decompose_grid_sample import DecomposeGridSamplePass
 from padc.passes.tcp_to_mil.decompose_pads import DecomposePadsPass
 from padc.passes.tcp_to_mil.policies import GridSamplePolicy, PadPolicy
 from padc.passes.tcp_to_mil.tabulate_scaled_sizes import TabulateScaledSizesPass
-from padc.passes.to_linalg.convert_tcp_to_linalg import ConvertTcpToLinalgPass
-from padc.passes.to_linalg.convert_torch_to_linalg import ConvertTorchToLinalgPass
 from padc.passes.torch_to_tcp.convert_torch_to_tcp import ConvertTorchToTcpPass
 from padc.passes.torch_to_tcp.fold_batch_norm import FoldBatchNormPass
 
@@ -83,6 +76,14 @@ def to_native_tcp() -> list[ModulePass]:
 
 def to_buffers() -> list[ModulePass]:
     """From torch and tcp to planned buffers."""
+    # Imported here and below, so that conversions to Core ML need not load them.
+    from padc.passes.buffers.bufferize_tcp import BufferizeTcpPass
+    from padc.passes.buffers.fill_border_only import FillBorderOnlyPass
+    from padc.passes.buffers.pad_into_producer import PadIntoProducerPass
+    from padc.passes.buffers.plan_buffers import PlanBuffersPass
+    from padc.passes.to_linalg.convert_tcp_to_linalg import ConvertTcpToLinalgPass
+    from padc.passes.to_linalg.convert_torch_to_linalg import ConvertTorchToLinalgPass
+
     return [
         ConvertTorchToLinalgPass(),
         # Border pads stay: as buffers they copy rows, as linalg ops each element.
@@ -104,6 +105,10 @@ def to_buffers() -> list[ModulePass]:
 
 def to_llvm(vector_bytes: int) -> list[ModulePass]:
     """From planned buffers to LLVM's dialect, for vectors of so many bytes."""
+    from padc.passes.buffers_to_llvm.convert_buffers_to_llvm import (
+        ConvertBuffersToLlvmPass,
+    )
+
     return [ConvertBuffersToLlvmPass(vector_bytes)]
 
 
