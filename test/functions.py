@@ -75,10 +75,19 @@ def needs_export(model: nn.Module, args: tuple[Any, ...], dynamic_shapes: Any) -
         pytest.skip(f"PyTorch {torch.__version__} cannot export it: {reason}")
 
 
-def refuses_empty(mode: str) -> bool:
-    """Whether pads of `mode` refuse empty results, as PyTorch 2.15 does, 2.13 not."""
+def pad_last(
+    x: Tensor, lower: int, upper: int, mode: str, value: float | None = None
+) -> Tensor | None:
+    """
+    `x` padded by PyTorch in its last dimension; None if PyTorch refuses it.
+
+    PyTorch refuses results that are empty in each dimension that it pads, so the
+    dimension before is padded by nothing. 2.15 refuses any empty result, after it has
+    checked the amounts; earlier versions return it.
+    """
     try:
-        F.pad(torch.ones(1, 1, 1, 1), (-1, 0, 0, 0), mode)
-    except RuntimeError:
-        return True
-    return False
+        return F.pad(x, (lower, upper, 0, 0), mode, value)
+    except RuntimeError as error:
+        if "must be >= 1 in every dimension" in str(error):
+            return x.new_empty(*x.shape[:-1], 0)
+        return None

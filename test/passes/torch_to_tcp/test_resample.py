@@ -55,23 +55,29 @@ ANTIALIASED = {
     "bicubic": {"mode": "bicubic"},
     "bicubic_corners": {"mode": "bicubic", "align_corners": True},
 }
-HAS_LANCZOS = hasattr(torch.ops.aten, "_upsample_lanczos2d_aa")
-"""PyTorch 2.8 does not have it."""
-if HAS_LANCZOS:
-    ANTIALIASED["lanczos"] = {"mode": "lanczos"}
+needs_lanczos = pytest.mark.skipif(
+    not hasattr(torch.ops.aten, "_upsample_lanczos2d_aa"),
+    reason=f"PyTorch {torch.__version__} does not have lanczos",
+)
+
+
+def several_sizes(options: Mapping[str, Any]) -> Callable[[Tensor], list[Tensor]]:
+    return lambda x: [
+        F.interpolate(x, size=size, **options, antialias=True)
+        for size in ((5, 6), (1, 30), (23, 2))
+    ]
 
 
 def test_antialias():
-    def sizes(options: dict[str, Any]) -> Callable[[Tensor], list[Tensor]]:
-        return lambda x: [
-            F.interpolate(x, size=size, **options, antialias=True)
-            for size in ((5, 6), (1, 30), (23, 2))
-        ]
-
     check(
-        {name: sizes(options) for name, options in ANTIALIASED.items()},
+        {name: several_sizes(options) for name, options in ANTIALIASED.items()},
         numbers(1, 2, 11, 13),
     )
+
+
+@needs_lanczos
+def test_antialias_by_lanczos():
+    check(several_sizes({"mode": "lanczos"}), numbers(1, 2, 11, 13))
 
 
 def interpolations(modes: Sequence[str], **options: Any) -> Functions:
@@ -212,18 +218,20 @@ DYNAMIC: dict[str, Functions] = {
         "by scales": lambda x, y: F.interpolate(
             x, scale_factor=(0.6, 1.7), mode="bicubic", antialias=True
         ),
-        "by lanczos": lambda x, y: torch.ops.aten._upsample_lanczos2d_aa(
-            x, y.shape[-2:], False
-        ),
+    },
+    "lanczos": {
+        "": lambda x, y: torch.ops.aten._upsample_lanczos2d_aa(x, y.shape[-2:], False)
     },
 }
+KINDS = [
+    pytest.param(kind, marks=needs_lanczos) if kind == "lanczos" else kind
+    for kind in DYNAMIC
+]
 
 
-@pytest.mark.parametrize("kind", DYNAMIC)
+@pytest.mark.parametrize("kind", KINDS)
 def test_dynamic_sizes(kind: str):
-    functions = dict(DYNAMIC[kind])
-    if not HAS_LANCZOS:
-        functions.pop("by lanczos", None)
+    functions = DYNAMIC[kind]
     sizes = [{i: Dim(f"{x}{i}", min=4, max=99) for i in (2, 3)} for x in "xy"]
     samples = [
         (numbers(1, 2, *shape[:2]).abs(), numbers(1, 1, *shape[2:]))
@@ -316,12 +324,11 @@ def test_as_many_elements_as_before(names: list[str], dynamic: bool):
     xs[1][0, 0, 2, 3] = INF
     if not dynamic:
         xs = xs[1:2]
+    dynamic_shapes = ((sizes,),) if dynamic else None
+    needs_export(Several(functions), (xs[0],), dynamic_shapes)
 
     ep = torch.export.export(
-        Several(functions),
-        (xs[0],),
-        dynamic_shapes=((sizes,),) if dynamic else None,
-        strict=False,
+        Several(functions), (xs[0],), dynamic_shapes=dynamic_shapes, strict=False
     )
 
     for backend, compile in ALL.items():
