@@ -1,7 +1,7 @@
 # pyright: basic
 """Functions as modules, for `torch.export`; skips for what it cannot export."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -75,19 +75,39 @@ def needs_export(model: nn.Module, args: tuple[Any, ...], dynamic_shapes: Any) -
         pytest.skip(f"PyTorch {torch.__version__} cannot export it: {reason}")
 
 
+def padded(
+    x: Tensor, amounts: Sequence[int], mode: str, value: float | None = None
+) -> Tensor:
+    """
+    `F.pad(x, amounts, mode, value)` as in PyTorch 2.13.
+
+    2.15 checks the amounts, and then refuses a border pad whose result is empty; 2.8
+    refuses a constant pad whose result is empty. 2.13 refuses a border pad only if all
+    dimensions that it pads become empty.
+    """
+    try:
+        return F.pad(x, amounts, mode, value)
+    except RuntimeError as error:
+        if not any(message in str(error) for message in REFUSES_EMPTY):
+            raise
+    sizes = list(x.shape)
+    for i, amount in enumerate(amounts):
+        sizes[-1 - i // 2] += amount
+    return x.new_empty(sizes)  # refuses negative sizes
+
+
+REFUSES_EMPTY = (
+    "must be >= 1 in every dimension",
+    "resulted in a negative output size",
+)
+
+
 def pad_last(
     x: Tensor, lower: int, upper: int, mode: str, value: float | None = None
 ) -> Tensor | None:
-    """
-    `x` padded by PyTorch in its last dimension; None if PyTorch refuses it.
-
-    PyTorch refuses results that are empty in each dimension that it pads, so the
-    dimension before is padded by nothing. 2.15 refuses any empty result, after it has
-    checked the amounts; earlier versions return it.
-    """
+    """`x` padded by PyTorch in its last dimension; None if PyTorch refuses it."""
     try:
-        return F.pad(x, (lower, upper, 0, 0), mode, value)
-    except RuntimeError as error:
-        if "must be >= 1 in every dimension" in str(error):
-            return x.new_empty(*x.shape[:-1], 0)
+        # The dimension before is padded by nothing, so that the last may be empty.
+        return padded(x, (lower, upper, 0, 0), mode, value)
+    except RuntimeError:
         return None

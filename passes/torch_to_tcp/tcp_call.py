@@ -14,7 +14,7 @@ from xdsl.rewriter import InsertPoint
 from padc.errors import Obstacle
 from padc.ir.padding import Amounts
 from padc.ir.tcp import tensor_type
-from padc.ir.torch import ToBuiltinTensorOp, VTensorType
+from padc.ir.torch import FromBuiltinTensorOp, ToBuiltinTensorOp, VTensorType
 from padc.passes.aten.aten_call import AtenCall
 from padc.passes.aten.builder import AtenBuilder
 from padc.passes.lowering import LoweringTable, Replacement
@@ -41,6 +41,8 @@ class TcpCall(AtenCall):
             x.type.element_type, ComplexType
         ):
             raise Obstacle("complex tensors", "convert real and imaginary parts apart")
+        if isinstance(x.owner, FromBuiltinTensorOp):
+            return x.owner.operand
         return self.insert(ToBuiltinTensorOp(x))
 
     def optional_tensor(self, name: str) -> SSAValue | None:
