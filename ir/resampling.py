@@ -99,7 +99,8 @@ def coordinate(j: Real, step: Real, sampling: Sampling) -> Real:
         return j * step
     if sampling.mode is ResampleMode.NEAREST:
         return (j + 0.5) * step
-    # PyTorch's kernels multiply and subtract at once, and round then.
+    # PyTorch's kernels multiply and subtract at once, and round then; those of its
+    # builds with CUDA round twice.
     return multiply_add(step, j + 0.5, -0.5)
 
 

@@ -273,7 +273,8 @@ def fill_value(value: float | int, element_type: Attribute) -> float | int:
 
     Integer types truncate it, and bool is whether it is not 0. Raises Obstacle for a
     value that PyTorch refuses as out of range: `overflows` of c10/util/overflows.h,
-    which lets negative integers wrap around to unsigned ones.
+    which lets negative integers wrap around to unsigned ones. PyTorch 2.15 truncates
+    before it compares, so it takes 255.5 for uint8; here this is refused as before.
     """
     if element_type == i1:
         return int(bool(value))

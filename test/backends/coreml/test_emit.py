@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from functions import Function, Several, flat
+from functions import Function, Several, flat, needs_export
 from torch import Tensor, nn
 from torch.export import Dim
 from xdsl.context import Context
@@ -503,11 +503,11 @@ def test_unknown_target_is_a_usage_error(ctx: Context):
 def test_sizes_in_a_range(tmp_path: Path):
     height, width = Dim("height", min=8, max=64), Dim("width", min=8, max=32)
     model = nn.Sequential(nn.Conv2d(3, 4, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2))
-    x = torch.randn(1, 3, 23, 32)
+    x, example = torch.randn(1, 3, 23, 32), torch.randn(1, 3, 16, 16)
+    shapes = ({2: height, 3: width},)
+    needs_export(model, (example,), shapes)
 
-    program = emitted(
-        model, torch.randn(1, 3, 16, 16), dynamic_shapes=({2: height, 3: width},)
-    )
+    program = emitted(model, example, dynamic_shapes=shapes)
     (actual,) = evaluate(program, tmp_path, x)
 
     np.testing.assert_allclose(actual, model(x).detach(), rtol=1e-5, atol=1e-5)

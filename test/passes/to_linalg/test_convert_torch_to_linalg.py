@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from functions import Functions, Several, check_each
+from functions import Functions, Several, check_each, needs_export
 from torch import Tensor, nn
 from xdsl.transforms.canonicalize import CanonicalizePass
 
@@ -25,7 +25,7 @@ from padc.passes.to_linalg.aten import LOWERINGS
 from padc.passes.to_linalg.convert_torch_to_linalg import ConvertTorchToLinalgPass
 from padc.passes.torch_to_tcp.convert_torch_to_tcp import ConvertTorchToTcpPass
 
-AUTO = torch.export.Dim.AUTO
+AUTO, DYNAMIC = torch.export.Dim.AUTO, torch.export.Dim.DYNAMIC
 
 FLOATS = (
     torch.float32,
@@ -57,6 +57,8 @@ def check(
     others: Sequence[Sequence[Tensor]] = (),
 ) -> None:
     """All functions are compiled, to one native one, and give what eager mode gives."""
+    if dynamic is not None:
+        needs_export(Several(functions), inputs, (tuple(dynamic),))
     ctx, module = lowered_to_tcp(Several(functions), inputs, dynamic)
     stored = compile_program(ctx, module)
     assert list(stored.reasons) == []
@@ -283,10 +285,20 @@ def test_large_unsigned_integers(dtype: torch.dtype) -> None:
         "float64": lambda a, b: a.double(),
         "half": lambda a, b: (a.double() / 2).to(dtype),
         "eq": lambda a, b: a == b,
-        "where": lambda a, b: torch.where(a == b, a, b),
     }
 
     check(functions, x, torch.arange(3, -5, -1).to(dtype))
+
+
+@pytest.mark.parametrize("dtype", [torch.uint16, torch.uint32, torch.uint64], ids=str)
+def test_where_of_large_unsigned_integers(dtype: torch.dtype) -> None:
+    x, y = torch.arange(-4, 4).to(dtype), torch.arange(3, -5, -1).to(dtype)
+    try:
+        torch.where(x == y, x, y)
+    except NotImplementedError as error:
+        pytest.skip(f"PyTorch {torch.__version__}: {error}")
+
+    check({"where": lambda a, b: torch.where(a == b, a, b)}, x, y)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
@@ -409,7 +421,7 @@ def test_shapes_of_dynamic_sizes() -> None:
     check(
         SHAPES,
         torch.randn(2, 4, 6, 8),
-        dynamic=[{0: AUTO, 2: AUTO, 3: AUTO}],
+        dynamic=[{0: DYNAMIC, 2: AUTO, 3: AUTO}],
         others=[[torch.randn(3, 4, 8, 12)]],
     )
 
@@ -631,7 +643,21 @@ SCALED: Functions = {
 
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_normalization_and_products(dtype: torch.dtype) -> None:
-    check({**NORMS, **PRODUCTS, **SCALED}, torch.randn(2, 4, 6, 8).to(dtype))
+    functions = {**NORMS, **PRODUCTS, **SCALED}
+    if dtype != torch.float32:
+        del functions["linear"]  # see the next test
+    check(functions, torch.randn(2, 4, 6, 8).to(dtype))
+
+
+@pytest.mark.parametrize("dtype", FLOATS[1:])
+def test_products_of_halves_are_rounded_before_a_bias_is_added(
+    dtype: torch.dtype,
+) -> None:
+    x, linear = torch.randn(2, 4, 6, 8).to(dtype), PRODUCTS["linear"]
+    if not torch.equal(linear(x), F.linear(x, x[0, 0]) + x[0, 0, :, 0]):
+        pytest.skip(f"PyTorch {torch.__version__} rounds only once")
+
+    check({"linear": linear}, x)
 
 
 @pytest.mark.parametrize("dtype", [torch.uint8, torch.int64])

@@ -180,6 +180,10 @@ FILLS = [
 ]  # fmt: skip
 
 
+def is_integer(dtype: torch.dtype) -> bool:
+    return not dtype.is_floating_point and dtype != torch.bool
+
+
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_fills_that_fit_and_fills_that_do_not(dtype: torch.dtype):
     x = numbers(1, dtype=dtype)
@@ -192,6 +196,13 @@ def test_fills_that_fit_and_fills_that_do_not(dtype: torch.dtype):
         try:
             expected = getattr(torch.ops.aten, name)(*args, fill)
         except RuntimeError:
+            expected = None
+        if is_integer(dtype) and fill > torch.iinfo(dtype).max:
+            # PyTorch 2.15 truncates before it compares; padc refuses these fills with
+            # every version.
+            assert expected is None or int(fill) == torch.iinfo(dtype).max
+            expected = None
+        if expected is None:
             module, _, _ = call(name, *args, 1.0)
             (old,) = [op for op in module.walk() if isinstance(op, torch_d.AtenOp)]
             operation: Any = old.operands[-1].owner

@@ -122,8 +122,29 @@ def test_rows_of_one_antialiased_column_differ(mode: str):
         torch.testing.assert_close(compile(program)(x)[0], expected)
 
 
-def test_coordinates_round_as_in_pytorch():
+def rounds_once() -> bool:
+    """
+    Whether PyTorch rounds a product and a sum at once where it computes coordinates.
+
+    Its compiler decides, so builds differ: 2.13 for the CPU does, 2.8 and 2.15 with
+    CUDA do not.
+    """
+    step = np.float32(345 / 270)
+    once = np.float32(np.float64(step) * 200.5 - 0.5)
+    twice = step * np.float32(200.5) - np.float32(0.5)
+    x = torch.zeros(1, 1, 2, 345)
+    x[..., 256] = 1
+    y = F.interpolate(x, size=(2, 270), mode="bilinear")
+    coordinate = np.float32(255 + y[0, 0, 0, 200].item())
+    assert once != twice and coordinate in (once, twice)
+    return bool(coordinate == once)
+
+
+@pytest.mark.parametrize("height", [345, 456])
+def test_coordinates_round_as_in_pytorch(height: int):
     """Sizes for which float64 coordinates are off by 4e-4."""
+    if height == 345 and not rounds_once():
+        pytest.skip(f"PyTorch {torch.__version__} rounds a coordinate of 345 twice")
     check(
         {
             f"align_corners={aligned}": lambda x, aligned=aligned: F.interpolate(
@@ -131,7 +152,7 @@ def test_coordinates_round_as_in_pytorch():
             )
             for aligned in (False, True)
         },
-        numbers(1, 1, 345, 456),
+        numbers(1, 1, height, 456),
     )
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from functions import Function, Functions, Several, check_each
+from functions import Function, Functions, Several, check_each, needs_export
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
@@ -124,11 +124,11 @@ def test_dynamic_batch_and_sizes():
     def forward(x: Tensor) -> Tensor:
         return F.unfold(x, **options)
 
-    program = padc.convert(
-        Function(forward),
-        (numbers(2, 3, 8, 9),),
-        dynamic_shapes=(({0: batch, 2: height, 3: width},),),
-    )
+    model, example = Function(forward), (numbers(2, 3, 8, 9),)
+    shapes = (({0: batch, 2: height, 3: width},),)
+    needs_export(model, example, shapes)
+
+    program = padc.convert(model, example, dynamic_shapes=shapes)
 
     for shape in (2, 3, 8, 9), (1, 3, 5, 14), (5, 3, 20, 6):
         x = numbers(*shape)
