@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from xdsl.dialects.builtin import (
+    AnyFloat,
     BFloat16Type,
     Float16Type,
     IntegerType,
@@ -16,9 +17,19 @@ from xdsl.ir import Attribute
 from xdsl.utils.hints import isa
 
 
+def is_float(type: Attribute) -> bool:
+    return isinstance(type, AnyFloat)
+
+
 def is_half(type: Attribute) -> bool:
     """Whether the type is a float of 16 bits."""
     return isinstance(type, Float16Type | BFloat16Type)
+
+
+def width(type: Attribute) -> int:
+    """The number of bits of an integer type."""
+    assert isa(type, IntegerType[int, Signedness])
+    return type.width.data
 
 
 def is_unsigned(type: Attribute) -> bool:

@@ -67,6 +67,7 @@ from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
+from padc.errors import Obstacle
 from padc.ir.targets import TARGETS
 from padc.ir.weights import numpy_dtype
 
@@ -416,15 +417,19 @@ def constant_attr(value: Constant | Attribute | np.generic) -> Attribute:
         case str():
             return StringAttr(value)
         case np.ndarray() | np.generic():  # before float, which np.float64 is
-            array = np.asarray(cast(Any, value))
-            if (element := NUMPY_TYPES.get(array.dtype)) is None:
-                raise ValueError(f"Core ML has no constants of dtype {array.dtype}")
-            type_ = TensorType(element, array.shape)
-            return DenseIntOrFPElementsAttr(type_, BytesAttr(array.tobytes()))
+            return dense_attr(np.asarray(cast(Any, value)))
         case Iterable():
             return ArrayAttr(map(constant_attr, cast(Iterable[Any], value)))
         case _:
             return FloatAttr(value, f64)
+
+
+def dense_attr(array: npt.NDArray[Any]) -> DenseIntOrFPElementsAttr[Any]:
+    """An array as an attribute."""
+    if (element := NUMPY_TYPES.get(array.dtype)) is None:
+        raise ValueError(f"Core ML has no constants of dtype {array.dtype}")
+    type_ = TensorType(element, array.shape)
+    return DenseIntOrFPElementsAttr(type_, BytesAttr(array.tobytes()))
 
 
 def constant_of(attribute: Attribute) -> Constant:
@@ -478,6 +483,19 @@ def element_types(value: SSAValue) -> frozenset[str]:
 
 def _element_type(type_: Attribute) -> frozenset[str]:
     return frozenset({ELEMENT_TYPES[type_]} if type_ in ELEMENT_TYPES else ())
+
+
+def check_element_type(name: str, target: str) -> None:
+    """Raise Obstacle if `target` does not have an element type, as its `cast` shows."""
+
+    def has(target: str) -> bool:
+        form = OPS["cast"].form(target)
+        return form is not None and name in form.inputs["x"].domain
+
+    if not has(target):
+        having = [each for each in TARGETS if has(each)]
+        newer = f", or choose {having[0]} or a newer target" if having else ""
+        raise Obstacle(f"{target} has no {name}", f"use int32{newer}")
 
 
 def is_constant(value: SSAValue) -> bool:

@@ -15,6 +15,7 @@ PASSES = {
         "decompose-pads",
         "convert-tcp-to-mil",
     ),
+    "torch_to_mil": ("convert-torch-to-mil",),
     "to_linalg": (
         "decompose-conv-transpose",
         "convert-torch-to-linalg",

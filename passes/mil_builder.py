@@ -20,6 +20,9 @@ from xdsl.dialects.arith import ConstantOp
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     DenseIntOrFPElementsAttr,
+    LocationAttr,
+    NameLoc,
+    StringAttr,
     TensorType,
     f16,
     i32,
@@ -30,6 +33,7 @@ from xdsl.rewriter import InsertPoint
 
 from padc.ir import mil
 from padc.ir.tcp import AnyTensor, tensor_type
+from padc.ir.torch import AtenOp
 from padc.ir.weights import numpy_dtype
 
 
@@ -50,8 +54,20 @@ class MilBuilder:
 
     def insert(self, op: Operation) -> SSAValue:
         """Insert an op before the anchor, and return its first result."""
-        op.location = self.anchor.location
-        return Builder(InsertPoint.before(self.anchor)).insert(op).results[0]
+        return self.insert_all(op)[0]
+
+    def insert_all(self, op: Operation) -> Sequence[SSAValue]:
+        """Insert an op before the anchor, and return its results."""
+        op.location = self.location
+        return Builder(InsertPoint.before(self.anchor)).insert(op).results
+
+    @property
+    def location(self) -> LocationAttr:
+        """The source line of the anchor, and its name if that is an ATen op."""
+        location, op = self.anchor.location, self.anchor
+        if isinstance(op, AtenOp):
+            return NameLoc(StringAttr(op.schema.name), location)
+        return location
 
     def emit(
         self, name: str, like: AnyTensor, shape: Sequence[int], /, **inputs: Any
@@ -61,6 +77,10 @@ class MilBuilder:
         op.verify_()
         op.check(self.target)
         return self.insert(op)
+
+    def constant(self, array: npt.NDArray[Any]) -> SSAValue:
+        """A constant as a value, for inputs that must be one."""
+        return self.insert(ConstantOp(mil.dense_attr(array)))
 
     def slice(
         self, x: SSAValue, dim: int, start: int, stop: int | None, step: int = 1
@@ -156,6 +176,8 @@ class MilBuilder:
         type = tensor_type(x)
         if type.element_type == element_type:
             return x
+        for each in (type.element_type, element_type):
+            mil.check_element_type(mil.ELEMENT_TYPES[each], self.target)
         like, name = type.get_shape(), mil.ELEMENT_TYPES[element_type]
         return self.emit("cast", TensorType(element_type, like), like, x=x, dtype=name)
 

@@ -32,6 +32,7 @@ from padc.passes.tcp_to_mil.decompose_grid_sample import DecomposeGridSamplePass
 from padc.passes.tcp_to_mil.decompose_pads import DecomposePadsPass
 from padc.passes.tcp_to_mil.policies import GridSamplePolicy, PadPolicy
 from padc.passes.tcp_to_mil.tabulate_scaled_sizes import TabulateScaledSizesPass
+from padc.passes.torch_to_mil.convert_torch_to_mil import ConvertTorchToMilPass
 from padc.passes.torch_to_tcp.convert_torch_to_tcp import ConvertTorchToTcpPass
 from padc.passes.torch_to_tcp.fold_batch_norm import FoldBatchNormPass
 
@@ -63,6 +64,8 @@ def to_mil(
         # After them, since it decomposes the pads that they make.
         DecomposePadsPass(pad_policy),
         ConvertTcpToMilPass(target),
+        # After it, since resampling and other lowerings build ATen ops.
+        ConvertTorchToMilPass(target),
         # Removes what pads folded into convolutions and pools leave unused.
         CanonicalizePass(),
     ]

@@ -278,6 +278,7 @@ def test_observer_is_told_of_each_step(model: Padded, image: Tensor):
         "decompose-grid-sample",
         "decompose-pads",
         "convert-tcp-to-mil",
+        "convert-torch-to-mil",
         "canonicalize",
         "emit",
         "optimize",

@@ -31,6 +31,7 @@ from xdsl.dialects.builtin import (
     Signedness,
     StringAttr,
     TensorType,
+    UnrealizedConversionCastOp,
     i1,
 )
 from xdsl.dialects.func import FuncOp, ReturnOp
@@ -51,7 +52,7 @@ from padc.errors import (
 )
 from padc.ir import mil
 from padc.ir.names import unique_name
-from padc.ir.targets import TARGETS, resolve_target
+from padc.ir.targets import resolve_target
 from padc.ir.torch import (
     AtenOp,
     BindSymbolicShapeOp,
@@ -219,7 +220,7 @@ class _Emitter:
     def input_dtype(self, argument: BlockArgument) -> Any:
         """An input's dtype in the package: int32 for those of `INT32_OUTSIDE`."""
         dtype = pymil_dtype(argument.type)
-        check_dtype(dtype, self.target)
+        mil.check_element_type(dtype, self.target)
         if dtype in INT32_OUTSIDE:
             return types.int32
         return types.string_to_builtin(dtype)
@@ -324,7 +325,11 @@ class _Emitter:
                 return self.convert_mil(op)
             case LiteralOp() | ConstantOp():
                 return [self.convert_constant(op.value, self.name_of(op))]
-            case ToBuiltinTensorOp() | FromBuiltinTensorOp():
+            case (
+                ToBuiltinTensorOp()
+                | FromBuiltinTensorOp()
+                | UnrealizedConversionCastOp()
+            ):
                 return [self.values[op.operands[0]]]
             case ListConstructOp():
                 return [[self.values[element] for element in op.elements]]
@@ -343,7 +348,7 @@ class _Emitter:
                 operands = [self.values[operand] for operand in op.operands]
                 for result in op.results:
                     if isinstance(result.type, VTensorType):
-                        check_dtype(pymil_dtype(result.type), self.target)
+                        mil.check_element_type(pymil_dtype(result.type), self.target)
                 try:
                     values = borrow(op, operands, self.name_of(op))
                 except Obstacle:
@@ -478,20 +483,6 @@ def pymil_dtype(type_: Attribute) -> str:
             else "use float32, bool or int32; for complex numbers, torch.view_as_real",
         )
     return dtype
-
-
-def check_dtype(dtype: str, target: str) -> None:
-    """Raise Obstacle if `target` does not have an element type, as its `cast` shows."""
-    having = [t for t in TARGETS if dtype in cast_form(t).inputs["x"].domain]
-    if target not in having:
-        newer = f", or choose {having[0]} or a newer target" if having else ""
-        raise Obstacle(f"{target} has no {dtype}", f"use int32{newer}")
-
-
-def cast_form(target: str) -> mil.Form:
-    form = mil.OPS["cast"].form(target)
-    assert form is not None
-    return form
 
 
 def check_result(type_: Attribute, value: Any) -> None:

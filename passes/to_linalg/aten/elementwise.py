@@ -17,19 +17,19 @@ from padc.ir.torch import (
     IntType,
     NotConstantError,
     PythonValue,
-    schema_of,
 )
-from padc.passes.to_linalg.aten.call import LinalgCall, as_number, lowers
-from padc.passes.to_linalg.aten.elementwise_bodies import Body, log_sigmoid
-from padc.passes.to_linalg.aten.elementwise_tables import (
+from padc.passes.aten.elementwise_bodies import Body, log_sigmoid
+from padc.passes.aten.elementwise_tables import (
     ALIASES,
+    CASTS,
     IN_OPERAND_TYPES,
     IN_PROMOTED_TYPE,
     IN_RESULT_TYPE,
-    OVERLOADS,
     ROUNDED_EACH_STEP,
+    overloads,
 )
-from padc.passes.to_linalg.aten.promotion import promoted
+from padc.passes.aten.promotion import promoted
+from padc.passes.to_linalg.aten.call import LinalgCall, as_number, lowers
 from padc.passes.to_linalg.aten.tensors import Operand, pointwise
 from padc.passes.to_linalg.build.numbers import Number, constant, from_size
 
@@ -53,7 +53,9 @@ def lower_elementwise(call: LinalgCall, body: Body, type: Attribute | None) -> S
             first = arguments[0]
             assert isinstance(first, int | float)
             arguments[0] = constant(numbers[0].build, first, type)
-        return body(*arguments)
+        made = body(*arguments)
+        assert isinstance(made, Number)
+        return made
 
     return pointwise(call.build, inputs, call.result_element_type(), compute)
 
@@ -95,13 +97,6 @@ def register(
             @lowers(*overloads(each))
             def lower(call: LinalgCall, body: Body = body) -> SSAValue:  # pyright: ignore[reportUnusedFunction]
                 return lower_elementwise(call, body, type(call))
-
-
-def overloads(name: str) -> list[str]:
-    """The overloads of `name` that return a tensor; one if `name` says which."""
-    names = [f"aten.{name}{each}" for each in ([""] if "." in name else OVERLOADS)]
-    schemas = [schema for each in names if (schema := schema_of(each)) is not None]
-    return [each.name for each in schemas if each.returns[0].type == "Tensor"]
 
 
 register(IN_RESULT_TYPE, lambda call: wide(call.result_element_type()))
@@ -152,18 +147,7 @@ def lower_log_sigmoid_forward(call: LinalgCall) -> list[SSAValue]:
     return [lower_elementwise(call, log_sigmoid, wide(call.result_element_type()))]
 
 
-CASTS = (
-    *("_to_copy", "alias", "clone", "contiguous", "detach", "lift", "lift_fresh"),
-    *("lift_fresh_copy", "positive", "to.device", "to.dtype", "to.dtype_layout"),
-    *("to.other", "type_as", "_cast_Float", "_cast_Long", "_cast_Double", "_cast_Half"),
-    *("_cast_Int", "_cast_Byte", "alias_copy", "detach_copy", "resolve_conj"),
-    *("resolve_neg", "real", "conj"),
-)
-
-
-@lowers(
-    *(f"aten.{name}" for name in CASTS), "prims.convert_element_type", "prims.view_of"
-)
+@lowers(*CASTS)
 def lower_cast(call: LinalgCall) -> SSAValue:
     return call.converted(call.op.schema.arguments[0].name)
 

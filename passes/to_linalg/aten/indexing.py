@@ -9,6 +9,7 @@ from xdsl.ir import Attribute, SSAValue
 from xdsl.ir.affine import AffineExpr
 
 from padc.errors import Obstacle
+from padc.ir.element_types import is_float
 from padc.ir.tcp import Amount, fill_type
 from padc.ir.torch import (
     FloatType,
@@ -21,12 +22,7 @@ from padc.passes.lowering import Replacement
 from padc.passes.to_linalg.aten.call import LinalgCall, as_number, lowers
 from padc.passes.to_linalg.aten.tensors import Operand, broadcast
 from padc.passes.to_linalg.build.linalg_builder import LinalgBuilder, element_type
-from padc.passes.to_linalg.build.numbers import (
-    Number,
-    constant,
-    from_size,
-    is_float,
-)
+from padc.passes.to_linalg.build.numbers import Number, constant, from_size
 from padc.passes.to_linalg.build.shapes import indexed, rank_of
 
 # --- reading ---------------------------------------------------

@@ -14,7 +14,6 @@ from xdsl.dialects.builtin import (
     IndexType,
     IntegerAttr,
     IntegerType,
-    Signedness,
     f16,
     f32,
     f64,
@@ -27,7 +26,7 @@ from xdsl.utils.hints import isa
 
 from padc.errors import Obstacle
 from padc.ir.arith import RemFOp
-from padc.ir.element_types import is_half, is_unsigned
+from padc.ir.element_types import is_float, is_half, is_unsigned, width
 from padc.ir.tcp import Amount, fill_type
 from padc.passes.size_builder import Index
 from padc.passes.to_linalg.build.linalg_builder import LinalgBuilder
@@ -76,15 +75,6 @@ FUNCTIONS: Mapping[str, type[Operation]] = {
 
 ROUNDED: Mapping[Attribute, type[np.floating[Any]]] = {f16: np.float16, f32: np.float32}
 """Types whose constants are rounded here; a value too large becomes infinite."""
-
-
-def is_float(type: Attribute) -> bool:
-    return isinstance(type, AnyFloat)
-
-
-def width(type: Attribute) -> int:
-    assert isa(type, IntegerType[int, Signedness])
-    return type.width.data
 
 
 def limits(type: Attribute) -> tuple[float, float]:
@@ -172,6 +162,9 @@ class Number:
 
     def constant(self, x: float) -> Number:
         return constant(self.build, x, self.type)
+
+    def boolean(self, x: bool) -> Number:
+        return constant(self.build, x, i1)
 
     def lifted(self, x: Operand) -> Number:
         """An operand as a number of this type."""
@@ -298,7 +291,7 @@ class Number:
         return self.compare(other, "ne")
 
     def is_nan(self) -> Number:
-        return self.differs(self) if self.is_float else constant(self.build, False, i1)
+        return self.differs(self) if self.is_float else self.boolean(False)
 
     def select(self, a: Operand, b: Operand) -> Number:
         """`a` if this boolean is true, otherwise `b`; at least one is a Number."""

@@ -12,36 +12,39 @@ from typing import TypeAlias
 from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float64Type, f32, i1
 from xdsl.ir import Attribute
 
-from padc.ir.element_types import is_unsigned
-from padc.passes.to_linalg.build.numbers import Number, Value, constant, width
+from padc.ir.element_types import is_unsigned, width
+from padc.passes.aten.element import Element
 
-Body: TypeAlias = Callable[..., Number]
+Body: TypeAlias = Callable[..., Element]
 """
 Computes an element of an ATen op's result from the op's arguments, in their order.
 
 A tensor argument is passed as one element, any other argument as its constant.
 """
 
+Value: TypeAlias = Element | float
+"""An element, or a constant."""
+
 
 def scaled(x: Value, alpha: Value) -> Value:
-    if alpha == 1 and not isinstance(alpha, Number):
+    if isinstance(alpha, int | float) and alpha == 1:
         return x
     return x * alpha
 
 
-def add(x: Number, y: Value, alpha: Value) -> Number:
+def add(x: Element, y: Value, alpha: Value) -> Element:
     return x + scaled(y, alpha)
 
 
-def sub(x: Number, y: Value, alpha: Value) -> Number:
+def sub(x: Element, y: Value, alpha: Value) -> Element:
     return x - scaled(y, alpha)
 
 
-def rsub(x: Number, y: Value, alpha: Value) -> Number:
+def rsub(x: Element, y: Value, alpha: Value) -> Element:
     return x.lifted(y) - scaled(x, alpha)
 
 
-def divide(x: Number, y: Value, rounding: str | None) -> Number:
+def divide(x: Element, y: Value, rounding: str | None) -> Element:
     match rounding:
         case None:
             return x / y
@@ -51,7 +54,7 @@ def divide(x: Number, y: Value, rounding: str | None) -> Number:
             return floor_divide(x, y)
 
 
-def floor_divide(x: Number, y: Value) -> Number:
+def floor_divide(x: Element, y: Value) -> Element:
     """Division rounded down, as in Python: the quotient that matches `remainder`."""
     if not x.is_float:
         quotient = x.quotient(y)
@@ -71,7 +74,7 @@ def floor_divide(x: Number, y: Value) -> Number:
     return y.equals(0).select(x / y, whole)
 
 
-def remainder(x: Number, y: Value) -> Number:
+def remainder(x: Element, y: Value) -> Element:
     """The remainder with the sign of `y`."""
     rest, y = x.rest(y), x.lifted(y)
     if is_unsigned(x.type):
@@ -80,7 +83,7 @@ def remainder(x: Number, y: Value) -> Number:
     return other_side.select(rest + y, rest)
 
 
-def power(x: Number, y: Value) -> Number:
+def power(x: Element, y: Value) -> Element:
     if not x.is_float:
         return integer_power(x, y)
     match y:
@@ -100,10 +103,10 @@ def power(x: Number, y: Value) -> Number:
             return x.apply("pow", y)
 
 
-def integer_power(x: Number, y: Value) -> Number:
+def integer_power(x: Element, y: Value) -> Element:
     """Powers by repeated squaring; for a negative exponent, truncated to an integer."""
     result = x.constant(1)
-    if not isinstance(y, Number):
+    if isinstance(y, int | float):
         for bit in reversed(f"{int(y):b}"):
             result = result * x if bit == "1" else result
             x = x * x
@@ -120,72 +123,72 @@ def integer_power(x: Number, y: Value) -> Number:
     return (y < 0).select(x.equals(1).select(1, below), result)
 
 
-def sign(x: Number) -> Number:
+def sign(x: Element) -> Element:
     if x.type == i1:
         return x
     return (x > 0).to(x.type) - (x < 0).to(x.type)
 
 
-def clamp(x: Number, low: Value | None, high: Value | None) -> Number:
+def clamp(x: Element, low: Value | None, high: Value | None) -> Element:
     if low is not None:
         x = x.maximum(low)
     return x if high is None else x.minimum(high)
 
 
-def clamp_tensors(x: Number, low: Number | None, high: Number | None) -> Number:
+def clamp_tensors(x: Element, low: Element | None, high: Element | None) -> Element:
     return clamp(x, low, high)
 
 
-def elu(x: Number, alpha: float, scale: float, input_scale: float) -> Number:
+def elu(x: Element, alpha: float, scale: float, input_scale: float) -> Element:
     below = (x * input_scale).apply("expm1") * (alpha * scale)
     return (x < 0).select(below, x * scale)
 
 
-def selu(x: Number) -> Number:
+def selu(x: Element) -> Element:
     return elu(
         x, 1.6732632423543772848170429916717, 1.0507009873554804934193349852946, 1
     )
 
 
-def gelu(x: Number, approximate: str) -> Number:
+def gelu(x: Element, approximate: str) -> Element:
     if approximate == "none":
         return x * 0.5 * (1 + (x * math.sqrt(0.5)).apply("erf"))
     inner = (x + x * x * x * 0.044715) * math.sqrt(2 / math.pi)
     return x * 0.5 * (1 + inner.apply("tanh"))
 
 
-def sigmoid(x: Number) -> Number:
+def sigmoid(x: Element) -> Element:
     return 1 / (1 + (-x).apply("exp"))
 
 
-def softplus(x: Number, beta: float, threshold: float) -> Number:
+def softplus(x: Element, beta: float, threshold: float) -> Element:
     scaled = x * beta
     return (scaled > threshold).select(x, scaled.apply("exp").apply("log1p") / beta)
 
 
-def mish(x: Number) -> Number:
+def mish(x: Element) -> Element:
     return x * x.apply("exp").apply("log1p").apply("tanh")
 
 
-def log_sigmoid(x: Number) -> Number:
+def log_sigmoid(x: Element) -> Element:
     return x.minimum(0) - (-abs(x)).apply("exp").apply("log1p")
 
 
-def relu6(x: Number) -> Number:
+def relu6(x: Element) -> Element:
     return x.maximum(0).minimum(6)
 
 
-def softshrink(x: Number, by: float) -> Number:
+def softshrink(x: Element, by: float) -> Element:
     return (x > by).select(x - by, (x < -by).select(x + by, x * 0))
 
 
-def logit(x: Number, eps: float | None) -> Number:
+def logit(x: Element, eps: float | None) -> Element:
     if eps is not None:
         x = (x < eps).select(eps, (x > 1 - eps).select(1 - eps, x))
     return (x / (1 - x)).apply("log")
 
 
-def round_decimals(x: Number, decimals: int) -> Number:
+def round_decimals(x: Element, decimals: int) -> Element:
     if not x.is_float or decimals == 0:
         return x.apply("round")
     power = 10.0 ** abs(decimals)
@@ -194,23 +197,23 @@ def round_decimals(x: Number, decimals: int) -> Number:
     return (x / power).apply("round") * power
 
 
-def lerp(x: Number, end: Number, weight: Value) -> Number:
+def lerp(x: Element, end: Element, weight: Value) -> Element:
     weight = x.lifted(weight)
     near = x + weight * (end - x)
     return (abs(weight) < 0.5).select(near, end - (end - x) * (1 - weight))
 
 
-def addcdiv(x: Number, a: Number, b: Number, value: Value) -> Number:
+def addcdiv(x: Element, a: Element, b: Element, value: Value) -> Element:
     return x + scaled(a, value) / b
 
 
-def addcmul(x: Number, a: Number, b: Number, value: Value) -> Number:
+def addcmul(x: Element, a: Element, b: Element, value: Value) -> Element:
     return x + scaled(a, value) * b
 
 
 def nan_to_num(
-    x: Number, nan: float | None, high: float | None, low: float | None
-) -> Number:
+    x: Element, nan: float | None, high: float | None, low: float | None
+) -> Element:
     if not x.is_float:
         return x
     largest = LARGEST[type(x.type)]
@@ -227,17 +230,17 @@ LARGEST: Mapping[type[Attribute], float] = {
 }
 
 
-def heaviside(x: Number, at_zero: Number) -> Number:
+def heaviside(x: Element, at_zero: Element) -> Element:
     return x.equals(0).select(at_zero, (x > 0).to(x.type))
 
 
-def xlogy(x: Number, y: Value) -> Number:
+def xlogy(x: Element, y: Value) -> Element:
     y = x.lifted(y)
     product = x.equals(0).select(0, x * y.apply("log"))
     return y.is_nan().select(y, product)
 
 
-def hypot(x: Number, y: Number) -> Number:
+def hypot(x: Element, y: Element) -> Element:
     large, small = abs(x), abs(y)
     large, small = large.maximum(small), large.minimum(small)
     ratio = small / large
@@ -245,45 +248,47 @@ def hypot(x: Number, y: Number) -> Number:
     return (large.equals(0) | small.equals(math.inf)).select(large, length)
 
 
-def logaddexp(x: Number, y: Number) -> Number:
+def logaddexp(x: Element, y: Element) -> Element:
     greater = x.maximum(y)
     sum = greater + (-abs(x - y)).apply("exp").apply("log1p")
     return (x.equals(y) & abs(x).equals(math.inf)).select(x, sum)
 
 
-def sinc(x: Number) -> Number:
+def sinc(x: Element) -> Element:
     angle = x * math.pi
     return x.equals(0).select(1, angle.apply("sin") / angle)
 
 
-def fmax(x: Number, y: Number) -> Number:
+def fmax(x: Element, y: Element) -> Element:
     return x.is_nan().select(y, y.is_nan().select(x, x.maximum(y)))
 
 
-def fmin(x: Number, y: Number) -> Number:
+def fmin(x: Element, y: Element) -> Element:
     return x.is_nan().select(y, y.is_nan().select(x, x.minimum(y)))
 
 
-def isclose(x: Number, y: Number, rtol: float, atol: float, equal_nan: bool) -> Number:
+def isclose(
+    x: Element, y: Element, rtol: float, atol: float, equal_nan: bool
+) -> Element:
     allowed = atol + abs(y * rtol)
     distance = abs(x - y)
     close = x.equals(y) | ((distance <= allowed) & (distance < math.inf))
     return close | (x.is_nan() & y.is_nan()) if equal_nan else close
 
 
-def is_finite(x: Number) -> Number:
+def is_finite(x: Element) -> Element:
     if not x.is_float:
-        return constant(x.build, True, i1)
+        return x.boolean(True)
     return abs(x) < math.inf
 
 
-def is_infinite(x: Number) -> Number:
+def is_infinite(x: Element) -> Element:
     if not x.is_float:
-        return constant(x.build, False, i1)
+        return x.boolean(False)
     return abs(x).equals(math.inf)
 
 
-def signbit(x: Number) -> Number:
+def signbit(x: Element) -> Element:
     if x.is_float:
         return x.constant(1).apply("copysign", x) < 0
     return x < 0
@@ -296,3 +301,11 @@ def function(name: str) -> Body:
 
 def comparison(predicate: str) -> Body:
     return lambda x, y: x.compare(y, predicate)
+
+
+def maximum(x: Element, y: Value) -> Element:
+    return x.maximum(y)
+
+
+def minimum(x: Element, y: Value) -> Element:
+    return x.minimum(y)

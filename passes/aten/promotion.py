@@ -15,13 +15,12 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, SSAValue
 
 from padc.errors import Obstacle
-from padc.ir.element_types import is_unsigned, is_wide_unsigned
+from padc.ir.element_types import is_float, is_unsigned, is_wide_unsigned, width
 from padc.ir.torch import FloatType, IntType, VTensorType
-from padc.passes.to_linalg.aten.call import LinalgCall
-from padc.passes.to_linalg.build.numbers import is_float, width
+from padc.passes.aten.aten_call import AtenCall
 
 
-def promoted(call: LinalgCall) -> Attribute:
+def promoted(call: AtenCall) -> Attribute:
     """
     The type that PyTorch promotes an op's operands to.
 

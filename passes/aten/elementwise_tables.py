@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 
 from xdsl.dialects.builtin import i1
 
-from padc.passes.to_linalg.aten.elementwise_bodies import (
+from padc.ir.torch import schema_of
+from padc.passes.aten.elementwise_bodies import (
     Body,
     add,
     addcdiv,
@@ -34,6 +35,8 @@ from padc.passes.to_linalg.aten.elementwise_bodies import (
     log_sigmoid,
     logaddexp,
     logit,
+    maximum,
+    minimum,
     mish,
     nan_to_num,
     power,
@@ -51,7 +54,6 @@ from padc.passes.to_linalg.aten.elementwise_bodies import (
     sub,
     xlogy,
 )
-from padc.passes.to_linalg.build.numbers import Number
 
 IN_RESULT_TYPE: Mapping[str, Body] = {
     **{
@@ -100,32 +102,32 @@ IN_RESULT_TYPE: Mapping[str, Body] = {
 """Ops computed in the result type, or in f32 if that is f16 or bf16."""
 
 ROUNDED_EACH_STEP: Mapping[str, Body] = {
-    "abs": Number.__abs__,
+    "abs": lambda x: abs(x),
     "add": add,
-    "bitwise_and": Number.__and__,
+    "bitwise_and": lambda x, y: x & y,
     "bitwise_left_shift": lambda x, y: x.shifted(y, left=True),
-    "bitwise_not": Number.__invert__,
-    "bitwise_or": Number.__or__,
+    "bitwise_not": lambda x: ~x,
+    "bitwise_or": lambda x, y: x | y,
     "bitwise_right_shift": lambda x, y: x.shifted(y, left=False),
-    "bitwise_xor": Number.__xor__,
+    "bitwise_xor": lambda x, y: x ^ y,
     "clamp": clamp,
     "clamp.Tensor": clamp_tensors,
-    "clamp_max": Number.minimum,
-    "clamp_min": Number.maximum,
+    "clamp_max": minimum,
+    "clamp_min": maximum,
     "fmax": fmax,
     "fmin": fmin,
-    "fmod": Number.rest,
+    "fmod": lambda x, y: x.rest(y),
     "hardshrink": lambda x, by: ((x >= -by) & (x <= by)).select(0, x),
     "hardtanh": clamp,
     "heaviside": heaviside,
     "logit": logit,
     "masked_fill": lambda x, mask, y: mask.select(y, x),
-    "max.other": Number.maximum,
-    "maximum": Number.maximum,
-    "min.other": Number.minimum,
-    "minimum": Number.minimum,
+    "max.other": maximum,
+    "maximum": maximum,
+    "min.other": minimum,
+    "minimum": minimum,
     "nan_to_num": nan_to_num,
-    "neg": Number.__neg__,
+    "neg": lambda x: -x,
     "relu": lambda x: x.maximum(0),
     "relu6": relu6,
     "remainder": remainder,
@@ -146,7 +148,7 @@ IN_PROMOTED_TYPE: Mapping[str, Body] = {
 IN_OPERAND_TYPES: Mapping[str, Body] = {
     "isfinite": is_finite,
     "isinf": is_infinite,
-    "isnan": Number.is_nan,
+    "isnan": lambda x: x.is_nan(),
     "isneginf": lambda x: is_infinite(x) & (x < 0),
     "isposinf": lambda x: is_infinite(x) & (x > 0),
     "logical_and": lambda x, y: x.to(i1) & y.to(i1),
@@ -197,3 +199,27 @@ OVERLOADS = (
     *(".Tensor_Scalar", ".Scalar_Tensor", ".other_scalar", ".Scalar_Other"),
 )
 """Overloads to register for a name without one, if the op has them."""
+
+
+def overloads(name: str) -> list[str]:
+    """The overloads of `name` that return a tensor; one if `name` says which."""
+    names = [f"aten.{name}{each}" for each in ([""] if "." in name else OVERLOADS)]
+    schemas = [schema for each in names if (schema := schema_of(each)) is not None]
+    return [each.name for each in schemas if each.returns[0].type == "Tensor"]
+
+
+CASTS = (
+    *(
+        f"aten.{name}"
+        for name in (
+            *("_to_copy", "alias", "clone", "contiguous", "detach", "lift"),
+            *("lift_fresh", "lift_fresh_copy", "positive", "to.device", "to.dtype"),
+            *("to.dtype_layout", "to.other", "type_as", "_cast_Float", "_cast_Long"),
+            *("_cast_Double", "_cast_Half", "_cast_Int", "_cast_Byte", "alias_copy"),
+            *("detach_copy", "resolve_conj", "resolve_neg", "real", "conj"),
+        )
+    ),
+    "prims.convert_element_type",
+    "prims.view_of",
+)
+"""Ops whose result is their first argument, in another type or the same."""

@@ -1,0 +1,118 @@
+"""Narrower element types for those that a way out does not have."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from xdsl.dialects.arith import ConstantOp
+from xdsl.dialects.builtin import (
+    BytesAttr,
+    DenseIntOrFPElementsAttr,
+    DenseResourceAttr,
+    IntegerType,
+    ModuleOp,
+    Signedness,
+    TensorType,
+)
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.rewriter import Rewriter
+from xdsl.utils.hints import isa
+
+from padc.errors import Obstacle, UnsupportedError
+from padc.ir.torch import LiteralOp, VTensorType
+from padc.ir.weights import Weights, numpy_dtype
+from padc.passes.lowering import problem
+
+
+def retype(module: ModuleOp, weights: Weights, old: Attribute, new: Attribute) -> None:
+    """
+    Give every tensor of `old` elements `new` ones, in the torch and builtin types.
+
+    Constants are converted, to new weights. Raises UnsupportedError for those with
+    integers that `new` does not have.
+    """
+    problems = [
+        problem(op, error.message, error.hint)
+        for op in module.walk()
+        if (error := retype_constant(op, weights, old, new)) is not None
+    ]
+    if problems:
+        raise UnsupportedError(problems)
+    for op in module.walk():
+        for region in op.regions:
+            for block in region.blocks:
+                for argument in list(block.args):
+                    retype_value(argument, old, new)
+        for result in op.results:
+            retype_value(result, old, new)
+    for op in module.walk():
+        if isinstance(op, FuncOp) and not op.is_declaration:
+            op.update_function_type()
+
+
+def retype_value(value: SSAValue, old: Attribute, new: Attribute) -> None:
+    type = retyped(value.type, old, new)
+    if type != value.type:
+        Rewriter.replace_value_with_new_type(value, type)
+
+
+def retyped(type: Attribute, old: Attribute, new: Attribute) -> Attribute:
+    """A tensor type with `new` elements instead of `old` ones; others unchanged."""
+    if isinstance(type, VTensorType) and signless(type.element_type) == old:
+        return VTensorType.get(signed(new), type.get_shape())
+    if isa(type, TensorType[Attribute]) and type.element_type == old:
+        return TensorType(new, type.get_shape())
+    return type
+
+
+def retype_constant(
+    op: Operation, weights: Weights, old: Attribute, new: Attribute
+) -> Obstacle | None:
+    """Convert the value of a constant; returns why it cannot be."""
+    if not isinstance(op, LiteralOp | ConstantOp):
+        return None
+    value = op.value
+    if not isinstance(value, DenseIntOrFPElementsAttr | DenseResourceAttr):
+        return None
+    type = value.get_type()
+    if not isa(type, TensorType[Attribute]) or signless(type.element_type) != old:
+        return None
+    array, dtype = weights.array(value), numpy_dtype(new)
+    if dtype.kind == "i" and array.size:
+        limits, low, high = np.iinfo(dtype), array.min(), array.max()
+        if low < limits.min or high > limits.max:
+            return Obstacle(
+                f"a constant of {old} has values from {low} to {high}, which "
+                f"{new} does not have",
+                "use smaller numbers",
+            )
+    # A float64 too large for a float32 becomes infinite, as in PyTorch.
+    with np.errstate(over="ignore"):
+        array = array.astype(dtype)
+    element = signed(new) if isinstance(op, LiteralOp) else new
+    narrow = TensorType(element, type.get_shape())
+    if isinstance(value, DenseResourceAttr):
+        name = weights.add(value.resource_handle.data, array)
+        op.properties["value"] = DenseResourceAttr.from_params(name, narrow)
+    else:
+        data = BytesAttr(array.tobytes())
+        op.properties["value"] = DenseIntOrFPElementsAttr[Any](narrow, data)
+    return None
+
+
+def signless(type: Attribute) -> Attribute:
+    """The type without the mark of a signed integer."""
+    if isa(type, IntegerType[int, Signedness]):
+        if type.signedness.data is Signedness.SIGNED:
+            return IntegerType(type.width.data)
+    return type
+
+
+def signed(type: Attribute) -> Attribute:
+    """A signless integer type as the torch dialect writes it."""
+    if isa(type, IntegerType[int, Signedness]):
+        if type.signedness.data is Signedness.SIGNLESS and type.width.data > 1:
+            return IntegerType(type.width.data, Signedness.SIGNED)
+    return type

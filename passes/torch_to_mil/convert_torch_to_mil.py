@@ -1,0 +1,77 @@
+"""
+Lower what is left of ATen to Core ML's ops.
+
+Core ML has neither int64 nor float64: values of these types become int32 and float32.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp, UnrealizedConversionCastOp, i32, i64
+from xdsl.ir import SSAValue
+from xdsl.passes import ModulePass
+
+from padc.ir.targets import DEFAULT_TARGET, resolve_target
+from padc.ir.torch import AtenOp, FromBuiltinTensorOp, VTensorType
+from padc.ir.weights import weights_of
+from padc.passes.lowering import Replacement, lower_all
+from padc.passes.mil_builder import MilBuilder
+from padc.passes.retyping import retype
+from padc.passes.torch_to_mil.lowerings import LOWERINGS
+from padc.passes.torch_to_mil.mil_call import MilCall
+from padc.passes.torch_to_mil.tensor import Tensor
+
+
+@dataclass(frozen=True)
+class ConvertTorchToMilPass(ModulePass):
+    """Lower what is left of ATen to Core ML's ops."""
+
+    name = "convert-torch-to-mil"
+
+    target: str = DEFAULT_TARGET
+    """The oldest system that runs the program: iOS15, iOS16, iOS17, iOS18, ..."""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        target = resolve_target(self.target)
+        retype(op, weights_of(ctx), i64, i32)
+        rule = partial(lower, target=target)
+        lower_all(op, AtenOp, rule, cast=partial(in_torch, target=target))
+
+
+def lower(op: AtenOp, target: str) -> Replacement:
+    """Build what replaces the results of `op`; None if it stays."""
+    lowering = LOWERINGS.get(op.schema.name)
+    if lowering is None:
+        return None
+    call = MilCall(op, MilBuilder(op, target))
+    made = lowering(call)
+    if isinstance(made, SSAValue):
+        return made
+    if isinstance(made, Tensor):
+        return [as_value(call, made, 0)]
+    return [as_value(call, x, index) for index, x in enumerate(made)]
+
+
+def as_value(
+    call: MilCall, made: SSAValue | Tensor | Sequence[Tensor], index: int
+) -> SSAValue | Sequence[SSAValue]:
+    """What a row gives for a result, as values of the result's type."""
+    type = call.op.results[index].type
+    if isinstance(made, Tensor):
+        is_tensor = isinstance(type, VTensorType)
+        return call.as_result(made, index) if is_tensor else made.ssa
+    if isinstance(made, SSAValue):
+        return made
+    return [call.as_element(x) for x in made]
+
+
+def in_torch(op: AtenOp, new: SSAValue, old: SSAValue, target: str) -> SSAValue:
+    """Cast a builtin tensor to a value of the torch dialect."""
+    build = MilBuilder(op, target)
+    if isinstance(old.type, VTensorType):
+        return build.insert(FromBuiltinTensorOp(new))
+    return build.insert(UnrealizedConversionCastOp.get([new], [old.type]))

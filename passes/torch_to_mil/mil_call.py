@@ -1,0 +1,208 @@
+"""An ATen op that is being lowered to Core ML's, and the table of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    TensorType,
+    UnrealizedConversionCastOp,
+    f32,
+    i32,
+)
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from padc.errors import Obstacle
+from padc.ir import mil
+from padc.ir.tcp import AnyTensor, tensor_type
+from padc.ir.torch import (
+    FloatType,
+    FromBuiltinTensorOp,
+    LiteralOp,
+    PythonValue,
+    ToBuiltinTensorOp,
+    VTensorType,
+    builtin_type,
+)
+from padc.passes.aten.aten_call import AtenCall, known
+from padc.passes.lowering import LoweringTable
+from padc.passes.mil_builder import MilBuilder
+from padc.passes.torch_to_mil.shaping import Size
+from padc.passes.torch_to_mil.tensor import Tensor, computed_type, number
+
+
+@dataclass(frozen=True)
+class MilCall(AtenCall):
+    """An ATen op that is being lowered to Core ML's ops."""
+
+    build: MilBuilder
+
+    @property
+    def name(self) -> str:
+        """The name of the schema: `aten.add.Tensor`."""
+        return self.op.schema.name
+
+    def insert(self, op: Operation) -> SSAValue:
+        return self.build.insert(op)
+
+    def has(self, name: str) -> bool:
+        """Whether the op has an argument of that name that is not None."""
+        return name in self.op.schema.positions and not self.is_none(name)
+
+    # --- tensors ----------------------------------------------------------------
+
+    def tensor(self, name: str) -> Tensor:
+        """A tensor argument; narrow integers are cast to int32."""
+        return self.as_tensor(self.op.arg(name))
+
+    def optional(self, name: str) -> Tensor | None:
+        """A tensor argument, or None if it is not given."""
+        return self.tensor(name) if self.has(name) else None
+
+    def tensors(self, name: str) -> list[Tensor]:
+        """A list of tensors."""
+        return [self.as_tensor(x) for x in self.elements(name)]
+
+    def is_tensor(self, name: str) -> bool:
+        return self.has(name) and isinstance(self.op.arg(name).type, VTensorType)
+
+    def as_tensor(self, x: SSAValue) -> Tensor:
+        """A value of the torch dialect as a Tensor."""
+        assert isinstance(x.type, VTensorType)
+        value = self.raw(x)
+        element = computed_type(x.type.element_type)
+        if tensor_type(value).element_type != element:
+            value = self.build.cast(value, element)
+        return Tensor(self.build, value, x.type.element_type)
+
+    def raw(self, x: SSAValue) -> SSAValue:
+        """A value of the torch dialect as a builtin tensor, of its own type."""
+        if isinstance(x.owner, FromBuiltinTensorOp):
+            return x.owner.operand
+        return self.insert(ToBuiltinTensorOp(x))
+
+    def is_literal(self, name: str) -> bool:
+        """Whether a tensor argument is a constant of the program."""
+        return isinstance(self.op.arg(name).owner, LiteralOp)
+
+    # --- numbers and sizes ------------------------------------------------------
+
+    def integer(self, name: str) -> int:
+        """A known integer."""
+        value = self.constant(name)
+        if not isinstance(value, int):
+            raise Obstacle(f"{name} {value}", "give an integer")
+        return value
+
+    def number(self, name: str) -> float:
+        """A known number."""
+        value = self.constant(name)
+        if not isinstance(value, int | float):
+            raise Obstacle(f"{name} is {value!r}", "give a number")
+        return value
+
+    def dim(self, name: str, rank: int) -> int:
+        """A dimension counted from 0; of a tensor of rank 0, 0."""
+        return self.integer(name) % max(rank, 1)
+
+    def dims(self, name: str, rank: int, *, empty: bool = False) -> list[int]:
+        """
+        A list of dimensions, or a single one, counted from 0.
+
+        None or an empty list means all dimensions, unless `empty`.
+        """
+        value: PythonValue = self.constant(name) if self.has(name) else []
+        values = value if isinstance(value, list) else [value]
+        dims = [dim % max(rank, 1) for dim in values if isinstance(dim, int)]
+        return dims if dims or empty else list(range(rank))
+
+    def integers(self, name: str) -> list[int]:
+        """A list of known integers."""
+        values = self.constant(name)
+        assert isinstance(values, list)
+        return [value for value in values if isinstance(value, int)]
+
+    def size(self, name: str) -> Size:
+        """An integer, known or computed when the program runs."""
+        return self.as_size(self.op.arg(name))
+
+    def sizes(self, name: str) -> list[Size]:
+        """A list of integers, each known or computed when the program runs."""
+        return [self.as_size(element) for element in self.elements(name)]
+
+    def as_size(self, value: SSAValue) -> Size:
+        integer = known(value)
+        return integer if isinstance(integer, int) else self.scalar(integer)
+
+    def scalar(self, value: SSAValue) -> Tensor:
+        """A computed number of the torch dialect, as a tensor of rank 0."""
+        type: Attribute = f32 if isinstance(value.type, FloatType) else i32
+        if isinstance(value.owner, UnrealizedConversionCastOp):
+            return Tensor(self.build, value.owner.inputs[0], type)
+        cast = UnrealizedConversionCastOp.get([value], [TensorType(type, ())])
+        return Tensor(self.build, self.insert(cast), type)
+
+    # --- results ----------------------------------------------------------------
+
+    def result_element_type(self, index: int = 0) -> Attribute:
+        """The element type that PyTorch gives a result, with its sign."""
+        type = self.op.results[index].type
+        assert isinstance(type, VTensorType)
+        return type.element_type
+
+    def result_shape(self, index: int = 0) -> list[int]:
+        """The sizes of a result; `DYNAMIC_INDEX` for those that vary."""
+        type = self.op.results[index].type
+        assert isinstance(type, VTensorType)
+        return list(type.get_shape())
+
+    def constant_tensor(self, array: Any, type: Attribute) -> Tensor:
+        """An array as a tensor of PyTorch's type `type`."""
+        element = computed_type(type)
+        dtype = number(0, element).dtype
+        return Tensor(self.build, self.build.constant(np.asarray(array, dtype)), type)
+
+    def as_result(self, x: Tensor, index: int = 0) -> SSAValue:
+        """`x`, converted to the type of a result, and repeated to its shape."""
+        x = x.to(self.result_element_type(index))
+        shape = self.result_shape(index)
+        if not isinstance(x.value, SSAValue) and DYNAMIC_INDEX not in shape:
+            x = x.like(self.build.constant(np.full(shape, x.value)))
+        stored = self.stored_type(index)
+        if stored.element_type not in mil.ELEMENT_TYPES:
+            raise Obstacle(f"Core ML has no {stored.element_type}", "use float32")
+        value = x.ssa
+        if tensor_type(value).element_type != stored.element_type:
+            value = self.build.cast(value, stored.element_type)
+        return value
+
+    def as_element(self, x: Tensor) -> SSAValue:
+        """`x` as an element of a list of tensors, which has their common type."""
+        value, type = x.ssa, builtin_type(VTensorType.get(x.type, x.shape))
+        return self.build.cast(value, type.element_type)
+
+    def stored_type(self, index: int = 0) -> AnyTensor:
+        """The builtin type of a result."""
+        type = self.op.results[index].type
+        assert isinstance(type, VTensorType)
+        return builtin_type(type)
+
+
+Made: TypeAlias = SSAValue | Tensor | Sequence[Tensor]
+"""What a row builds for a result: a Tensor, a list of them, or a value of the IR."""
+
+MilLowering: TypeAlias = Callable[[MilCall], Tensor | SSAValue | Sequence[Made]]
+"""
+Builds what replaces an op's first results; alone, or in a sequence.
+
+Tensors are converted to the results' types.
+"""
+
+LOWERINGS = LoweringTable[str, MilLowering]()
+"""By the names of ATen schemas."""
+
+lowers = LOWERINGS.lowers

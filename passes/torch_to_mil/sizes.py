@@ -1,0 +1,78 @@
+"""Arithmetic on sizes: integers, and floats computed from them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NoReturn
+
+import numpy as np
+from xdsl.dialects.builtin import f32, i32
+
+from padc.errors import Obstacle
+from padc.passes.torch_to_mil.mil_call import MilCall, lowers
+from padc.passes.torch_to_mil.shaping import Size, size_of, sizes_of
+from padc.passes.torch_to_mil.tensor import Tensor
+
+
+def integer(call: MilCall, size: Size) -> Tensor:
+    """A size as a tensor of rank 0."""
+    if isinstance(size, Tensor):
+        return size
+    return Tensor(call.build, call.build.constant(np.array(size, np.int32)), i32)
+
+
+@lowers("aten.size.int")
+def lower_size(call: MilCall) -> Tensor:
+    x = call.tensor("self")
+    return integer(call, size_of(x, call.dim("dim", x.rank)))
+
+
+@lowers("aten.numel")
+def lower_numel(call: MilCall) -> Tensor:
+    known, rest = 1, None
+    for size in sizes_of(call.tensor("self")):
+        if isinstance(size, int):
+            known *= size
+        else:
+            rest = size if rest is None else rest * size
+    return integer(call, known) if rest is None else rest * known
+
+
+def binary(*names: str) -> Callable[[Callable[[Tensor, Tensor], Tensor]], None]:
+    """Register the arithmetic of two integers."""
+
+    def register(compute: Callable[[Tensor, Tensor], Tensor]) -> None:
+        @lowers(*names)
+        def lower(call: MilCall) -> Tensor:  # pyright: ignore[reportUnusedFunction]
+            a, b = (integer(call, call.as_size(x)) for x in call.op.operands)
+            return compute(a, b)
+
+    return register
+
+
+binary("aten.add.int")(lambda a, b: a + b)
+binary("aten.sub.int")(lambda a, b: a - b)
+binary("aten.mul.int")(lambda a, b: a * b)
+binary("aten.floordiv.int")(lambda a, b: a.binary("floor_div", b))
+binary("aten.remainder.int")(lambda a, b: a.binary("mod", b))
+binary("prim.max.int")(lambda a, b: a.maximum(b))
+binary("prim.min.int")(lambda a, b: a.minimum(b))
+
+
+@lowers("aten.neg.int")
+def lower_neg(call: MilCall) -> Tensor:
+    return -integer(call, call.size("a"))
+
+
+@lowers("aten.Float.Scalar")
+def lower_float(call: MilCall) -> Tensor:
+    return integer(call, call.size("a")).to(f32)
+
+
+@lowers("aten.Int.Scalar", "aten.Int.float", "aten.ceil.float", "aten.floor.float")
+def lower_rounding(call: MilCall) -> NoReturn:
+    raise Obstacle(
+        "an integer that floats compute from more than one size, which PyTorch does in "
+        "64 bits and Core ML in 32",
+        "compute sizes by +, -, * and //",
+    )

@@ -1,0 +1,548 @@
+"""Tensors of a Core ML program, whose operators insert `mil` ops."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias, cast
+
+import numpy as np
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    Float16Type,
+    TensorType,
+    f16,
+    f32,
+    i1,
+    i32,
+)
+from xdsl.ir import Attribute, SSAValue
+
+from padc.errors import Obstacle
+from padc.ir import mil
+from padc.ir.element_types import is_float, is_unsigned, width
+from padc.ir.tcp import tensor_type
+from padc.passes.mil_builder import MilBuilder
+
+Operand: TypeAlias = "Tensor | float | np.generic"
+"""The right side of an operator: a tensor of the same type, or a constant."""
+
+INT32 = np.iinfo(np.int32)
+
+
+def computed_type(type: Attribute) -> Attribute:
+    """
+    The element type in which Core ML computes with PyTorch's `type`.
+
+    Integers are int32, float64 is float32. Raises Obstacle for what Core ML lacks.
+    """
+    if type == i1 or isinstance(type, Float16Type):
+        return type
+    if is_float(type) and width_of_float(type) >= 32:
+        return f32
+    if is_float(type):
+        raise Obstacle("Core ML has no bfloat16", "convert the model to float32")
+    try:
+        width(type)
+    except AssertionError:
+        raise Obstacle(
+            "Core ML has no complex tensors", "compute with torch.view_as_real"
+        ) from None
+    return i32
+
+
+def width_of_float(type: Attribute) -> int:
+    return int(str(type).lstrip("bf"))
+
+
+@dataclass(frozen=True, eq=False)
+class Tensor:
+    """
+    A tensor with elements of PyTorch's type `type`, or a constant number.
+
+    Its value is of the type that `computed_type` gives. Operands broadcast as in
+    PyTorch. It implements `padc.passes.aten.element.Element`.
+    """
+
+    build: MilBuilder
+    value: SSAValue | np.generic
+    type: Attribute
+
+    __array_ufunc__ = None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The sizes; `DYNAMIC_INDEX` for those that vary."""
+        if isinstance(self.value, SSAValue):
+            return tuple(tensor_type(self.value).get_shape())
+        return ()
+
+    @property
+    def rank(self) -> int:
+        return len(self.shape)
+
+    @property
+    def is_float(self) -> bool:
+        return is_float(self.type)
+
+    @property
+    def ssa(self) -> SSAValue:
+        """The tensor as a value of the IR."""
+        if isinstance(self.value, SSAValue):
+            return self.value
+        return self.build.constant(np.asarray(self.value))
+
+    def like(self, value: SSAValue | np.generic) -> Tensor:
+        """Another tensor of the same type."""
+        return replace(self, value=value)
+
+    def constant(self, x: float) -> Tensor:
+        """`x` rounded to this type; Obstacle for an integer outside of int32."""
+        return self.like(number(x, computed_type(self.type)))
+
+    def boolean(self, x: bool) -> Tensor:
+        return Tensor(self.build, np.bool_(x), i1)
+
+    def lifted(self, x: Operand) -> Tensor:
+        """An operand as a tensor of this type."""
+        return x if isinstance(x, Tensor) else self.constant(x)  # pyright: ignore[reportArgumentType]
+
+    def emit(
+        self,
+        name: str,
+        shape: Sequence[int],
+        type: Attribute | None = None,
+        /,
+        **inputs: Any,
+    ) -> Tensor:
+        """
+        The result of `mil.<name>`, of `shape`; of this type unless another is given.
+
+        Inputs that are Tensors are passed as their values.
+        """
+        type = self.type if type is None else type
+        given = {key: as_input(x) for key, x in inputs.items()}
+        if not any(isinstance(x, SSAValue | list) for x in given.values()):
+            first = next(key for key, x in inputs.items() if isinstance(x, Tensor))
+            given[first] = inputs[first].ssa
+        like = TensorType(computed_type(type), ())
+        return Tensor(self.build, self.build.emit(name, like, shape, **given), type)
+
+    def unary(self, name: str, **constants: Any) -> Tensor:
+        """`mil.<name>` of each element."""
+        if isinstance(self.value, np.generic) and name in FOLDED:
+            return self.like(FOLDED[name](self.value))
+        return self.emit(name, self.shape, x=self, **constants)
+
+    def binary(
+        self, name: str, other: Operand, type: Attribute | None = None
+    ) -> Tensor:
+        """`mil.<name>` of each element and one of `other`."""
+        y = self.lifted(other)
+        numbers = self.value, y.value
+        if name in FOLDED and all(isinstance(x, np.generic) for x in numbers):
+            with np.errstate(all="ignore"):
+                return self.like(FOLDED[name](*numbers))
+        return self.emit(name, broadcast(self.shape, y.shape), type, x=self, y=y)
+
+    def __add__(self, other: Operand) -> Tensor:
+        if self.type == i1:
+            return self | other
+        return self.wrapped(self.binary("add", other))
+
+    def __sub__(self, other: Operand) -> Tensor:
+        return self.wrapped(self.binary("sub", other))
+
+    def __mul__(self, other: Operand) -> Tensor:
+        if self.type == i1:
+            return self & other
+        return self.wrapped(self.binary("mul", other))
+
+    def __truediv__(self, other: Operand) -> Tensor:
+        assert self.is_float
+        return self.binary("real_div", other)
+
+    def __radd__(self, other: float) -> Tensor:
+        return self.constant(other) + self
+
+    def __rsub__(self, other: float) -> Tensor:
+        return self.constant(other) - self
+
+    def __rmul__(self, other: float) -> Tensor:
+        return self.constant(other) * self
+
+    def __rtruediv__(self, other: float) -> Tensor:
+        return self.constant(other) / self
+
+    def __neg__(self) -> Tensor:
+        return self * -1
+
+    def __abs__(self) -> Tensor:
+        return self if is_unsigned(self.type) else self.wrapped(self.unary("abs"))
+
+    def __and__(self, other: Operand) -> Tensor:
+        return self.bitwise("logical_and", other)
+
+    def __or__(self, other: Operand) -> Tensor:
+        return self.bitwise("logical_or", other)
+
+    def __xor__(self, other: Operand) -> Tensor:
+        return self.bitwise("logical_xor", other)
+
+    def __invert__(self) -> Tensor:
+        if self.type == i1:
+            return self.unary("logical_not")
+        return -1 - self if not is_unsigned(self.type) else self.largest() - self
+
+    def largest(self) -> Tensor:
+        """The largest number of an unsigned type."""
+        return self.constant(2 ** width(self.type) - 1)
+
+    def bitwise(self, name: str, other: Operand) -> Tensor:
+        """A logical op on booleans, or on each bit of integers."""
+        y = self.lifted(other)
+        if self.type == i1:
+            return self.binary(name, y)
+        bits = width(self.type) - (0 if is_unsigned(self.type) else 1)
+        total: Tensor | None = None
+        for bit in range(min(bits, 31)):
+            both = self.bit(bit).binary(name, y.bit(bit)).to(self.type) * (1 << bit)
+            total = both if total is None else total + both
+        assert total is not None
+        if is_unsigned(self.type):
+            return total
+        # The sign has the weight of all other bits, and one.
+        sign = (self < 0).binary(name, y < 0).to(self.type)
+        return total - sign * (2 ** min(bits, 31) - 1) - sign
+
+    def bit(self, number: int) -> Tensor:
+        """Whether a bit of an integer is set."""
+        shifted = self if number == 0 else self.binary("floor_div", 1 << number)
+        return shifted.binary("mod", 2).differs(0)
+
+    def shifted(self, other: Operand, left: bool) -> Tensor:
+        """Shifted by a number of bits; a shift by all or more loses all bits."""
+        bits, amount = width(self.type), self.lifted(other)
+        outside = (amount < 0) | (amount >= bits)
+        most = min(bits, 32) - 1
+        power = self.constant(2).binary("pow", amount.maximum(0).minimum(most - 1))
+        # 2^31 is no int32: the last bit is shifted on its own.
+        rest = (amount >= most).to(self.type) + 1
+        if left:
+            return outside.select(0, self * power * rest)
+        there = self.binary("floor_div", power).binary("floor_div", rest)
+        return outside.select((self < 0).select(self.constant(-1), 0), there)
+
+    def compare(self, other: Operand, predicate: str) -> Tensor:
+        """A boolean; a comparison with NaN is false, except "ne"."""
+        if self.type == i1:
+            return self.in_int32().compare(self.lifted(other).in_int32(), predicate)
+        return self.binary(COMPARISONS[predicate], other, i1)
+
+    def in_int32(self) -> Tensor:
+        """Booleans as integers."""
+        return self.to(i32)
+
+    def __lt__(self, other: Operand) -> Tensor:
+        return self.compare(other, "lt")
+
+    def __le__(self, other: Operand) -> Tensor:
+        return self.compare(other, "le")
+
+    def __gt__(self, other: Operand) -> Tensor:
+        return self.compare(other, "gt")
+
+    def __ge__(self, other: Operand) -> Tensor:
+        return self.compare(other, "ge")
+
+    def equals(self, other: Operand) -> Tensor:
+        return self.compare(other, "eq")
+
+    def differs(self, other: Operand) -> Tensor:
+        return self.compare(other, "ne")
+
+    def is_nan(self) -> Tensor:
+        return self.differs(self) if self.is_float else self.boolean(False)
+
+    def select(self, a: Operand, b: Operand) -> Tensor:
+        """`a` if this boolean is true, otherwise `b`; at least one is a Tensor."""
+        typed = a if isinstance(a, Tensor) else b
+        assert isinstance(typed, Tensor)
+        x, y = typed.lifted(a), typed.lifted(b)
+        if not isinstance(self.value, SSAValue):
+            return x if self.value else y
+        both = broadcast(x.shape, y.shape)
+        shape = broadcast(self.shape, both)
+        if both != shape:
+            # pymil takes the shape of the result from `a` and `b` alone.
+            x = x.spread(self)
+        return typed.emit("select", shape, cond=self, a=x, b=y)
+
+    def spread(self, condition: Tensor) -> Tensor:
+        """This tensor, repeated to the shape of booleans that it broadcasts to."""
+        shape = broadcast(self.shape, condition.shape)
+        if not isinstance(self.value, SSAValue) and DYNAMIC_INDEX not in shape:
+            return self.like(self.build.constant(np.full(shape, self.value)))
+        if self.type == i1:
+            return (condition | True) & self
+        return (condition | True).to(self.type) * self
+
+    def maximum(self, other: Operand) -> Tensor:
+        """The greater one; NaN if either is NaN."""
+        return self.extremum("maximum", other)
+
+    def minimum(self, other: Operand) -> Tensor:
+        """The smaller one; NaN if either is NaN."""
+        return self.extremum("minimum", other)
+
+    def extremum(self, name: str, other: Operand) -> Tensor:
+        y = self.lifted(other)
+        if self.type == i1:
+            return self | y if name == "maximum" else self & y
+        # The result is this tensor where one of the two is NaN.
+        result = y.binary(name, self) if name == "maximum" else self.binary(name, y)
+        if not self.is_float or not isinstance(y.value, SSAValue):
+            return result
+        return y.is_nan().select(y, result)
+
+    def rest(self, other: Operand) -> Tensor:
+        """C's remainder, with the sign of the dividend; 0 for an integer by 0."""
+        if self.is_float:
+            rest = abs(self).binary("mod", abs(self.lifted(other)))
+            return (self < 0).select(-rest, rest)
+        rest = abs(self).binary("mod", abs(self.divisor(other)))
+        return rest if is_unsigned(self.type) else rest * self.unary("sign")
+
+    def quotient(self, other: Operand) -> Tensor:
+        """C's integer quotient, rounded towards 0; the divisor 0 counts as 1."""
+        divisor = self.divisor(other)
+        quotient = abs(self).binary("floor_div", abs(divisor))
+        if is_unsigned(self.type):
+            return quotient
+        return quotient * self.unary("sign") * divisor.unary("sign")
+
+    def divisor(self, other: Operand) -> Tensor:
+        """An integer divisor, where 0 is 1."""
+        y = self.lifted(other)
+        if isinstance(y.value, SSAValue):
+            return y.equals(0).select(1, y)
+        return y if y.value else self.constant(1)
+
+    def apply(self, name: str, *others: Operand) -> Tensor:
+        """A function of floats by its C name; integers are unchanged by roundings."""
+        if not self.is_float:
+            assert name in ("ceil", "floor", "round", "trunc")
+            return self
+        if (function := FUNCTIONS.get(name)) is not None:
+            return function(self, *(self.lifted(other) for other in others))
+        if others:
+            return self.binary(name, others[0])
+        return self.unary(name)
+
+    def to(self, type: Attribute) -> Tensor:
+        """This tensor converted as in C; a boolean is whether an element is not 0."""
+        if self.type == type:
+            return self
+        if not isinstance(self.value, SSAValue):
+            value = self.value.item()
+            if not is_float(type):
+                value = bool(value) if type == i1 else int(value)
+            return replace(self, type=type).constant(value)
+        if type == i1:
+            return self.differs(0)
+        element = computed_type(type)
+        x = self
+        if element != computed_type(self.type):
+            x = self.emit(
+                "cast", self.shape, type, x=self, dtype=mil.ELEMENT_TYPES[element]
+            )
+        x = replace(x, type=type)
+        if is_float(type) or includes(type, self.type):
+            return x
+        return x.wrapped(x)
+
+    def wrapped(self, x: Tensor) -> Tensor:
+        """The lowest bits of `x`, which is the result of arithmetic on this type."""
+        if is_float(self.type) or self.type == i1 or width(self.type) >= 32:
+            return x
+        span = 2 ** width(self.type)
+        if is_unsigned(self.type):
+            return x.binary("mod", span)
+        half = span // 2
+        return x.binary("add", half).binary("mod", span).binary("sub", half)
+
+
+FOLDED: Mapping[str, Callable[..., np.generic]] = {
+    "abs": np.abs,
+    "add": np.add,
+    "mul": np.multiply,
+    "real_div": np.divide,
+    "sign": np.sign,
+    "sub": np.subtract,
+}
+"""Ops on constants that are computed here, in the constants' type."""
+
+
+def as_input(x: Any) -> Any:
+    """What `mil.op` takes for an input that may be a Tensor, or a list of them."""
+    match x:
+        case Tensor():
+            return x.value
+        case [Tensor(), *_]:
+            tensors: Sequence[Tensor] = x
+            return [each.ssa for each in tensors]
+        case _:
+            return x
+
+
+COMPARISONS = {
+    "eq": "equal",
+    "ge": "greater_equal",
+    "gt": "greater",
+    "le": "less_equal",
+    "lt": "less",
+    "ne": "not_equal",
+}
+
+
+def number(x: float | np.generic, element: Attribute) -> np.generic:
+    """A constant of an element type in which Core ML computes."""
+    x = cast(float, x.item() if isinstance(x, np.generic) else x)
+    if element == i1:
+        return np.bool_(x)
+    if element == i32:
+        if not INT32.min <= x <= INT32.max:
+            raise Obstacle(f"{x} does not fit Core ML's int32")
+        return np.int32(x)
+    with np.errstate(over="ignore"):
+        return np.float16(x) if element == f16 else np.float32(x)
+
+
+def includes(type: Attribute, other: Attribute) -> bool:
+    """Whether an integer type has all numbers of another type."""
+    if is_float(other):
+        return width(type) >= 32
+    if other == i1 or width(type) >= 32:
+        return True
+    least, greatest = limits(type)
+    low, high = limits(other)
+    return least <= low and high <= greatest
+
+
+def limits(type: Attribute) -> tuple[int, int]:
+    """The least and the greatest number of an integer type."""
+    if is_unsigned(type):
+        return 0, 2 ** width(type) - 1
+    half = 2 ** (width(type) - 1)
+    return -half, half - 1
+
+
+def broadcast(a: Sequence[int], b: Sequence[int]) -> list[int]:
+    """The shape of two tensors that broadcast; a dynamic size is that of the other."""
+    rank = max(len(a), len(b))
+    a, b = [1] * (rank - len(a)) + [*a], [1] * (rank - len(b)) + [*b]
+    return [y if x == 1 or (x == DYNAMIC_INDEX and y != 1) else x for x, y in zip(a, b)]
+
+
+# --- functions that Core ML lacks -----------------------------------------------------
+
+
+def logarithm(x: Tensor) -> Tensor:
+    """Core ML adds 1e-45 by default, which would make -103 of the logarithm of 0."""
+    return x.unary("log", epsilon=0.0)
+
+
+def log10(x: Tensor) -> Tensor:
+    return logarithm(x) / math.log(10)
+
+
+def log2(x: Tensor) -> Tensor:
+    return logarithm(x) / math.log(2)
+
+
+def log1p(x: Tensor) -> Tensor:
+    """
+    log(1 + x), accurate near 0.
+
+    Source: D. Goldberg, "What every computer scientist should know about floating-point
+    arithmetic" (ACM Computing Surveys 23, 1991), theorem 4.
+    """
+    one_more = x + 1
+    near = logarithm(one_more) * (x / (one_more - 1))
+    is_near = one_more.equals(1)
+    return is_near.select(x, one_more.equals(math.inf).select(one_more, near))
+
+
+def expm1(x: Tensor) -> Tensor:
+    """
+    exp(x) - 1, accurate near 0.
+
+    Source: W. Kahan, in N. Higham, "Accuracy and Stability of Numerical Algorithms"
+    (2002), 1.14.1.
+    """
+    power = x.unary("exp")
+    less = power - 1
+    near = less * (x / logarithm(power))
+    is_far = less.equals(-1) | power.equals(math.inf)
+    return power.equals(1).select(x, is_far.select(less, near))
+
+
+def trunc(x: Tensor) -> Tensor:
+    return (x < 0).select(x.unary("ceil"), x.unary("floor"))
+
+
+def copysign(x: Tensor, sign: Tensor) -> Tensor:
+    """`x` with the sign of `sign`, which for zeros is that of their reciprocal."""
+    is_negative = (sign < 0) | (1 / sign < 0)
+    return is_negative.select(-abs(x), abs(x))
+
+
+def asinh(x: Tensor) -> Tensor:
+    """sign(x) log(|x| + sqrt(x^2 + 1)), in a form accurate near 0 and for large |x|."""
+    size = abs(x)
+    square = size * size
+    near = log1p(size + square / ((square + 1).unary("sqrt") + 1))
+    far = logarithm(size) + math.log(2)
+    return copysign((size > large(x)).select(far, near), x)
+
+
+def acosh(x: Tensor) -> Tensor:
+    """log(x + sqrt(x^2 - 1)), in a form accurate near 1 and for large x."""
+    over = x - 1
+    near = log1p(over + (over * over + over * 2).unary("sqrt"))
+    return (x > large(x)).select(logarithm(x) + math.log(2), near)
+
+
+def large(x: Tensor) -> float:
+    """A number whose square the type has, and adding 1 to it changes nothing."""
+    return 100.0 if computed_type(x.type) == f16 else 1e9
+
+
+def atan2(y: Tensor, x: Tensor) -> Tensor:
+    """The angle of (x, y), by the arc tangent of the smaller by the larger."""
+    size_x, size_y = abs(x), abs(y)
+    low, high = size_x.minimum(size_y), size_x.maximum(size_y)
+    ratio = high.equals(0).select(0, low / high)
+    ratio = low.equals(math.inf).select(1, ratio)
+    angle = ratio.unary("atan")
+    angle = (size_y > size_x).select(math.pi / 2 - angle, angle)
+    left = (x < 0) | (x.equals(0) & (1 / x < 0))
+    angle = left.select(math.pi - angle, angle)
+    result = copysign(angle, y)
+    return (x.is_nan() | y.is_nan()).select(math.nan, result)
+
+
+FUNCTIONS: Mapping[str, Callable[..., Tensor]] = {
+    "acosh": acosh,
+    "asinh": asinh,
+    "atan2": atan2,
+    "copysign": copysign,
+    "expm1": expm1,
+    "log": logarithm,
+    "log10": log10,
+    "log1p": log1p,
+    "log2": log2,
+    "trunc": trunc,
+}
+"""Functions that are not an op of the same name."""

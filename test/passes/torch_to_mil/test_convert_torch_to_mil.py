@@ -1,0 +1,103 @@
+# pyright: basic
+"""Ordinary ATen ops in a Core ML package, against PyTorch's eager mode."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+import torch
+from aten_cases import (
+    ARITHMETIC,
+    BINARY,
+    BOOLEAN,
+    INTEGERS,
+    UNARY,
+    WHOLE,
+    only,
+    without,
+)
+from functions import Functions, Several, check_each
+from torch import Tensor
+
+import padc
+from padc.ir.torch import schema_of
+from padc.passes.torch_to_mil.lowerings import LOWERINGS
+
+
+@pytest.fixture(autouse=True)
+def seed() -> None:
+    torch.manual_seed(0)
+
+
+def check(
+    functions: Functions,
+    *inputs: Tensor,
+    dynamic: Sequence[Mapping[int, Any]] | None = None,
+    others: Sequence[Sequence[Tensor]] = (),
+    **tolerances: Any,
+) -> None:
+    """All functions are converted, in one package that computes what eager mode does."""
+    shapes = None if dynamic is None else (tuple(dynamic),)
+    program = padc.convert(Several(functions), tuple(inputs), dynamic_shapes=shapes)
+    for given in (inputs, *others):
+        results = program.run(*given)
+        check_each(functions, results, *given, equal_nan=True, **tolerances)
+
+
+FLOATS = torch.float32, torch.float16
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_functions_of_one_tensor(dtype: torch.dtype) -> None:
+    x = torch.randn(4, 33).to(dtype)
+    x[0, :5] = torch.tensor([math.nan, math.inf, -math.inf, 0.0, -0.0]).to(dtype)
+    x[1] *= 20
+
+    check(without(UNARY, "float64 bfloat16"), x)
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_functions_of_two_tensors(dtype: torch.dtype) -> None:
+    check(BINARY, torch.randn(3, 1, 5).to(dtype), torch.randn(4, 5).to(dtype))
+
+
+def test_broadcasting_of_dynamic_sizes() -> None:
+    dims = [{0: size(9), 1: size(9), 2: size(9)}, {0: size(9), 1: size(9)}]
+    other = torch.randn(7, 3, 2), torch.randn(3, 2)
+
+    check(
+        only(BINARY, ARITHMETIC),
+        torch.randn(3, 4, 5),
+        torch.randn(4, 5),
+        dynamic=dims,
+        others=[other],
+    )
+
+
+def size(most: int) -> object:
+    """A size that varies, with the bound that Core ML needs."""
+    return torch.export.Dim.AUTO(max=most)
+
+
+@pytest.mark.parametrize("dtype", INTEGERS, ids=str)
+def test_functions_of_integers(dtype: torch.dtype) -> None:
+    least = 0 if dtype == torch.uint8 else -9
+
+    check(
+        WHOLE,
+        torch.randint(least, 9, (3, 4)).to(dtype),
+        torch.randint(1, 7, (3, 1)).to(dtype),
+    )
+
+
+def test_functions_of_booleans() -> None:
+    functions = {name: WHOLE[name.replace("#", " ")] for name in BOOLEAN.split()}
+
+    check(functions, torch.rand(3, 5) > 0.5, torch.rand(5) > 0.5)
+
+
+def test_every_row_is_of_an_op_that_there_is() -> None:
+    assert [name for name in LOWERINGS if schema_of(name) is None] == []
