@@ -33,6 +33,7 @@ import numpy as np
 import numpy.typing as npt
 from xdsl.dialects.builtin import (
     AnyDenseElement,
+    AnyFloat,
     ArrayAttr,
     BytesAttr,
     DenseIntOrFPElementsAttr,
@@ -66,6 +67,7 @@ from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
+from xdsl.utils.hints import isa
 
 from padc.errors import Obstacle
 from padc.ir.targets import TARGETS
@@ -483,6 +485,34 @@ def element_types(value: SSAValue) -> frozenset[str]:
 
 def _element_type(type_: Attribute) -> frozenset[str]:
     return frozenset({ELEMENT_TYPES[type_]} if type_ in ELEMENT_TYPES else ())
+
+
+TORCH_NAMES = {"f": "float", "bf": "bfloat", "si": "int", "i": "int", "ui": "uint"}
+
+
+def describe_element(element: Attribute) -> str:
+    """An element type by PyTorch's name: `float32` for `f32`."""
+    if element == i1:
+        return "bool"
+    text = str(element)
+    kind = text.rstrip("0123456789")
+    return f"{TORCH_NAMES.get(kind, kind)}{text[len(kind) :]}"
+
+
+def element_type_name(element: Attribute) -> str:
+    """Core ML's name of an element type, signed or not; Obstacle if it has none."""
+    signless = element
+    if isa(element, IntegerType[int, Signedness]):
+        if element.signedness.data == Signedness.SIGNED:
+            signless = IntegerType(element.width.data)
+    if (name := ELEMENT_TYPES.get(signless)) is None:
+        raise Obstacle(
+            f"Core ML has no {describe_element(element)}",
+            hint="use float32: .float() on the model and its inputs"
+            if isinstance(element, AnyFloat)
+            else "use float32, bool or int32; for complex numbers, torch.view_as_real",
+        )
+    return name
 
 
 def check_element_type(name: str, target: str) -> None:

@@ -177,7 +177,7 @@ class MilBuilder:
         if type.element_type == element_type:
             return x
         for each in (type.element_type, element_type):
-            mil.check_element_type(mil.ELEMENT_TYPES[each], self.target)
+            mil.check_element_type(mil.element_type_name(each), self.target)
         like, name = type.get_shape(), mil.ELEMENT_TYPES[element_type]
         return self.emit("cast", TensorType(element_type, like), like, x=x, dtype=name)
 

@@ -50,9 +50,6 @@ IGNORED_KEYWORDS = {"dtype", "pin_memory", "non_blocking"}
 IGNORED_TYPES = {"Device", "Layout", "MemoryFormat", "Generator"}
 
 
-UINT16 = 27
-"""The number of torch.uint16 in c10/core/ScalarType.h."""
-
 REWRITE = (
     "write it with other ops of PyTorch; if run_decompositions() made it, export "
     "without that"
@@ -184,13 +181,6 @@ def _keyword_only(name: str) -> frozenset[str]:
     return frozenset(a.name for a in schema.arguments if a.kwarg_only)
 
 
-def _converted(arguments: dict[str, Any], name: str) -> Any:
-    # coremltools does not know PyTorch's uint16, which Core ML has.
-    if arguments["dtype"] != UINT16:
-        return None
-    return mb.cast(x=arguments["self"], dtype="uint16", name=name)
-
-
 def _dtype_number(number: int) -> int:
     """The number that coremltools' converters expect for a dtype of this number."""
     if (dtype := NUM_TO_TORCH_DTYPE.get(number)) is None or dtype == torch.float64:
@@ -215,42 +205,6 @@ converts the arguments correctly, which the correction may have changed. Raises
 """
 
 
-def _reciprocal(arguments: dict[str, Any], name: str) -> Any:
-    # mb.inverse adds 1e-4 to its input.
-    x = arguments["self"]
-    one = types.nptype_from_builtin(x.dtype)(1)
-    return mb.real_div(x=one, y=x, name=name) if types.is_float(x.dtype) else None
-
-
-def _gelu(arguments: dict[str, Any], name: str) -> Any:
-    # The keyword `approximate` is ignored.
-    exact = arguments["approximate"] == "none"
-    mode = "EXACT" if exact else "TANH_APPROXIMATION"
-    return mb.gelu(x=arguments["self"], mode=mode, name=name)
-
-
-def _celu(arguments: dict[str, Any], name: str) -> Any:
-    # There is no converter. exp gets 0 where its result is not used: no overflow.
-    x = arguments["self"]
-    number = types.nptype_from_builtin(x.dtype)
-    alpha, zero = number(arguments["alpha"]), number(0)
-    is_positive = mb.greater(x=x, y=zero)
-    exponent = mb.real_div(x=mb.select(cond=is_positive, a=zero, b=x), y=alpha)
-    curve = mb.mul(x=alpha, y=mb.sub(x=mb.exp(x=exponent), y=number(1)))
-    return mb.select(cond=is_positive, a=x, b=curve, name=name)
-
-
-def _sinc(arguments: dict[str, Any], name: str) -> Any:
-    # There is no converter. sinc(0) is 1. PyTorch computes integers in float32.
-    x = arguments["self"]
-    x = x if types.is_float(x.dtype) else mb.cast(x=x, dtype="fp32")
-    number = types.nptype_from_builtin(x.dtype)
-    angle = mb.mul(x=x, y=number(np.pi))
-    quotient = mb.real_div(x=mb.sin(x=angle), y=angle)
-    is_zero = mb.equal(x=x, y=number(0))
-    return mb.select(cond=is_zero, a=number(1), b=quotient, name=name)
-
-
 def _safe_softmax(arguments: dict[str, Any], name: str) -> Any:
     # There is no converter. Rows of only -inf become 0.
     x, dim = arguments["self"], arguments["dim"]
@@ -261,24 +215,6 @@ def _safe_softmax(arguments: dict[str, Any], name: str) -> Any:
     is_off = mb.equal(x=largest, y=infinity)
     zero = types.nptype_from_builtin(x.dtype)(0)
     return mb.select(cond=is_off, a=zero, b=mb.softmax(x=x, axis=dim), name=name)
-
-
-def _scale(scaled: str) -> Correction:
-    # The keyword `alpha` is ignored.
-    def correct(arguments: dict[str, Any], name: str) -> None:
-        alpha, value = arguments["alpha"], arguments[scaled]
-        if alpha == 1:
-            return
-        if isinstance(value, Var):
-            if types.is_int(value.dtype) and isinstance(alpha, float):
-                raise Obstacle("integers times a float alpha")
-            factor = types.nptype_from_builtin(value.dtype)(alpha)
-            arguments[scaled] = mb.mul(x=value, y=factor, name=f"{name}_scaled")
-        else:
-            arguments[scaled] = value * alpha
-        arguments["alpha"] = 1
-
-    return correct
 
 
 def _rms_norm(arguments: dict[str, Any], name: str) -> Any:
@@ -301,69 +237,6 @@ def _deviation(arguments: dict[str, Any], name: str) -> None:
     # coremltools takes a missing correction for 0; the default is 1.
     if arguments["correction"] is None:
         arguments["correction"] = 1
-
-
-def _float(arguments: dict[str, Any], name: str) -> Any:
-    return mb.cast(x=arguments["a"], dtype="fp32", name=name)
-
-
-def _floor_division(arguments: dict[str, Any], name: str) -> Any:
-    # coremltools returns a float for sizes.
-    return mb.floor_div(x=arguments["a"], y=arguments["b"], name=name)
-
-
-def _rounded_division(arguments: dict[str, Any], name: str) -> Any:
-    # coremltools divides integers as floats, which are less exact.
-    x, y = arguments["self"], arguments["other"]
-    dtypes = [each.dtype for each in (x, y) if isinstance(each, Var)]
-    is_integral = all(map(types.is_int, dtypes)) and not isinstance(y, float)
-    if arguments.get("rounding_mode", "floor") != "floor" or not is_integral:
-        return None
-    return mb.floor_div(x=x, y=y, name=name)
-
-
-def _are_int32(*values: Any) -> bool:
-    """Whether all values are int32 tensors or Python integers."""
-    return all(
-        value.dtype == types.int32 if isinstance(value, Var) else type(value) is int
-        for value in values
-    )
-
-
-def _remainder_of_sign(arguments: dict[str, Any], name: str) -> Any:
-    # coremltools has no converter.
-    x, y = arguments["self"], arguments["other"]
-    if not _are_int32(x, y):
-        return None
-    size = abs(y) if isinstance(y, int) else mb.abs(x=y)
-    rest = mb.mod(x=mb.abs(x=x), y=size)
-    return mb.mul(x=rest, y=mb.sign(x=x), name=name)
-
-
-def _clamp(arguments: dict[str, Any], name: str) -> Any:
-    # coremltools converts integers to floats.
-    x = arguments["self"]
-    ops = (mb.maximum, arguments.get("min")), (mb.minimum, arguments.get("max"))
-    bounds = [(op, bound) for op, bound in ops if bound is not None]
-    if not _are_int32(x, *(bound for _, bound in bounds)):
-        return None
-    for op, bound in bounds:
-        x = op(x=x, y=bound)
-    return x
-
-
-def _hardtanh(arguments: dict[str, Any], name: str) -> Any:
-    # coremltools takes no integers, neither as inputs nor as bounds of floats.
-    least, most = arguments["min_val"], arguments["max_val"]
-    if types.is_float(arguments["self"].dtype):
-        arguments.update(min_val=float(least), max_val=float(most))
-        return None
-    return _clamp({**arguments, "min": least, "max": most}, name)
-
-
-def _softplus(arguments: dict[str, Any], name: str) -> None:
-    if arguments["threshold"] < 20:
-        raise Obstacle("coremltools ignores the threshold", REWRITE)
 
 
 def _instance_norm(arguments: dict[str, Any], name: str) -> None:
@@ -426,12 +299,6 @@ def _as_int32(op: str, takes_bool: bool = False) -> Correction:
         return mb.cast(x=result, dtype=dtype, name=name)
 
     return correct
-
-
-def _relu(arguments: dict[str, Any], name: str) -> Any:
-    # Core ML's relu takes floats only.
-    x = arguments["self"]
-    return mb.maximum(x=x, y=np.int32(0), name=name) if types.is_int(x.dtype) else None
 
 
 def _unfold(arguments: dict[str, Any], name: str) -> Any:
@@ -503,20 +370,6 @@ def _sizes(x: Any) -> Any:
     return mb.shape(x=x if known else mb.cast(x=x, dtype="int32"))
 
 
-def _size(arguments: dict[str, Any], name: str) -> Any:
-    # coremltools does not cast types that Core ML's `shape` lacks.
-    x, dim = arguments["self"], arguments["dim"]
-    return mb.gather(x=_sizes(x), indices=dim % x.rank, axis=0, name=name)
-
-
-def _extremum(of_two: str) -> Correction:
-    # coremltools has no converter for sizes.
-    def correct(arguments: dict[str, Any], name: str) -> Any:
-        return getattr(mb, of_two)(x=arguments["a"], y=arguments["b"], name=name)
-
-    return correct
-
-
 def _arange(arguments: dict[str, Any], name: str) -> Any:
     # coremltools ignores the dtype. Here a constant, if the arguments are constant.
     number = arguments["dtype"]
@@ -559,37 +412,17 @@ def _refuse(reason: str, hint: str = REWRITE) -> Correction:
     return correct
 
 
-ROUNDED = _refuse(
-    "an integer that floats compute from more than one size: Core ML's have 32 bits",
-    "compute sizes by +, -, * and //",
-)
-
 CORRECTIONS: dict[str, Correction] = {
-    "aten.Float.Scalar": _float,
-    "aten.Int.Scalar": ROUNDED,
-    "aten.Int.float": ROUNDED,
     "aten._safe_softmax": _safe_softmax,
-    "aten._to_copy": _converted,
     "aten._upsample_bicubic2d_aa": _antialias,
     "aten._upsample_bicubic2d_aa.vec": _antialias,
     "aten._upsample_bilinear2d_aa": _antialias,
     "aten._upsample_bilinear2d_aa.vec": _antialias,
-    "aten.add.Scalar": _scale("other"),
-    "aten.add.Tensor": _scale("other"),
     "aten.arange": _arange,
     "aten.arange.start": _arange,
     "aten.arange.start_step": _arange,
     "aten.batch_norm": _batch_norm,
     "aten._native_batch_norm_legit_no_training": _batch_norm,
-    "aten.ceil.float": ROUNDED,
-    "aten.celu": _celu,
-    "aten.clamp": _clamp,
-    "aten.clamp.Tensor": _clamp,
-    "aten.clamp_max": _clamp,
-    "aten.clamp_min": _clamp,
-    "aten.div.Scalar_mode": _rounded_division,
-    "aten.div.Tensor_mode": _rounded_division,
-    "aten.dropout": _dropout,
     "aten.native_dropout": _dropout,
     "aten._native_batch_norm_legit": _refuse(TRAINS, EVAL),
     "aten._native_batch_norm_legit.no_stats": _refuse(TRAINS, EVAL),
@@ -598,16 +431,8 @@ CORRECTIONS: dict[str, Correction] = {
     "aten.fill.Scalar": _filled(),
     "aten.flip": _flip,
     "aten.flipud": _flip,
-    "aten.floor.float": ROUNDED,
-    "aten.floor_divide": _rounded_division,
-    "aten.floor_divide.Scalar": _rounded_division,
-    "aten.floordiv.int": _floor_division,
-    "aten.fmod.Scalar": _remainder_of_sign,
-    "aten.fmod.Tensor": _remainder_of_sign,
     "aten.full": _filled(),
     "aten.full_like": _filled(),
-    "aten.gelu": _gelu,
-    "aten.hardtanh": _hardtanh,
     "aten.index_select": _as_int32("aten.index_select"),
     "aten.instance_norm": _instance_norm,
     "aten.narrow": _narrow,
@@ -619,20 +444,11 @@ CORRECTIONS: dict[str, Correction] = {
     "aten.ones": _filled(1.0),
     "aten.ones_like": _filled(1.0),
     "aten.prod.dim_int": _product,
-    "aten.reciprocal": _reciprocal,
-    "aten.relu": _relu,
     "aten.rms_norm": _rms_norm,
     "aten.repeat": _as_int32("aten.repeat", takes_bool=True),
     "aten.roll": _as_int32("aten.roll"),
-    "aten.rsub.Scalar": _scale("self"),
-    "aten.rsub.Tensor": _scale("self"),
-    "aten.size.int": _size,
-    "aten.sinc": _sinc,
     "aten.slice_scatter": _as_int32("aten.slice_scatter"),
-    "aten.softplus": _softplus,
     "aten.std.correction": _deviation,
-    "aten.sub.Scalar": _scale("other"),
-    "aten.sub.Tensor": _scale("other"),
     "aten.unfold": _unfold,
     "aten.unfold_copy": _unfold,
     "aten.upsample_bicubic2d": _interpolate,
@@ -646,6 +462,4 @@ CORRECTIONS: dict[str, Correction] = {
     "aten.var.correction": _deviation,
     "aten.zeros": _filled(0.0),
     "aten.zeros_like": _filled(0.0),
-    "prim.max.int": _extremum("maximum"),
-    "prim.min.int": _extremum("minimum"),
 }

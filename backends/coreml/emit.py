@@ -22,17 +22,14 @@ import numpy as np
 from xdsl.dialects.arith import ConstantOp
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
-    AnyFloat,
     ArrayAttr,
     DenseResourceAttr,
     DictionaryAttr,
     IntegerType,
     ModuleOp,
-    Signedness,
     StringAttr,
     TensorType,
     UnrealizedConversionCastOp,
-    i1,
 )
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
@@ -470,19 +467,8 @@ def shape_of(type_: Attribute) -> tuple[int, ...] | None:
 
 
 def pymil_dtype(type_: Attribute) -> str:
-    """The element type of a tensor in pymil."""
-    element = element_type(type_)
-    if isinstance(element, IntegerType) and element != i1:
-        if element.signedness.data == Signedness.SIGNED:
-            element = IntegerType(element.width.data)
-    if (dtype := mil.ELEMENT_TYPES.get(element)) is None:
-        raise Obstacle(
-            f"Core ML has no {describe_element(element)}",
-            hint="use float32: .float() on the model and its inputs"
-            if isinstance(element, AnyFloat)
-            else "use float32, bool or int32; for complex numbers, torch.view_as_real",
-        )
-    return dtype
+    """The element type of a tensor in pymil; Obstacle if Core ML lacks it."""
+    return mil.element_type_name(element_type(type_))
 
 
 def check_result(type_: Attribute, value: Any) -> None:
@@ -505,24 +491,13 @@ def check_result(type_: Attribute, value: Any) -> None:
 
 # --- messages -----------------------------------------------------------------------
 
-TORCH_NAMES = {"f": "float", "bf": "bfloat", "si": "int", "i": "int", "ui": "uint"}
-
-
-def describe_element(element: Attribute) -> str:
-    """`float32` for `f32`."""
-    if element == i1:
-        return "bool"
-    text = str(element)
-    kind = text.rstrip("0123456789")
-    return f"{TORCH_NAMES.get(kind, kind)}{text[len(kind) :]}"
-
 
 def describe_type(type_: Attribute) -> str:
     """`float32[1,3,?]` for a tensor, the type itself for other values."""
     if (shape := shape_of(type_)) is None:
         return str(type_)
     sizes = ",".join("?" if size == DYNAMIC_INDEX else str(size) for size in shape)
-    return f"{describe_element(element_type(type_))}[{sizes}]"
+    return f"{mil.describe_element(element_type(type_))}[{sizes}]"
 
 
 def describe_value(value: SSAValue) -> str:

@@ -17,7 +17,6 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from padc.errors import Obstacle
-from padc.ir import mil
 from padc.ir.tcp import AnyTensor, tensor_type
 from padc.ir.torch import (
     FloatType,
@@ -173,8 +172,6 @@ class MilCall(AtenCall):
         if not isinstance(x.value, SSAValue) and DYNAMIC_INDEX not in shape:
             x = x.like(self.build.constant(np.full(shape, x.value)))
         stored = self.stored_type(index)
-        if stored.element_type not in mil.ELEMENT_TYPES:
-            raise Obstacle(f"Core ML has no {stored.element_type}", "use float32")
         value = x.ssa
         if tensor_type(value).element_type != stored.element_type:
             value = self.build.cast(value, stored.element_type)

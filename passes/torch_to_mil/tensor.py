@@ -10,10 +10,8 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
-    Float16Type,
     TensorType,
     f16,
-    f32,
     i1,
     i32,
 )
@@ -35,25 +33,10 @@ def computed_type(type: Attribute) -> Attribute:
     """
     The element type in which Core ML computes with PyTorch's `type`.
 
-    Integers are int32, float64 is float32. Raises Obstacle for what Core ML lacks.
+    Integers are int32. Raises Obstacle for what Core ML lacks.
     """
-    if type == i1 or isinstance(type, Float16Type):
-        return type
-    if is_float(type) and width_of_float(type) >= 32:
-        return f32
-    if is_float(type):
-        raise Obstacle("Core ML has no bfloat16", "convert the model to float32")
-    try:
-        width(type)
-    except AssertionError:
-        raise Obstacle(
-            "Core ML has no complex tensors", "compute with torch.view_as_real"
-        ) from None
-    return i32
-
-
-def width_of_float(type: Attribute) -> int:
-    return int(str(type).lstrip("bf"))
+    mil.element_type_name(type)
+    return type if type == i1 or is_float(type) else i32
 
 
 @dataclass(frozen=True, eq=False)
