@@ -15,8 +15,6 @@ from padc.backends.coreml import DEFAULT_PRECISION, resolve_precision
 from padc.errors import (
     MissingEnvironmentError,
     PadcError,
-    Problem,
-    UnsupportedError,
 )
 from padc.ir.targets import DEFAULT_TARGET, resolve_target
 from padc.passes.tcp_to_mil.policies import (
@@ -192,10 +190,6 @@ def run_convert(arguments: argparse.Namespace) -> None:
     )
     if arguments.verify:
         print_agreement(program.verify())
-    if findings := program.check():
-        raise UnsupportedError(
-            [Problem(str(finding), finding.location) for finding in findings]
-        )
     program.save(arguments.output)
     progress.say(f"wrote {arguments.output}")
 

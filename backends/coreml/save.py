@@ -19,6 +19,7 @@ from typing import Any
 
 from padc.backends.coreml import DEFAULT_PRECISION, LOCATIONS, quiet, resolve_precision
 from padc.backends.coreml.borrow import REWRITE
+from padc.backends.coreml.checker import check
 from padc.errors import Problem, UnsupportedError, UsageError
 
 with quiet():
@@ -180,11 +181,12 @@ def check_writable(path: str | Path) -> None:
         raise UsageError(f"cannot write to {path}: no permission in {path.parent}")
 
 
-def save_package(program: Program, path: str | Path) -> None:
+def save_package(program: Program, path: str | Path, target: str | None = None) -> None:
     """
     Write an optimized program as a `.mlpackage`, replacing an existing one.
 
-    If anything fails, `path` is unchanged, and nothing else is left.
+    With a target, raises `UnsupportedError` if the package breaks a rule of Core ML
+    there. If anything fails, `path` is unchanged, and nothing else is left.
     """
     check_writable(path)
     with _replacing(Path(path)) as package, quiet():
@@ -213,6 +215,10 @@ def save_package(program: Program, path: str | Path) -> None:
             "rootModelIdentifier": root,
         }
         (package / "Manifest.json").write_text(json.dumps(manifest, indent=4))
+        if target is not None and (findings := check(package, target)):
+            raise UnsupportedError(
+                [Problem(str(finding), finding.location) for finding in findings]
+            )
 
 
 def locations(program: Program) -> dict[str, str]:

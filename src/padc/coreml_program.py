@@ -97,11 +97,14 @@ class Program:
             path: The folder to write, named `.mlpackage`.
 
         Raises:
-            UsageError: The package cannot be written; what was at `path` is unchanged.
+            UsageError: The package cannot be written.
+            UnsupportedError: It breaks a rule of Core ML (see `check`).
+
+        What was at `path` is unchanged if anything fails.
         """
         from padc.backends.coreml.save import save_package
 
-        save_package(self._pymil, path)
+        save_package(self._pymil, path, self.target)
 
     def mlir(self, stage: Stage = "mil") -> str:
         """
@@ -148,7 +151,7 @@ class Program:
         """
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "program.mlpackage"
-            self.save(path)
+            self._save_unchecked(path)
             outputs = run_package(path, inputs)
         return tuple(
             # Inputs and outputs of Core ML have at least rank 1.
@@ -165,8 +168,13 @@ class Program:
         """
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "program.mlpackage"
-            self.save(path)
+            self._save_unchecked(path)
             return check(path, self.target)
+
+    def _save_unchecked(self, path: Path) -> None:
+        from padc.backends.coreml.save import save_package
+
+        save_package(self._pymil, path)
 
     def verify(
         self, inputs: Sequence[Sequence[torch.Tensor]] | None = None
@@ -185,6 +193,7 @@ class Program:
         Raises:
             WrongResultError: An output is off by more of its range than
                 `padc.verification.TOLERANCES` allows for the precision.
+            UnsupportedError: The package breaks a rule of Core ML (see `check`).
             UsageError: There are no inputs, or they do not fit.
         """
         with tempfile.TemporaryDirectory() as folder:

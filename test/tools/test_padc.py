@@ -264,6 +264,7 @@ def test_print_ir_after_all(padc: Padc):
         "decompose-grid-sample",
         "decompose-pads",
         "convert-tcp-to-mil",
+        "convert-torch-to-mil",
         "canonicalize",
     ]
     assert all(part.splitlines()[1] == "builtin.module {" for part in parts)

@@ -545,3 +545,24 @@ def test_a_size_without_bounds_is_refused(ctx: Context):
     )
 
     assert "has sizes without bounds" in error.message
+
+
+def test_a_package_that_breaks_a_rule_is_not_written(
+    parse: Callable[[str], ModuleOp], ctx: Context, tmp_path: Path
+):
+    module = parse(
+        """
+        func.func @main(%x : tensor<1x2x3x4x5xf32>) -> tensor<1x2x3x4x5xf32> {
+          %y = mil.instance_norm(x = %x)
+             : (tensor<1x2x3x4x5xf32>) -> tensor<1x2x3x4x5xf32>
+          func.return %y : tensor<1x2x3x4x5xf32>
+        }
+        """
+    )
+    program = emit(module, weights_of(ctx))
+    optimize(program)
+
+    with pytest.raises(UnsupportedError, match="'x' has rank 5; it may have rank 3"):
+        save_package(program, tmp_path / "model.mlpackage", "iOS17")
+
+    assert list(tmp_path.iterdir()) == []
