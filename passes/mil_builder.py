@@ -73,10 +73,22 @@ class MilBuilder:
         self, name: str, like: AnyTensor, shape: Sequence[int], /, **inputs: Any
     ) -> SSAValue:
         """Insert `mil.<name>`: a result of `shape`, of the element type of `like`."""
-        op = mil.op(name, [TensorType(like.element_type, shape)], **inputs)
+        return self.emit_all(name, like, [shape], **inputs)[0]
+
+    def emit_all(
+        self,
+        name: str,
+        like: AnyTensor,
+        shapes: Sequence[Sequence[int]],
+        /,
+        **inputs: Any,
+    ) -> Sequence[SSAValue]:
+        """Insert `mil.<name>`: results of `shapes`, of the element type of `like`."""
+        types = [TensorType(like.element_type, shape) for shape in shapes]
+        op = mil.op(name, types, **inputs)
         op.verify_()
         op.check(self.target)
-        return self.insert(op)
+        return self.insert_all(op)
 
     def constant(self, array: npt.NDArray[Any]) -> SSAValue:
         """A constant as a value, for inputs that must be one."""

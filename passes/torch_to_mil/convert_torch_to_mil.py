@@ -17,7 +17,7 @@ from xdsl.passes import ModulePass
 
 from padc.ir.targets import DEFAULT_TARGET, resolve_target
 from padc.ir.torch import AtenOp, FromBuiltinTensorOp, VTensorType
-from padc.ir.weights import weights_of
+from padc.ir.weights import Weights, weights_of
 from padc.passes.lowering import Replacement, lower_all
 from padc.passes.mil_builder import MilBuilder
 from padc.passes.retyping import retype
@@ -37,17 +37,18 @@ class ConvertTorchToMilPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         target = resolve_target(self.target)
-        retype(op, weights_of(ctx), i64, i32)
-        rule = partial(lower, target=target)
+        weights = weights_of(ctx)
+        retype(op, weights, i64, i32)
+        rule = partial(lower, target=target, weights=weights)
         lower_all(op, AtenOp, rule, cast=partial(in_torch, target=target))
 
 
-def lower(op: AtenOp, target: str) -> Replacement:
+def lower(op: AtenOp, target: str, weights: Weights) -> Replacement:
     """Build what replaces the results of `op`; None if it stays."""
     lowering = LOWERINGS.get(op.schema.name)
     if lowering is None:
         return None
-    call = MilCall(op, MilBuilder(op, target))
+    call = MilCall(op, MilBuilder(op, target), weights)
     made = lowering(call)
     if isinstance(made, SSAValue):
         return made

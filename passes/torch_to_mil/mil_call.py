@@ -7,8 +7,11 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
+from xdsl.dialects.arith import ConstantOp
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
+    DenseIntOrFPElementsAttr,
+    DenseResourceAttr,
     TensorType,
     UnrealizedConversionCastOp,
     f32,
@@ -27,6 +30,7 @@ from padc.ir.torch import (
     VTensorType,
     builtin_type,
 )
+from padc.ir.weights import Array, Weights, numpy_dtype
 from padc.passes.aten.aten_call import AtenCall, known
 from padc.passes.lowering import LoweringTable
 from padc.passes.mil_builder import MilBuilder
@@ -39,6 +43,7 @@ class MilCall(AtenCall):
     """An ATen op that is being lowered to Core ML's ops."""
 
     build: MilBuilder
+    weights: Weights
 
     @property
     def name(self) -> str:
@@ -87,6 +92,23 @@ class MilCall(AtenCall):
     def is_literal(self, name: str) -> bool:
         """Whether a tensor argument is a constant of the program."""
         return isinstance(self.op.arg(name).owner, LiteralOp)
+
+    def array(self, x: Tensor) -> Array:
+        """The data of a constant of the program (see `mil.is_constant`)."""
+        owner = x.ssa.owner
+        if isinstance(owner, ToBuiltinTensorOp):
+            owner = owner.operand.owner
+        assert isinstance(owner, LiteralOp | ConstantOp)
+        value = owner.value
+        assert isinstance(value, DenseIntOrFPElementsAttr | DenseResourceAttr)
+        return self.weights.array(value)
+
+    def weight(self, name: str, array: Array, type: Attribute) -> Tensor:
+        """A large constant of PyTorch's type `type`, which the weights hold."""
+        element = computed_type(type)
+        name = self.weights.add(name, array.astype(numpy_dtype(element)))
+        value = DenseResourceAttr.from_params(name, TensorType(element, array.shape))
+        return Tensor(self.build, self.insert(ConstantOp(value)), type)
 
     # --- numbers and sizes ------------------------------------------------------
 

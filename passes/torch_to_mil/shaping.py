@@ -94,6 +94,14 @@ def concat(parts: Sequence[Tensor], dim: int) -> Tensor:
     return parts[0].emit("concat", shape, values=list(parts), axis=dim)
 
 
+def split(x: Tensor, sizes: Sequence[int], dim: int) -> list[Tensor]:
+    """Parts of `sizes`, one after the other along `dim`."""
+    if len(sizes) == 1:
+        return [x]
+    shapes = [[*x.shape[:dim], size, *x.shape[dim + 1 :]] for size in sizes]
+    return x.emit_all("split", shapes, x=x, split_sizes=list(sizes), axis=dim)
+
+
 def slice_dim(
     x: Tensor, dim: int, start: int, stop: int | None, step: int = 1
 ) -> Tensor:

@@ -112,6 +112,15 @@ class Tensor:
         like = TensorType(computed_type(type), ())
         return Tensor(self.build, self.build.emit(name, like, shape, **given), type)
 
+    def emit_all(
+        self, name: str, shapes: Sequence[Sequence[int]], /, **inputs: Any
+    ) -> list[Tensor]:
+        """The results of `mil.<name>`, of `shapes` and this type."""
+        given = {key: as_input(x) for key, x in inputs.items()}
+        like = TensorType(computed_type(self.type), ())
+        made = self.build.emit_all(name, like, shapes, **given)
+        return [self.like(value) for value in made]
+
     def unary(self, name: str, **constants: Any) -> Tensor:
         """`mil.<name>` of each element."""
         if isinstance(self.value, np.generic) and name in FOLDED:
