@@ -205,18 +205,6 @@ converts the arguments correctly, which the correction may have changed. Raises
 """
 
 
-def _safe_softmax(arguments: dict[str, Any], name: str) -> Any:
-    # There is no converter. Rows of only -inf become 0.
-    x, dim = arguments["self"], arguments["dim"]
-    if arguments["dtype"] is not None or not x.shape:
-        return None
-    infinity = types.nptype_from_builtin(x.dtype)(-np.inf)
-    largest = mb.reduce_max(x=x, axes=[dim], keep_dims=True)
-    is_off = mb.equal(x=largest, y=infinity)
-    zero = types.nptype_from_builtin(x.dtype)(0)
-    return mb.select(cond=is_off, a=zero, b=mb.softmax(x=x, axis=dim), name=name)
-
-
 def _rms_norm(arguments: dict[str, Any], name: str) -> Any:
     # coremltools scales x down, against overflow in fp16, but not eps, and takes
     # eps=None for 1e-5. x / sqrt(mean(x^2) + eps) is the same for x/m and eps/m^2.
@@ -231,12 +219,6 @@ def _rms_norm(arguments: dict[str, Any], name: str) -> Any:
     square = mb.add(x=mean, y=mb.square(x=mb.real_div(x=root, y=scale)))
     result = mb.real_div(x=scaled, y=mb.sqrt(x=square), name=name)
     return result if weight is None else mb.mul(x=result, y=weight)
-
-
-def _deviation(arguments: dict[str, Any], name: str) -> None:
-    # coremltools takes a missing correction for 0; the default is 1.
-    if arguments["correction"] is None:
-        arguments["correction"] = 1
 
 
 def _instance_norm(arguments: dict[str, Any], name: str) -> None:
@@ -382,15 +364,6 @@ def _arange(arguments: dict[str, Any], name: str) -> Any:
     return mb.const(val=values.to(integers).numpy(), name=name)
 
 
-def _product(arguments: dict[str, Any], name: str) -> Any:
-    """`prod` along a dimension, in the dtype of its input."""
-    if arguments["dtype"] is not None:
-        raise Obstacle("a dtype is given", "convert the tensor before")
-    dim, keepdim = arguments["dim"], arguments["keepdim"]
-    x = arguments["self"]
-    return mb.reduce_prod(x=x, axes=[dim], keep_dims=bool(keepdim), name=name)
-
-
 def _interpolate(arguments: dict[str, Any], name: str) -> None:
     x = arguments["input"] if "input" in arguments else arguments["self"]
     if not types.is_float(x.dtype):
@@ -413,7 +386,6 @@ def _refuse(reason: str, hint: str = REWRITE) -> Correction:
 
 
 CORRECTIONS: dict[str, Correction] = {
-    "aten._safe_softmax": _safe_softmax,
     "aten._upsample_bicubic2d_aa": _antialias,
     "aten._upsample_bicubic2d_aa.vec": _antialias,
     "aten._upsample_bilinear2d_aa": _antialias,
@@ -443,12 +415,10 @@ CORRECTIONS: dict[str, Correction] = {
     "aten.new_zeros": _filled(0.0),
     "aten.ones": _filled(1.0),
     "aten.ones_like": _filled(1.0),
-    "aten.prod.dim_int": _product,
     "aten.rms_norm": _rms_norm,
     "aten.repeat": _as_int32("aten.repeat", takes_bool=True),
     "aten.roll": _as_int32("aten.roll"),
     "aten.slice_scatter": _as_int32("aten.slice_scatter"),
-    "aten.std.correction": _deviation,
     "aten.unfold": _unfold,
     "aten.unfold_copy": _unfold,
     "aten.upsample_bicubic2d": _interpolate,
@@ -459,7 +429,6 @@ CORRECTIONS: dict[str, Correction] = {
     "aten.upsample_linear1d.vec": _interpolate,
     "aten.upsample_trilinear3d": _interpolate,
     "aten.upsample_trilinear3d.vec": _interpolate,
-    "aten.var.correction": _deviation,
     "aten.zeros": _filled(0.0),
     "aten.zeros_like": _filled(0.0),
 }

@@ -132,3 +132,20 @@ def filled(value: Tensor, sizes: Sequence[Size]) -> Tensor:
     return value.like(
         value.build.emit("fill", like, static(sizes), shape=shape, value=value.value)
     )
+
+
+def positions(x: Tensor, dim: int, *, from_end: bool = False) -> Tensor:
+    """
+    The positions 0, 1, ... along `dim` of `x`, with size 1 along other dimensions.
+
+    With `from_end`, the distances to the end instead: n, n - 1, ..., 1.
+    """
+    size = size_of(x, dim)
+    shape = [1] * dim + [x.shape[dim]] + [1] * (x.rank - dim - 1)
+    if isinstance(size, int):
+        numbers = range(size, 0, -1) if from_end else range(size)
+        array = np.array(numbers, np.int32).reshape(shape)
+        return Tensor(x.build, x.build.constant(array), i32)
+    start, end, step = (size, 0, -1) if from_end else (0, size, 1)
+    numbers = size.emit("range_1d", [DYNAMIC_INDEX], start=start, end=end, step=step)
+    return reshape(numbers, shape)

@@ -4,8 +4,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
 
 import pytest
 import torch
@@ -19,10 +17,8 @@ from aten_cases import (
     only,
     without,
 )
-from functions import Functions, Several, check_each
-from torch import Tensor
+from mil_functions import check, size
 
-import padc
 from padc.ir.torch import schema_of
 from padc.passes.torch_to_mil.lowerings import LOWERINGS
 
@@ -30,21 +26,6 @@ from padc.passes.torch_to_mil.lowerings import LOWERINGS
 @pytest.fixture(autouse=True)
 def seed() -> None:
     torch.manual_seed(0)
-
-
-def check(
-    functions: Functions,
-    *inputs: Tensor,
-    dynamic: Sequence[Mapping[int, Any]] | None = None,
-    others: Sequence[Sequence[Tensor]] = (),
-    **tolerances: Any,
-) -> None:
-    """All functions are converted, in one package that computes what eager mode does."""
-    shapes = None if dynamic is None else (tuple(dynamic),)
-    program = padc.convert(Several(functions), tuple(inputs), dynamic_shapes=shapes)
-    for given in (inputs, *others):
-        results = program.run(*given)
-        check_each(functions, results, *given, equal_nan=True, **tolerances)
 
 
 FLOATS = torch.float32, torch.float16
@@ -75,11 +56,6 @@ def test_broadcasting_of_dynamic_sizes() -> None:
         dynamic=dims,
         others=[other],
     )
-
-
-def size(most: int) -> object:
-    """A size that varies, with the bound that Core ML needs."""
-    return torch.export.Dim.AUTO(max=most)
 
 
 @pytest.mark.parametrize("dtype", INTEGERS, ids=str)

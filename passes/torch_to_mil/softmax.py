@@ -1,0 +1,67 @@
+"""Softmax, its logarithm, and the logarithm of a sum of exponentials."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from padc.ir.element_types import wide
+from padc.passes.torch_to_mil.mil_call import MilCall, lowers
+from padc.passes.torch_to_mil.reductions import (
+    as_wide_result,
+    keeps,
+    reduce,
+    reduced_dims,
+)
+from padc.passes.torch_to_mil.shaping import expand_dims, squeeze
+from padc.passes.torch_to_mil.tensor import Tensor
+
+
+def softmax(x: Tensor, dim: int) -> Tensor:
+    """Core ML's softmax; NaN where all elements are minus infinity, as in PyTorch."""
+    if not x.rank:
+        return squeeze(softmax(expand_dims(x, [0]), 0), [0])
+    return x.emit("softmax", x.shape, x=x, axis=dim)
+
+
+@lowers("aten.softmax.int", "aten._softmax", "aten.special_softmax")
+def lower_softmax(call: MilCall) -> Tensor:
+    """The operand is converted to the result type first: `dtype`, or half to float."""
+    x = call.tensor("self").to(call.result_element_type())
+    return softmax(x, call.dim("dim", x.rank))
+
+
+@lowers("aten._safe_softmax")
+def lower_safe_softmax(call: MilCall) -> Tensor:
+    """0 where all elements are minus infinity."""
+    x = call.tensor("self").to(call.result_element_type())
+    most = reduce("max", x, reduced_dims(call, x), True)
+    return most.equals(-math.inf).select(0, softmax(x, call.dim("dim", x.rank)))
+
+
+@lowers("aten.log_softmax.int", "aten._log_softmax", "aten.special_log_softmax")
+def lower_log_softmax(call: MilCall) -> Tensor:
+    """(x - max) - log(sum(exp(x - max))), which holds where softmax is 0."""
+    x = call.tensor("self").to(call.result_element_type())
+    x = x.to(wide(x.type))
+    dims = [call.dim("dim", x.rank)] if x.rank else []
+    shifted = x - reduce("max", x, dims, True)
+    return shifted - reduce("sum", shifted.apply("exp"), dims, True).apply("log")
+
+
+def logsumexp(x: Tensor, dims: Sequence[int], keepdim: bool) -> Tensor:
+    """
+    log(sum(exp(x - max))) + max, where a max that is not finite counts as 0.
+
+    Core ML's `reduce_log_sum_exp` does not document that it subtracts the greatest.
+    """
+    most = reduce("max", x, dims, True)
+    shift = abs(most).equals(math.inf).select(0, most)
+    total = reduce("sum", (x - shift).apply("exp"), dims, keepdim)
+    return total.apply("log") + (shift if keepdim else squeeze(shift, dims))
+
+
+@lowers("aten.logsumexp", "aten.special_logsumexp")
+def lower_logsumexp(call: MilCall) -> Tensor:
+    x = as_wide_result(call)
+    return logsumexp(x, reduced_dims(call, x), keeps(call))
