@@ -45,18 +45,15 @@ def mirrored_rows(border: tcp.Border) -> Sweep:
         size: Amount,
         upper: Amount,
     ) -> None:
-        def distance(inner: MemRefBuilder, i: Amount) -> Amount:
-            return inner.add(inner.mul(i, border.step), border.first)
+        def below(inner: MemRefBuilder, row: Amount) -> None:
+            start, i = inner.wrap(lower), inner.wrap(row)
+            source = start + (i * border.step + border.first)
+            copy_rows(inner, part, dim, source.value, (start - 1 - i).value, 1)
 
-        def below(inner: MemRefBuilder, i: Amount) -> None:
-            source = inner.add(lower, distance(inner, i))
-            target = inner.sub(inner.sub(lower, 1), i)
-            copy_rows(inner, part, dim, source, target, 1)
-
-        def above(inner: MemRefBuilder, i: Amount) -> None:
-            end = inner.add(lower, size)
-            source = inner.sub(inner.sub(end, 1), distance(inner, i))
-            copy_rows(inner, part, dim, source, inner.add(end, i), 1)
+        def above(inner: MemRefBuilder, row: Amount) -> None:
+            end, i = inner.wrap(lower) + inner.wrap(size), inner.wrap(row)
+            source = end - 1 - (i * border.step + border.first)
+            copy_rows(inner, part, dim, source.value, (end + i).value, 1)
 
         build.loop(lower, below)
         build.loop(upper, above)

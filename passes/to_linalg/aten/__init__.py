@@ -1,6 +1,7 @@
 """Lowerings of ordinary ATen ops to linalg, by family."""
 
 from padc.passes.to_linalg.aten import (
+    creation,
     elementwise,
     indexing,
     joining,
@@ -19,6 +20,7 @@ from padc.passes.to_linalg.aten.call import LOWERINGS, LinalgCall
 __all__ = [
     "LOWERINGS",
     "LinalgCall",
+    "creation",
     "elementwise",
     "indexing",
     "joining",

@@ -44,11 +44,10 @@ def lower_roll(call: LinalgCall) -> SSAValue:
         size = build.size(x, dim)
         if size == 0:
             continue
+        length = build.wrap(size)
         # A dynamic size may be 0.
-        divisor = build.maximum(size, 1)
-        turns = build.floordiv(shift, divisor)
-        tail = build.sub(shift, build.mul(turns, divisor))
-        head = build.maximum(build.sub(size, tail), 0)
+        rolled = build.wrap(shift) % length.maximum(1)
+        head, tail = (length - rolled).maximum(0).value, rolled.value
         if tail == 0:
             continue
         parts = [part(build, x, dim, head, tail), part(build, x, dim, 0, head)]

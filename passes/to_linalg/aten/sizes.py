@@ -60,13 +60,13 @@ binary("prim.min.int")(LinalgBuilder.minimum)
 @binary("aten.remainder.int")
 def remainder(build: LinalgBuilder, a: Amount, b: Amount) -> Amount:
     """The remainder with the sign of `b`, as in Python."""
-    return build.sub(a, build.mul(build.floordiv(a, b), b))
+    return (build.wrap(a) % build.wrap(b)).value
 
 
 @lowers("aten.neg.int")
 def lower_neg(call: LinalgCall) -> SSAValue:
     (x,) = map(call.amount, call.op.operands)
-    return integer(call.build, call.build.sub(0, x))
+    return integer(call.build, (-call.build.wrap(x)).value)
 
 
 # PyTorch's symbolic floats are float64.

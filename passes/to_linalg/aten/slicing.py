@@ -103,13 +103,12 @@ def lower_diagonal(call: LinalgCall) -> SSAValue:
     rank = rank_of(x)
     first, second = (call.integer(name) % rank for name in ("dim1", "dim2"))
     sizes = build.sizes(x)
-    length = build.minimum(
-        build.sub(sizes[first], max(-offset, 0)),
-        build.sub(sizes[second], max(offset, 0)),
-    )
+    rows = build.wrap(sizes[first]) - max(-offset, 0)
+    columns = build.wrap(sizes[second]) - max(offset, 0)
     rest = [dim for dim in range(rank) if dim not in (first, second)]
     along = AffineExpr.dimension(len(rest))
     exprs = {dim: AffineExpr.dimension(i) for i, dim in enumerate(rest)}
     exprs[first], exprs[second] = along + max(-offset, 0), along + max(offset, 0)
-    result = [*(sizes[dim] for dim in rest), build.maximum(length, 0)]
+    length = rows.minimum(columns).maximum(0).value
+    result = [*(sizes[dim] for dim in rest), length]
     return indexed(build, x, [exprs[dim] for dim in range(rank)], result)
