@@ -405,7 +405,6 @@ CORRECTIONS: dict[str, Correction] = {
     "aten.flipud": _flip,
     "aten.full": _filled(),
     "aten.full_like": _filled(),
-    "aten.index_select": _as_int32("aten.index_select"),
     "aten.instance_norm": _instance_norm,
     "aten.narrow": _narrow,
     "aten.narrow_copy": _narrow,

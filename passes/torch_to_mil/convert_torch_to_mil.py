@@ -12,6 +12,7 @@ from functools import partial
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, UnrealizedConversionCastOp, i32, i64
+from xdsl.dialects.func import FuncOp
 from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
 
@@ -41,6 +42,10 @@ class ConvertTorchToMilPass(ModulePass):
         retype(op, weights, i64, i32)
         rule = partial(lower, target=target, weights=weights)
         lower_all(op, AtenOp, rule, cast=partial(in_torch, target=target))
+        # A constant mask gives sizes that PyTorch's types do not tell.
+        for function in op.walk():
+            if isinstance(function, FuncOp) and not function.is_declaration:
+                function.update_function_type()
 
 
 def lower(op: AtenOp, target: str, weights: Weights) -> Replacement:
@@ -50,7 +55,7 @@ def lower(op: AtenOp, target: str, weights: Weights) -> Replacement:
         return None
     call = MilCall(op, MilBuilder(op, target), weights)
     made = lowering(call)
-    if isinstance(made, SSAValue):
+    if made is None or isinstance(made, SSAValue):
         return made
     if isinstance(made, Tensor):
         return [as_value(call, made, 0)]

@@ -2,8 +2,11 @@
 
 from padc.passes.torch_to_mil import (
     elementwise,
+    gathering,
+    masks,
     recurrent,
     reductions,
+    scattering,
     sizes,
     softmax,
 )
@@ -12,8 +15,11 @@ from padc.passes.torch_to_mil.mil_call import LOWERINGS
 __all__ = [
     "LOWERINGS",
     "elementwise",
+    "gathering",
+    "masks",
     "recurrent",
     "reductions",
+    "scattering",
     "sizes",
     "softmax",
 ]

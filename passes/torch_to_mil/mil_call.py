@@ -20,6 +20,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from padc.errors import Obstacle
+from padc.ir import mil
 from padc.ir.tcp import AnyTensor, tensor_type
 from padc.ir.torch import (
     FloatType,
@@ -95,7 +96,16 @@ class MilCall(AtenCall):
 
     def array(self, x: Tensor) -> Array:
         """The data of a constant of the program (see `mil.is_constant`)."""
-        owner = x.ssa.owner
+        return self.data(x.ssa)
+
+    def known_array(self, x: SSAValue) -> Array | None:
+        """The elements of a value of the torch dialect; None if they are computed."""
+        value = self.raw(x)
+        return self.data(value) if mil.is_constant(value) else None
+
+    def data(self, x: SSAValue) -> Array:
+        """The data of a constant."""
+        owner = x.owner
         if isinstance(owner, ToBuiltinTensorOp):
             owner = owner.operand.owner
         assert isinstance(owner, LiteralOp | ConstantOp)
@@ -214,11 +224,11 @@ class MilCall(AtenCall):
 Made: TypeAlias = SSAValue | Tensor | Sequence[Tensor]
 """What a row builds for a result: a Tensor, a list of them, or a value of the IR."""
 
-MilLowering: TypeAlias = Callable[[MilCall], Tensor | SSAValue | Sequence[Made]]
+MilLowering: TypeAlias = Callable[[MilCall], Tensor | SSAValue | Sequence[Made] | None]
 """
-Builds what replaces an op's first results; alone, or in a sequence.
+Builds what replaces an op's first results, alone or in a sequence; None if it stays.
 
-Tensors are converted to the results' types.
+Tensors are converted to the results' types. An op that stays must become unused.
 """
 
 LOWERINGS = LoweringTable[str, MilLowering]()

@@ -1,0 +1,145 @@
+"""Ops that read elements at positions that a tensor gives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from xdsl.dialects.builtin import DYNAMIC_INDEX
+
+from padc.passes.torch_to_mil.indices import (
+    Index,
+    Indexed,
+    as_tensor,
+    common_sizes,
+    flat,
+    flattened,
+    gathered,
+    gathered_along,
+    given_indices,
+    index_of,
+    numbers,
+    wrapped,
+)
+from padc.passes.torch_to_mil.masks import is_written_back
+from padc.passes.torch_to_mil.mil_call import MilCall, lowers
+from padc.passes.torch_to_mil.shaping import (
+    Size,
+    broadcast_to,
+    size_of,
+    static,
+    vector,
+)
+from padc.passes.torch_to_mil.tensor import Tensor
+
+
+def cut(x: Tensor, like: Index, axis: int | None) -> Tensor:
+    """The beginning of `x` with the sizes that `like` has; along `axis`, all of it."""
+    if all(
+        own == other != DYNAMIC_INDEX or dim == axis
+        for dim, (own, other) in enumerate(zip(x.shape, like.shape, strict=True))
+    ):
+        return x
+    sizes: list[Size] = [
+        size_of(x if dim == axis or not isinstance(like, Tensor) else like, dim)
+        for dim in range(x.rank)
+    ]
+    if not isinstance(like, Tensor):
+        sizes = [sizes[d] if d == axis else n for d, n in enumerate(like.shape)]
+    begin, size = [0] * x.rank, vector(x.build, sizes)
+    return x.emit("slice_by_size", static(sizes), x=x, begin=begin, size=size)
+
+
+@lowers("aten.index_select")
+def lower_index_select(call: MilCall) -> Tensor:
+    x, index = numbers(call.tensor("self")), flat(index_of(call, call.op.arg("index")))
+    if not x.rank:
+        return x
+    return gathered(x, index, call.dim("dim", x.rank))
+
+
+@lowers("aten.embedding")
+def lower_embedding(call: MilCall) -> Tensor:
+    table, index = call.tensor("weight"), index_of(call, call.op.arg("indices"))
+    return gathered(numbers(table), index, 0)
+
+
+@lowers("aten.gather")
+def lower_gather(call: MilCall) -> Tensor:
+    x, index = numbers(call.tensor("self")), index_of(call, call.op.arg("index"))
+    if x.rank < 2:
+        return gathered(flattened(x), index, 0)
+    dim = call.dim("dim", x.rank)
+    return gathered_along(cut(x, index, dim), index, dim)
+
+
+@lowers("aten.take")
+def lower_take(call: MilCall) -> Tensor:
+    x = flattened(numbers(call.tensor("self")))
+    index = index_of(call, call.op.arg("index"))
+    return gathered(x, wrapped(index, size_of(x, 0)), 0)
+
+
+@lowers("aten.take_along_dim")
+def lower_take_along_dim(call: MilCall) -> Tensor:
+    """`indices` and `self` broadcast, except along `dim`."""
+    x, index = numbers(call.tensor("self")), index_of(call, call.op.arg("indices"))
+    if not call.has("dim"):
+        return gathered(flattened(x), flat(index), 0)
+    dim = call.dim("dim", x.rank)
+    index = wrapped(index, size_of(x, dim))
+    if x.rank < 2:
+        return gathered(flattened(x), index, 0)
+    sizes = common_sizes([x, index])
+    x, index = (
+        broadcast_to(each, [*sizes[:dim], size_of(each, dim), *sizes[dim + 1 :]])
+        for each in (x, as_tensor(x.build, index))
+    )
+    return gathered_along(x, index, dim)
+
+
+@lowers("aten.index.Tensor", "aten._unsafe_index.Tensor")
+@lowers("aten.index.Tensor_hacked_twin", "aten._unsafe_index.Tensor_hacked_twin")
+def lower_index(call: MilCall) -> Tensor | None:
+    if is_written_back(call.op):
+        return None
+    x = numbers(call.tensor("self"))
+    return selected(x, given_indices(call, x))
+
+
+def selected(x: Tensor, given: Mapping[int, Index]) -> Tensor:
+    """The elements of `x` at positions given for some dimensions."""
+    if not given:
+        return x
+    if len(given) == 1:
+        ((dim, index),) = given.items()
+        return gathered(x, index, dim)
+    where = Indexed.of(x, given)
+    if where.is_grid:
+        result = where.x
+        for dim, index in enumerate(where.indices, where.first):
+            result = gathered(result, flat(index), dim)
+        return result
+    if where.is_leading:
+        shape = static(where.result_sizes)
+        return x.emit("gather_nd", shape, x=where.x, indices=where.stacked())
+    return gathered(where.joined(), where.linear(), where.first)
+
+
+@lowers("aten._unsafe_masked_index")
+def lower_masked_index(call: MilCall) -> Tensor:
+    """Indices out of range, where `mask` is false, are clamped; `fill` stands there."""
+    x, mask = numbers(call.tensor("self")), call.tensor("mask")
+    given = {
+        dim: clamped(index, size_of(x, dim))
+        for dim, index in given_indices(call, x, wrap=False).items()
+    }
+    return mask.select(selected(x, given), call.number("fill"))
+
+
+def clamped(index: Index, size: Size) -> Index:
+    """Positions of a dimension of `size` elements, made in range."""
+    if isinstance(index, Tensor):
+        return index.maximum(0).minimum(size - 1)
+    if isinstance(size, int):
+        return index.clip(0, size - 1)
+    return (size - 1).minimum(as_tensor(size.build, index.clip(0)))

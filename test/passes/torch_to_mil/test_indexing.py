@@ -1,0 +1,205 @@
+# pyright: basic
+"""Gathers, scatters and masks in a Core ML package, against PyTorch's eager mode."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from aten_cases import random
+from functions import Functions, Several, check_each
+from torch import Tensor, tensor
+
+import padc
+
+aten = torch.ops.aten
+
+
+def check(
+    functions: Functions,
+    *inputs: Tensor,
+    dynamic: Sequence[Mapping[int, Any]] | None = None,
+    others: Sequence[Sequence[Tensor]] = (),
+    target: str = "newest",
+    **tolerances: Any,
+) -> None:
+    """All functions are converted, in one package that computes what eager mode does."""
+    shapes = None if dynamic is None else (tuple(dynamic),)
+    program = padc.convert(
+        Several(functions), tuple(inputs), dynamic_shapes=shapes, target=target
+    )
+    for given in (inputs, *others):
+        results = program.run(*given)
+        check_each(functions, results, *given, equal_nan=True, **tolerances)
+
+
+def wide(i: Tensor) -> Tensor:
+    """Positions for each of 4 elements of a row: [3, 3, 4]."""
+    return i[:, :, None].expand(3, 3, 4)
+
+
+def under(mask: Tensor, x: Tensor, y: Tensor) -> Tensor:
+    return x.index_put((mask,), y[mask])
+
+
+READ: Functions = {
+    "index_select": lambda x, i: x.index_select(1, tensor([2, 0, 2])),
+    "index_select by positions": lambda x, i: x.index_select(-1, i[0]),
+    "index_select by a number": lambda x, i: x.index_select(2, i[0, 0]),
+    "index_select of a number": lambda x, i: x[0, 0, 0].index_select(0, i[0, :1] * 0),
+    "gather": lambda x, i: x.gather(1, (x[:, :2] > 0).long()),
+    "gather less": lambda x, i: x.gather(2, wide(i)[:2, :1]),
+    "gather of a number": lambda x, i: x[0, 0, 0].gather(0, i[0] * 0),
+    "gather of a row": lambda x, i: x[0, 0].gather(0, i[0, 0]),
+    "take": lambda x, i: x.take(i - 3),
+    "take_along_dim": lambda x, i: x.take_along_dim(i[None, :, :1] - 2, 2),
+    "take_along_dim broadcasts": lambda x, i: x[:1].take_along_dim(i[:, :, None], 1),
+    "take_along_dim of all": lambda x, i: x.take_along_dim(i),
+    "embedding": lambda x, i: F.embedding(i, x[0]),
+    "index by a constant": lambda x, i: x[:, tensor([1, -1])],
+    "index by positions": lambda x, i: x[i - 3],
+    "index by two": lambda x, i: x[i - 2, i],
+    "index by three": lambda x, i: x[i - 2, i, i - 1],
+    "index by a grid": lambda x, i: x[:, tensor([[0], [-1]]), tensor([1, 2])],
+    "index by a computed grid": lambda x, i: x[:, i[0, :, None] - 1, i[1]],
+    "index by pairs": lambda x, i: x[:, tensor([0, -1]), tensor([1, 2])],
+    "index by computed pairs": lambda x, i: x[:, i, i - 1],
+    "index apart": lambda x, i: x[i, :, i - 1],
+    "index apart by constants": lambda x, i: x[tensor([0, -1]), :, tensor([1, 2])],
+    "index ahead by constants": lambda x, i: x[tensor([0, -1]), tensor([1, 2])],
+    "index each row": lambda x, i: x[torch.arange(3)[:, None], i[:, :2] - 3],
+    "index by a mask": lambda x, i: x[:, tensor([True, False, True])],
+    "index by a mask of two": lambda x, i: x[
+        tensor([[True, False, True], [False] * 3, [False, False, True]])
+    ],
+    "index where it is largest": lambda x, i: x[0, 0][
+        x.float().flatten(1)[:, :4].argmax(1)
+    ],
+    "unsafe masked index": lambda x, i: aten._unsafe_masked_index(
+        x, i > 1, [None, i + 1, i], 1
+    ),
+}
+
+
+WRITTEN: Functions = {
+    "put rows": lambda x, i: x.index_put((tensor([[0], [2]]),), x[:1, None]),
+    "put columns": lambda x, i: aten.index_put(x, [None, tensor([0, -1])], x[:, :1]),
+    "put a number": lambda x, i: aten.index_put(x, [None, tensor([0, -1])], x[0, 0, 0]),
+    "put at two": lambda x, i: x.index_put((tensor([0, -1]), i[0, :2]), x[0, :2]),
+    "put inside": lambda x, i: aten.index_put(
+        x, [None, tensor([0, -1]), i[2, :2]], x[:, 1, :2]
+    ),
+    "put apart": lambda x, i: aten.index_put(
+        x, [tensor([0, -1]), None, i[2, :2]], x[:2, :, 0]
+    ),
+    "put under a mask": lambda x, i: x.index_put((x > 0,), x[0, 0, 0]),
+    "put rows under a mask": lambda x, i: x.index_put((x[..., 0] > 0,), x[0, 0]),
+    "put a row under a mask": lambda x, i: x.index_put((x[..., 0] > 0,), x[0, :1]),
+    "put under a mask inside": lambda x, i: aten.index_put(
+        x, [None, x[0] > 0], x[0, 0, :1]
+    ),
+    "put under a constant mask": lambda x, i: x.index_put(
+        (tensor([True, False, True]),), x[:2]
+    ),
+    "put a number under a constant mask": lambda x, i: x.index_put(
+        (tensor([True, False, True]),), x[0, 0, 0]
+    ),
+    "put what is under a mask": lambda x, i: under(x > 0, x, x.flip(0)),
+    "put nothing": lambda x, i: x.index_put((tensor([], dtype=torch.long),), x[0, 0]),
+    "put at positions in all": lambda x, i: x.put(tensor([0, -1]), x[0, 0, :2]),
+    "scatter": lambda x, i: x.scatter(2, tensor([[[3, 0, 1, 2]]]), x[1:2, :1]),
+    "scatter less": lambda x, i: x.scatter(1, wide(i)[:2, :1, :2], x[:2, :2]),
+    "scatter a number": lambda x, i: x.scatter(1, wide(i), 1),
+    "scatter to a number": lambda x, i: x[0, 0, 0].scatter(0, i[0, 0] * 0, 1),
+    "scatter more to a row": lambda x, i: x[0, 0].scatter(0, i[0, 1:], x[0, 1]),
+    "index_copy": lambda x, i: x.index_copy(1, tensor([2, 0]), x[:, 1:]),
+    "index_fill": lambda x, i: x.index_fill(1, tensor([2, -2]), 1),
+    "index_fill at positions": lambda x, i: x.index_fill(1, i[0] - 1, 1),
+    "index_fill by a tensor": lambda x, i: x.index_fill(1, i[0] - 1, x[0, 0, 0]),
+    "index_fill of a number": lambda x, i: x[0, 0, 0].index_fill(0, i[0, 0] * 0, 1),
+    "masked_scatter": lambda x, i: x.masked_scatter(x > 0, x.flip(0)),
+    "masked_scatter less": lambda x, i: x.masked_scatter(i[:, :, None] > 1, x[:2]),
+}
+
+
+JOINED: Functions = {
+    "put and add": lambda x, i: x.index_put((i,), x[0], accumulate=True),
+    "put and add at two": lambda x, i: x.index_put(
+        (i, i - 2), x[0, 0], accumulate=True
+    ),
+    "put and add inside": lambda x, i: aten.index_put(
+        x, [None, i, i - 2], x[:, :, :3], accumulate=True
+    ),
+    "put and add apart": lambda x, i: aten.index_put(
+        x, [i, None, i], x[0, 0, :3], accumulate=True
+    ),
+    "put and add under a mask": lambda x, i: x.index_put(
+        (x[..., 0] > 0,), x[0, 0], accumulate=True
+    ),
+    "put and add in all": lambda x, i: x.put(i - 3, x[0, :, :3], accumulate=True),
+    "unsafe masked put": lambda x, i: aten._unsafe_masked_index_put_accumulate(
+        x, i > 1, [None, i + 5, i - 9], x[:, :, :3]
+    ),
+    "scatter_add": lambda x, i: x.scatter_add(0, i[None].expand(2, 3, 3), x),
+    "scatter_add to a row": lambda x, i: x[0, 0].scatter_add(0, i[0], x[0, 1]),
+    "scatter by add": lambda x, i: x.scatter(1, wide(i), x, reduce="add"),
+    "scatter by multiply": lambda x, i: x.scatter(1, wide(i), x, reduce="multiply"),
+    "scatter a number by multiply": lambda x, i: x.scatter(
+        1, wide(i), 3, reduce="multiply"
+    ),
+    "index_add": lambda x, i: x.index_add(1, i[0], x, alpha=2),
+    "index_add to a number": lambda x, i: x[0, 0, 0].index_add(
+        0, i[0, 0] * 0, x[0, 0, 1]
+    ),
+    "add to a constant": lambda x, i: (
+        torch.zeros(5, 2).scatter_add(0, tensor([[1, 1], [1, 0]]), torch.ones(2, 2)),
+        x,
+    ),
+}
+
+
+REDUCED: Functions = {
+    f"{name} {reduce} {kept}": lambda x, i, f=f, reduce=reduce, kept=kept: f(
+        x, i, reduce, kept
+    )
+    for name, f in {
+        "scatter": lambda x, i, reduce, kept: x.scatter_reduce(
+            1, wide(i)[:2], x, reduce, include_self=kept
+        ),
+        "index": lambda x, i, reduce, kept: x.index_reduce(
+            1, i[0], x, reduce, include_self=kept
+        ),
+    }.items()
+    for reduce in ("sum", "prod", "mean", "amax", "amin")
+    for kept in (True, False)
+    if (name, reduce) != ("index", "sum")
+}
+
+
+POSITIONS = tensor([[2, 0, 1], [2, 1, 0], [2, 2, 1]])
+
+
+@pytest.mark.parametrize("target", ["iOS15", "newest"])
+def test_what_is_read_and_written(target: str) -> None:
+    torch.manual_seed(0)
+
+    x = torch.randn(3, 3, 4)
+
+    check({**READ, **WRITTEN, **JOINED, **REDUCED}, x, POSITIONS, target=target)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.int8, torch.int64], ids=str)
+def test_what_is_read_and_written_of_other_types(dtype: torch.dtype) -> None:
+    torch.manual_seed(0)
+    functions = {**READ, **WRITTEN, **JOINED, **REDUCED}
+
+    check(functions, random((3, 3, 4), dtype) - 2, POSITIONS, rtol=2e-3, atol=1e-3)
+
+
+def test_booleans() -> None:
+    torch.manual_seed(0)
+
+    check({**READ, **WRITTEN}, torch.rand(3, 3, 4) > 0.5, POSITIONS)
