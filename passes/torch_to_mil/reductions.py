@@ -345,14 +345,15 @@ def lower_distance(call: MilCall) -> Tensor:
 
 @lowers("aten.cosine_similarity")
 def lower_cosine_similarity(call: MilCall) -> Tensor:
-    """`dim` counts the dimensions of the broadcast shape."""
-    type, eps = wide(call.result_element_type()), call.number("eps")
+    """Each step is rounded to the result type; `dim` is one of the broadcast shape."""
+    type, eps = call.result_element_type(), call.number("eps")
     a, b = (call.tensor(name).to(type) for name in ("x1", "x2"))
     rank = max(a.rank, b.rank)
     dims = [call.dim("dim", rank)] if rank else []
 
     def normalized(x: Tensor) -> Tensor:
         x = expand_dims(x, range(rank - x.rank))
-        return x / norm(x, 2, dims, True).maximum(eps)
+        return x / norm(x.to(wide(type)), 2, dims, True).to(type).maximum(eps)
 
-    return reduce("sum", normalized(a) * normalized(b), dims, False)
+    products = normalized(a) * normalized(b)
+    return reduce("sum", products.to(wide(type)), dims, False)

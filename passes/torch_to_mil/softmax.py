@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from padc.ir.element_types import wide
 from padc.passes.torch_to_mil.mil_call import MilCall, lowers
 from padc.passes.torch_to_mil.reductions import (
-    as_wide_result,
     keeps,
     reduce,
     reduced_dims,
@@ -41,27 +40,35 @@ def lower_safe_softmax(call: MilCall) -> Tensor:
 
 @lowers("aten.log_softmax.int", "aten._log_softmax", "aten.special_log_softmax")
 def lower_log_softmax(call: MilCall) -> Tensor:
-    """(x - max) - log(sum(exp(x - max))), which holds where softmax is 0."""
-    x = call.tensor("self").to(call.result_element_type())
-    x = x.to(wide(x.type))
-    dims = [call.dim("dim", x.rank)] if x.rank else []
+    """
+    (x - max) - log(sum(exp(x - max))), which holds where softmax is 0.
+
+    Along the last dimension, PyTorch rounds the sum and its logarithm.
+    """
+    result = call.result_element_type()
+    x = call.tensor("self").to(result).to(wide(result))
+    dims = reduced_dims(call, x)
+    step = result if dims == [x.rank - 1] else x.type
     shifted = x - reduce("max", x, dims, True)
-    return shifted - reduce("sum", shifted.apply("exp"), dims, True).apply("log")
+    total = reduce("sum", shifted.apply("exp"), dims, True)
+    return shifted - total.to(step).apply("log").to(x.type)
 
 
 def logsumexp(x: Tensor, dims: Sequence[int], keepdim: bool) -> Tensor:
     """
     log(sum(exp(x - max))) + max, where a max that is not finite counts as 0.
 
-    Core ML's `reduce_log_sum_exp` does not document that it subtracts the greatest.
+    PyTorch rounds each step to the type of `x`. Core ML does not document that its
+    `reduce_log_sum_exp` subtracts the greatest.
     """
     most = reduce("max", x, dims, True)
     shift = abs(most).equals(math.inf).select(0, most)
-    total = reduce("sum", (x - shift).apply("exp"), dims, keepdim)
+    powers = (x - shift).apply("exp").to(wide(x.type))
+    total = reduce("sum", powers, dims, keepdim).to(x.type)
     return total.apply("log") + (shift if keepdim else squeeze(shift, dims))
 
 
 @lowers("aten.logsumexp", "aten.special_logsumexp")
 def lower_logsumexp(call: MilCall) -> Tensor:
-    x = as_wide_result(call)
+    x = call.tensor("self").to(call.result_element_type())
     return logsumexp(x, reduced_dims(call, x), keeps(call))
