@@ -1,6 +1,7 @@
 """How each ATen op is lowered to Core ML's, by family."""
 
 from padc.passes.torch_to_mil import (
+    cumulative,
     elementwise,
     gathering,
     masks,
@@ -9,11 +10,13 @@ from padc.passes.torch_to_mil import (
     scattering,
     sizes,
     softmax,
+    sorting,
 )
 from padc.passes.torch_to_mil.mil_call import LOWERINGS
 
 __all__ = [
     "LOWERINGS",
+    "cumulative",
     "elementwise",
     "gathering",
     "masks",
@@ -22,4 +25,5 @@ __all__ = [
     "scattering",
     "sizes",
     "softmax",
+    "sorting",
 ]

@@ -245,7 +245,7 @@ def index_of_extreme(x: Tensor, dim: int, keepdim: bool, greatest: bool) -> Tens
     to the end is computed of elements that equal the extreme.
     """
     if not x.rank:
-        return Tensor(x.build, x.build.constant(np.array(0, np.int32)), i32)
+        return zero(x)
     shape = reduced_sizes(x.shape, [dim], keepdim)
     if x.is_float:
         name = "reduce_argmax" if greatest else "reduce_argmin"
@@ -256,6 +256,11 @@ def index_of_extreme(x: Tensor, dim: int, keepdim: bool, greatest: bool) -> Tens
     last = reduce("max", distance, [dim], keepdim)
     size = size_of(x, dim)
     return size - last
+
+
+def zero(x: Tensor) -> Tensor:
+    """The only index into a tensor of rank 0."""
+    return Tensor(x.build, x.build.constant(np.array(0, np.int32)), i32)
 
 
 @lowers("aten.max.dim", "aten.min.dim")

@@ -1,0 +1,136 @@
+# pyright: basic
+"""Cumulative ops and sorts in a Core ML package, against PyTorch's eager mode."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from functions import Function, Functions
+from mil_functions import check, size
+
+import padc
+from padc.errors import UnsupportedError
+
+DTYPES = torch.float32, torch.float16, torch.int64, torch.uint8, torch.bool
+
+
+@pytest.fixture(autouse=True)
+def seed() -> None:
+    torch.manual_seed(0)
+
+
+CUMULATIVE: Functions = {
+    "cumsum": lambda x: x.cumsum(0),
+    "cumsum last": lambda x: x.cumsum(-1),
+    "cumsum in float32": lambda x: x.cumsum(1, dtype=torch.float32),
+    "cumprod": lambda x: x.cumprod(0, dtype=torch.float32),
+    "cumprod of many": lambda x: x.cumprod(1, dtype=torch.float32),
+    "cummax": lambda x: torch.cummax(x, 0),
+    "cummax of many": lambda x: torch.cummax(x, 1),
+    "cummin of many": lambda x: torch.cummin(x, -1),
+}
+
+LOGARITHMS: Functions = {
+    "logcumsumexp": lambda x: x.logcumsumexp(0),
+    "logcumsumexp of many": lambda x: x.logcumsumexp(1),
+}
+
+SORTS: Functions = {
+    "sort": lambda x: x.sort(1).values,
+    "sort descending": lambda x: x.sort(0, True).values,
+    "stable sort": lambda x: x.sort(stable=True, dim=1),
+    "stable descending sort": lambda x: x.sort(stable=True, descending=True),
+    "stable argsort": lambda x: x.argsort(stable=True, dim=1),
+    "msort": lambda x: torch.msort(x),
+    "topk": lambda x: x.topk(3, 1).values,
+    "least": lambda x: x.topk(2, 0, largest=False).values,
+    "kthvalue": lambda x: x.kthvalue(2, 1).values,
+    "kthvalue kept": lambda x: x.kthvalue(3, 0, True).values,
+    "median": lambda x: x.median(),
+    "median 1": lambda x: x.median(1).values,
+    "nanmedian": lambda x: x.nanmedian(),
+    "nanmedian kept": lambda x: x.nanmedian(1, True).values,
+}
+
+INDICES: Functions = {
+    "sort": lambda x: x.sort(1),
+    "argsort": lambda x: x.argsort(0, True),
+    "topk": lambda x: x.topk(4),
+    "kthvalue": lambda x: x.kthvalue(2, 1),
+    "median": lambda x: x.median(1),
+    "nanmedian": lambda x: x.nanmedian(0),
+    "mode": lambda x: x.round().mode(1).values,
+}
+
+
+def of_type(dtype: torch.dtype) -> Functions:
+    if dtype == torch.bool:
+        lacking = "kthvalue", "median", "nanmedian", "topk", "least"
+        sorts = {k: f for k, f in SORTS.items() if k.split()[0] not in lacking}
+        return {**CUMULATIVE, **sorts}
+    floats = LOGARITHMS if dtype.is_floating_point else {}
+    return {**CUMULATIVE, **SORTS, **floats}
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_numbers_of_which_some_are_equal(dtype: torch.dtype) -> None:
+    x = torch.randint(0, 3, (3, 20, 4))
+
+    check(of_type(dtype), x.to(dtype))
+
+
+def test_numbers_that_differ() -> None:
+    x = torch.randperm(240).reshape(3, 20, 4) / 7 - 9
+
+    check({**CUMULATIVE, **LOGARITHMS, **SORTS, **INDICES}, x)
+
+
+def test_numbers_that_are_not_finite() -> None:
+    x = torch.randn(4, 20)
+    x[0, 3:5] = math.nan
+    x[1] = -math.inf
+    x[2, ::3] = math.inf
+    x[3] = math.nan
+    chosen = {**CUMULATIVE, **LOGARITHMS, **SORTS, "median index": INDICES["median"]}
+
+    check(chosen, x)
+
+
+def test_rank_zero() -> None:
+    names = "cumsum cumprod cummax cummin logcumsumexp sort argsort median nanmedian"
+    each: Functions = {
+        **{n: lambda x, n=n: getattr(torch, n)(x, 0) for n in names.split()},
+        "topk": lambda x: x.topk(1),
+        "mode": lambda x: x.mode(),
+        "msort": lambda x: torch.msort(x),
+        "median of all": lambda x: x.median(),
+    }
+
+    check(each, torch.tensor(3.0))
+
+
+def test_dynamic_sizes() -> None:
+    each: Functions = {
+        **{k: CUMULATIVE[k] for k in ("cumsum", "cumsum last", "cummax of many")},
+        **{k: SORTS[k] for k in ("stable sort", "median", "median 1", "nanmedian")},
+        **{k: INDICES[k] for k in ("sort", "argsort")},
+        "topk": lambda x: x.topk(2, 0),
+    }
+
+    check(
+        each,
+        torch.randn(3, 12, 4),
+        dynamic=[{0: size(9), 2: size(9)}],
+        others=[[torch.randn(7, 12, 2)]],
+    )
+
+
+def test_scan_along_a_dynamic_dimension_is_refused() -> None:
+    with pytest.raises(UnsupportedError, match=r"dimension 1 varies(.|\n)*fixed size"):
+        padc.convert(
+            Function(lambda x: x.cumprod(1)),
+            (torch.randn(3, 4),),
+            dynamic_shapes=(({1: size(9)},),),
+        )
