@@ -10,6 +10,7 @@ PASSES = {
     "torch_to_tcp": ("convert-torch-to-tcp", "fold-batch-norm"),
     "tcp_to_mil": (
         "tabulate-scaled-sizes",
+        "reduce-ranks",
         "decompose-computed-kernels",
         "decompose-grid-sample",
         "decompose-pads",

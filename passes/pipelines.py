@@ -31,6 +31,7 @@ from padc.passes.tcp_to_mil.decompose_computed_kernels import (
 from padc.passes.tcp_to_mil.decompose_grid_sample import DecomposeGridSamplePass
 from padc.passes.tcp_to_mil.decompose_pads import DecomposePadsPass
 from padc.passes.tcp_to_mil.policies import GridSamplePolicy, PadPolicy
+from padc.passes.tcp_to_mil.reduce_ranks import ReduceRanksPass
 from padc.passes.tcp_to_mil.tabulate_scaled_sizes import TabulateScaledSizesPass
 from padc.passes.torch_to_mil.convert_torch_to_mil import ConvertTorchToMilPass
 from padc.passes.torch_to_tcp.convert_torch_to_tcp import ConvertTorchToTcpPass
@@ -58,6 +59,8 @@ def to_mil(
     return [
         # Before any decomposition copies the sizes that it replaces.
         TabulateScaledSizesPass(),
+        # Before those that take pads and other ops of few dimensions.
+        ReduceRanksPass(),
         # These two make pads: of kernels, and of the inputs of grid samples.
         DecomposeComputedKernelsPass(target),
         DecomposeGridSamplePass(grid_sample_policy),

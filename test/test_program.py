@@ -274,6 +274,7 @@ def test_observer_is_told_of_each_step(model: Padded, image: Tensor):
         "convert-torch-to-tcp",
         "canonicalize",
         "tabulate-scaled-sizes",
+        "reduce-ranks",
         "decompose-computed-kernels",
         "decompose-grid-sample",
         "decompose-pads",

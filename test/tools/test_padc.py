@@ -260,6 +260,7 @@ def test_print_ir_after_all(padc: Padc):
         "convert-torch-to-tcp",
         "canonicalize",
         "tabulate-scaled-sizes",
+        "reduce-ranks",
         "decompose-computed-kernels",
         "decompose-grid-sample",
         "decompose-pads",

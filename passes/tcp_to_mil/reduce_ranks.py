@@ -1,0 +1,93 @@
+"""
+Rewrite ops on tensors of more dimensions than Core ML has.
+
+Most models take them to reorder elements: they split dimensions, permute them and merge
+them again. The steps of such a rearrangement need fewer dimensions, since adjacent ones
+that an op treats alike can be merged before it:
+
+    view(permute(view(x, [b, 8, 7, 8, 7, c]), [0, 1, 3, 2, 4, 5]), [b * 64, 49, c])
+    -> view(permute(view(x, [b * 8, 7, 8, 7 * c]), [0, 2, 1, 3]), [b * 64, 49, c])
+
+Each op is rewritten on its own, in program order. Its result becomes a view of a tensor
+of few dimensions, its carrier. The next op works on the carrier, so that the view is
+left without uses.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import ReturnOp
+from xdsl.ir import Operation, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
+
+from padc.errors import Obstacle
+from padc.ir import mil
+from padc.ir.torch import (
+    AtenOp,
+    BindSymbolicShapeOp,
+    FromBuiltinTensorOp,
+    ListConstructOp,
+    ListUnpackOp,
+    ToBuiltinTensorOp,
+    VTensorType,
+)
+from padc.passes.lowering import Replacement, lower_all
+from padc.passes.tcp_to_mil.ranks.carrier import is_high
+from padc.passes.tcp_to_mil.ranks.lowerings import RULES
+from padc.passes.tcp_to_mil.ranks.rank_call import (
+    RankBuilder,
+    RankCall,
+    RefusedOperandError,
+    Views,
+)
+
+STRUCTURE = (
+    *(BindSymbolicShapeOp, FromBuiltinTensorOp, ListConstructOp, ListUnpackOp),
+    *(ReturnOp, ToBuiltinTensorOp),
+)
+"""Ops that only name, cast, list or return tensors."""
+
+
+class ReduceRanksPass(ModulePass):
+    """Rewrite ops on tensors of more dimensions than Core ML has."""
+
+    name = "reduce-ranks"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        if not any(is_high(result) for each in op.walk() for result in each.results):
+            return
+        for each in list(op.walk()):
+            if isinstance(each, BindSymbolicShapeOp) and is_high(each.operand):
+                Rewriter.erase_op(each)
+        views = Views()
+        lower_all(op, Operation, partial(rewrite, views=views), cast=in_torch)
+
+
+def rewrite(op: Operation, views: Views) -> Replacement:
+    """Build what replaces the results of `op`; None if it stays."""
+    values = (*op.operands, *op.results)
+    if isinstance(op, STRUCTURE) or not any(map(is_high, values)):
+        return None
+    build = RankBuilder(op, views=views)
+    if isinstance(op, AtenOp) and (rule := RULES.get(op.schema.name)) is not None:
+        try:
+            return rule(RankCall(op, build))
+        except RefusedOperandError:
+            return None
+    raise Obstacle(
+        f"Core ML's tensors have rank {mil.MAX_RANK} at most",
+        "join dimensions before the op with flatten, and split them after it",
+    )
+
+
+def in_torch(op: Operation, new: SSAValue, old: SSAValue) -> SSAValue:
+    """A new value in the form of the old one: of the torch dialect, or builtin."""
+    if not isinstance(old.type, VTensorType) or isinstance(new.type, VTensorType):
+        return new
+    if isinstance(owner := new.owner, ToBuiltinTensorOp):
+        return owner.operand
+    return RankBuilder(op).insert(FromBuiltinTensorOp(new))

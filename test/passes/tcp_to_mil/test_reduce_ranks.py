@@ -1,0 +1,496 @@
+# pyright: basic
+"""`reduce-ranks`: the same values, by tensors of at most five dimensions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import pytest
+import torch
+from functions import Function, Several, check_each
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor
+from torch.export import Dim
+from xdsl.dialects.builtin import ModuleOp, TensorType, f32
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Block, Region
+
+import padc
+from padc.backends.reference import run
+from padc.errors import UnsupportedError
+from padc.ir import make_context, mil
+from padc.ir.dominance import verify
+from padc.ir.tcp import tensor_type
+from padc.ir.torch import AtenOp
+from padc.ir.weights import Weights, weights_of
+from padc.passes import pipelines
+from padc.passes.aten.builder import AtenBuilder
+from padc.passes.tcp_to_mil.ranks.carrier import rank_of
+from padc.passes.tcp_to_mil.reduce_ranks import ReduceRanksPass
+
+Functions = Mapping[str, Callable[..., Any]]
+
+
+def size(most: int = 64) -> Any:
+    """A size that varies, with the bound that Core ML needs."""
+    return Dim.AUTO(max=most)
+
+
+def reduced(
+    function: Callable[..., Any], *inputs: Tensor, dynamic: Sequence[Any] | None = None
+) -> tuple[ModuleOp, Weights]:
+    """A program after the pass: none of its values has more than five dimensions."""
+    shapes = None if dynamic is None else (tuple(dynamic),)
+    exported = torch.export.export(Function(function), inputs, dynamic_shapes=shapes)
+    ctx, module = pipelines.import_program(exported)
+    pipelines.run_passes(ctx, module, pipelines.to_tcp())
+    reduce_ranks(module)
+    return module, weights_of(ctx)
+
+
+def reduce_ranks(module: ModuleOp) -> None:
+    """Run the pass: none of the values may have more than five dimensions."""
+    ReduceRanksPass().apply(make_context(), module)
+    verify(module)
+    ranks = [rank_of(result.type) for op in module.walk() for result in op.results]
+    assert all(rank is None or rank <= mil.MAX_RANK for rank in ranks)
+
+
+def ops_of(module: ModuleOp) -> list[str]:
+    """The ops on tensors, in order."""
+    return [
+        op.schema.name.removeprefix("aten.")
+        for op in module.walk()
+        if isinstance(op, AtenOp) and rank_of(op.results[0].type) is not None
+    ]
+
+
+def check(
+    functions: Functions,
+    *inputs: Tensor,
+    dynamic: Sequence[Any] | None = None,
+    others: Sequence[Sequence[Tensor]] = (),
+) -> None:
+    """The reference computes the same after the pass."""
+    module, weights = reduced(
+        lambda *given: [
+            y for f in functions.values() for y in Several({"": f})(*given)
+        ],
+        *inputs,
+        dynamic=dynamic,
+    )
+    for given_inputs in (inputs, *others):
+        results = run(module, *given_inputs, weights=weights)
+        check_each(functions, results, *given_inputs, equal_nan=True)
+
+
+def check_package(
+    functions: Functions,
+    *inputs: Tensor,
+    dynamic: Sequence[Any] | None = None,
+    others: Sequence[Sequence[Tensor]] = (),
+) -> None:
+    """The Core ML package computes the same."""
+    shapes = None if dynamic is None else (tuple(dynamic),)
+    program = padc.convert(Several(functions), inputs, dynamic_shapes=shapes)
+    for given_inputs in (inputs, *others):
+        results = program.run(*given_inputs)
+        check_each(functions, results, *given_inputs, equal_nan=True)
+
+
+# --- rearrangements of models ----------------------------------------------------------
+
+
+def window_partition(x: Tensor, window: int) -> Tensor:
+    """Swin's windows: `[B, H, W, C] -> [B * windows, window * window, C]`."""
+    b, h, w, c = x.shape
+    x = x.view(b, h // window, window, w // window, window, c)
+    return x.permute(0, 1, 3, 2, 4, 5).contiguous().view(-1, window * window, c)
+
+
+def window_reverse(windows: Tensor, window: int, h: int, w: int) -> Tensor:
+    c = windows.shape[-1]
+    x = windows.view(-1, h // window, w // window, window, window, c)
+    return x.permute(0, 1, 3, 2, 4, 5).reshape(-1, h, w, c)
+
+
+def grid_partition(x: Tensor, grid: int) -> Tensor:
+    """MaxViT's grid: windows of elements that are far apart."""
+    b, h, w, c = x.shape
+    x = x.view(b, grid, h // grid, grid, w // grid, c)
+    return x.permute(0, 2, 4, 1, 3, 5).reshape(-1, grid, grid, c)
+
+
+def video_partition(x: Tensor, window: int) -> Tensor:
+    """VideoSwin's windows, of 8 dimensions."""
+    b, d, h, w, c = x.shape
+    n = window
+    x = x.view(b, d // n, n, h // n, n, w // n, n, c)
+    return x.permute(0, 1, 3, 5, 2, 4, 6, 7).reshape(-1, n**3, c)
+
+
+def video_reverse(
+    windows: Tensor, window: int, b: int, d: int, h: int, w: int
+) -> Tensor:
+    n = window
+    x = windows.view(b, d // n, h // n, w // n, n, n, n, -1)
+    return x.permute(0, 1, 4, 2, 5, 3, 6, 7).reshape(b, d, h, w, -1)
+
+
+def shuffle_3d(x: Tensor, r: int) -> Tensor:
+    """A pixel shuffle of volumes, of 8 dimensions."""
+    b, c, d, h, w = x.shape
+    x = x.view(b, c // r**3, r, r, r, d, h, w).permute(0, 1, 5, 2, 6, 3, 7, 4)
+    return x.reshape(b, c // r**3, d * r, h * r, w * r)
+
+
+def unshuffle(x: Tensor, r: int) -> Tensor:
+    b, c, h, w = x.shape
+    x = x.reshape(b, c, h // r, r, w // r, r).permute(0, 3, 5, 1, 2, 4)
+    return x.reshape(b, c * r * r, h // r, w // r)
+
+
+def upsampled_flow(x: Tensor) -> Tensor:
+    """RAFT's convex upsampling."""
+    b, _, h, w = x.shape
+    mask = x.view(b, 1, 9, 2, 2, h, w).softmax(2)
+    flow = x[:, :18].reshape(b, 2, 9, 1, 1, h, w)
+    return (mask * flow).sum(2).permute(0, 1, 4, 2, 5, 3).reshape(b, 2, 2 * h, 2 * w)
+
+
+REARRANGEMENTS: dict[str, tuple[Callable[..., Any], tuple[int, ...]]] = {
+    "windows": (lambda x: window_partition(x, 4), (2, 8, 12, 6)),
+    "one window": (lambda x: window_partition(x, 4), (1, 4, 4, 6)),
+    "reverse": (
+        lambda x: window_reverse(x.view(-1, 16, 6), 4, 8, 12) + x,
+        (2, 8, 12, 6),
+    ),
+    "grid": (lambda x: grid_partition(x, 4), (2, 8, 12, 6)),
+    "grid of one": (lambda x: grid_partition(x, 4), (1, 8, 12, 6)),
+    "video": (lambda x: video_partition(x, 2), (2, 4, 6, 8, 3)),
+    "video reverse": (
+        lambda x: video_reverse(x.view(-1, 8, 3), 2, 2, 4, 6, 8),
+        (2, 4, 6, 8, 3),
+    ),
+    "shuffle 3d": (lambda x: shuffle_3d(x, 2), (2, 16, 3, 4, 5)),
+    "unshuffle": (lambda x: unshuffle(x, 2), (2, 3, 8, 6)),
+    "reversal": (
+        lambda x: (
+            x.view(2, 3, 2, 2, 3, 2, 2, 2).permute(7, 6, 5, 4, 3, 2, 1, 0).reshape(-1)
+        ),
+        (12, 48),
+    ),
+}
+DIMS: dict[str, dict[int, Any]] = {
+    "windows": {0: size(), 1: 4 * Dim("h", max=16)},
+    "grid": {0: size(), 1: 4 * Dim("h", max=16), 2: 4 * Dim("w", max=16)},
+    "video": {0: size(), 1: 2 * Dim("d", max=16)},
+    "shuffle 3d": {0: size(), 2: size(), 4: size()},
+    "unshuffle": {0: size(), 2: 2 * Dim("h", max=16)},
+}
+"""The sizes that vary."""
+
+
+@pytest.mark.parametrize("name", REARRANGEMENTS)
+def test_rearrangements(name: str):
+    function, shape = REARRANGEMENTS[name]
+
+    check({name: function}, torch.randn(shape))
+
+
+@pytest.mark.parametrize("name", DIMS)
+def test_rearrangements_of_dynamic_sizes(name: str):
+    function, shape = REARRANGEMENTS[name]
+    other = [2 * n if dim in DIMS[name] else n for dim, n in enumerate(shape)]
+
+    check(
+        {name: function},
+        torch.randn(shape),
+        dynamic=[DIMS[name]],
+        others=[(torch.randn(other),)],
+    )
+
+
+def test_rearrangements_in_a_package():
+    x = torch.randn(2, 8, 12, 6)
+    functions = {
+        name: function
+        for name, (function, shape) in REARRANGEMENTS.items()
+        if shape == (2, 8, 12, 6)
+    }
+
+    check_package(functions, x)
+
+
+def test_dynamic_rearrangements_in_a_package():
+    functions = {
+        "windows": lambda x: window_partition(x, 4),
+        "back": lambda x: window_reverse(window_partition(x, 4) * 2, 4, x.shape[1], 12),
+    }
+
+    check_package(
+        functions,
+        torch.randn(2, 8, 12, 6),
+        dynamic=[DIMS["windows"]],
+        others=[(torch.randn(3, 16, 12, 6),)],
+    )
+
+
+@pytest.mark.parametrize(
+    "name, ops",
+    [
+        ("windows", "reshape permute reshape"),
+        ("one window", "reshape"),
+        ("grid", "reshape permute reshape permute reshape"),
+        ("grid of one", "reshape permute reshape"),
+        ("video", "reshape permute reshape permute reshape"),
+        ("unshuffle", "reshape permute reshape"),
+    ],
+)
+def test_the_number_of_ops(name: str, ops: str):
+    function, shape = REARRANGEMENTS[name]
+
+    module, _ = reduced(function, torch.randn(shape))
+
+    assert ops_of(module) == ops.split()
+
+
+# --- families of ops -------------------------------------------------------------------
+
+SIX = (2, 3, 2, 1, 3, 2)
+"""The sizes of a tensor of six dimensions, given as one of [6, 2, 6]."""
+
+
+def six(x: Tensor) -> Tensor:
+    return x.view(SIX)
+
+
+PERMUTED: Functions = {
+    "transpose": lambda x: six(x).transpose(1, -2).flatten(),
+    "movedim": lambda x: six(x).movedim((0, 2), (3, 1)).flatten(),
+    "mT": lambda x: six(x).mT.flatten(1),
+    "nothing moves": lambda x: six(x).transpose(2, 3).flatten(2),
+    "twice": lambda x: six(x).permute(5, 4, 3, 2, 1, 0).transpose(0, 4).flatten(),
+    "squeeze": lambda x: six(x).transpose(0, 1).squeeze(3),
+    "unsqueeze": lambda x: x.view(2, 3, 2, 3, 2).unsqueeze(2).transpose(1, 4).flatten(),
+    "unflatten": lambda x: (
+        six(x).unflatten(1, (-1, 1)).transpose(0, 1).flatten(1, 3).flatten()
+    ),
+    "view of view": lambda x: (
+        six(x).view(2, 3, 2, 3, 1, 2, 1).transpose(0, 3).flatten()
+    ),
+}
+ELEMENTWISE: Functions = {
+    "relu": lambda x: six(x).relu().view(-1),
+    "of a permutation": lambda x: six(x).transpose(0, 4).exp().reshape(-1),
+    "of two": lambda x: (six(x) * six(x).sin()).transpose(0, 4).reshape(-1),
+    "of two that move": lambda x: (six(x) + six(x).transpose(1, 4)).reshape(-1),
+    "with the last": lambda x: (six(x) + torch.arange(2)).reshape(-1),
+    "with the middle": lambda x: (six(x) * torch.arange(6).view(3, 2, 1, 1, 1)).reshape(
+        -1
+    ),
+    "with all in turn": lambda x: (
+        six(x).transpose(3, 5)
+        + torch.arange(8.0).view(2, 1, 2, 1, 1, 2).transpose(3, 5)
+    ).reshape(-1),
+    "alternating": lambda x: (
+        x.view(2, 3, 2, 3, 2, 1) + torch.arange(8.0).view(2, 1, 2, 1, 2, 1)
+    ).reshape(-1),
+    "six groups": lambda x: (
+        x.view(2, 3, 2, 3, 2, 1) + torch.arange(12.0).view(2, 1, 2, 1, 1, 3)
+    ).reshape(-1),
+    "outer": lambda x: (
+        x[0, 0, :].view(1, 3, 1, 2, 1, 1) * x[:, 0, 1].view(2, 1, 3, 1, 1, 1)
+    ).reshape(-1),
+    "with a number": lambda x: (six(x) * 2 + torch.tensor(3.0)).reshape(-1),
+    "with one element": lambda x: (
+        six(x) * torch.ones(1, 1, 1) + torch.ones([1] * 6)
+    ).reshape(-1),
+    "of one element": lambda x: (x[:1, :1, :1].view([1] * 6) * 2 + x[0, 0, 0]).reshape(
+        -1
+    ),
+    "promoted": lambda x: (six(x).long() + torch.ones([], dtype=torch.int32)).reshape(
+        -1
+    ),
+    "where": lambda x: torch.where(six(x) > 0, six(x), torch.arange(2.0)).reshape(-1),
+    "masked": lambda x: six(x).masked_fill(torch.tensor([True, False]), 7).reshape(-1),
+    "like": lambda x: (six(x) + torch.ones_like(six(x))).reshape(-1),
+    "copy": lambda x: six(x).clone().contiguous().transpose(0, 1).reshape(-1),
+    "halves": lambda x: six(x).half().transpose(0, 1).reshape(-1),
+}
+REPEATED: Functions = {
+    "expand": lambda x: (
+        x[:, :, None, :, None, None].expand(6, 2, 3, 6, 2, 4).reshape(-1)
+    ),
+    "expand in turn": lambda x: (
+        x.view(1, 2, 1, 3, 1, 12).expand(2, 2, 3, 3, 2, 12).reshape(-1)
+    ),
+    "more dims": lambda x: x.expand(2, 1, 3, 6, 2, 6).transpose(0, 4).reshape(-1),
+    "nearest": lambda x: (
+        x[:, :, None, :, None].expand(6, 2, 2, 6, 3)[..., None].reshape(-1)
+    ),
+    "repeat": lambda x: six(x).repeat(2, 1, 2, 3, 1, 2).reshape(-1),
+    "repeat with more": lambda x: x.repeat(2, 1, 1, 2, 1, 3).reshape(-1),
+    "expand_as": lambda x: (
+        x[:1, :1, :].view(1, 3, 1, 1, 1, 2).expand_as(six(x)).reshape(-1)
+    ),
+}
+ROWS, COLUMNS = torch.tensor([[1, 0, -1], [2, 5, 4]]), torch.tensor([[1, 0]])
+INDEXED: Functions = {
+    "one": lambda x: six(x)[:, ROWS % 3].reshape(-1),
+    "the last": lambda x: six(x)[..., COLUMNS].reshape(-1),
+    "to six": lambda x: x[ROWS[:, None, None], COLUMNS[:, :, None, None]].reshape(-1),
+    "in blocks": lambda x: x[ROWS[:, :, None, None], COLUMNS].reshape(-1),
+    "two vectors": lambda x: six(x)[:, ROWS[0] % 3, ROWS[0] % 2].reshape(-1),
+    "that broadcast": lambda x: six(x)[:, ROWS[:, :1] % 3, COLUMNS].reshape(-1),
+    "in turn": lambda x: six(x)[:, ROWS[0] % 3, :, :, ROWS[0] % 3].reshape(-1),
+    "around one": lambda x: six(x)[:, :, ROWS[0] % 2, :, ROWS[1] % 3].reshape(-1),
+    "of negative numbers": lambda x: six(x)[:, torch.tensor([-1, 0, -2])].reshape(-1),
+}
+
+
+@pytest.mark.parametrize("functions", [PERMUTED, ELEMENTWISE, REPEATED, INDEXED])
+def test_families(functions: Functions):
+    check(functions, torch.randn(6, 2, 6))
+
+
+def test_families_in_a_package():
+    check_package(
+        {**PERMUTED, **ELEMENTWISE, **REPEATED, **INDEXED}, torch.randn(6, 2, 6)
+    )
+
+
+@pytest.mark.parametrize("others", [False, True])
+def test_sizes_are_known(others: bool):
+    def function(x: Tensor) -> Tensor:
+        y = x.view(x.shape[0], 2, 3, x.shape[2], 2, 1)
+        return (y * y.shape[0] + y.shape[3]).transpose(0, 3).reshape(y.shape[3], -1)
+
+    check(
+        {"sizes": function},
+        torch.randn(3, 6, 5, 2),
+        dynamic=[{0: size(), 2: size()}] if others else None,
+        others=[(torch.randn(4, 6, 2, 2),)] if others else [],
+    )
+
+
+# --- random programs -------------------------------------------------------------------
+
+
+@st.composite
+def factors(draw: st.DrawFn, number: int, least: int) -> list[int]:
+    """At least `least` sizes whose product is `number`, some of them 1."""
+    sizes: list[int] = []
+    for prime in (2, 2, 2, 2, 3, 3):
+        if number % prime == 0 and draw(st.booleans()):
+            sizes.append(prime)
+            number //= prime
+    sizes.append(number)
+    ones = draw(st.integers(max(least - len(sizes), 0), max(8 - len(sizes), 0)))
+    return list(draw(st.permutations(sizes + [1] * ones)))
+
+
+Change = tuple[str, Any]
+ELEMENTS = 144
+
+
+@st.composite
+def changes(draw: st.DrawFn) -> list[Change]:
+    """Views, permutations, expansions and elementwise ops of a tensor of `ELEMENTS`."""
+    found: list[Change] = []
+    rank = 3
+    for _ in range(draw(st.integers(2, 6))):
+        kind = draw(st.sampled_from(["view", "permute", "permute", "bias", "relu"]))
+        if kind == "view" or not found:
+            sizes = draw(factors(ELEMENTS, draw(st.sampled_from([1, 6, 6]))))
+            rank = len(sizes)
+            found.append(("view", sizes))
+        elif kind == "permute":
+            found.append((kind, draw(st.permutations(range(rank)))))
+        elif kind == "bias":
+            kept = draw(st.lists(st.booleans(), min_size=rank, max_size=rank))
+            found.append((kind, kept))
+        else:
+            found.append((kind, None))
+    return found
+
+
+def biased(shape: Sequence[int], kept: Sequence[bool]) -> list[int]:
+    """The sizes of a bias that broadcasts in the dimensions that are not kept."""
+    return [size if keep else 1 for size, keep in zip(shape, kept, strict=True)]
+
+
+def computed(x: Tensor, program: Sequence[Change]) -> Tensor:
+    """What PyTorch computes."""
+    for kind, how in program:
+        match kind:
+            case "view":
+                x = x.reshape(how)
+            case "permute":
+                x = x.permute(how)
+            case "bias":
+                shape = biased(x.shape, how)
+                x = x + torch.arange(math.prod(shape)).view(shape)
+            case _:
+                x = x.relu()
+    return x.reshape(-1)
+
+
+def built(program: Sequence[Change]) -> ModuleOp:
+    """The same as IR."""
+    block = Block(arg_types=[TensorType(f32, [4, 6, 6])])
+    (x,) = block.args
+    block.add_op(end := ReturnOp(x))
+    build = AtenBuilder(end)
+    for kind, how in program:
+        type = tensor_type(x)
+        match kind:
+            case "view":
+                x = build.reshape(x, how)
+            case "permute":
+                x = build.permute(x, how)
+            case "bias":
+                shape = biased(type.get_shape(), how)
+                bias = build.reshape(build.arange(0, math.prod(shape)), shape)
+                x = build.call("add.Tensor", type, self=x, other=bias)
+            case _:
+                x = build.call("relu", type, self=x)
+    x = build.reshape(x, [ELEMENTS])
+    end.operands = [x]
+    return ModuleOp([FuncOp("main", (block.arg_types, [x.type]), Region(block))])
+
+
+@given(changes())
+def test_random_programs(program: list[Change]):
+    x, module = torch.randn(4, 6, 6), built(program)
+    module.verify()
+
+    reduce_ranks(module)
+
+    (result,) = run(module, x)
+    torch.testing.assert_close(result, computed(x, program))
+
+
+# --- what is refused -------------------------------------------------------------------
+
+
+def test_an_op_without_a_rule_is_named():
+    with pytest.raises(
+        UnsupportedError, match=r"aten.renorm.*rank 5 at most"
+    ) as raised:
+        reduced(lambda x: torch.renorm(six(x), 1, 0, 1.0).relu(), torch.randn(6, 2, 6))
+
+    (problem,) = raised.value.problems
+    assert problem.hint is not None and "flatten" in problem.hint
+    assert problem.location is not None
+
+
+def test_an_input_of_six_dimensions():
+    with pytest.raises(UnsupportedError, match="the input has rank 6") as raised:
+        reduced(lambda x: x.relu().flatten(), torch.randn(SIX))
+
+    (problem,) = raised.value.problems
+    assert problem.hint is not None and "reshape it in the model" in problem.hint
