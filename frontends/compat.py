@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, cast
 
 from torch._ops import OpOverload
 from torch.fx import Node
+from torch.fx.experimental.symbolic_shapes import ShapeEnv
 from torch.nn import Module
 from torch.utils._pytree import TreeSpec
 
@@ -55,3 +58,19 @@ def unknown_arguments(node: Node, schema: Schema) -> Sequence[str]:
         if not is_known:
             unknown.append(argument.name)
     return unknown
+
+
+def error_on_new_guards(env: ShapeEnv) -> AbstractContextManager[Any]:
+    """Raise where a decision would fix dynamic sizes to those of the example."""
+    if hasattr(env, "error_on_new_guards"):
+        return env.error_on_new_guards()
+    return _no_decisions(env)
+
+
+@contextlib.contextmanager
+def _no_decisions(env: ShapeEnv) -> Generator[None]:
+    """The same, of versions that do not have it: a decision is noticed at the end."""
+    before = len(env.guards), len(env.replacements)
+    yield
+    if (len(env.guards), len(env.replacements)) != before:
+        raise ValueError("a decision on dynamic sizes")

@@ -19,6 +19,7 @@ from xdsl.ir import Attribute
 from padc.backends.coreml import quiet
 from padc.errors import Obstacle
 from padc.ir.torch import AtenOp, Schema, VTensorType, schema_of
+from padc.ir.torch.schemas import declarations
 
 with quiet():
     from coremltools.converters.mil.frontend.torch.converter import (
@@ -58,6 +59,16 @@ EVAL = "call model.eval() before converting"
 TRAINS = "it normalizes by the batch that it is given, as in training"
 
 
+@cache
+def borrowed() -> frozenset[str]:
+    """The names of the schemas that coremltools has a converter for, or padc here."""
+    return frozenset(
+        name
+        for name in declarations()
+        if name in CORRECTIONS or _TORCH_OPS_REGISTRY.get_func(_kind(name)) is not None
+    )
+
+
 def borrow(op: AtenOp, operands: Sequence[Any], name: str) -> list[Any]:
     """
     Convert `op` into the pymil function that is being built, and return its results.
@@ -95,9 +106,7 @@ def _rounded(value: Any, type_: Attribute) -> Any:
 
 def _convert(schema: Schema, arguments: dict[str, Any], name: str) -> list[Any]:
     """Call coremltools' converter of the op that `schema` declares."""
-    kind = sanitize_op_kind(schema.name)
-    for overload in ".scalar", ".using_ints":  # which fx never has
-        kind = kind.partition(overload)[0]
+    kind = _kind(schema.name)
     if (converter := _TORCH_OPS_REGISTRY.get_func(kind)) is None:
         raise Obstacle("coremltools has no converter for it", REWRITE)
     context = TranscriptionContext(frontend=TorchFrontend.TORCHEXPORT)
@@ -155,6 +164,14 @@ def _convert(schema: Schema, arguments: dict[str, Any], name: str) -> list[Any]:
         raise Obstacle(f"coremltools ignores {keyword}={arguments[keyword]}", REWRITE)
     results = context[name]
     return list(results) if isinstance(results, tuple | list) else [results]
+
+
+def _kind(name: str) -> str:
+    """The name under which coremltools has the converter of a schema."""
+    kind = sanitize_op_kind(name)
+    for overload in ".scalar", ".using_ints":  # which fx never has
+        kind = kind.partition(overload)[0]
+    return kind
 
 
 class _Keywords(dict[str, Any]):

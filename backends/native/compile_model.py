@@ -27,7 +27,9 @@ def compile_model(exported: ExportedProgram) -> tuple[StoredModel, bool]:
 
     It does not if it holds data that the exported program does not.
     """
-    ctx, module = pipelines.import_program(exported, leave_out_constants=True)
+    ctx, module = pipelines.import_program(
+        exported, legal=pipelines.legal_for_native(), leave_out_constants=True
+    )
     weights = weights_of(ctx)
     function = main(module)
     declaration = text_of(declared(function))

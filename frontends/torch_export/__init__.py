@@ -9,6 +9,7 @@
 - `symbolic_sizes`, `types`, `weights`, `output_names`, `locations`: what else the
   importer reads from a program.
 - `functional`, `dropouts`: programs with ops in place, and with idle dropouts.
+- `decompositions`: which ops PyTorch decomposes, since the path does not have them.
 - `fingerprint`: a key of all that an import depends on.
 """
 

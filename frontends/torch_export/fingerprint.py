@@ -22,7 +22,11 @@ from padc.frontends.torch_export.weights import held_tensors, weight_array
 
 
 def fingerprint(ep: ExportedProgram) -> str:
-    """A text that is the same only if `import_exported_program` returns the same."""
+    """
+    A text that is the same only if `import_exported_program` returns the same.
+
+    That holds for one set of legal ops: which ops those are depends on padc's source.
+    """
     return "\n".join(_lines(ep))
 
 

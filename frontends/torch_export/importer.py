@@ -10,7 +10,8 @@ collected, and raised as one `UnsupportedError` at the end.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import contextlib
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, cast
 
 from torch.export import ExportedProgram
@@ -39,6 +40,10 @@ from xdsl.ir import Region, SSAValue
 
 from padc.errors import Obstacle, Problem, SourceLocation, UnsupportedError
 from padc.frontends.torch_export.calls import import_call
+from padc.frontends.torch_export.decompositions import (
+    Decompositions,
+    decompositions_of,
+)
 from padc.frontends.torch_export.dropouts import without_idle_dropouts
 from padc.frontends.torch_export.export import TRACING, quiet
 from padc.frontends.torch_export.function_builder import (
@@ -62,7 +67,11 @@ HELD = (InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR)
 
 
 def import_exported_program(
-    ep: ExportedProgram, weights: Weights, *, leave_out_constants: bool = False
+    ep: ExportedProgram,
+    weights: Weights,
+    *,
+    legal: Collection[str] | None = None,
+    leave_out_constants: bool = False,
 ) -> ModuleOp:
     """
     A module whose `func.func @main` computes what `ep` computes.
@@ -75,6 +84,8 @@ def import_exported_program(
         ep: The program, which is not changed.
         weights: Receives the tensors that the model holds, by qualified name, without
             a copy if they are contiguous.
+        legal: The names of the ATen schemas that later steps have. PyTorch decomposes
+            other ops, where that leads to these. None: all ops stay whole.
         leave_out_constants: Leave out outputs that are numbers or strings, instead of
             refusing them.
 
@@ -82,19 +93,34 @@ def import_exported_program(
         UnsupportedError: Lists all parts of the program that padc cannot express.
     """
     names = output_names(ep)
-    if ep.dialect == "ATEN":
-        return Importer(ep, weights, None, leave_out_constants).run(names)
-    if (changed := in_place_changes(ep.graph)) is not None:
-        return Importer(ep, weights, changed, leave_out_constants).run(names)
-    functional = decompose(ep, weights)
+    table: Decompositions = {}
+    if legal is not None:
+        with TRACING, quiet():
+            table = decompositions_of(ep, legal)
+    if not table:
+        if ep.dialect == "ATEN":
+            return Importer(ep, weights, None, leave_out_constants).run(names)
+        if (changed := in_place_changes(ep.graph)) is not None:
+            return Importer(ep, weights, changed, leave_out_constants).run(names)
+    functional = decompose(ep, weights, table)
     return Importer(functional, weights, None, leave_out_constants).run(names)
 
 
-def decompose(ep: ExportedProgram, weights: Weights) -> ExportedProgram:
-    """`ep` without ops in place; raises UnsupportedError if PyTorch cannot do that."""
+def decompose(
+    ep: ExportedProgram, weights: Weights, table: Decompositions
+) -> ExportedProgram:
+    """
+    `ep` without ops in place, and without those of `table` if PyTorch can do that.
+
+    Raises UnsupportedError if PyTorch cannot make the program functional.
+    """
     try:
         with TRACING, quiet():
-            return without_idle_dropouts(ep).run_decompositions({})
+            functional = without_idle_dropouts(ep)
+            if table:
+                with contextlib.suppress(Exception):
+                    return functional.run_decompositions({**table})
+            return functional.run_decompositions({})
     except Exception as error:
         importer = Importer(ep, weights, None, False)
         importer.import_placeholders(list(ep.graph.nodes))

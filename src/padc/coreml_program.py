@@ -121,7 +121,8 @@ class Program:
             UsageError: There is no such stage.
         """
         resolve("stage", stage, get_args(Stage))
-        ctx, module = pipelines.import_program(self.exported)
+        ops = None if stage == "torch" else legal()
+        ctx, module = pipelines.import_program(self.exported, legal=ops)
         if stage != "torch":
             pipelines.run_passes(ctx, module, pipelines.to_tcp())
         if stage == "mil":
@@ -285,11 +286,18 @@ def convert(
     return program
 
 
+def legal() -> frozenset[str]:
+    """The ATen ops that are converted whole."""
+    from padc.backends.coreml.borrow import borrowed
+
+    return pipelines.legal_for_mil() | borrowed()
+
+
 def _lowered(
     exported: ExportedProgram, passes: Sequence[ModulePass], steps: _Steps
 ) -> tuple[ModuleOp, Weights]:
     """The program after `passes`, verified, and its own copy of the weights."""
-    ctx, module = pipelines.import_program(exported)
+    ctx, module = pipelines.import_program(exported, legal=legal())
     weights = weights_of(ctx)
     # The program must not change when the model's weights do.
     for name, array in weights.items():

@@ -1,0 +1,269 @@
+# pyright: basic, reportPrivateUsage=false
+"""
+Which ops of a program PyTorch decomposes, and how.
+
+An op that the path has no row for is decomposed if that leads to ops which the path
+has. Otherwise it stays whole: an error then names the op that the user wrote, and
+`padc.compile` leaves that op to PyTorch.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import math
+from collections.abc import Callable, Collection, Generator, Mapping
+from typing import Any, TypeAlias
+
+import torch
+import torch.utils._pytree as pytree
+from torch._decomp import decomposition_table
+from torch._dispatch.python import enable_python_dispatcher
+from torch._ops import OpOverload
+from torch._subclasses import FakeTensor, FakeTensorMode
+from torch.export import ExportedProgram, default_decompositions
+from torch.fx import Node
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from padc.errors import Obstacle
+from padc.frontends.compat import error_on_new_guards
+from padc.frontends.torch_export.calls import with_numbers
+from padc.frontends.torch_export.dropouts import DROPOUTS
+from padc.frontends.torch_export.nodes import nodes_of, schema_name
+from padc.frontends.torch_export.scalars import SCALAR_OPS
+from padc.ir.torch import schema_of
+
+Decompositions: TypeAlias = Mapping[OpOverload, Callable[..., Any]]
+
+MOST_OPS = 64
+"""An op that becomes more is a loop, such as a recurrent net, written out."""
+MOST_ELEMENTS = 32
+"""How many times the elements of an operand or result a decomposition may compute."""
+FEW_ELEMENTS = 2**14
+"""It may always compute as many. More is a loop made a matrix, such as `cumprod`."""
+
+UNPREDICTABLE = frozenset(
+    (
+        torch.Tag.data_dependent_output,
+        torch.Tag.dynamic_output_shape,
+        torch.Tag.nondeterministic_seeded,
+    )
+)
+"""Marks of ops with random results, or with shapes that depend on values."""
+
+IMPORTED = DROPOUTS | {"aten._native_batch_norm_legit_no_training"}
+"""The importer has other ops for these."""
+
+IN_PLACE = {"aten.transpose": "aten.transpose.int"}
+"""Functional ops whose overload is not called like that of the op in place."""
+
+
+def decompositions_of(ep: ExportedProgram, legal: Collection[str]) -> Decompositions:
+    """The decompositions that turn ops of `ep` into `legal` ones, by the op."""
+    calls: dict[OpOverload, list[Node]] = {}
+    for node in nodes_of(ep.graph_module):
+        target = functional_target(node)
+        if target is not None and is_decomposed(target, node.args, legal):
+            calls.setdefault(target, []).append(node)
+    trials = {
+        target: trial
+        for target, nodes in calls.items()
+        if (trial := tried(target, nodes, legal)) is not None
+    }
+    # The table is the same for all of the program: an op that has to stay whole may
+    # not be part of the decomposition of another one.
+    whole = calls.keys() - trials.keys()
+    while worse := {t for t, trial in trials.items() if trial.keys() & whole}:
+        trials = {t: trial for t, trial in trials.items() if t not in worse}
+        whole |= worse
+    return {op: rule for trial in trials.values() for op, rule in trial.items()}
+
+
+def functional_target(node: Node) -> OpOverload | None:
+    """The ATen op that `node` calls, not in place; None if it calls none."""
+    target = node.target
+    if node.op != "call_function" or not isinstance(target, OpOverload):
+        return None
+    if not target._schema.is_mutable:
+        return target
+    namespace, name = target._schema.name.split("::")
+    packet = getattr(getattr(torch.ops, namespace), name.removesuffix("_"), None)
+    return getattr(packet, target._overloadname, None)
+
+
+def is_decomposed(op: OpOverload, args: Any, legal: Collection[str]) -> bool:
+    """Whether a call of `op` has to be decomposed, and can be."""
+    if schema_name(op) in IMPORTED or op in SCALAR_OPS:
+        return False
+    if is_always_decomposed(op) or decomposition(op) is None:
+        return False
+    return imported_name(op, args) not in legal
+
+
+def imported_name(op: OpOverload, args: Any) -> str | None:
+    """The schema that a call of `op` is imported as; None if it cannot be."""
+    name = schema_name(op)
+    if op._schema.is_mutable:
+        packet, dot, overload = name.removeprefix("aten.").partition(".")
+        name = f"aten.{packet.removesuffix('_')}{dot}{overload}"
+        name = IN_PLACE.get(name, name)
+    schema = schema_of(name)
+    try:
+        return None if schema is None else with_numbers(schema, args)[0].name
+    except Obstacle:
+        return None
+
+
+def is_always_decomposed(op: OpOverload) -> bool:
+    """Whether `op` is a composite that returns views: PyTorch never keeps those."""
+    key = torch._C.DispatchKey.CompositeImplicitAutograd
+    return any(
+        argument.alias_info is not None for argument in op._schema.arguments
+    ) and torch._C._dispatch_has_kernel_for_dispatch_key(op.name(), key)
+
+
+@functools.cache
+def decomposition(op: OpOverload) -> Callable[..., Any] | None:
+    """PyTorch's decomposition of `op`, or None; that of a prim is an ATen op."""
+    if op == torch.ops.prims.convert_element_type.default:
+        return converted
+    return (
+        default_table().get(op)
+        or decomposition_table.get(op)
+        or getattr(op, "impl_aten", None)
+    )
+
+
+def converted(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    # PyTorch's own fills an empty tensor.
+    return torch.ops.aten._to_copy.default(x, dtype=dtype)
+
+
+@functools.cache
+def default_table() -> Decompositions:
+    return dict(default_decompositions().items())  # pyright: ignore[reportReturnType]
+
+
+def tried(
+    op: OpOverload, calls: Collection[Node], legal: Collection[str]
+) -> Decompositions | None:
+    """The decompositions that all of `calls` use; None if one of them fails."""
+    used: dict[OpOverload, Callable[..., Any]] = {}
+    seen: set[str] = set()
+    for node in calls:
+        if (signature := signature_of(node)) in seen:
+            continue
+        seen.add(signature)
+        trial = Trial(legal)
+        try:
+            trial.run(op, node)
+        except Exception:
+            # Whatever stops a decomposition: the op stays as it is.
+            return None
+        used |= trial.used
+    return used
+
+
+def signature_of(node: Node) -> str:
+    """The arguments of a call, with the types of tensors in place of their names."""
+
+    def described(argument: Node) -> str:
+        value = argument.meta.get("val")
+        if not isinstance(value, torch.Tensor):
+            return str(value)
+        return f"{value.dtype}{list(value.shape)}{list(value.stride())}"
+
+    return str(pytree.tree_map_only(Node, described, (node.args, node.kwargs)))
+
+
+class Failure(Exception):
+    """A decomposition leads to what it should not."""
+
+
+class Trial(TorchDispatchMode):
+    """Decomposes one call, on tensors without data, and records what that takes."""
+
+    def __init__(self, legal: Collection[str]):
+        super().__init__()
+        self.legal = legal
+        self.used: dict[OpOverload, Callable[..., Any]] = {}
+        self.count = 0
+        self.largest = 0
+        """The number of elements that no result may exceed."""
+        self.pending: list[OpOverload] = []
+        """The ops that are being decomposed."""
+
+    def run(self, op: OpOverload, node: Node) -> None:
+        """Raise if `op`, called as `node` is, does not become legal ops."""
+        args, kwargs = pytree.tree_map_only(
+            Node, lambda each: each.meta["val"], (node.args, node.kwargs)
+        )
+        tensors = tensors_of((args, kwargs, node.meta["val"]))
+        self.largest = MOST_ELEMENTS * max(map(elements, tensors), default=1)
+        self.largest = max(self.largest, FEW_ELEMENTS)
+        with contextlib.ExitStack() as stack:
+            if tensors:
+                stack.enter_context(tensors[0].fake_mode)
+                stack.enter_context(without_guards(tensors[0].fake_mode))
+            stack.enter_context(enable_python_dispatcher())
+            # Composites come here whole, instead of being decomposed by autograd.
+            stack.enter_context(torch._C._AutoDispatchBelowAutograd())
+            stack.enter_context(self)
+            op(*args, **kwargs)
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        if func.namespace == "prim":  # a question: prim.device
+            return func(*args, **kwargs)
+        if is_decomposed(func, args, self.legal):
+            rule = decomposition(func)
+            if func in self.pending or rule is None:
+                raise Failure(f"{func} becomes itself")
+            self.used[func] = rule
+            self.pending.append(func)
+            with self:
+                result = rule(*args, **kwargs)
+            self.pending.pop()
+            return result
+        if is_always_decomposed(func):
+            with self:
+                return func.decompose(*args, **kwargs)
+        if UNPREDICTABLE & set(func.tags):
+            raise Failure(f"{func} is not predictable")
+        if imported_name(func, args) not in self.legal:
+            raise Failure(f"{func} is not legal")
+        result = func(*args, **kwargs)
+        self.check_size(result)
+        return result
+
+    def check_size(self, result: Any) -> None:
+        """Raise if the program becomes too large, or complex."""
+        self.count += 1
+        if self.count > MOST_OPS:
+            raise Failure("too many ops")
+        for tensor in tensors_of(result):
+            if tensor.is_complex() or elements(tensor) > self.largest:
+                raise Failure("a tensor that is complex or too large")
+
+
+def tensors_of(values: Any) -> list[FakeTensor]:
+    return [each for each in pytree.tree_leaves(values) if isinstance(each, FakeTensor)]
+
+
+def elements(tensor: torch.Tensor) -> int:
+    """The number of elements; of dynamic sizes, in the example."""
+    sizes: list[Any] = list(tensor.shape)
+    return math.prod(n if isinstance(n, int) else n.node.hint for n in sizes)
+
+
+@contextlib.contextmanager
+def without_guards(mode: FakeTensorMode) -> Generator[None]:
+    """Raise where code depends on the example's sizes among the dynamic ones."""
+    env: Any = mode.shape_env
+    if env is None:
+        yield
+        return
+    with error_on_new_guards(env), env.ignore_fresh_unbacked_symbols():
+        yield
