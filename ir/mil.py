@@ -528,12 +528,19 @@ def check_element_type(name: str, target: str) -> None:
         raise Obstacle(f"{target} has no {name}", f"use int32{newer}")
 
 
+FOLDED = (
+    "torch_c.to_builtin_tensor",
+    *(f"mil.{name}" for name in ("cast", "expand_dims", "reshape", "transpose")),
+)
+"""Ops that emission folds if their operands are constants."""
+
+
 def is_constant(value: SSAValue) -> bool:
     """Whether a value is known at compile time."""
     if not isinstance(owner := value.owner, Operation):
         return False
-    if owner.name == "torch_c.to_builtin_tensor":
-        return is_constant(owner.operands[0])
+    if owner.name in FOLDED:
+        return all(map(is_constant, owner.operands))
     return owner.name in ("arith.constant", "torch.vtensor.literal")
 
 

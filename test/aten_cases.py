@@ -294,10 +294,11 @@ STATISTICS: Functions = {
 }
 
 
-W, B, M = torch.randn(3, 4, generator=torch.Generator().manual_seed(0))
+# Numbers that float16 has.
+W, B, M = torch.randn(3, 4, generator=torch.Generator().manual_seed(0)).half().float()
 
 
-V = torch.tensor([0.1, 0.5, 1.0, 1.1])
+V = torch.tensor([0.125, 0.5, 1.0, 1.125])
 
 
 def of(function: Callable[..., Tensor], *tensors: Tensor | None, **options: Any) -> Any:

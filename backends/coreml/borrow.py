@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
-import numpy as np
 import torch
 from xdsl.dialects.builtin import f16
 from xdsl.ir import Attribute
@@ -56,7 +55,6 @@ REWRITE = (
     "without that"
 )
 EVAL = "call model.eval() before converting"
-TRAINS = "it normalizes by the batch that it is given, as in training"
 
 
 @cache
@@ -222,40 +220,6 @@ converts the arguments correctly, which the correction may have changed. Raises
 """
 
 
-def _rms_norm(arguments: dict[str, Any], name: str) -> Any:
-    # coremltools scales x down, against overflow in fp16, but not eps, and takes
-    # eps=None for 1e-5. x / sqrt(mean(x^2) + eps) is the same for x/m and eps/m^2.
-    x, weight, eps = (arguments[key] for key in ("input", "weight", "eps"))
-    dtype = types.nptype_from_builtin(x.dtype)
-    root = np.sqrt(dtype(np.finfo(dtype).eps if eps is None else eps))
-    axes = list(range(-len(arguments["normalized_shape"]), 0))
-    largest = mb.reduce_max(x=mb.abs(x=x), axes=axes, keep_dims=True)
-    scale = mb.maximum(x=largest, y=root)
-    scaled = mb.real_div(x=x, y=scale)
-    mean = mb.reduce_mean(x=mb.square(x=scaled), axes=axes, keep_dims=True)
-    square = mb.add(x=mean, y=mb.square(x=mb.real_div(x=root, y=scale)))
-    result = mb.real_div(x=scaled, y=mb.sqrt(x=square), name=name)
-    return result if weight is None else mb.mul(x=result, y=weight)
-
-
-def _instance_norm(arguments: dict[str, Any], name: str) -> None:
-    if not arguments["use_input_stats"]:
-        raise Obstacle("coremltools ignores the running statistics", REWRITE)
-
-
-def _batch_norm(arguments: dict[str, Any], name: str) -> None:
-    if arguments.get("training"):
-        raise Obstacle(TRAINS, EVAL)
-    # Without weight and bias it becomes sub and div, which fuse with no convolution.
-    mean = arguments["running_mean"]
-    if mean is not None:
-        dtype = types.nptype_from_builtin(mean.dtype)
-        for key, value in ("weight", 1), ("bias", 0):
-            if arguments[key] is None:
-                filled = np.full(mean.shape, value, dtype)
-                arguments[key] = mb.const(val=filled, name=f"{name}_{key}")
-
-
 def _dropout(arguments: dict[str, Any], name: str) -> None:
     if arguments["train"] is not False:
         raise Obstacle("it draws random numbers", EVAL)
@@ -410,11 +374,7 @@ CORRECTIONS: dict[str, Correction] = {
     "aten.arange": _arange,
     "aten.arange.start": _arange,
     "aten.arange.start_step": _arange,
-    "aten.batch_norm": _batch_norm,
-    "aten._native_batch_norm_legit_no_training": _batch_norm,
     "aten.native_dropout": _dropout,
-    "aten._native_batch_norm_legit": _refuse(TRAINS, EVAL),
-    "aten._native_batch_norm_legit.no_stats": _refuse(TRAINS, EVAL),
     "aten.empty.memory_format": _filled(0.0),
     "aten.empty_like": _filled(0.0),
     "aten.fill.Scalar": _filled(),
@@ -422,7 +382,6 @@ CORRECTIONS: dict[str, Correction] = {
     "aten.flipud": _flip,
     "aten.full": _filled(),
     "aten.full_like": _filled(),
-    "aten.instance_norm": _instance_norm,
     "aten.narrow": _narrow,
     "aten.narrow_copy": _narrow,
     "aten.new_empty": _filled(0.0),
@@ -431,7 +390,6 @@ CORRECTIONS: dict[str, Correction] = {
     "aten.new_zeros": _filled(0.0),
     "aten.ones": _filled(1.0),
     "aten.ones_like": _filled(1.0),
-    "aten.rms_norm": _rms_norm,
     "aten.repeat": _as_int32("aten.repeat", takes_bool=True),
     "aten.roll": _as_int32("aten.roll"),
     "aten.slice_scatter": _as_int32("aten.slice_scatter"),

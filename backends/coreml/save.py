@@ -26,6 +26,8 @@ with quiet():
     import coremltools as ct
     from coremltools.converters.mil.backend.mil.load import load as mil_to_proto
     from coremltools.converters.mil.mil import Program
+    from coremltools.converters.mil.mil.input_type import DefaultInputs
+    from coremltools.converters.mil.mil.ops.defs.iOS15.normalization import batch_norm
     from coremltools.converters.mil.mil.passes.pass_registry import PASS_REGISTRY
     from coremltools.converters.mil.mil.scope import ScopeSource
     from coremltools.converters.mil.mil.types.symbolic import is_symbolic
@@ -77,6 +79,8 @@ PASSES = (
 )
 # It mixes up the channels of the weight.
 WRONG_FOR_GROUPED_TRANSPOSE = ("common::fuse_conv_batchnorm",)
+# It adds the default epsilon of 1e-5 to a variance of 1.
+WITHOUT_EPSILON = ("common::fuse_elementwise_to_batchnorm",)
 FLOAT16_PASSES = (
     "common::dedup_op_and_var_names",
     "common::add_fp16_cast",
@@ -116,7 +120,9 @@ def optimize(program: Program, precision: str = DEFAULT_PRECISION) -> None:
         for name in PASSES:
             if name in WRONG_FOR_GROUPED_TRANSPOSE and _has_grouped_transpose(program):
                 continue
-            PASS_REGISTRY[name](program)
+            exact = name in WITHOUT_EPSILON
+            with exact_batch_norms() if exact else contextlib.nullcontext():
+                PASS_REGISTRY[name](program)
         if precision == "float16":
             for name in FLOAT16_PASSES:
                 float16_pass: Any = PASS_REGISTRY[name]
@@ -134,6 +140,17 @@ def optimize(program: Program, precision: str = DEFAULT_PRECISION) -> None:
             message = " ".join(str(error).split())
             problem = Problem(f"coremltools: {message}", hint=REWRITE)
             raise UnsupportedError([problem]) from error
+
+
+@contextlib.contextmanager
+def exact_batch_norms() -> Generator[None]:
+    """Let the batch norms that are built without an epsilon have none."""
+    original = batch_norm.default_inputs
+    batch_norm.default_inputs = lambda self: original(self) + DefaultInputs(epsilon=0.0)
+    try:
+        yield
+    finally:
+        batch_norm.default_inputs = original
 
 
 def is_for_float16(op: Any) -> bool:

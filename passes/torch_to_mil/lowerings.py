@@ -1,10 +1,13 @@
 """How each ATen op is lowered to Core ML's, by family."""
 
 from padc.passes.torch_to_mil import (
+    attention,
     cumulative,
     elementwise,
     gathering,
     masks,
+    normalization,
+    products,
     recurrent,
     reductions,
     scattering,
@@ -16,10 +19,13 @@ from padc.passes.torch_to_mil.mil_call import LOWERINGS
 
 __all__ = [
     "LOWERINGS",
+    "attention",
     "cumulative",
     "elementwise",
     "gathering",
     "masks",
+    "normalization",
+    "products",
     "recurrent",
     "reductions",
     "scattering",

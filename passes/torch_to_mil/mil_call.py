@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 from xdsl.dialects.arith import ConstantOp
@@ -103,15 +103,23 @@ class MilCall(AtenCall):
         value = self.raw(x)
         return self.data(value) if mil.is_constant(value) else None
 
-    def data(self, x: SSAValue) -> Array:
-        """The data of a constant."""
-        owner = x.owner
-        if isinstance(owner, ToBuiltinTensorOp):
-            owner = owner.operand.owner
-        assert isinstance(owner, LiteralOp | ConstantOp)
-        value = owner.value
-        assert isinstance(value, DenseIntOrFPElementsAttr | DenseResourceAttr)
-        return self.weights.array(value)
+    def data(self, value: SSAValue) -> Array:
+        """The data of a constant, or of one that ops of `mil.FOLDED` move."""
+        owner = value.owner
+        match owner:
+            case LiteralOp() | ConstantOp():
+                data = owner.value
+                assert isinstance(data, DenseIntOrFPElementsAttr | DenseResourceAttr)
+                return self.weights.array(data)
+            case ToBuiltinTensorOp():
+                return self.data(owner.operand)
+            case _:
+                assert isinstance(owner, mil.MilOp)
+        data, type = self.data(owner.operands[0]), tensor_type(value)
+        if owner.name == "mil.transpose":
+            return data.transpose(cast("list[int]", owner.input("perm")))
+        dtype = numpy_dtype(type.element_type)
+        return data.reshape(tuple(type.get_shape())).astype(dtype, copy=False)
 
     def weight(self, name: str, array: Array, type: Attribute) -> Tensor:
         """A large constant of PyTorch's type `type`, which the weights hold."""

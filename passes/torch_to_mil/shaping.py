@@ -27,6 +27,19 @@ def sizes_of(x: Tensor) -> list[Size]:
     return [size_of(x, dim) for dim in range(x.rank)]
 
 
+def product(sizes: Sequence[Size]) -> Size:
+    """The number of elements of a tensor of these sizes."""
+    known, rest = 1, None
+    for size in sizes:
+        if isinstance(size, int):
+            known *= size
+        else:
+            rest = size if rest is None else rest * size
+    if rest is None:
+        return known
+    return rest if known == 1 else rest * known
+
+
 def static(sizes: Sequence[Size]) -> list[int]:
     """The sizes as in a type: `DYNAMIC_INDEX` for those that vary."""
     return [size if isinstance(size, int) else DYNAMIC_INDEX for size in sizes]

@@ -430,6 +430,11 @@ def limits(type: Attribute) -> tuple[int, int]:
     return -half, half - 1
 
 
+def is_constant(*tensors: Tensor | None) -> bool:
+    """Whether Core ML knows all tensors before the program runs."""
+    return all(x is None or mil.is_constant(x.ssa) for x in tensors)
+
+
 def broadcast(a: Sequence[int], b: Sequence[int]) -> list[int]:
     """The shape of two tensors that broadcast; a dynamic size is that of the other."""
     rank = max(len(a), len(b))
