@@ -450,6 +450,9 @@ def constant(value: Any, element: str) -> Any:
     if element == "string":
         return value
     array = np.asarray(value)
+    if element == "bool" and not array.ndim:
+        # pymil passes it on to numpy's reductions, which do not take numpy.bool.
+        return bool(array)
     if array.dtype == np.int64:
         array = int32_of(array)
     dtype = types.nptype_from_builtin(types.string_to_builtin(element))

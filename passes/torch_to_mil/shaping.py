@@ -92,6 +92,9 @@ def squeeze(x: Tensor, dims: Sequence[int]) -> Tensor:
     if not dims:
         return x
     shape = [size for dim, size in enumerate(x.shape) if dim not in dims]
+    if not shape and x.rank > 1:
+        # pymil can only take the number out of a constant vector.
+        x, dims = reshape(x, [1]), [0]
     return x.emit("squeeze", shape, x=x, axes=sorted(dims))
 
 

@@ -11,7 +11,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from aten_cases import REDUCTIONS, STATISTICS, only
-from functions import Functions
+from functions import Functions, flat
 from mil_functions import check, size
 
 FLOATS = torch.float32, torch.float16
@@ -135,6 +135,17 @@ def test_numbers_that_are_not_finite(dtype: torch.dtype) -> None:
     each["_safe_softmax"] = SOFTMAXES["_safe_softmax"]
 
     check(each, x.to(dtype))
+
+
+def test_reductions_of_constants() -> None:
+    c = torch.randn(3, 4, 5)
+    each: Functions = {
+        k: lambda x, f=f: [y + x.to(y.dtype) for y in flat(f(c))]
+        for k, f in named({**REDUCTIONS, **STATISTICS, **NORMS}).items()
+        if not k.startswith(("any", "all"))
+    }
+
+    check(each, torch.zeros(1))
 
 
 def test_products_in_float16() -> None:
