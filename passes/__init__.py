@@ -7,6 +7,7 @@ from functools import partial
 from xdsl.passes import ModulePass
 
 PASSES = {
+    "complex": ("split-complex",),
     "torch_to_tcp": ("convert-torch-to-tcp", "fold-batch-norm"),
     "tcp_to_mil": (
         "tabulate-scaled-sizes",

@@ -24,6 +24,7 @@ from xdsl.transforms.common_subexpression_elimination import (
 from padc.frontends.torch_export import import_exported_program
 from padc.ir import make_context
 from padc.ir.weights import weights_of
+from padc.passes.complex.split_complex import SplitComplexPass
 from padc.passes.tcp_to_mil.convert_tcp_to_mil import ConvertTcpToMilPass
 from padc.passes.tcp_to_mil.decompose_computed_kernels import (
     DecomposeComputedKernelsPass,
@@ -41,6 +42,11 @@ from padc.passes.torch_to_tcp.fold_batch_norm import FoldBatchNormPass
 def to_reference() -> list[ModulePass]:
     """From torch to what the reference interprets: as few steps as possible."""
     return [ConvertTorchToTcpPass()]
+
+
+def to_real() -> list[ModulePass]:
+    """From torch to torch without complex tensors, which Core ML does not have."""
+    return [SplitComplexPass()]
 
 
 def to_tcp() -> list[ModulePass]:

@@ -6,9 +6,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
+import numpy as np
 import torch
 from torch.fx import Node
 from xdsl.builder import Builder
+from xdsl.dialects.builtin import (
+    BytesAttr,
+    ComplexType,
+    DenseIntOrFPElementsAttr,
+    TensorType,
+    f32,
+)
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
@@ -111,12 +119,20 @@ class FunctionBuilder:
                     op, hint = torch_d.ConstantStrOp(value), "str"
                 case torch.device():
                     op, hint = torch_d.ConstantDeviceOp(str(value)), "device"
+                case complex():
+                    op, hint = torch_d.LiteralOp(complex_literal(value)), "complex"
                 case _ if value in ENUM_CODES:
                     return self.constant("int", ENUM_CODES[value])
                 case _:
                     raise Obstacle(f"the constant {value!r}")
             self.constants[key] = named(self.add(op).results[0], hint)
         return self.constants[key]
+
+
+def complex_literal(value: complex) -> DenseIntOrFPElementsAttr:
+    """A complex number as a tensor of rank 0."""
+    data = BytesAttr(np.complex64(value).tobytes())
+    return DenseIntOrFPElementsAttr(TensorType(ComplexType(f32), []), data)
 
 
 def named(value: SSAValue, hint: str) -> SSAValue:

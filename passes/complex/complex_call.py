@@ -1,0 +1,289 @@
+"""An ATen op with complex operands or results, and the table of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias, cast
+
+import numpy as np
+from xdsl.dialects.builtin import (
+    ComplexType,
+    DenseResourceAttr,
+    TensorType,
+    f16,
+    f32,
+    f64,
+)
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from padc.errors import Obstacle
+from padc.ir.torch import (
+    Argument,
+    AtenOp,
+    ConstantFloatOp,
+    ConstantIntOp,
+    FromBuiltinTensorOp,
+    ListConstructOp,
+    ListType,
+    LiteralOp,
+    NoneType,
+    ToBuiltinTensorOp,
+    VTensorType,
+    aten_op,
+    constant_value,
+)
+from padc.ir.weights import Array, Weights, numpy_dtype
+from padc.passes.aten.aten_call import AtenCall
+from padc.passes.aten.builder import AtenBuilder
+from padc.passes.complex.numbers import Complex, Real
+from padc.passes.lowering import LoweringTable
+
+Lists: TypeAlias = "tuple[SSAValue, SSAValue | None]"
+"""A list of real parts, and one of imaginary parts; None if these are 0."""
+
+
+@dataclass
+class Split:
+    """What is known of a module whose complex tensors are being split."""
+
+    weights: Weights
+    parts: dict[SSAValue, Complex] = field(default_factory=dict[SSAValue, Complex])
+    """The parts of each complex value."""
+    lists: dict[SSAValue, Lists] = field(default_factory=dict[SSAValue, Lists])
+    """The lists of parts of each result that is a list of complex tensors."""
+    constants: dict[Any, SSAValue] = field(default_factory=dict[Any, SSAValue])
+    """Constants that rows have made, by what they are."""
+
+
+@dataclass(frozen=True)
+class ComplexCall(AtenCall):
+    """An ATen op with complex operands or results."""
+
+    build: AtenBuilder
+    split: Split
+
+    def insert(self, op: Operation) -> SSAValue:
+        return self.build.insert(op)
+
+    def has(self, name: str) -> bool:
+        """Whether the op has an argument of that name that is not None."""
+        return name in self.op.schema.positions and not self.is_none(name)
+
+    # --- tensors ----------------------------------------------------------------
+
+    def complex(self, name: str) -> Complex:
+        """A tensor argument, in the precision of the result."""
+        z = self.as_complex(self.op.arg(name))
+        type = self.real_type()
+        return Complex(z.real.cast(type), None if z.imag is None else z.imag.cast(type))
+
+    def real(self, name: str) -> Real:
+        """A tensor argument that is real, in the precision of the result."""
+        return self.as_real(self.op.arg(name)).cast(self.real_type())
+
+    def as_complex(self, x: SSAValue) -> Complex:
+        """A value of the torch dialect, real or complex."""
+        if not is_complex(x.type):
+            return Complex(self.as_real(x))
+        z = self.split.parts[x]
+        # New ops go before this op, not before the one that made the parts.
+        real = replace(z.real, build=self.build)
+        imag = None if z.imag is None else replace(z.imag, build=self.build)
+        return Complex(real, imag)
+
+    def as_real(self, x: SSAValue) -> Real:
+        """A real value of the torch dialect."""
+        if isinstance(x.owner, FromBuiltinTensorOp):
+            return Real(self.build, x.owner.operand)
+        return Real(self.build, self.insert(ToBuiltinTensorOp(x)))
+
+    def values(self, name: str) -> list[SSAValue]:
+        """The tensors of an argument: a tensor, or a list of them."""
+        x = self.op.arg(name)
+        return [*x.owner.elements] if isinstance(x.owner, ListConstructOp) else [x]
+
+    def is_tensor(self, name: str) -> bool:
+        return self.has(name) and isinstance(self.op.arg(name).type, VTensorType)
+
+    def is_complex(self, name: str) -> bool:
+        return is_complex(self.op.arg(name).type)
+
+    def real_type(self, index: int = 0) -> Attribute:
+        """The element type of a result's parts."""
+        type = self.op.results[index].type
+        assert isinstance(type, VTensorType)
+        return part_type(type.element_type)
+
+    def number(self, name: str) -> float:
+        value = self.constant(name)
+        if not isinstance(value, int | float):
+            raise Obstacle(f"{name} is {value!r}", "give a number")
+        return value
+
+    def integer(self, name: str) -> int:
+        value = self.constant(name)
+        assert isinstance(value, int)
+        return value
+
+    def integers(self, name: str) -> list[int]:
+        """A list of known integers, or a single one."""
+        value = self.constant(name)
+        values = value if isinstance(value, list) else [value]
+        return [each for each in values if isinstance(each, int)]
+
+    # --- the same op on other tensors -------------------------------------------
+
+    def clone(
+        self, part: Callable[[str, SSAValue], Real], *, is_imag: bool = False
+    ) -> Real:
+        """
+        This op on `part(name, x)` for each tensor `x`, an element of argument `name`.
+
+        With `is_imag`, numbers among the elements of the result become 0.
+        """
+        made = self.insert(self.cloned(part, is_imag))
+        return Real(self.build, self.insert(ToBuiltinTensorOp(made)))
+
+    def clone_list(self, part: Callable[[str, SSAValue], Real]) -> SSAValue:
+        """The same for an op whose result is a list."""
+        return self.insert(self.cloned(part, False))
+
+    def cloned(self, part: Callable[[str, SSAValue], Real], is_imag: bool) -> AtenOp:
+        operands = [
+            self.argument(argument, self.op.arg(argument.name), part, is_imag)
+            for argument in self.op.schema.arguments
+        ]
+        types = [real_tensor(type) for type in self.op.result_types]
+        return aten_op(self.op.schema.name, operands, types)
+
+    def argument(
+        self,
+        argument: Argument,
+        x: SSAValue,
+        part: Callable[[str, SSAValue], Real],
+        is_imag: bool,
+    ) -> SSAValue:
+        """An argument of the same op on other tensors."""
+        if isinstance(x.type, VTensorType):
+            return self.insert(FromBuiltinTensorOp(part(argument.name, x).value))
+        if isinstance(list_ := x.owner, ListConstructOp) and any(
+            isinstance(each.type, VTensorType) for each in list_.elements
+        ):
+            elements = [
+                self.argument(argument, each, part, is_imag) for each in list_.elements
+            ]
+            assert isinstance(list_.result.type, ListType)
+            return self.insert(
+                ListConstructOp(elements, list_.result.type.element_type)
+            )
+        if argument.type.rstrip("?") == "ScalarType":
+            return self.real_dtype(x)
+        is_number = argument.type == "Scalar" or argument.name == "value"
+        if is_imag and is_number and not isinstance(x.type, NoneType):
+            return self.insert(ConstantFloatOp(0.0))
+        return x
+
+    def real_dtype(self, x: SSAValue) -> SSAValue:
+        """The number of a dtype; of a complex one, that of its parts."""
+        number = constant_value(x)
+        real = REAL_DTYPES.get(number) if isinstance(number, int) else None
+        return x if real is None else self.insert(ConstantIntOp(real))
+
+    def replace(self, old: SSAValue, new: Real) -> None:
+        """Use a real tensor in place of a value of the torch dialect."""
+        type = old.type
+        assert isinstance(type, VTensorType)
+        value = new.cast(part_type(type.element_type)).spread(type.get_shape()).value
+        cast = self.insert(FromBuiltinTensorOp(value))
+        cast.name_hint = old.name_hint
+        old.replace_all_uses_with(cast)
+
+    # --- constants --------------------------------------------------------------
+
+    def literal(self, key: Any, array: Array) -> Real:
+        """A constant that the weights hold; one for all uses of the same `key`."""
+        constants = self.split.constants
+        if key not in constants:
+            name = self.split.weights.add(str(key[0]), np.ascontiguousarray(array))
+            element = FLOATS[array.dtype]
+            value = DenseResourceAttr.from_params(
+                name, TensorType(element, array.shape)
+            )
+            literal = self.insert(LiteralOp(value))
+            constants[key] = self.insert(ToBuiltinTensorOp(literal))
+        return Real(self.build, constants[key])
+
+    def matrix(self, key: Any, array: Callable[[], Array]) -> Real:
+        """A constant in the precision of the result; computed if it is not there."""
+        type = self.real_type()
+        key = (*key, type)
+        if key in self.split.constants:
+            return Real(self.build, self.split.constants[key])
+        return self.literal(key, array().astype(numpy_dtype(type)))
+
+    def data(self, name: str) -> Array | None:
+        """The data of a tensor argument, if that is a constant."""
+        return self.data_of(self.op.arg(name))
+
+    def data_of(self, x: SSAValue) -> Array | None:
+        """The data of a value, also after what leaves it as it is."""
+        match x.owner:
+            case LiteralOp(value=value):
+                return self.split.weights.array(value)
+            case FromBuiltinTensorOp(operand=y) | ToBuiltinTensorOp(operand=y):
+                return self.data_of(y)
+            case AtenOp(schema=schema) as op if schema.name in UNCHANGED:
+                return self.data_of(op.operands[0])
+            case AtenOp(schema=schema) as op if schema.name == "aten.ones":
+                assert isinstance(x.type, VTensorType)
+                return np.ones(x.type.get_shape())
+            case _:
+                return None
+
+
+UNCHANGED = {
+    f"aten.{name}"
+    for name in (
+        *("_to_copy", "to.dtype", "to.device", "to.dtype_layout", "clone", "alias"),
+        *("contiguous", "detach", "lift_fresh_copy", "lift_fresh"),
+    )
+}
+"""Ops on windows that leave their numbers as they are."""
+
+FLOATS = {numpy_dtype(type): type for type in (f16, f32, f64)}
+
+
+REAL_DTYPES = {8: 5, 9: 6, 10: 7}
+"""By the number of a complex dtype, that of its parts: c10/core/ScalarType.h."""
+
+
+def is_complex(type: Attribute) -> bool:
+    """Whether a type is one of complex tensors."""
+    return isinstance(type, VTensorType) and isinstance(type.element_type, ComplexType)
+
+
+def real_tensor(type: Attribute) -> Attribute:
+    """The type of the parts of a complex tensor; other types are themselves."""
+    if not isinstance(type, VTensorType):
+        return type
+    return VTensorType.get(part_type(type.element_type), type.get_shape())
+
+
+def part_type(type: Attribute) -> Attribute:
+    """The type of the parts of a complex type; a real type itself."""
+    if isinstance(type, ComplexType):
+        return cast(Attribute, type.element_type)  # pyright: ignore[reportUnknownMemberType]
+    return type
+
+
+Made: TypeAlias = Complex | Real
+"""What a row makes for a result."""
+
+Row: TypeAlias = Callable[[ComplexCall], Made | Sequence[Made] | None]
+"""Builds what replaces an op's results; None if it has replaced them itself."""
+
+ROWS = LoweringTable[str, Row]()
+"""By the names of ATen schemas."""
+
+row = ROWS.lowers

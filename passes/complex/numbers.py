@@ -1,0 +1,265 @@
+"""Real and complex tensors whose operators insert ATen ops on real tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType, i1
+from xdsl.ir import Attribute, SSAValue
+
+from padc.ir.tcp import tensor_type
+from padc.passes.aten.builder import AtenBuilder
+
+WITHOUT_OVERLOADS = ("atan2", "logical_and", "maximum", "minimum")
+"""Binary ops that do not take numbers."""
+
+
+@dataclass(frozen=True, eq=False)
+class Real:
+    """A real tensor. Operands broadcast."""
+
+    build: AtenBuilder
+    value: SSAValue
+    """A builtin tensor."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The sizes; `DYNAMIC_INDEX` for those that vary."""
+        return tuple(tensor_type(self.value).get_shape())
+
+    @property
+    def rank(self) -> int:
+        return len(self.shape)
+
+    @property
+    def type(self) -> Attribute:
+        """The element type."""
+        return tensor_type(self.value).element_type
+
+    def like(self, value: SSAValue) -> Real:
+        return replace(self, value=value)
+
+    def call(
+        self,
+        name: str,
+        shape: Sequence[int] | None = None,
+        type: Attribute | None = None,
+        /,
+        **arguments: Any,
+    ) -> Real:
+        """`aten.<name>`; its result has this shape and type unless others are given."""
+        result = TensorType(
+            self.type if type is None else type, self.shape if shape is None else shape
+        )
+        given = {key: unwrapped(x) for key, x in arguments.items()}
+        return self.like(self.build.call(name, result, **given))
+
+    def unary(self, name: str, type: Attribute | None = None) -> Real:
+        """`aten.<name>` of each element."""
+        return self.call(name, None, type, self=self)
+
+    def binary(
+        self, name: str, other: Real | float, type: Attribute | None = None
+    ) -> Real:
+        """`aten.<name>` of each element and one of `other`."""
+        if isinstance(other, Real):
+            shape = broadcast(self.shape, other.shape)
+            if name not in WITHOUT_OVERLOADS:
+                name = f"{name}.Tensor"
+            return self.call(name, shape, type, self=self, other=other)
+        return self.call(f"{name}.Scalar", None, type, self=self, other=other)
+
+    def __add__(self, other: Real | float) -> Real:
+        return self.binary("add", other)
+
+    def __sub__(self, other: Real | float) -> Real:
+        return self.binary("sub", other)
+
+    def __mul__(self, other: Real | float) -> Real:
+        return self.binary("mul", other)
+
+    def __truediv__(self, other: Real | float) -> Real:
+        return self.binary("div", other)
+
+    def __neg__(self) -> Real:
+        return self.unary("neg")
+
+    def equals(self, other: Real | float) -> Real:
+        return self.binary("eq", other, i1)
+
+    def select(self, a: Real, b: Real | float) -> Real:
+        """`a` if this boolean is true, otherwise `b`."""
+        if isinstance(b, Real):
+            shape = broadcast(self.shape, broadcast(a.shape, b.shape))
+            return a.call("where.self", shape, condition=self, self=a, other=b)
+        shape = broadcast(self.shape, a.shape)
+        return a.call("where.ScalarOther", shape, condition=self, self=a, other=b)
+
+    def zeros(self) -> Real:
+        return self.unary("zeros_like")
+
+    def cast(self, type: Attribute) -> Real:
+        return self.like(self.build.cast(self.value, type))
+
+    def spread(self, shape: Sequence[int]) -> Real:
+        """This tensor, repeated to a shape that it broadcasts to."""
+        if tuple(shape) == self.shape:
+            return self
+        return self.call("expand", shape, self=self, size=list(shape))
+
+
+def unwrapped(x: Any) -> Any:
+    """An argument for `AtenBuilder.call`."""
+    match x:
+        case Real():
+            return x.value
+        case [Real(), *_]:
+            return [each.value for each in x]  # pyright: ignore
+        case _:
+            return x
+
+
+def broadcast(a: Sequence[int], b: Sequence[int]) -> list[int]:
+    """The shape of two tensors that broadcast; a dynamic size is that of the other."""
+    rank = max(len(a), len(b))
+    a, b = [1] * (rank - len(a)) + [*a], [1] * (rank - len(b)) + [*b]
+    return [y if x == 1 or (x == DYNAMIC_INDEX and y != 1) else x for x, y in zip(a, b)]
+
+
+Part: TypeAlias = "Real | None"
+"""An imaginary part; None if it is 0."""
+
+
+@dataclass(frozen=True, eq=False)
+class Complex:
+    """A complex tensor. Operands broadcast."""
+
+    real: Real
+    imag: Part = None
+
+    @property
+    def imaginary(self) -> Real:
+        """The imaginary part as a tensor."""
+        return self.real.zeros() if self.imag is None else self.imag
+
+    def conj(self) -> Complex:
+        return Complex(self.real, None if self.imag is None else -self.imag)
+
+    def times_i(self) -> Complex:
+        return Complex(-self.imaginary, self.real)
+
+    def scaled(self, factor: Real | float) -> Complex:
+        """This times a real number."""
+        imag = None if self.imag is None else self.imag * factor
+        return Complex(self.real * factor, imag)
+
+    def __neg__(self) -> Complex:
+        return Complex(-self.real, None if self.imag is None else -self.imag)
+
+    def __add__(self, other: Complex) -> Complex:
+        return Complex(self.real + other.real, total(self.imag, other.imag))
+
+    def __sub__(self, other: Complex) -> Complex:
+        return self + -other
+
+    def __mul__(self, other: Complex) -> Complex:
+        if other.imag is None:
+            return self.scaled(other.real)
+        if self.imag is None:
+            return other.scaled(self.real)
+        return Complex(
+            self.real * other.real - self.imag * other.imag,
+            self.real * other.imag + self.imag * other.real,
+        )
+
+    def __truediv__(self, other: Complex) -> Complex:
+        if other.imag is None:
+            imag = None if self.imag is None else self.imag / other.real
+            return Complex(self.real / other.real, imag)
+        # Scaled, so that no square overflows. 1/0 is infinite, not undefined.
+        size = largest(other)
+        is_zero = size.equals(0.0)
+        c, d = (is_zero.select(x.zeros(), x / size) for x in (other.real, other.imag))
+        square = (c * c + d * d) * size
+        product = self * Complex(c, -d)
+        whole = (
+            is_zero.select(mine, x)
+            for mine, x in (
+                (self.real, product.real),
+                (self.imaginary, product.imaginary),
+            )
+        )
+        real, imag = (x / square for x in whole)
+        return Complex(real, imag)
+
+    def square(self) -> Complex:
+        if self.imag is None:
+            return Complex(self.real * self.real)
+        return Complex(
+            self.real * self.real - self.imag * self.imag, self.real * self.imag * 2.0
+        )
+
+    def squared_size(self) -> Real:
+        """|z|^2."""
+        square = self.real * self.real
+        return square if self.imag is None else square + self.imag * self.imag
+
+    def size(self) -> Real:
+        """
+        |z|, scaled so that no square overflows.
+
+        Only 0 and infinities are twice themselves; these are not divided by.
+        """
+        if self.imag is None:
+            return self.real.unary("abs")
+        a, b = self.real.unary("abs"), self.imag.unary("abs")
+        most, least = a.binary("maximum", b), a.binary("minimum", b)
+        ratio = (most * 2.0).equals(most).select(least, least / most)
+        return most * (ratio * ratio + 1.0).unary("sqrt")
+
+    def angle(self) -> Real:
+        return self.imaginary.binary("atan2", self.real)
+
+    def exp(self) -> Complex:
+        size = self.real.unary("exp")
+        return Complex(size) if self.imag is None else polar(size, self.imag)
+
+    def log(self) -> Complex:
+        return Complex(self.size().unary("log"), self.angle())
+
+    def sqrt(self) -> Complex:
+        """The root with a real part that is not negative."""
+        return polar(self.size().unary("sqrt"), self.angle() * 0.5)
+
+    def power(self, exponent: float) -> Complex:
+        """z^exponent: by squares if that is a small integer."""
+        if not float(exponent).is_integer() or not 0 < abs(exponent) <= 16:
+            size = self.size()
+            power = size.call("pow.Tensor_Scalar", self=size, exponent=exponent)
+            return polar(power, self.angle() * exponent)
+        result, base, rest = None, self, abs(int(exponent))
+        while rest:
+            if rest % 2:
+                result = base if result is None else result * base
+            rest //= 2
+            base = base.square() if rest else base
+        assert result is not None
+        one = self.real.unary("ones_like")
+        return result if exponent > 0 else Complex(one) / result
+
+
+def total(a: Part, b: Part) -> Part:
+    if a is None or b is None:
+        return b if a is None else a
+    return a + b
+
+
+def largest(z: Complex) -> Real:
+    """The larger size of the two parts."""
+    return z.real.unary("abs").binary("maximum", z.imaginary.unary("abs"))
+
+
+def polar(size: Real, angle: Real) -> Complex:
+    return Complex(size * angle.unary("cos"), size * angle.unary("sin"))

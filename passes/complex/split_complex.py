@@ -1,0 +1,207 @@
+"""
+Rewrite complex tensors as pairs of real ones, and Fourier transforms as products.
+
+Complex inputs and outputs stay: no way out that needs this pass has them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from xdsl.context import Context
+from xdsl.dialects.builtin import DenseResourceAttr, ModuleOp, TensorType
+from xdsl.dialects.func import ReturnOp
+from xdsl.ir import Operation, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
+from xdsl.transforms.dead_code_elimination import region_dce
+
+from padc.errors import Obstacle, Problem, UnsupportedError
+from padc.ir.torch import (
+    AtenOp,
+    ListConstructOp,
+    ListUnpackOp,
+    LiteralOp,
+    NotConstantError,
+    ToBuiltinTensorOp,
+    VTensorType,
+)
+from padc.ir.weights import Array, numpy_dtype, weights_of
+from padc.passes.aten.builder import AtenBuilder
+from padc.passes.complex import (
+    arithmetic,
+    creation,
+    fourier,
+    parts,
+    spectrograms,
+    windows,
+)
+from padc.passes.complex.complex_call import (
+    ROWS,
+    ComplexCall,
+    Split,
+    is_complex,
+    real_tensor,
+)
+from padc.passes.complex.numbers import Complex, Real
+from padc.passes.lowering import problem
+
+__all__ = ["arithmetic", "creation", "fourier", "parts", "spectrograms", "windows"]
+
+ALSO_REAL = frozenset(
+    name
+    for name in ROWS
+    if name.startswith(("aten.fft_", "aten._fft_", "aten.stft", "aten.istft"))
+    or "_window" in name
+    or "conj" in name
+    or name in ("aten.real", "aten.resolve_neg", "aten._neg_view")
+)
+"""Ops that are rewritten for real operands and results too."""
+
+
+@dataclass(frozen=True)
+class SplitComplexPass(ModulePass):
+    """Rewrite complex tensors as pairs of real ones, and transforms as products."""
+
+    name = "split-complex"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        split = Split(weights_of(ctx))
+        problems: list[Problem] = []
+        dead: list[Operation] = []
+        for each in list(op.walk()):
+            if not is_rewritten(each):
+                continue
+            dead.append(each)
+            if not all(is_split(x, split) for x in each.operands):
+                continue  # What makes the operand has been reported.
+            try:
+                rewrite(each, split)
+            except Obstacle as error:
+                problems.append(problem(each, error.message, error.hint))
+            except NotConstantError as error:
+                message = f"an argument is computed: {error}"
+                problems.append(problem(each, message, "make it a constant"))
+        if problems:
+            raise UnsupportedError(problems)
+        for each in reversed(dead):
+            if not isinstance(each, ReturnOp):
+                Rewriter.erase_op(each)
+        region_dce(op.body)
+
+
+def is_rewritten(op: Operation) -> bool:
+    """Whether an op has complex operands or results, or is a Fourier transform."""
+    if isinstance(op, AtenOp) and op.schema.name in ALSO_REAL:
+        return True
+    return any(is_complex(x.type) for x in (*op.operands, *op.results)) or (
+        isinstance(op, AtenOp | ListUnpackOp)
+        and any(is_complex_list(x) for x in (*op.operands, *op.results))
+    )
+
+
+def is_complex_list(x: SSAValue) -> bool:
+    """Whether a value is a list of complex tensors."""
+    if isinstance(list_ := x.owner, ListConstructOp):
+        return any(is_complex(each.type) for each in list_.elements)
+    return any(
+        isinstance(use.operation, ListUnpackOp)
+        and any(is_complex(each.type) for each in use.operation.results)
+        for use in x.uses
+    )
+
+
+def is_split(x: SSAValue, split: Split) -> bool:
+    """Whether the parts of a value are known; also if it is real."""
+    if isinstance(list_ := x.owner, ListConstructOp):
+        return all(is_split(each, split) for each in list_.elements)
+    if isinstance(x.owner, ListUnpackOp | AtenOp) and is_complex_list(x):
+        return x in split.lists
+    return not is_complex(x.type) or x in split.parts
+
+
+def rewrite(op: Operation, split: Split) -> None:
+    """Insert the same on real tensors; `op` is left without uses."""
+    match op:
+        case LiteralOp():
+            split_literal(op, split)
+        case ListConstructOp():
+            pass
+        case ListUnpackOp():
+            split_unpacked(op, split)
+        case AtenOp():
+            split_aten(op, split)
+        case _:
+            raise Obstacle(
+                "the model returns complex numbers", "return torch.view_as_real(x)"
+            )
+
+
+def split_literal(op: LiteralOp, split: Split) -> None:
+    """A complex constant becomes two."""
+    numbers = split.weights.array(op.value).astype(np.complex128)
+    build = AtenBuilder(op)
+    name = (
+        op.value.resource_handle.data
+        if isinstance(op.value, DenseResourceAttr)
+        else "complex"
+    )
+    real = real_tensor(op.result.type)
+    assert isinstance(real, VTensorType)
+    dtype = numpy_dtype(real.element_type)
+
+    def literal(suffix: str, part: Array) -> Real:
+        stored = split.weights.add(f"{name}.{suffix}", part.astype(dtype))
+        type = TensorType(real.element_type, real.get_shape())
+        value = LiteralOp(DenseResourceAttr.from_params(stored, type))
+        return Real(build, build.insert(ToBuiltinTensorOp(build.insert(value))))
+
+    imag = literal("imag", numbers.imag) if numbers.imag.any() else None
+    split.parts[op.result] = Complex(literal("real", numbers.real), imag)
+
+
+def split_unpacked(op: ListUnpackOp, split: Split) -> None:
+    """The elements of a list of complex tensors."""
+    build = AtenBuilder(op)
+    types = [real_tensor(x.type) for x in op.results]
+
+    def unpacked(list_: SSAValue) -> list[Real]:
+        unpack = ListUnpackOp(list_, types)
+        build.insert(unpack)
+        return [Real(build, build.insert(ToBuiltinTensorOp(x))) for x in unpack.results]
+
+    real, imag = split.lists[op.operand]
+    imags = [None] * len(types) if imag is None else unpacked(imag)
+    for old, a, b in zip(op.results, unpacked(real), imags):
+        split.parts[old] = Complex(a, b)
+
+
+def split_aten(op: AtenOp, split: Split) -> None:
+    row = ROWS.get(op.schema.name)
+    if row is None:
+        raise Obstacle(
+            "Core ML has no complex tensors",
+            "compute with the parts: torch.view_as_real(x)",
+        )
+    call = ComplexCall(op, AtenBuilder(op), split)
+    made = row(call)
+    if made is None:
+        return
+    for old, new in zip(op.results, made if isinstance(made, Sequence) else [made]):
+        if isinstance(new, Real):
+            call.replace(old, new)
+        else:
+            split.parts[old] = whole(new, old)
+
+
+def whole(z: Complex, value: SSAValue) -> Complex:
+    """`z` with parts of the shape of `value`, which one of them may broadcast to."""
+    assert isinstance(value.type, VTensorType)
+    shape = value.type.get_shape()
+    if z.imag is None or z.imag.shape == z.real.shape:
+        return z
+    real = z.real if z.real.shape == shape else z.real + z.imag.zeros()
+    imag = z.imag if z.imag.shape == shape else z.imag + z.real.zeros()
+    return Complex(real, imag)

@@ -1,0 +1,411 @@
+# pyright: basic
+"""Complex tensors and Fourier transforms in a Core ML package, against PyTorch."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+import pytest
+import torch
+from functions import Function, Functions, Several, check_each
+from torch import Tensor, fft, nn
+
+import padc
+from padc.errors import UnsupportedError
+
+
+@pytest.fixture(autouse=True)
+def seed() -> None:
+    torch.manual_seed(0)
+
+
+def real(functions: Functions) -> Functions:
+    """The functions with their complex results as real tensors."""
+
+    def flat(function: Any) -> Any:
+        def call(*inputs: Tensor) -> Tensor:
+            y = function(*inputs)
+            return torch.view_as_real(y.resolve_conj()) if y.is_complex() else y
+
+        return call
+
+    return {name: flat(function) for name, function in functions.items()}
+
+
+def check(
+    functions: Functions, *inputs: Tensor, target: str = "iOS15", **tolerances: Any
+) -> padc.Program:
+    functions = real(functions)
+    program = padc.convert(Several(functions), inputs, target=target)
+    check_each(functions, program.run(*inputs), *inputs, **tolerances)
+    return program
+
+
+def pair(a: Tensor, b: Tensor) -> Tensor:
+    return torch.complex(a, b)
+
+
+# --- arithmetic -----------------------------------------------------------------------
+
+ARITHMETIC: Functions = {
+    "complex": pair,
+    "polar": torch.polar,
+    "real": lambda a, b: pair(a, b).real,
+    "imag": lambda a, b: pair(a, b).imag,
+    "conj": lambda a, b: pair(a, b).conj(),
+    "conj of real": lambda a, b: a.conj() + b,
+    "imag of conj": lambda a, b: pair(a, b).conj().imag,
+    "abs": lambda a, b: pair(a, b).abs(),
+    "power": lambda a, b: pair(a, b).abs() ** 2,
+    "both": lambda a, b: pair(a, b).abs().square() + pair(a, b).abs(),
+    "angle": lambda a, b: pair(a, b).angle(),
+    "sgn": lambda a, b: torch.sgn(pair(a, b)),
+    "neg": lambda a, b: -pair(a, b),
+    "add": lambda a, b: pair(a, b) + pair(b, a),
+    "add alpha": lambda a, b: torch.add(pair(a, b), pair(b, a), alpha=2),
+    "add real": lambda a, b: pair(a, b) + a,
+    "add to real": lambda a, b: a - pair(a, b),
+    "add number": lambda a, b: pair(a, b) + 2,
+    "add complex number": lambda a, b: pair(a, b) + (1 + 2j),
+    "number minus": lambda a, b: 2 - pair(a, b),
+    "mul": lambda a, b: pair(a, b) * pair(b, a),
+    "mul real": lambda a, b: pair(a, b) * b,
+    "mul number": lambda a, b: pair(a, b) * 3,
+    "mul i": lambda a, b: a * 1j,
+    "mul broadcasting": lambda a, b: pair(a, b)[:, :1] * pair(b, a)[0],
+    "add broadcasting": lambda a, b: pair(a, b)[:1] + b,
+    "div": lambda a, b: pair(a, b) / pair(b + 1, a),
+    "div by real": lambda a, b: pair(a, b) / b,
+    "div of real": lambda a, b: a / pair(b, a),
+    "div by number": lambda a, b: pair(a, b) / 3,
+    "reciprocal": lambda a, b: 1 / pair(a, b),
+    "square": lambda a, b: pair(a, b) ** 2,
+    "cube": lambda a, b: pair(a, b) ** 3,
+    "minus third power": lambda a, b: pair(a, b) ** -3,
+    "root": lambda a, b: pair(a, b) ** 0.5,
+    "sqrt": lambda a, b: pair(a, b).sqrt(),
+    "exp": lambda a, b: pair(a, b).exp(),
+    "exp of i": lambda a, b: torch.exp(1j * a) + b,
+    "log": lambda a, b: pair(a, b).log(),
+    "sin": lambda a, b: pair(a, b).sin(),
+    "cos": lambda a, b: pair(a, b).cos(),
+    "sinh": lambda a, b: pair(a, b).sinh(),
+    "cosh": lambda a, b: pair(a, b).cosh(),
+    "norm": lambda a, b: torch.linalg.vector_norm(pair(a, b), dim=1),
+    "eq": lambda a, b: pair(a, b) == pair(a, a),
+    "constant": lambda a, b: pair(a, b) * torch.tensor([1 + 2j, 3 - 1j, 0, 1j, 2]),
+    "to complex": lambda a, b: a.to(torch.complex64) * b,
+    "zeros": lambda a, b: torch.zeros(4, 5, dtype=torch.complex64) + pair(a, b),
+    "full": lambda a, b: torch.full((4, 5), 2.0, dtype=torch.complex64) * pair(a, b),
+    "to real": lambda a, b: pair(a, b).real.to(torch.complex64).real,
+}
+
+MOVES: Functions = {
+    "view": lambda a, b: pair(a, b).view(2, 10).reshape(5, 4),
+    "permute": lambda a, b: pair(a, b).permute(1, 0).unsqueeze(0),
+    "transpose": lambda a, b: pair(a, b).mT,
+    "conjugate transpose": lambda a, b: pair(a, b).mH,
+    "slice": lambda a, b: pair(a, b)[1:, ::2],
+    "select": lambda a, b: pair(a, b)[1],
+    "expand": lambda a, b: pair(a, b)[:1].expand(3, 5).contiguous(),
+    "flip": lambda a, b: pair(a, b).flip(0).roll(1, 1),
+    "cat": lambda a, b: torch.cat([pair(a, b), pair(b, a)], 1),
+    "cat of real": lambda a, b: torch.cat([pair(a, b), b.to(torch.complex64)]),
+    "stack": lambda a, b: torch.stack([pair(a, b), pair(b, a)], 1),
+    "where": lambda a, b: torch.where(a > 0, pair(a, b), pair(b, a)),
+    "where number": lambda a, b: torch.where(a > 0, pair(a, b), 1.0),
+    "masked fill": lambda a, b: pair(a, b).masked_fill(a > 0, 2.0),
+    "pad": lambda a, b: nn.functional.pad(pair(a, b), [1, 2]),
+    "pad with number": lambda a, b: nn.functional.pad(pair(a, b), [1, 2], value=3.0),
+    "chunk": lambda a, b: pair(a, b).chunk(2, 0)[1],
+    "split": lambda a, b: pair(a, b).split([2, 3], 1)[1],
+    "unbind": lambda a, b: a.to(torch.complex64).unbind(0)[1] + pair(a, b)[0],
+    "index": lambda a, b: pair(a, b).index_select(0, torch.tensor([2, 0])),
+    "sum": lambda a, b: pair(a, b).sum(1),
+    "mean": lambda a, b: pair(a, b).mean(0),
+    "matmul": lambda a, b: pair(a, b) @ pair(b, a).T,
+    "matmul of itself": lambda a, b: torch.einsum("ij,ij->i", pair(a, b), pair(a, b)),
+    "einsum": lambda a, b: torch.einsum("ij,kj,j->ik", pair(a, b), b, pair(a, b)[0]),
+    "assignment": lambda a, b: assigned(pair(a, b)),
+}
+
+
+def assigned(z: Tensor) -> Tensor:
+    y = torch.zeros(4, 6, dtype=torch.complex64)
+    y[1:3, :5] = z[:2]
+    return y
+
+
+@pytest.mark.parametrize("functions", [ARITHMETIC, MOVES], ids=["arithmetic", "moves"])
+def test_complex_tensors(functions: Functions) -> None:
+    check(functions, torch.randn(4, 5), torch.randn(4, 5))
+
+
+def test_extreme_values() -> None:
+    """Squares would overflow, or vanish."""
+    values = torch.tensor([0.0, -0.0, 1e-30, 3e30, 1.0, -2e38, math.inf])
+    a, b = torch.meshgrid(values, values, indexing="ij")
+    names = "abs", "real", "imag", "neg"
+
+    check({name: ARITHMETIC[name] for name in names}, a, b, equal_nan=True)
+
+
+def test_quotients_of_extreme_values() -> None:
+    a = torch.tensor([1.0, -2.0, 1e30, 1e-30, 0.0])
+    b = torch.tensor([2.0, 0.0, 2e30, 3e-30, 1.0])
+    functions: Functions = {
+        "large": lambda a, b: pair(b, a) / pair(a, b),
+        "by 0": lambda a, b: (pair(a, b) / pair(a * 0, b * 0)).real,
+    }
+
+    check(functions, a, b, equal_nan=True)
+
+
+# --- transforms -----------------------------------------------------------------------
+
+NORMS = "backward", "ortho", "forward"
+
+TRANSFORMS: Functions = {
+    f"{name} {norm}": lambda a, b, f=getattr(fft, name), norm=norm: f(
+        pair(a, b), norm=norm
+    )
+    for name in ("fft", "ifft", "fft2", "ifft2", "fftn", "ifftn", "irfft", "hfft")
+    for norm in NORMS
+} | {
+    f"{name} of real {norm}": lambda a, b, f=getattr(fft, name), norm=norm: f(
+        a + b, norm=norm
+    )
+    for name in ("rfft", "ihfft", "rfft2", "rfftn", "fft", "fft2", "ihfftn", "ihfft2")
+    for norm in NORMS
+}
+
+SIZES: Functions = {
+    "fft of real": lambda a, b: fft.fft(a, dim=1) + b,
+    "padded": lambda a, b: fft.fft(pair(a, b), n=9),
+    "cropped": lambda a, b: fft.ifft(pair(a, b), n=3, dim=0),
+    "rfft padded": lambda a, b: fft.rfft(a, n=9) + b[..., :1],
+    "irfft odd": lambda a, b: fft.irfft(pair(a, b), n=7),
+    "irfft padded": lambda a, b: fft.irfft(pair(a, b), n=12, dim=1),
+    "irfft of real": lambda a, b: fft.irfft(a) * b[0, 0, 0],
+    "irfft2": lambda a, b: fft.irfft2(pair(a, b), s=(5, 9)),
+    "irfftn": lambda a, b: fft.irfftn(pair(a, b), dim=(0, 2)),
+    "hfft2": lambda a, b: fft.hfft2(pair(a, b), s=(4, 7)),
+    "hfftn": lambda a, b: fft.hfftn(pair(a, b)),
+    "fft2 of sizes": lambda a, b: fft.fft2(pair(a, b), s=(7, 2)),
+    "fftn of sizes": lambda a, b: fft.fftn(pair(a, b), s=(7, 2)),
+    "of a vector": lambda a, b: fft.fft(pair(a, b)[0, 0]),
+    "real part": lambda a, b: fft.fft(a + b).real,
+    "shift": lambda a, b: fft.fftshift(fft.fft2(pair(a, b))),
+    "shift back": lambda a, b: fft.ifftshift(a + b, dim=(1, 2)),
+    "own c2c": lambda a, b: torch.ops.aten._fft_c2c(pair(a, b), [1, 2], 1, False),
+    "own r2c": lambda a, b: torch.ops.aten._fft_r2c(a + b, [0, 2], 2, True),
+    "own r2c whole": lambda a, b: torch.ops.aten._fft_r2c(a + b, [1, 2], 0, False),
+    "own c2r": lambda a, b: torch.ops.aten._fft_c2r(pair(a, b), [1, 2], 2, 8),
+}
+
+
+@pytest.mark.parametrize("functions", [TRANSFORMS, SIZES], ids=["norms", "sizes"])
+def test_transforms(functions: Functions) -> None:
+    check(functions, torch.randn(3, 4, 5), torch.randn(3, 4, 5), atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("length", [1, 2, 1000, 1031, 2048, 2187, 6000])
+def test_long_transforms(length: int) -> None:
+    """The error grows as that of PyTorch's does, which is the arbiter in float64."""
+    a, b = torch.randn(2, length), torch.randn(2, length)
+    functions = real(
+        {
+            "fft": lambda a, b: fft.fft(pair(a, b)),
+            "rfft": lambda a, b: fft.rfft(a + b),
+            "irfft": lambda a, b: fft.irfft(pair(a, b), n=length) * length,
+            "first": lambda a, b: fft.fft(a.T, dim=0, norm="ortho").T,
+        }
+    )
+    program = padc.convert(Several(functions), (a, b))
+
+    for result, function in zip(program.run(a, b), functions.values(), strict=True):
+        expected = function(a.double(), b.double())
+        error = (result - expected).abs().max() / expected.abs().max()
+        assert error < 2e-6
+
+
+def test_a_batch_that_varies() -> None:
+    functions = real(
+        {
+            "fft2": lambda x: fft.fft2(x),
+            "rfft": lambda x: fft.irfft(fft.rfft(x, dim=1), dim=1),
+            "first": lambda x: fft.fft(x, dim=2).abs(),
+        }
+    )
+    dim = torch.export.Dim("batch", max=9)
+    program = padc.convert(
+        Several(functions), (torch.randn(2, 4, 6),), dynamic_shapes=(({0: dim},),)
+    )
+
+    x = torch.randn(5, 4, 6)
+    check_each(functions, program.run(x), x, atol=1e-5, rtol=1e-5)
+
+
+# --- spectrograms ---------------------------------------------------------------------
+
+
+def spectrogram(x: Tensor, size: int = 64, **options: Any) -> Tensor:
+    options.setdefault("window", torch.hann_window(options.get("win_length", size)))
+    return torch.stft(x, size, **options, return_complex=True)
+
+
+def round_trip(x: Tensor, **options: Any) -> Tensor:
+    shared = {k: v for k, v in options.items() if k != "length"}
+    y = spectrogram(x, **shared)
+    shared.setdefault("window", torch.hann_window(options.get("win_length", 64)))
+    shared.pop("pad_mode", None)
+    return torch.istft(y, 64, **shared, length=options.get("length"))
+
+
+SPECTRA: Functions = {
+    "power": lambda x: spectrogram(x, hop_length=16).abs().pow(2),
+    "magnitude": lambda x: spectrogram(x).abs(),
+    "phase": lambda x: torch.view_as_real(spectrogram(x, hop_length=20)),
+    "not centered": lambda x: spectrogram(x, center=False, hop_length=10),
+    "constant padding": lambda x: spectrogram(x, pad_mode="constant"),
+    "short window": lambda x: spectrogram(x, win_length=50, hop_length=16),
+    "normalized": lambda x: spectrogram(x, normalized=True),
+    "whole": lambda x: spectrogram(x, onesided=False),
+    "odd": lambda x: spectrogram(x, 63, hop_length=21),
+    "hamming": lambda x: spectrogram(x, window=torch.hamming_window(64)),
+    "blackman": lambda x: spectrogram(x, window=torch.blackman_window(64, False)),
+    "bartlett": lambda x: spectrogram(x, window=torch.bartlett_window(64)),
+    "kaiser": lambda x: spectrogram(x, window=torch.kaiser_window(64, True, 8.0)),
+    "no window": lambda x: torch.stft(x, 64, return_complex=True),
+    "ones": lambda x: spectrogram(
+        x, window=torch.ones(64, dtype=torch.float64).float()
+    ),
+    "one signal": lambda x: spectrogram(x[0]),
+    "inverse": lambda x: round_trip(x, hop_length=16),
+    "inverse with length": lambda x: round_trip(x, hop_length=16, length=500),
+    "inverse, longer": lambda x: round_trip(x, hop_length=16, length=540),
+    "inverse, normalized": lambda x: round_trip(x, normalized=True, win_length=60),
+    "inverse of one": lambda x: round_trip(x[0]),
+    "windows": lambda x: x[:, :9] * torch.hann_window(9, periodic=False),
+}
+
+
+def test_spectrograms() -> None:
+    check(SPECTRA, torch.randn(2, 500), atol=1e-4, rtol=1e-5)
+
+
+def test_an_inverse_of_varying_length() -> None:
+    functions: Functions = {
+        "istft": lambda x: torch.istft(
+            torch.view_as_complex(x), 64, 16, window=torch.hann_window(64)
+        )
+    }
+    frames = torch.export.Dim("frames", min=10, max=99)
+    program = padc.convert(
+        Several(functions),
+        (torch.randn(2, 33, 30, 2),),
+        dynamic_shapes=(({2: frames},),),
+    )
+
+    x = torch.randn(2, 33, 50, 2)
+    check_each(functions, program.run(x), x, atol=1e-5, rtol=1e-5)
+
+
+# --- models ---------------------------------------------------------------------------
+
+
+class GlobalFilter(nn.Module):
+    """The layer of GFNet."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(6, 4, 8, 2) * 0.1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = fft.rfft2(x, dim=(1, 2), norm="ortho")
+        x = x * torch.view_as_complex(self.weight)
+        return fft.irfft2(x, s=(6, 6), dim=(1, 2), norm="ortho")
+
+
+class RotaryEmbedding(nn.Module):
+    """As of Llama's first code."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.factors: Tensor
+        angles = torch.outer(torch.arange(7.0), torch.rand(4))
+        self.register_buffer("factors", torch.polar(torch.ones_like(angles), angles))
+
+    def forward(self, x: Tensor) -> Tensor:
+        pairs = torch.view_as_complex(x.reshape(*x.shape[:-1], 4, 2))
+        return torch.view_as_real(pairs * self.factors).flatten(-2)
+
+
+class FourierMixing(nn.Module):
+    """The layer of FNet."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return fft.fft(fft.fft(x, dim=-1), dim=-2).real
+
+
+MODELS = {
+    "global filter": (GlobalFilter(), (2, 6, 6, 8)),
+    "rotary embedding": (RotaryEmbedding(), (2, 7, 8)),
+    "fourier mixing": (FourierMixing(), (2, 12, 16)),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_models(name: str) -> None:
+    model, shape = MODELS[name]
+    x = torch.randn(shape)
+
+    (result,) = padc.convert(model, (x,)).run(x)
+
+    torch.testing.assert_close(result, model(x), atol=1e-5, rtol=1e-5)
+
+
+def test_the_real_part_alone_is_one_product_for_each_dimension() -> None:
+    text = padc.convert(FourierMixing(), (torch.randn(2, 12, 16),)).mlir()
+
+    assert len(re.findall(r"(aten|mil)\.matmul", text)) == 2
+
+
+# --- refusals -------------------------------------------------------------------------
+
+REFUSED: dict[str, tuple[Any, tuple[int, ...], str]] = {
+    "output": (fft.fft, (4, 5), r"returns complex numbers"),
+    "function": (lambda x: torch.tanh(x * 1j).imag, (4,), r"aten\.tanh.*no complex"),
+    "prime": (lambda x: fft.fft(x).abs(), (8209,), "too large a factor"),
+    "window": (
+        lambda x: torch.stft(x, 64, window=x[:64], return_complex=True).abs(),
+        (500,),
+        "a window that is computed",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused(name: str) -> None:
+    function, shape, message = REFUSED[name]
+
+    with pytest.raises(UnsupportedError, match=message):
+        padc.convert(Function(function), (torch.randn(shape),))
+
+
+def test_a_dynamic_length_is_refused() -> None:
+    dims = ({0: torch.export.Dim("length", min=4, max=99)},)
+
+    with pytest.raises(UnsupportedError, match="whose size varies"):
+        padc.convert(
+            Function(lambda x: fft.fft(x).abs()),
+            (torch.randn(30),),
+            dynamic_shapes=(dims,),
+        )
+
+
+def test_complex_inputs_are_refused() -> None:
+    with pytest.raises(UnsupportedError, match=r"complex64\[4\]"):
+        padc.convert(Function(torch.abs), (torch.randn(4, dtype=torch.complex64),))
