@@ -98,6 +98,31 @@ def test_numbers_that_are_not_finite() -> None:
     check(chosen, x)
 
 
+QUANTILES: Functions = {
+    **{
+        f"{name} {way}": lambda x, f=getattr(torch, name), way=way: f(
+            x, 0.3, 1, interpolation=way
+        )
+        for name in ("quantile", "nanquantile")
+        for way in ("linear", "lower", "higher", "midpoint", "nearest")
+    },
+    "quantile of all": lambda x: x.quantile(0.7),
+    "quantile kept": lambda x: x.quantile(0.7, keepdim=True),
+    "quantiles": lambda x: x.quantile(torch.tensor([0.0, 0.3, 1.0]), 0, True),
+    "nanquantiles": lambda x: x.nanquantile(torch.tensor([0.1, 0.6]), 1),
+    "quantiles of all": lambda x: x.quantile(torch.tensor([0.1, 0.6]), keepdim=True),
+    "quantile by a tensor": lambda x: x.quantile(torch.tensor(0.9), 1),
+}
+
+
+def test_quantiles() -> None:
+    x = torch.randn(4, 9, 3)
+    x[0, :3, 0] = math.nan
+    x[1, :, 1] = math.nan
+
+    check(QUANTILES, x)
+
+
 def test_rank_zero() -> None:
     names = "cumsum cumprod cummax cummin logcumsumexp sort argsort median nanmedian"
     each: Functions = {
@@ -106,6 +131,7 @@ def test_rank_zero() -> None:
         "mode": lambda x: x.mode(),
         "msort": lambda x: torch.msort(x),
         "median of all": lambda x: x.median(),
+        "quantile": lambda x: x.quantile(0.3, 0, True),
     }
 
     check(each, torch.tensor(3.0))
@@ -117,6 +143,9 @@ def test_dynamic_sizes() -> None:
         **{k: SORTS[k] for k in ("stable sort", "median", "median 1", "nanmedian")},
         **{k: INDICES[k] for k in ("sort", "argsort")},
         "topk": lambda x: x.topk(2, 0),
+        "quantile": QUANTILES["quantile linear"],
+        "quantiles": QUANTILES["quantiles"],
+        "nanquantile": QUANTILES["nanquantile linear"],
     }
 
     check(
