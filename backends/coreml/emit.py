@@ -78,25 +78,11 @@ with quiet():
     from coremltools.converters.mil import Builder
     from coremltools.converters.mil.converter import _reset_conversion_state
     from coremltools.converters.mil.mil import Function, Program, Var, types
-    from coremltools.converters.mil.mil.operation import VALUE, precondition
-    from coremltools.converters.mil.mil.ops.defs.iOS15.reduction import ReductionAxes
     from coremltools.converters.mil.mil.scope import ScopeInfo, ScopeSource
     from coremltools.converters.mil.mil.types.symbolic import is_symbolic
 
 # coremltools attaches the op builders at run time; a type checker does not see them.
 mb: Any = Builder
-
-
-@precondition(allow=VALUE)
-def folded_reduction(self: Any) -> Any:
-    """The result of a reduction of a constant, which is folded."""
-    # coremltools 9.0 passes a numpy.bool as keepdims, which numpy 2 refuses.
-    axes = None if self.axes is None else tuple(self.axes.val)
-    y = self.get_operator()(self.x.val, axis=axes, keepdims=bool(self.keep_dims.val))
-    return y.astype(types.nptype_from_builtin(self.x.dtype))
-
-
-setattr(ReductionAxes, "value_inference", folded_reduction)
 
 INT32 = np.iinfo(np.int32)
 

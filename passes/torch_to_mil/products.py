@@ -126,10 +126,12 @@ def lower_addmm(call: MilCall) -> Tensor:
 
 @lowers("aten.addr")
 def lower_addr(call: MilCall) -> Tensor:
-    type = wide(call.result_element_type())
+    """`beta * self + alpha * vec1 * vec2`, rounded at each step as in PyTorch."""
+    type = call.result_element_type()
     x, a, b = (call.tensor(name).to(type) for name in ("self", "vec1", "vec2"))
-    y = expand_dims(a, [1]) * b
-    return scaled_sum(x, y, call.number("alpha"), call.number("beta"))
+    alpha, beta = call.number("alpha"), call.number("beta")
+    a = a if alpha == 1 else a * alpha
+    return scaled_sum(x, expand_dims(a, [1]) * b, 1, beta)
 
 
 def scaled_sum(x: Tensor, y: Tensor, alpha: float, beta: float) -> Tensor:

@@ -18,11 +18,12 @@ from padc.passes.torch_to_tcp.tcp_call import TcpCall, lowers
 @lowers(
     *(f"aten.conv{rank}d" for rank in (1, 2, 3)),
     *(f"aten.conv{rank}d.padding" for rank in (1, 2, 3)),
-    "aten.convolution",
+    *("aten.convolution", "aten._convolution", "aten._convolution.deprecated"),
 )
 def lower_convolution(call: TcpCall) -> SSAValue:
     """`conv(x, w, b, padding=p) -> tcp.conv(tcp.pad(x, 0, p), w, b)`."""
-    if call.op.schema.name == "aten.convolution" and call.boolean("transposed"):
+    names = [argument.name for argument in call.op.schema.arguments]
+    if "transposed" in names and call.boolean("transposed"):
         return conv_transpose(call)
     x, kernel, rank = operands(call)
     outputs, inputs, *sizes = tensor_type(kernel).get_shape()
@@ -100,6 +101,27 @@ def conv_transpose(call: TcpCall) -> SSAValue:
             tcp.ConvDimsAttr.transposed(rank, is_batched(x, rank)),
             call.result_type(),
             expansions,
+        ),
+    )
+
+
+@lowers("aten.conv_tbc")
+def lower_conv_tbc(call: TcpCall) -> SSAValue:
+    """A convolution of (time, batch, feature) by (time, input, output)."""
+    x, pad = call.tensor("self"), call.constant("pad")
+    if not isinstance(pad, int) or pad < 0:
+        raise Obstacle(f"pad {pad}")
+    activation = (0, "b", "f")
+    return call.insert_valid(
+        tcp.ConvOp(
+            call.pad(x, 0, [Amounts(pad, pad), Amounts(0, 0), Amounts(0, 0)]),
+            call.tensor("weight"),
+            call.tensor("bias"),
+            [1],
+            [1],
+            1,
+            tcp.ConvDimsAttr((activation, (0, "i", "o"), activation)),
+            call.result_type(),
         ),
     )
 

@@ -1,0 +1,283 @@
+"""
+Linear algebra of small square matrices: inverse, determinant, solution, Cholesky.
+
+Gaussian elimination is unrolled: a step for each column exchanges the first row with
+that of the largest element, by selects, and subtracts multiples of it from the others.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from xdsl.dialects.builtin import DYNAMIC_INDEX
+
+from padc.errors import Obstacle
+from padc.ir.element_types import wide
+from padc.passes.torch_to_mil.contraction import matmul
+from padc.passes.torch_to_mil.mil_call import MilCall, lowers
+from padc.passes.torch_to_mil.shaping import (
+    broadcast_to,
+    concat,
+    expand_dims,
+    sizes_of,
+    slice_dim,
+    squeeze,
+    transpose,
+)
+from padc.passes.torch_to_mil.tensor import Tensor, broadcast
+
+LARGEST = 8
+"""The most rows of a matrix that is eliminated: ops grow by their square."""
+
+
+def square(call: MilCall, name: str) -> Tensor:
+    """A batch of small square matrices, in the type that PyTorch computes in."""
+    x = call.tensor(name)
+    size = x.shape[-1]
+    if size == DYNAMIC_INDEX or size > LARGEST:
+        text = "dynamic size" if size == DYNAMIC_INDEX else f"{size} rows"
+        raise Obstacle(
+            f"a matrix of {text}, of which Core ML has no linear algebra",
+            f"matrices of {LARGEST} rows or less are computed",
+        )
+    return x.to(wide(x.type))
+
+
+def identity(x: Tensor) -> Tensor:
+    """Identity matrices of the size and type of `x`."""
+    eye = np.eye(x.shape[-1], dtype=type(x.constant(0).value))
+    one = x.like(x.build.constant(eye))
+    return broadcast_to(one, sizes_of(x)) if x.rank > 2 else one
+
+
+def rows_of(x: Tensor) -> list[Tensor]:
+    """The rows of matrices, which keep their dimension."""
+    return [slice_dim(x, x.rank - 2, i, i + 1) for i in range(x.shape[-2])]
+
+
+def element(row: Tensor, column: int) -> Tensor:
+    """A column of a row, which keeps its dimension."""
+    return slice_dim(row, row.rank - 1, column, column + 1)
+
+
+@dataclass(frozen=True)
+class Elimination:
+    """Rows of which the first columns are an upper triangle with the pivots."""
+
+    rows: Sequence[Tensor]
+    pivots: Sequence[Tensor]
+    is_odd: Tensor
+    """Whether the number of exchanges is odd."""
+
+
+def eliminate(x: Tensor, size: int) -> Elimination:
+    """Gaussian elimination with partial pivoting of the first `size` columns."""
+    rows, is_odd = rows_of(x), x.boolean(False)
+    for column in range(size):
+        # The first row with the largest element comes first.
+        for i in range(column + 1, size):
+            first, other = rows[column], rows[i]
+            is_larger = abs(element(other, column)) > abs(element(first, column))
+            rows[column] = is_larger.select(other, first)
+            rows[i] = is_larger.select(first, other)
+            is_odd = is_larger ^ is_odd
+        pivot = element(rows[column], column)
+        safe = pivot.equals(0).select(1, pivot)
+        for i in range(column + 1, size):
+            factor = element(rows[i], column) / safe
+            rows[i] = rows[i] - rows[column] * factor
+    return Elimination(rows, [element(rows[i], i) for i in range(size)], is_odd)
+
+
+def solve(a: Tensor, b: Tensor) -> Tensor:
+    """The solution of `a @ x = b`, for matrices `b`; infinite if `a` is singular."""
+    size = a.shape[-1]
+    batch = broadcast(a.shape[:-2], b.shape[:-2])
+    if batch != list(a.shape[:-2]) or batch != list(b.shape[:-2]):
+        if DYNAMIC_INDEX in batch:
+            raise Obstacle("batches of dynamic size that broadcast", "repeat one")
+        a = broadcast_to(a, [*batch, *a.shape[-2:]])
+        b = broadcast_to(b, [*batch, *b.shape[-2:]])
+    both = concat([a, b], a.rank - 1)
+    rows = list(eliminate(both, size).rows)
+    solution: list[Tensor] = []
+    for i in reversed(range(size)):
+        y = slice_dim(rows[i], both.rank - 1, size, None)
+        for j, x in zip(range(i + 1, size), solution, strict=True):
+            y = y - x * element(rows[i], j)
+        solution.insert(0, y / element(rows[i], i))
+    return concat(solution, both.rank - 2)
+
+
+def inverse(x: Tensor) -> Tensor:
+    """The inverse of matrices; by the adjugate of those of 1 and 2 rows."""
+    size = x.shape[-1]
+    if size == 1:
+        return 1 / x
+    if size == 2:
+        (a, b), (c, d) = ([element(row, i) for i in (0, 1)] for row in rows_of(x))
+        top, bottom = concat([d, -b], x.rank - 1), concat([-c, a], x.rank - 1)
+        return concat([top, bottom], x.rank - 2) / (a * d - b * c)
+    return solve(x, identity(x))
+
+
+def determinant(x: Tensor) -> Tensor:
+    """The determinants of matrices."""
+    done = eliminate(x, x.shape[-1])
+    value = functools.reduce(lambda a, b: a * b, done.pivots)
+    return squeeze(signed(done.is_odd, value), [x.rank - 2, x.rank - 1])
+
+
+def signed(is_odd: Tensor, x: Tensor) -> Tensor:
+    """`-x` where `is_odd`."""
+    return is_odd.select(-x, x)
+
+
+def slogdet(x: Tensor) -> list[Tensor]:
+    """The sign of the determinants, and the logarithm of their size."""
+    done = eliminate(x, x.shape[-1])
+    signs = [pivot.unary("sign") for pivot in done.pivots]
+    logarithms = [abs(pivot).apply("log") for pivot in done.pivots]
+    sign = signed(done.is_odd, functools.reduce(lambda a, b: a * b, signs))
+    logarithm = functools.reduce(lambda a, b: a + b, logarithms)
+    return [squeeze(each, [x.rank - 2, x.rank - 1]) for each in (sign, logarithm)]
+
+
+def info(call: MilCall, index: int, x: Tensor) -> list[Tensor]:
+    """Zeros for a result that tells whether a matrix is singular, if that is unused."""
+    for result in call.op.results[index:]:
+        if result.first_use is not None:
+            raise Obstacle(
+                "it is asked whether a matrix is singular, or for its factors",
+                "use the result alone",
+            )
+    return []
+
+
+@lowers("aten.linalg_inv", "aten.inverse", "aten.linalg_inv_ex")
+def lower_inverse(call: MilCall) -> list[Tensor]:
+    name = call.op.schema.arguments[0].name
+    x = square(call, name)
+    return [inverse(x), *info(call, 1, x)]
+
+
+@lowers("aten.linalg_det", "aten.det", "aten._linalg_det")
+def lower_determinant(call: MilCall) -> list[Tensor]:
+    x = square(call, call.op.schema.arguments[0].name)
+    return [determinant(x), *info(call, 1, x)]
+
+
+@lowers("aten.linalg_slogdet", "aten.slogdet", "aten._linalg_slogdet")
+def lower_slogdet(call: MilCall) -> list[Tensor]:
+    x = square(call, call.op.schema.arguments[0].name)
+    return [*slogdet(x), *info(call, 2, x)]
+
+
+@lowers("aten.logdet")
+def lower_logdet(call: MilCall) -> Tensor:
+    """The logarithm of the determinant; NaN if that is negative."""
+    sign, logarithm = slogdet(square(call, "self"))
+    return (sign < 0).select(float("nan"), logarithm)
+
+
+@lowers("aten.linalg_solve", "aten.linalg_solve_ex", "aten._linalg_solve_ex")
+def lower_solve(call: MilCall) -> list[Tensor]:
+    a, b = square(call, "A"), call.tensor("B")
+    b = b.to(a.type)
+    # PyTorch takes B for vectors if its shape is that of A without the last dimension.
+    is_vector = b.rank == 1 or b.shape == a.shape[:-1]
+    if is_vector:
+        b = expand_dims(b, [b.rank])
+    if call.boolean("left"):
+        x = solve(a, b)
+    else:
+        x = swapped(solve(swapped(a), b if is_vector else swapped(b)))
+        x = swapped(x) if is_vector else x
+    if is_vector:
+        x = squeeze(x, [x.rank - 1])
+    return [x, *info(call, 1, a)]
+
+
+def swapped(x: Tensor) -> Tensor:
+    """Transposed matrices."""
+    return transpose(x, [*range(x.rank - 2), x.rank - 1, x.rank - 2])
+
+
+@lowers("aten.linalg_solve_triangular")
+def lower_solve_triangular(call: MilCall) -> Tensor:
+    a, b = square(call, "self"), call.tensor("B")
+    b, upper = b.to(a.type), call.boolean("upper")
+    if not call.boolean("left"):
+        a, b, upper = swapped(a), swapped(b), not upper
+    size, rows, targets = a.shape[-1], rows_of(a), rows_of(b)
+    solution: dict[int, Tensor] = {}
+    for i in reversed(range(size)) if upper else range(size):
+        y = targets[i]
+        for j, x in solution.items():
+            y = y - x * element(rows[i], j)
+        is_one = call.boolean("unitriangular")
+        solution[i] = y if is_one else y / element(rows[i], i)
+    x = concat([solution[i] for i in range(size)], max(a.rank, b.rank) - 2)
+    return x if call.boolean("left") else swapped(x)
+
+
+@lowers("aten.linalg_cholesky", "aten.cholesky", "aten.linalg_cholesky_ex")
+def lower_cholesky(call: MilCall) -> list[Tensor]:
+    """The triangle `l` of which `l @ l.mT` is a positive matrix; column by column."""
+    x = square(call, "self")
+    x = swapped(x) if call.boolean("upper") else x
+    size, rows = x.shape[-1], rows_of(x)
+    done: list[list[Tensor]] = [[] for _ in range(size)]
+    for j in range(size):
+        for i in range(j, size):
+            y = element(rows[i], j)
+            for a, b in zip(done[i][:j], done[j][:j], strict=True):
+                y = y - a * b
+            done[i].append(y.unary("sqrt") if i == j else y / done[j][j])
+    zero = done[0][0] * 0
+    full = [concat([*row, *[zero] * (size - len(row))], x.rank - 1) for row in done]
+    y = concat(full, x.rank - 2)
+    return [swapped(y) if call.boolean("upper") else y, *info(call, 1, x)]
+
+
+@lowers("aten.linalg_cross", "aten.cross")
+def lower_cross(call: MilCall) -> Tensor:
+    """Without `dim`, along the first dimension of size 3."""
+    type = call.result_element_type()
+    a, b = (call.tensor(name).to(type) for name in ("self", "other"))
+    rank = max(a.rank, b.rank)
+    a, b = (expand_dims(x, range(rank - x.rank)) for x in (a, b))
+    dim = call.dim("dim", rank) if call.has("dim") else list(a.shape).index(3)
+
+    def rolled(x: Tensor, by: int) -> Tensor:
+        """Component i of the result is component `i + by` of `x`."""
+        parts = [slice_dim(x, dim, by, None), slice_dim(x, dim, 0, by)]
+        return concat(parts, dim)
+
+    return rolled(a, 1) * rolled(b, 2) - rolled(a, 2) * rolled(b, 1)
+
+
+@lowers("aten.linalg_matrix_exp", "aten.matrix_exp")
+def lower_matrix_exp(call: MilCall) -> Tensor:
+    raise Obstacle("Core ML has no exponential of matrices", "compute it before")
+
+
+@lowers("aten.linalg_matrix_power", "aten.matrix_power")
+def lower_matrix_power(call: MilCall) -> Tensor:
+    """By squaring; a negative power is that of the inverse."""
+    x, power = call.tensor("self"), call.integer("n")
+    type = wide(call.result_element_type())
+    x = x.to(type)
+    if power == 0:
+        return identity(x)
+    if power < 0:
+        x, power = inverse(square(call, "self")), -power
+    result: Tensor | None = None
+    while power > 1:
+        if power % 2:
+            result = x if result is None else matmul(result, x)
+        x, power = matmul(x, x), power // 2
+    return x if result is None else matmul(result, x)
