@@ -15,6 +15,7 @@ left without uses.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 
 from xdsl.context import Context
@@ -24,8 +25,8 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
-from padc.errors import Obstacle
-from padc.ir import mil
+from padc.errors import Obstacle, Problem, UnsupportedError
+from padc.ir import mil, tcp
 from padc.ir.torch import (
     AtenOp,
     BindSymbolicShapeOp,
@@ -35,9 +36,9 @@ from padc.ir.torch import (
     ToBuiltinTensorOp,
     VTensorType,
 )
-from padc.passes.lowering import Replacement, lower_all
-from padc.passes.tcp_to_mil.ranks.carrier import is_high
-from padc.passes.tcp_to_mil.ranks.lowerings import RULES
+from padc.passes.lowering import Replacement, lower_all, problem
+from padc.passes.tcp_to_mil.ranks.carrier import is_high, rank_of, stripped
+from padc.passes.tcp_to_mil.ranks.lowerings import RULES, rewrite_pad
 from padc.passes.tcp_to_mil.ranks.rank_call import (
     RankBuilder,
     RankCall,
@@ -63,8 +64,22 @@ class ReduceRanksPass(ModulePass):
         for each in list(op.walk()):
             if isinstance(each, BindSymbolicShapeOp) and is_high(each.operand):
                 Rewriter.erase_op(each)
+        if problems := [x for each in op.walk() for x in problems_of_outputs(each)]:
+            raise UnsupportedError(problems)
         views = Views()
         lower_all(op, Operation, partial(rewrite, views=views), cast=in_torch)
+
+
+def problems_of_outputs(op: Operation) -> Iterator[Problem]:
+    """Core ML cannot return a tensor that it lacks."""
+    for x in op.operands if isinstance(op, ReturnOp) else ():
+        if is_high(x) and isinstance(owner := stripped(x).owner, Operation):
+            yield problem(
+                owner,
+                f"the output has rank {rank_of(x.type)}; Core ML's tensors have rank "
+                f"{mil.MAX_RANK} at most",
+                "join dimensions of the output in the model",
+            )
 
 
 def rewrite(op: Operation, views: Views) -> Replacement:
@@ -73,11 +88,14 @@ def rewrite(op: Operation, views: Views) -> Replacement:
     if isinstance(op, STRUCTURE) or not any(map(is_high, values)):
         return None
     build = RankBuilder(op, views=views)
-    if isinstance(op, AtenOp) and (rule := RULES.get(op.schema.name)) is not None:
-        try:
+    rule = RULES.get(op.schema.name) if isinstance(op, AtenOp) else None
+    try:
+        if isinstance(op, AtenOp) and rule is not None:
             return rule(RankCall(op, build))
-        except RefusedOperandError:
-            return None
+        if isinstance(op, tcp.ExpandOp):
+            return rewrite_pad(build, op)
+    except RefusedOperandError:
+        return None
     raise Obstacle(
         f"Core ML's tensors have rank {mil.MAX_RANK} at most",
         "join dimensions before the op with flatten, and split them after it",

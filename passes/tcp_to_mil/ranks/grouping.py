@@ -6,7 +6,7 @@ A tensor with merged dimensions has the same elements in the same order.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import TypeAlias
@@ -24,6 +24,19 @@ def grouped(labels: Sequence[Hashable | None]) -> Groups:
     """Adjacent dimensions with equal labels, without those whose label is None."""
     kept = [dim for dim, label in enumerate(labels) if label is not None]
     return tuple(tuple(run) for _, run in groupby(kept, lambda dim: labels[dim]))
+
+
+def apart(sizes: Sequence[object], *parts: Collection[int]) -> list[int | None]:
+    """
+    Labels by which the dimensions of each part are apart from the others.
+
+    Adjacent dimensions of a part share a group. Others of size 1 are left out.
+    """
+    labels: list[int | None] = [None if size == 1 else 0 for size in sizes]
+    for number, part in enumerate(parts, 1):
+        for dim in part:
+            labels[dim] = number
+    return labels
 
 
 def refines(groups: Groups, required: Groups) -> bool:

@@ -1,21 +1,29 @@
 """The table of all rules for tensors of more dimensions than Core ML has."""
 
 from padc.passes.tcp_to_mil.ranks import (
+    along,
     constants,
     elementwise,
     indexing,
+    parts,
     permutes,
+    products,
     repeats,
     views,
 )
+from padc.passes.tcp_to_mil.ranks.pads import rewrite_pad
 from padc.passes.tcp_to_mil.ranks.rank_call import RULES
 
 __all__ = [
     "RULES",
+    "along",
     "constants",
     "elementwise",
     "indexing",
+    "parts",
     "permutes",
+    "products",
     "repeats",
+    "rewrite_pad",
     "views",
 ]

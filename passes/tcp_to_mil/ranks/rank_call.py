@@ -36,6 +36,8 @@ from padc.passes.tcp_to_mil.ranks.carrier import (
 )
 from padc.passes.tcp_to_mil.ranks.grouping import (
     Groups,
+    apart,
+    grouped,
     matching,
     refines,
     without_ones,
@@ -172,18 +174,24 @@ class RankBuilder(AtenBuilder):
             x = self.builtin(view.arg("self"))
         return x
 
-    def choose(self, required: Groups, carriers: Sequence[Carrier]) -> Groups:
+    def choose(
+        self,
+        required: Groups,
+        carriers: Sequence[Carrier],
+        most: int = mil.MAX_RANK,
+    ) -> Groups:
         """
         Groups for an op that takes each group of `required` as one dimension or more.
 
         They are those of one of its operands, if possible: of as many as possible.
+        There are no more than `most`.
         """
         dims = set(sum(required, ()))
         own = [only(x.groups, dims) for x in carriers if x.groups is not None]
-        fitting = [groups for groups in own if refines(groups, required)]
+        fitting = [g for g in own if refines(g, required) and len(g) <= most]
         if fitting:
             return max(fitting, key=own.count)
-        if len(required) > mil.MAX_RANK:
+        if len(required) > most:
             raise Obstacle(
                 f"it needs {len(required)} dimensions apart from each other, and Core "
                 f"ML's tensors have rank {mil.MAX_RANK} at most",
@@ -270,19 +278,24 @@ class RankCall(AtenCall):
 
     def again(self, /, *shapes: Sequence[int], **arguments: Argument) -> list[SSAValue]:
         """The op on other arguments, with results of other shapes."""
+        types = [
+            VTensorType.get(self.result_element(index), tuple(shape))
+            for index, shape in enumerate(shapes)
+        ]
+        new = self.rebuilt(types, **arguments)
+        return [self.build.builtin(result) for result in new.results]
+
+    def rebuilt(self, types: Sequence[Attribute], /, **arguments: Argument) -> AtenOp:
+        """The op on other arguments, with results of other types."""
         operands = [
             self.build.operand(arguments[each.name], each.type)
             if each.name in arguments
             else self.op.arg(each.name)
             for each in self.op.schema.arguments
         ]
-        types = [
-            VTensorType.get(self.result_element(index), tuple(shape))
-            for index, shape in enumerate(shapes)
-        ]
         new = aten_op(self.name, operands, types)
         self.build.insert(new)
-        return [self.build.builtin(result) for result in new.results]
+        return new
 
     def result_element(self, index: int) -> Attribute:
         type = self.op.results[index].type
@@ -298,6 +311,19 @@ class RankCall(AtenCall):
     ) -> SSAValue:
         """The result that `x` carries."""
         return self.build.view(x, sizes, self.result_type(index), groups)
+
+
+def batches(changes: Sequence[bool], sizes: Sequence[Integer]) -> list[set[int]]:
+    """The changed dimensions in parts, each of which needs no more than `MAX_RANK`."""
+    parts: list[set[int]] = []
+    for dim in [dim for dim, changed in enumerate(changes) if changed]:
+        part = {*parts[-1], dim} if parts else {dim}
+        each = [[dim] for dim in part]
+        if parts and len(grouped(apart(sizes, *each))) <= mil.MAX_RANK:
+            parts[-1] = part
+        else:
+            parts.append({dim})
+    return parts
 
 
 Rule: TypeAlias = Callable[[RankCall], Replacement]

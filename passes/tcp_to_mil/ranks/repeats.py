@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import SSAValue
 
-from padc.ir import mil
 from padc.ir.tcp import tensor_type
 from padc.passes.aten.builder import Integer
 from padc.passes.tcp_to_mil.ranks.carrier import Carrier
-from padc.passes.tcp_to_mil.ranks.grouping import grouped
+from padc.passes.tcp_to_mil.ranks.grouping import apart, grouped
 from padc.passes.tcp_to_mil.ranks.rank_call import (
     RankBuilder,
     RankCall,
+    batches,
     product_in_type,
     rewrites,
 )
@@ -29,31 +29,11 @@ def expanded(build: RankBuilder, x: Carrier, sizes: Sequence[Integer]) -> Carrie
     return x
 
 
-def batches(changes: Sequence[bool], sizes: Sequence[Integer]) -> list[set[int]]:
-    """The changed dimensions in parts, each of which needs no more than `MAX_RANK`."""
-    parts: list[set[int]] = []
-    for dim in [dim for dim, changed in enumerate(changes) if changed]:
-        part = {*parts[-1], dim} if parts else {dim}
-        if parts and len(grouped(labels(part, sizes))) <= mil.MAX_RANK:
-            parts[-1] = part
-        else:
-            parts.append({dim})
-    return parts
-
-
-def labels(dims: set[int], sizes: Sequence[Integer]) -> list[bool | None]:
-    """Which dimensions are in `dims`; None for others of size 1."""
-    return [
-        True if dim in dims else None if size == 1 else False
-        for dim, size in enumerate(sizes)
-    ]
-
-
 def expand_along(
     build: RankBuilder, x: Carrier, dims: set[int], sizes: Sequence[Integer]
 ) -> Carrier:
     after = [sizes[dim] if dim in dims else own for dim, own in enumerate(x.sizes)]
-    groups = build.choose(grouped(labels(dims, x.sizes)), [x])
+    groups = build.choose(grouped(apart(x.sizes, dims)), [x])
     products = [[after[dim] for dim in group] for group in groups]
     value = build.merged(x, groups)
     type = TensorType(

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 import torch
+import torch.nn.functional as F
+from aten_cases import without
 from functions import Function, Several, check_each
 from hypothesis import given
 from hypothesis import strategies as st
@@ -352,15 +354,135 @@ INDEXED: Functions = {
 }
 
 
-@pytest.mark.parametrize("functions", [PERMUTED, ELEMENTWISE, REPEATED, INDEXED])
+ALONG: Functions = {
+    "sum": lambda x: six(x).sum(1),
+    "sum of all": lambda x: six(x).sum(),
+    "sum of most": lambda x: six(x).sum((0, 2, 4)),
+    "sum, dims kept": lambda x: six(x).sum((1, 2, 5), keepdim=True).reshape(-1),
+    "sum in turn": lambda x: (
+        x.view(2, 3, 2, 3, 2, 1).expand(2, 3, 2, 3, 2, 2).sum((1, 3, 5))
+    ),
+    "mean in turn, dims kept": lambda x: (
+        x.view(2, 3, 2, 3, 2, 1)
+        .expand(2, 3, 2, 3, 2, 2)
+        .mean((0, 2, 4), True)
+        .reshape(-1)
+    ),
+    "mean": lambda x: six(x).mean((-1, -2)),
+    "variance": lambda x: six(x).var((1, 4), correction=0),
+    "amax": lambda x: six(x).amax((0, 3)),
+    "max": lambda x: six(x).max(4),
+    "argmax": lambda x: six(x).argmax(1, keepdim=True).reshape(-1),
+    "argmax of all": lambda x: six(x).argmax(),
+    "any": lambda x: (six(x) > 1).any(2),
+    "norm": lambda x: six(x).norm(dim=(1, 2)),
+    "softmax": lambda x: six(x).softmax(-1).reshape(-1),
+    "softmax, moved": lambda x: six(x).transpose(0, 4).softmax(1).reshape(-1),
+    "softmax of one": lambda x: six(x).log_softmax(3).reshape(-1),
+    "cumsum": lambda x: six(x).cumsum(2).reshape(-1),
+    "sort": lambda x: six(x).sort(1, descending=True)[0].reshape(-1),
+    "topk": lambda x: six(x).topk(2, 1)[0].reshape(-1),
+    "flip": lambda x: six(x).flip((1, 2, -1)).reshape(-1),
+    "flip in turn": lambda x: x.view(2, 3, 2, 3, 1, 2).flip((0, 2, 5)).reshape(-1),
+    "roll": lambda x: six(x).roll((1, 1), (1, 4)).reshape(-1),
+    "slice": lambda x: six(x)[:, 1:].reshape(-1),
+    "slices": lambda x: six(x)[:, ::2, 1:, :, -2:].reshape(-1),
+    "select": lambda x: six(x)[:, :, 1],
+    "select of one": lambda x: six(x)[:, :, :, 0].transpose(0, 1),
+    "index_select": lambda x: (
+        six(x).index_select(4, torch.tensor([2, 0, 0])).reshape(-1)
+    ),
+    "triu": lambda x: six(x).triu(1).reshape(-1),
+    "glu": lambda x: F.glu(six(x), 2).reshape(-1),
+}
+PARTS: Functions = {
+    "cat": lambda x: torch.cat([six(x), six(x)[:, 1:] * 2], 1).reshape(-1),
+    "cat of ones": lambda x: (
+        torch.cat([six(x), six(x).exp()], 3).transpose(3, 4).reshape(-1)
+    ),
+    "stack": lambda x: torch.stack([six(x), six(x) + 1], 2).reshape(-1),
+    "stack to six": lambda x: (
+        torch.stack([x.view(2, 3, 2, 3, 2)] * 2, -1).transpose(0, 5).reshape(-1)
+    ),
+    "unbind": lambda x: six(x).unbind(1),
+    "unbind to six": lambda x: [
+        y.transpose(0, 1).reshape(-1) for y in x.view(2, 3, 1, 2, 3, 1, 2).unbind(3)
+    ],
+    "split": lambda x: [y.reshape(-1) for y in six(x).split([1, 2], 4)],
+    "chunk": lambda x: [y.reshape(-1) for y in six(x).chunk(2, 2)],
+    "slice_scatter": lambda x: (
+        six(x).slice_scatter(six(x)[:, :1] * 2, 1, 1, 2).reshape(-1)
+    ),
+    "select_scatter": lambda x: (
+        six(x).select_scatter(six(x)[:, 0] * 2, 1, 2).reshape(-1)
+    ),
+    "unfold": lambda x: (
+        x.view(2, 3, 2, 3, 2).unfold(1, 2, 1).transpose(0, 5).reshape(-1)
+    ),
+    "windows": lambda x: (
+        x.view(3, 1, 4, 6)
+        .unfold(2, 3, 1)
+        .unfold(3, 2, 2)
+        .permute(0, 2, 3, 1, 4, 5)
+        .reshape(-1, 6)
+    ),
+    "diagonal": lambda x: six(x).diagonal(1, 0, 4).transpose(0, 1).reshape(-1),
+}
+PADS: Functions = {
+    "constant": lambda x: F.pad(six(x), (1, 0, 0, 2), value=3).reshape(-1),
+    "upfirdn": lambda x: F.pad(
+        x.view(6, 1, 2, 1, 6, 1), (0, 0, 0, 0, 0, 1, 0, 0, 0, 1)
+    ).reshape(-1),
+    "upfirdn of channels": lambda x: F.pad(
+        x.view(6, 2, 1, 6, 1, 1), (0, 1, 0, 1, 0, 0, 0, 1)
+    ).reshape(-1),
+    "of all": lambda x: F.pad(six(x), (1, 1, -1, 0, 2, 0, 0, 1, 0, 1, 1, 0)).reshape(
+        -1
+    ),
+    "of booleans": lambda x: F.pad(six(x) > 0, (0, 1, 0, 0, 1, 1), value=True).reshape(
+        -1
+    ),
+}
+PRODUCTS: Functions = {
+    "linear": lambda x: F.linear(six(x), torch.arange(6.0).view(3, 2)).reshape(-1),
+    "linear, moved": lambda x: F.linear(
+        six(x).transpose(1, 5), torch.arange(6.0).view(2, 3), torch.ones(2)
+    ).reshape(-1),
+    "layer_norm": lambda x: F.layer_norm(
+        six(x), (3, 2), torch.arange(6.0).view(3, 2)
+    ).reshape(-1),
+    "layer_norm of the last": lambda x: F.layer_norm(
+        six(x).transpose(0, 1), (2,)
+    ).reshape(-1),
+    "matmul": lambda x: (six(x) @ six(x).mT).reshape(-1),
+    "matmul of a matrix": lambda x: (six(x) @ torch.arange(6.0).view(2, 3)).reshape(-1),
+    "matmul of a vector": lambda x: (six(x) @ torch.arange(2.0)).reshape(-1),
+    "matmul, broadcast": lambda x: (
+        x.view(2, 3, 2, 1, 3, 2) @ torch.arange(36.0).view(2, 1, 1, 3, 2, 3)
+    ).reshape(-1),
+    "attention": lambda x: F.scaled_dot_product_attention(
+        six(x), six(x).sin(), six(x).cos()
+    ).reshape(-1),
+    "masked attention": lambda x: F.scaled_dot_product_attention(
+        six(x), six(x).sin(), six(x).cos(), torch.arange(18.0).view(2, 1, 1, 1, 3, 3)
+    ).reshape(-1),
+    "embedding": lambda x: (
+        F.embedding((x.view(6, 2, 3, 1, 2) > 0).int(), torch.arange(8.0).view(2, 4))
+        .transpose(0, 5)
+        .reshape(-1)
+    ),
+}
+FAMILIES = PRODUCTS, PERMUTED, ELEMENTWISE, REPEATED, INDEXED, ALONG, PARTS, PADS
+
+
+@pytest.mark.parametrize("functions", FAMILIES)
 def test_families(functions: Functions):
     check(functions, torch.randn(6, 2, 6))
 
 
-def test_families_in_a_package():
-    check_package(
-        {**PERMUTED, **ELEMENTWISE, **REPEATED, **INDEXED}, torch.randn(6, 2, 6)
-    )
+@pytest.mark.parametrize("functions", FAMILIES)
+def test_families_in_a_package(functions: Functions):
+    check_package(without(functions, "diagonal"), torch.randn(6, 2, 6))
 
 
 @pytest.mark.parametrize("others", [False, True])
@@ -481,7 +603,10 @@ def test_an_op_without_a_rule_is_named():
     with pytest.raises(
         UnsupportedError, match=r"aten.renorm.*rank 5 at most"
     ) as raised:
-        reduced(lambda x: torch.renorm(six(x), 1, 0, 1.0).relu(), torch.randn(6, 2, 6))
+        reduced(
+            lambda x: torch.renorm(six(x), 1, 0, 1.0).relu().flatten(),
+            torch.randn(6, 2, 6),
+        )
 
     (problem,) = raised.value.problems
     assert problem.hint is not None and "flatten" in problem.hint
@@ -494,3 +619,14 @@ def test_an_input_of_six_dimensions():
 
     (problem,) = raised.value.problems
     assert problem.hint is not None and "reshape it in the model" in problem.hint
+
+
+def test_an_output_of_six_dimensions():
+    with pytest.raises(
+        UnsupportedError, match=r"aten.relu.*the output has rank 6"
+    ) as raised:
+        reduced(lambda x: six(x).relu(), torch.randn(6, 2, 6))
+
+    (problem,) = raised.value.problems
+    assert problem.hint is not None and "join dimensions" in problem.hint
+    assert problem.location is not None
