@@ -51,6 +51,8 @@ def scan(parts: Parts, dim: int, combine: Combine) -> Parts:
             f"the size of dimension {dim} varies, along which it accumulates",
             "export the model with a fixed size there",
         )
+    if 0 in parts[0].shape:
+        raise Obstacle("its result has no elements", "leave it out")
     if size <= SEQUENTIAL:
         elements = zip(*(split(part, [1] * size, dim) for part in parts))
         return [concat(each, dim) for each in zip(*accumulate(elements, combine))]

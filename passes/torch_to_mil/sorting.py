@@ -40,6 +40,8 @@ from padc.passes.torch_to_mil.tensor import Tensor, computed_type
 def top(x: Tensor, count: int, dim: int, greatest: bool) -> tuple[Tensor, Tensor]:
     """The `count` greatest or least elements along `dim`, and their indices."""
     shape = [*x.shape[:dim], count, *x.shape[dim + 1 :]]
+    if 0 in shape:
+        raise Obstacle("its result has no elements", "leave it out")
     types = [TensorType(element, shape) for element in (computed_type(x.type), i32)]
     op = mil.op("topk", types, x=x.ssa, k=count, axis=dim, ascending=not greatest)
     op.verify_()
@@ -150,8 +152,6 @@ def lower_topk(call: MilCall) -> list[Tensor]:
     if not x.rank:
         return [x, zero(x)]
     count = call.integer("k")
-    if not count:
-        raise Obstacle("its result has no elements", "leave it out")
     return [*top(x, count, call.dim("dim", x.rank), call.boolean("largest"))]
 
 

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -123,6 +125,19 @@ def test_quantiles() -> None:
     check(QUANTILES, x)
 
 
+def test_histograms() -> None:
+    x = torch.randn(5, 40)
+    x[0, :3] = torch.tensor([2.0, -2.0, 3.0])
+    each: Functions = {
+        "between": lambda x: torch.histc(x, 10, -2, 2),
+        "of all": lambda x: torch.histc(x, 7),
+        "of equal ones": lambda x: torch.histc(x * 0 + 3, 4),
+        "of NaN": lambda x: torch.histc(x / x.round(), 4, -1, 1),
+    }
+
+    check(each, x)
+
+
 def test_rank_zero() -> None:
     names = "cumsum cumprod cummax cummin logcumsumexp sort argsort median nanmedian"
     each: Functions = {
@@ -163,3 +178,22 @@ def test_scan_along_a_dynamic_dimension_is_refused() -> None:
             (torch.randn(3, 4),),
             dynamic_shapes=(({1: size(9)},),),
         )
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (lambda x: x.topk(0).values, "no elements"),
+        (
+            lambda x: x.sort(dim=0, stable=True),
+            r"stable sort of 50000(.|\n)*stable=True",
+        ),
+        (lambda x: torch.linalg.matrix_norm(x.view(5, -1), "nuc"), "singular values"),
+        (lambda x: torch.linalg.matrix_norm(x.view(5, -1), 2), "singular values"),
+        (lambda x: x.view(1, 1, 1, 1, -1).mode(), "rank 5"),
+    ],
+    ids=lambda argument: argument if isinstance(argument, str) else "",
+)
+def test_refusals(function: Callable[..., Any], message: str) -> None:
+    with pytest.raises(UnsupportedError, match=message):
+        padc.convert(Function(function), (torch.randn(50000),))
