@@ -31,6 +31,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
+from padc.errors import Obstacle
 from padc.ir import mil
 from padc.ir.tcp import AnyTensor, tensor_type
 from padc.ir.torch import AtenOp
@@ -86,6 +87,10 @@ class MilBuilder:
         """Insert `mil.<name>`: results of `shapes`, of the element type of `like`."""
         types = [TensorType(like.element_type, shape) for shape in shapes]
         op = mil.op(name, types, **inputs)
+        for type in (*op.operand_types, *types):
+            if isinstance(type, TensorType) and 0 in type.get_shape():
+                message = f"Core ML has no empty tensors, this is {type}"
+                raise Obstacle(message, "leave it out")
         op.verify_()
         op.check(self.target)
         return self.insert_all(op)

@@ -18,11 +18,15 @@ def check(
     *inputs: Tensor,
     dynamic: Sequence[Mapping[int, Any]] | None = None,
     others: Sequence[Sequence[Tensor]] = (),
+    target: str | None = None,
     **tolerances: Any,
 ) -> None:
     """All functions are converted, in one package that computes what eager mode does."""
     shapes = None if dynamic is None else (tuple(dynamic),)
-    program = padc.convert(Several(functions), tuple(inputs), dynamic_shapes=shapes)
+    options: Any = {} if target is None else {"target": target}
+    program = padc.convert(
+        Several(functions), tuple(inputs), dynamic_shapes=shapes, **options
+    )
     for given in (inputs, *others):
         results = program.run(*given)
         check_each(functions, results, *given, equal_nan=True, **tolerances)

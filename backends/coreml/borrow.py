@@ -17,7 +17,7 @@ from xdsl.ir import Attribute
 
 from padc.backends.coreml import quiet
 from padc.errors import Obstacle
-from padc.ir.torch import AtenOp, Schema, VTensorType, schema_of
+from padc.ir.torch import AtenOp, Schema, VTensorType
 from padc.ir.torch.schemas import declarations
 
 with quiet():
@@ -31,7 +31,6 @@ with quiet():
         _TORCH_OPS_REGISTRY,
     )
     from coremltools.converters.mil.frontend.torch.utils import (
-        NUM_TO_DTYPE_STRING,
         NUM_TO_TORCH_DTYPE,
         TORCH_DTYPE_TO_NUM,
         TorchFrontend,
@@ -225,126 +224,6 @@ def _dropout(arguments: dict[str, Any], name: str) -> None:
         raise Obstacle("it draws random numbers", EVAL)
 
 
-def _flip(arguments: dict[str, Any], name: str) -> Any:
-    # Core ML's reverse takes no empty list of axes; coremltools has no flipud.
-    if not (dims := arguments.get("dims", [0])):
-        return arguments["self"]
-    return mb.reverse(x=arguments["self"], axes=dims, name=name)
-
-
-def _narrow(arguments: dict[str, Any], name: str) -> Any:
-    # coremltools ends a slice at 0 if it starts below 0 and reaches the last element.
-    x, dim, start = (arguments[key] for key in ("self", "dim", "start"))
-    dim, end = dim % x.rank, start + arguments["length"]
-    others = [d != dim for d in range(x.rank)]
-    return mb.slice_by_index(
-        x=x,
-        begin=[0 if other else start for other in others],
-        end=[0 if other else end for other in others],
-        begin_mask=others,
-        end_mask=[other or start < 0 == end for other in others],
-        name=name,
-    )
-
-
-def _as_int32(op: str, takes_bool: bool = False) -> Correction:
-    # The op only moves elements, by a Core ML op without bool or small integers.
-    def correct(arguments: dict[str, Any], name: str) -> Any:
-        dtype = types.builtin_to_string(arguments["self"].dtype)
-        if dtype in FILLS and (takes_bool or dtype != "bool"):
-            return None
-        for key, value in arguments.items():
-            if isinstance(value, Var) and value.dtype == arguments["self"].dtype:
-                arguments[key] = mb.cast(x=value, dtype="int32")
-        schema = schema_of(op)
-        assert schema is not None
-        (result,) = _convert(schema, arguments, f"{name}_int32")
-        return mb.cast(x=result, dtype=dtype, name=name)
-
-    return correct
-
-
-def _unfold(arguments: dict[str, Any], name: str) -> Any:
-    # coremltools has no converter.
-    x, dim, size, step = (
-        arguments[key] for key in ("self", "dimension", "size", "step")
-    )
-    _check_integers("step", step)
-    if x.rank == 0:
-        return mb.expand_dims(x=x, axes=[0], name=name)
-    dim %= x.rank
-    is_bool = types.is_bool(x.dtype)
-    x = mb.cast(x=x, dtype="int32") if is_bool else x
-    x = mb.sliding_windows(x=x, axis=dim, size=size, stride=step)
-    x = mb.cast(x=x, dtype="bool") if is_bool else x
-    order = [d for d in range(x.rank) if d != dim + 1]
-    return mb.transpose(x=x, perm=[*order, dim + 1], name=name)
-
-
-def _filled(number: float | None = None) -> Correction:
-    # coremltools ignores the dtype, or knows only some.
-    def correct(arguments: dict[str, Any], name: str) -> Any:
-        fill = number
-        if fill is None:
-            fill = arguments["value" if "value" in arguments else "fill_value"]
-        if isinstance(fill, Var):
-            raise Obstacle("the number is computed", "add it to zeros")
-        like: Any = arguments.get("self")
-        dtype = _dtype_of_fill(arguments.get("dtype"), like, fill)
-        sizes = arguments.get("size")
-        if sizes is None:
-            sizes = _sizes(like) if like.rank else []
-        # Core ML fills with four types; the others are casts of int32.
-        wide = dtype if dtype in FILLS else "int32"
-        if wide == "int32":
-            _check_integers("fill_value", fill)
-        value = types.nptype_from_builtin(types.string_to_builtin(wide))(fill)
-        if isinstance(sizes, list) and not sizes:
-            result = mb.const(val=value, name=name)
-        else:
-            result = mb.fill(shape=_shape(sizes), value=value, name=name)
-        return result if wide == dtype else mb.cast(x=result, dtype=dtype)
-
-    return correct
-
-
-FILLS = {"fp16", "fp32", "int32", "bool"}
-
-
-def _dtype_of_fill(number: int | None, like: Any, fill: float | int) -> str:
-    """The dtype of a fill: the given one, that of a tensor, or that of the number."""
-    if number is not None:
-        return NUM_TO_DTYPE_STRING[_dtype_number(number)]
-    if like is not None:
-        return types.builtin_to_string(like.dtype)
-    return {bool: "bool", int: "int32"}.get(type(fill), "fp32")
-
-
-def _shape(sizes: Any) -> Any:
-    """One value for sizes, of which some may be computed."""
-    if isinstance(sizes, list) and any(isinstance(size, Var) for size in sizes):
-        return mb.concat(values=sizes, axis=0)
-    return sizes
-
-
-def _sizes(x: Any) -> Any:
-    """The shape of `x`, as a value. Core ML's `shape` takes four types only."""
-    known = types.builtin_to_string(x.dtype) in FILLS
-    return mb.shape(x=x if known else mb.cast(x=x, dtype="int32"))
-
-
-def _arange(arguments: dict[str, Any], name: str) -> Any:
-    # coremltools ignores the dtype. Here a constant, if the arguments are constant.
-    number = arguments["dtype"]
-    if number is None or any(isinstance(value, Var) for value in arguments.values()):
-        return None
-    dtype = NUM_TO_TORCH_DTYPE[number]
-    bounds = [arguments[key] for key in ("start", "end", "step") if key in arguments]
-    values = torch.arange(*bounds, dtype=dtype)
-    integers = torch.int32 if dtype == torch.int64 else dtype
-    return mb.const(val=values.to(integers).numpy(), name=name)
-
-
 def _interpolate(arguments: dict[str, Any], name: str) -> None:
     x = arguments["input"] if "input" in arguments else arguments["self"]
     if not types.is_float(x.dtype):
@@ -371,30 +250,7 @@ CORRECTIONS: dict[str, Correction] = {
     "aten._upsample_bicubic2d_aa.vec": _antialias,
     "aten._upsample_bilinear2d_aa": _antialias,
     "aten._upsample_bilinear2d_aa.vec": _antialias,
-    "aten.arange": _arange,
-    "aten.arange.start": _arange,
-    "aten.arange.start_step": _arange,
     "aten.native_dropout": _dropout,
-    "aten.empty.memory_format": _filled(0.0),
-    "aten.empty_like": _filled(0.0),
-    "aten.fill.Scalar": _filled(),
-    "aten.flip": _flip,
-    "aten.flipud": _flip,
-    "aten.full": _filled(),
-    "aten.full_like": _filled(),
-    "aten.narrow": _narrow,
-    "aten.narrow_copy": _narrow,
-    "aten.new_empty": _filled(0.0),
-    "aten.new_full": _filled(),
-    "aten.new_ones": _filled(1.0),
-    "aten.new_zeros": _filled(0.0),
-    "aten.ones": _filled(1.0),
-    "aten.ones_like": _filled(1.0),
-    "aten.repeat": _as_int32("aten.repeat", takes_bool=True),
-    "aten.roll": _as_int32("aten.roll"),
-    "aten.slice_scatter": _as_int32("aten.slice_scatter"),
-    "aten.unfold": _unfold,
-    "aten.unfold_copy": _unfold,
     "aten.upsample_bicubic2d": _interpolate,
     "aten.upsample_bicubic2d.vec": _interpolate,
     "aten.upsample_bilinear2d": _interpolate,
@@ -403,6 +259,4 @@ CORRECTIONS: dict[str, Correction] = {
     "aten.upsample_linear1d.vec": _interpolate,
     "aten.upsample_trilinear3d": _interpolate,
     "aten.upsample_trilinear3d.vec": _interpolate,
-    "aten.zeros": _filled(0.0),
-    "aten.zeros_like": _filled(0.0),
 }

@@ -9,11 +9,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp, UnrealizedConversionCastOp, i32, i64
+from xdsl.dialects.arith import ConstantOp
+from xdsl.dialects.builtin import (
+    BytesAttr,
+    DenseIntOrFPElementsAttr,
+    ModuleOp,
+    UnrealizedConversionCastOp,
+    i32,
+    i64,
+)
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import SSAValue
+from xdsl.ir import Attribute, SSAValue
 from xdsl.passes import ModulePass
 
 from padc.ir.targets import DEFAULT_TARGET, resolve_target
@@ -54,12 +63,25 @@ def lower(op: AtenOp, target: str, weights: Weights) -> Replacement:
     if lowering is None:
         return None
     call = MilCall(op, MilBuilder(op, target), weights)
+    if are_empty(op.result_types):
+        return [empty(call, index) for index in range(len(op.results))]
     made = lowering(call)
     if made is None or isinstance(made, SSAValue):
         return made
     if isinstance(made, Tensor):
         return [as_value(call, made, 0)]
     return [as_value(call, x, index) for index, x in enumerate(made)]
+
+
+def are_empty(types: Sequence[Attribute]) -> bool:
+    """Whether no result has elements."""
+    return all(isinstance(t, VTensorType) and 0 in t.get_shape() for t in types)
+
+
+def empty(call: MilCall, index: int) -> SSAValue:
+    """A constant without elements: Core ML has none, so an op must leave it out."""
+    type: Any = call.stored_type(index)
+    return call.insert(ConstantOp(DenseIntOrFPElementsAttr(type, BytesAttr(b""))))
 
 
 def as_value(

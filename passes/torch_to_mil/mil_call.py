@@ -21,6 +21,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from padc.errors import Obstacle
 from padc.ir import mil
+from padc.ir.element_types import is_float, width
 from padc.ir.tcp import AnyTensor, tensor_type
 from padc.ir.torch import (
     FloatType,
@@ -212,7 +213,7 @@ class MilCall(AtenCall):
         if not isinstance(x.value, SSAValue) and DYNAMIC_INDEX not in shape:
             x = x.like(self.build.constant(np.full(shape, x.value)))
         stored = self.stored_type(index)
-        value = x.ssa
+        value = before_cast(x.ssa, stored.element_type)
         if tensor_type(value).element_type != stored.element_type:
             value = self.build.cast(value, stored.element_type)
         return value
@@ -227,6 +228,16 @@ class MilCall(AtenCall):
         type = self.op.results[index].type
         assert isinstance(type, VTensorType)
         return builtin_type(type)
+
+
+def before_cast(x: SSAValue, type: Attribute) -> SSAValue:
+    """A narrow integer of `type` that was cast to `x`; otherwise `x`."""
+    if isinstance(x.owner, mil.MilOp) and x.owner.name == "mil.cast":
+        (narrow,) = x.owner.operands
+        is_narrow = not is_float(type) and 1 < width(type) < 32
+        if is_narrow and tensor_type(narrow).element_type == type:
+            return narrow
+    return x
 
 
 Made: TypeAlias = SSAValue | Tensor | Sequence[Tensor]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TypeAlias
 
 import numpy as np
 from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType, i32
+from xdsl.ir import Operation
 
 from padc.passes.mil_builder import MilBuilder
 from padc.passes.torch_to_mil.tensor import Tensor, as_input, computed_type
@@ -61,13 +63,39 @@ def vector(build: MilBuilder, sizes: Sequence[Size]) -> Tensor | list[int]:
 
 def reshape(x: Tensor, sizes: Sequence[Size]) -> Tensor:
     """`x` with other sizes, in row-major order; one size may be -1."""
-    shape = static(sizes)
-    if shape == list(x.shape) and shape.count(DYNAMIC_INDEX) < 2:
+    shape = [DYNAMIC_INDEX if size < 0 else size for size in static(sizes)]
+    if shape.count(DYNAMIC_INDEX) == 1 and DYNAMIC_INDEX not in x.shape:
+        rest = math.prod(size for size in shape if size != DYNAMIC_INDEX)
+        shape[shape.index(DYNAMIC_INDEX)] = math.prod(x.shape) // rest
+    dynamic = [dim for dim, size in enumerate(shape) if size == DYNAMIC_INDEX]
+    if shape == list(x.shape) and len(dynamic) < 2:
         return x
-    if shape.count(DYNAMIC_INDEX) < 2:
+    if not shape:
+        # pymil can only take the number out of a constant vector.
+        return squeeze(reshape(x, [1]) if x.rank > 1 else x, [0])
+    if not x.rank:
+        return expand_dims(x, range(len(shape)))
+    if len(dynamic) < 2:
         wanted = [-1 if size == DYNAMIC_INDEX else size for size in shape]
         return x.emit("reshape", shape, x=x, shape=wanted)
-    return x.emit("reshape", shape, x=x, shape=vector(x.build, sizes))
+    return x.emit("reshape", shape, x=x, shape=vector(x.build, without_one(sizes)))
+
+
+def without_one(sizes: Sequence[Size]) -> list[Size]:
+    """`sizes`, of which one that has to be computed is -1."""
+    if any(isinstance(size, int) and size < 0 for size in sizes):
+        return list(sizes)
+    computed = [dim for dim, size in enumerate(sizes) if isinstance(size, Tensor)]
+    # What is not a size of some tensor takes more ops.
+    costly = [dim for dim in computed if not is_size(sizes[dim])]
+    left = (costly or computed)[-1]
+    return [-1 if dim == left else size for dim, size in enumerate(sizes)]
+
+
+def is_size(x: Size) -> bool:
+    """Whether a number is read from the shape of a tensor."""
+    owner = x.ssa.owner if isinstance(x, Tensor) else None
+    return isinstance(owner, Operation) and owner.name == "mil.gather"
 
 
 def transpose(x: Tensor, perm: Sequence[int]) -> Tensor:
