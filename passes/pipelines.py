@@ -58,6 +58,15 @@ def to_tcp() -> list[ModulePass]:
     ]
 
 
+def to_mil_tcp() -> list[ModulePass]:
+    """From torch to the tcp program that becomes a Core ML program."""
+    # Imported here: nothing else needs PyTorch's code.
+    from padc.passes.torch_to_tcp.fold_constants import FoldConstantsPass
+
+    # First, since pads, resampling and pools of constants are single ops there.
+    return [FoldConstantsPass(), *to_real(), *to_tcp()]
+
+
 def to_mil(
     target: str, pad_policy: PadPolicy, grid_sample_policy: GridSamplePolicy
 ) -> list[ModulePass]:

@@ -124,8 +124,7 @@ class Program:
         ops = None if stage == "torch" else legal()
         ctx, module = pipelines.import_program(self.exported, legal=ops)
         if stage != "torch":
-            to_tcp = [*pipelines.to_real(), *pipelines.to_tcp()]
-            pipelines.run_passes(ctx, module, to_tcp)
+            pipelines.run_passes(ctx, module, pipelines.to_mil_tcp())
         if stage == "mil":
             to_mil = pipelines.to_mil(
                 self.target, self.pad_policy, self.grid_sample_policy
@@ -276,9 +275,7 @@ def convert(
     if exported is not model:
         steps.end("export")
     to_mil = pipelines.to_mil(target, pad_policy, grid_sample_policy)
-    module, weights = _lowered(
-        exported, [*pipelines.to_real(), *pipelines.to_tcp(), *to_mil], steps
-    )
+    module, weights = _lowered(exported, [*pipelines.to_mil_tcp(), *to_mil], steps)
     pymil = _emitted(module, weights, target, precision, steps)
     program = Program(
         model, exported, target, precision, pad_policy, grid_sample_policy, pymil
