@@ -441,6 +441,9 @@ def constant(value: Any, element: str) -> Any:
         return bool(array)
     if array.dtype == np.int64:
         array = int32_of(array)
+    if element == "bool" and not array.ndim:
+        # numpy, by which coremltools folds reductions, takes no numpy.bool as keepdims.
+        return bool(array)
     dtype = types.nptype_from_builtin(types.string_to_builtin(element))
     return array.astype(dtype, copy=False)[()]
 

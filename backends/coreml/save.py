@@ -35,7 +35,8 @@ with quiet():
 # The order is that of coremltools' default pipeline. Left out are passes for quantised
 # weights, states, images, loops, complex numbers and ops that only its TensorFlow
 # frontend emits; passes that change pads, since Core ML needs them as padc wrote them;
-# and passes that are wrong in coremltools 9.0:
+# the guard of gathers against negative indices, which padc makes positive; and passes
+# that are wrong in coremltools 9.0:
 # - fuse_conv_bias negates a constant in place, for all its users and in the model.
 # - fuse_conv_scale takes c / conv(x) for conv(x) / c.
 # - select_optimization replaces select(c, -inf, b) by -inf + b: NaN where b is inf.
@@ -90,7 +91,6 @@ FLOAT16_PASSES = (
     "common::cast_optimization",
 )
 LAST_PASSES = (
-    "common::guard_negative_gather_indices",
     "common::expand_dynamic_linear",
     "common::noop_elimination",
     "mil_backend::adjust_io_to_supported_types",

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
 from xdsl.dialects.builtin import DYNAMIC_INDEX
+from xdsl.ir import SSAValue
 
+from padc.errors import Obstacle
+from padc.ir import mil
+from padc.ir.tcp import tensor_type
 from padc.passes.torch_to_mil.indices import (
     Index,
     Indexed,
     as_tensor,
     common_sizes,
+    count_true,
     flat,
     flattened,
     gathered,
@@ -32,12 +38,47 @@ from padc.passes.torch_to_mil.shaping import (
 from padc.passes.torch_to_mil.tensor import Tensor
 
 
+def has_same_size(x: Tensor, y: Index, dim: int) -> bool:
+    """Whether two tensors have one size in a dimension, as far as it can be seen."""
+    if x.shape[dim] != y.shape[dim]:
+        return False
+    if x.shape[dim] != DYNAMIC_INDEX:
+        return True
+    assert isinstance(y, Tensor)
+    return size_source(x.ssa, dim) is size_source(y.ssa, dim)
+
+
+def size_source(x: SSAValue, dim: int) -> SSAValue:
+    """The first tensor known to have the size of `x` in a dynamic dimension."""
+    while isinstance(owner := x.owner, mil.MilOp):
+        if owner.name.removeprefix("mil.") not in SIZE_KEEPING:
+            break
+        for operand in owner.arguments:
+            shape = tensor_type(operand).get_shape()
+            same_rank = len(shape) == tensor_type(x).get_num_dims()
+            if same_rank and shape[dim] == DYNAMIC_INDEX:
+                x = operand
+                break
+        else:
+            break
+    return x
+
+
+SIZE_KEEPING = frozenset(
+    (
+        *("abs", "add", "argsort", "cast", "cumsum", "equal", "exp", "floor_div"),
+        *("greater", "greater_equal", "less", "less_equal", "logical_and"),
+        *("logical_not", "logical_or", "maximum", "minimum", "mod", "mul"),
+        *("not_equal", "real_div", "reduce_argmax", "reduce_argmin", "relu"),
+        *("select", "sigmoid", "softmax", "sub", "topk"),
+    )
+)
+"""Ops whose result has the dynamic sizes of an operand of the same rank."""
+
+
 def cut(x: Tensor, like: Index, axis: int | None) -> Tensor:
     """The beginning of `x` with the sizes that `like` has; along `axis`, all of it."""
-    if all(
-        own == other != DYNAMIC_INDEX or dim == axis
-        for dim, (own, other) in enumerate(zip(x.shape, like.shape, strict=True))
-    ):
+    if all(dim == axis or has_same_size(x, like, dim) for dim in range(x.rank)):
         return x
     sizes: list[Size] = [
         size_of(x if dim == axis or not isinstance(like, Tensor) else like, dim)
@@ -143,3 +184,36 @@ def clamped(index: Index, size: Size) -> Index:
     if isinstance(size, int):
         return index.clip(0, size - 1)
     return (size - 1).minimum(as_tensor(size.build, index.clip(0)))
+
+
+@lowers("aten.repeat_interleave.self_Tensor")
+def lower_repeat_interleave(call: MilCall) -> Tensor:
+    """Each element along `dim` as often as `repeats` says."""
+    x = numbers(call.tensor("self"))
+    x = x if call.has("dim") else flattened(x)
+    dim = call.dim("dim", x.rank) if call.has("dim") else 0
+    return gathered(x, repeated(call, x.shape[dim]), dim)
+
+
+@lowers("aten.repeat_interleave.Tensor")
+def lower_repeated_positions(call: MilCall) -> Tensor:
+    """Each position as often as `repeats` says there."""
+    (size,) = call.tensor("repeats").shape
+    return as_tensor(call.build, repeated(call, size))
+
+
+def repeated(call: MilCall, size: int) -> Index:
+    """The position that each element of the result repeats."""
+    repeats = call.known_array(call.op.arg("repeats"))
+    if repeats is not None and size != DYNAMIC_INDEX:
+        return np.repeat(np.arange(size, dtype=np.int32), repeats)
+    if not call.has("output_size") or call.tensor("repeats").shape == (1,):
+        raise Obstacle(
+            "repeats that are computed, on which the size of the result depends",
+            "make repeats a constant, or give output_size",
+        )
+    ends = call.tensor("repeats")
+    ends = ends.emit("cumsum", ends.shape, x=ends, axis=0)
+    count = call.integer("output_size")
+    place = call.constant_tensor(np.arange(count).reshape(-1, 1), ends.type)
+    return count_true(place >= ends)

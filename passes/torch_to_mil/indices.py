@@ -88,10 +88,7 @@ def as_tensor(build: MilBuilder, index: Index) -> Tensor:
 
 def flat(index: Index) -> Index:
     """Positions as a vector."""
-    if not isinstance(index, Tensor):
-        return index.reshape(-1)
-    shape = index.shape
-    return reshape(index, [-1 if DYNAMIC_INDEX in shape else int(np.prod(shape))])
+    return flattened(index) if isinstance(index, Tensor) else index.reshape(-1)
 
 
 # --- elements of a tensor -------------------------------------------------------------
@@ -115,10 +112,14 @@ def gathered_along(x: Tensor, index: Index, axis: int) -> Tensor:
 
 def flattened(x: Tensor) -> Tensor:
     """The elements of `x` as a vector."""
-    size = 1
-    for each in x.shape:
-        size = -1 if DYNAMIC_INDEX in (size, each) else size * each
-    return reshape(x, [size])
+    return x if x.rank == 1 else reshape(x, [product(sizes_of(x))])
+
+
+def count_true(x: Tensor) -> Tensor:
+    """The number of elements along the last dimension that are true."""
+    dim = x.rank - 1
+    x = x.to(i32)
+    return x.emit("reduce_sum", x.shape[:-1], x=x, axes=[dim], keep_dims=False)
 
 
 # --- several dimensions ---------------------------------------------------------------
@@ -247,6 +248,8 @@ class Indexed:
 
     def joined(self) -> Tensor:
         """`x` with the indexed dimensions as one."""
+        if len(self.indices) == 1:
+            return self.x
         before, after = self.rest
         sizes = sizes_of(self.x)[self.first : self.last]
         return reshape(self.x, [*before, product(sizes), *after])

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NoReturn
 
+import numpy as np
 from xdsl.dialects.builtin import DYNAMIC_INDEX, i1, i32
 from xdsl.ir import SSAValue
 
@@ -137,6 +137,28 @@ def lower_masked_scatter(call: MilCall) -> Tensor:
     return mask.select(in_order(x, mask, source), x)
 
 
-@lowers("aten.masked_select", "aten.nonzero", "aten.nonzero_numpy", "aten.argwhere")
-def lower_nonzero(call: MilCall) -> NoReturn:
-    raise Obstacle(*MASK)
+@lowers("aten.masked_select")
+def lower_masked_select(call: MilCall) -> Tensor:
+    """The elements where a constant mask is true."""
+    if (mask := call.known_array(call.op.arg("mask"))) is None:
+        raise Obstacle(*MASK)
+    x = call.tensor("self")
+    shape = np.broadcast_shapes(x.shape, mask.shape)
+    places = np.flatnonzero(np.broadcast_to(mask, shape)).astype(np.int32)
+    return gathered(flattened(broadcast_to(numbers(x), list(shape))), places, 0)
+
+
+@lowers("aten.nonzero", "aten.argwhere")
+def lower_nonzero(call: MilCall) -> Tensor:
+    """The positions where a constant is not 0, a row each."""
+    if (array := call.known_array(call.op.arg("self"))) is None:
+        raise Obstacle(*MASK)
+    return call.constant_tensor(np.argwhere(array), call.result_element_type())
+
+
+@lowers("aten.nonzero_numpy")
+def lower_nonzero_numpy(call: MilCall) -> list[list[Tensor]]:
+    """The positions where a constant is not 0, a vector for each dimension."""
+    if (array := call.known_array(call.op.arg("self"))) is None:
+        raise Obstacle(*MASK)
+    return [[call.constant_tensor(each, i32) for each in np.nonzero(array)]]

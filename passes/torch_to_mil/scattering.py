@@ -10,6 +10,7 @@ import numpy as np
 from xdsl.dialects.builtin import DYNAMIC_INDEX, i1
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from padc.errors import Obstacle
 from padc.ir.element_types import is_float, is_unsigned, least_value, width
 from padc.ir.torch import VTensorType
 from padc.passes.torch_to_mil.gathering import clamped, cut
@@ -114,10 +115,17 @@ def scattered_in_part(
     x: Tensor, index: Index, source: Tensor, dim: int, mode: Mode
 ) -> Tensor:
     """`scattered_along` for an index that is smaller than `x` in other dimensions."""
-    result = scattered_along(cut(x, index, dim), index, source, dim, mode)
-    for d, size in enumerate(index.shape):
-        if d == dim or size in (DYNAMIC_INDEX, x.shape[d]):
-            continue
+    smaller = [
+        d for d, size in enumerate(index.shape) if d != dim and size != x.shape[d]
+    ]
+    part = cut(x, index, dim) if smaller else x
+    result = scattered_along(part, index, source, dim, mode)
+    for d in smaller:
+        if (size := index.shape[d]) == DYNAMIC_INDEX or x.shape[d] == DYNAMIC_INDEX:
+            raise Obstacle(
+                "an index that is smaller than the tensor by an amount that varies",
+                "give an index with the sizes of the tensor",
+            )
         # The rest of `x`, as large as the result is in the dimensions that follow.
         rest = slice_dim(x, d, size, None)
         for other in range(d + 1, x.rank):
@@ -308,11 +316,13 @@ def put(x: Tensor, given: Mapping[int, Index], values: Tensor, mode: Mode) -> Te
         index = where.stacked()
         result = emitted("scatter_nd", mode, where.x, indices=index, updates=values)
     else:
-        before, after = where.rest
-        values = reshape(values, [*before, product(where.sizes), *after])
+        if len(where.sizes) != 1:
+            before, after = where.rest
+            values = reshape(values, [*before, product(where.sizes), *after])
         index = flat(where.linear())
         result = scattered(where.joined(), index, values, where.first, mode)
-        result = reshape(result, sizes_of(where.x))
+        if len(given) > 1:
+            result = reshape(result, sizes_of(where.x))
     return transpose(result, [where.perm.index(dim) for dim in range(x.rank)])
 
 
@@ -339,3 +349,20 @@ def lower_masked_index_put(call: MilCall) -> Tensor:
         for dim, index in given_indices(call, x, wrap=False).items()
     }
     return put(x, given, values, "add") if given else x + values
+
+
+# --- unpooling ------------------------------------------------------------------------
+
+
+@lowers("aten.max_unpool2d", "aten.max_unpool3d")
+def lower_max_unpool(call: MilCall) -> Tensor:
+    """Elements written at positions that count all elements of a plane, or volume."""
+    x, index, count = call.tensor("self"), call.tensor("indices"), 2
+    if call.name == "aten.max_unpool3d":
+        count = 3
+    ahead, window = sizes_of(x)[:-count], call.sizes("output_size")
+    flat_sizes = [*ahead, product(sizes_of(x)[-count:])]
+    zeros = filled(x.constant(0), [*ahead, product(window)])
+    x, index = reshape(x, flat_sizes), reshape(index, flat_sizes)
+    result = scattered_along(zeros, index, x, len(ahead), "update")
+    return reshape(result, [*ahead, *window])

@@ -12,8 +12,10 @@ import torch.nn.functional as F
 from aten_cases import random
 from functions import Functions, Several, check_each
 from torch import Tensor, tensor
+from torch._decomp import core_aten_decompositions
 
 import padc
+from padc.errors import UnsupportedError
 
 aten = torch.ops.aten
 
@@ -179,6 +181,59 @@ REDUCED: Functions = {
 }
 
 
+SEARCHED: Functions = {
+    "one_hot": lambda x, i: F.one_hot(i, 4),
+    "one_hot of a number": lambda x, i: F.one_hot(i[0, 0], 4),
+    "bucketize": lambda x, i: torch.bucketize(x, tensor([-1.0, 0.5, 0.5, 2])),
+    "bucketize right": lambda x, i: torch.bucketize(i, tensor([0, 1, 1]), right=True),
+    "bucketize a number": lambda x, i: torch.bucketize(0.5, x[0, 0].sort()[0]),
+    "bucketize integers": lambda x, i: torch.bucketize(1.5, i[0].sort()[0]),
+    "searchsorted": lambda x, i: torch.searchsorted(x.sort()[0], x[:, :, :2]),
+    "searchsorted, sorter": lambda x, i: torch.searchsorted(
+        x, x.flip(0), sorter=x.argsort(), side="right"
+    ),
+    "searchsorted of rank 5": lambda x, i: torch.searchsorted(
+        x[None, None].sort()[0], x[None, None]
+    ),
+    "isin": lambda x, i: torch.isin(i, tensor([0, 5, 2])),
+    "isin of floats": lambda x, i: torch.isin(x, x[0, 0], invert=True),
+    "isin of one": lambda x, i: torch.isin(i, 2),
+    "isin of rank 5": lambda x, i: torch.isin(i[None, None, None], tensor([0, 2])),
+    "a number is in": lambda x, i: torch.isin(2, i),
+    "max_unpool1d": lambda x, i: F.max_unpool1d(
+        *F.max_pool1d(x, 2, return_indices=True), [2]
+    ),
+    "max_unpool2d": lambda x, i: F.max_unpool2d(
+        *F.max_pool2d(x, 2, return_indices=True), [2, 2], output_size=[3, 4]
+    ),
+    "max_unpool3d": lambda x, i: F.max_unpool3d(
+        *F.max_pool3d(x[None, None, :, :2], (1, 2, 2), return_indices=True), (1, 2, 2)
+    ),
+    "repeat_interleave": lambda x, i: x.repeat_interleave(tensor([2, 0, 1]), 1),
+    "repeat_interleave all": lambda x, i: i.repeat_interleave(tensor([2])),
+    "repeat_interleave computed": lambda x, i: x.repeat_interleave(
+        i[0], 1, output_size=3
+    ),
+    "nonzero of a constant": lambda x, i: tensor([0, 2, 1]).nonzero() + i[0, 0],
+    "masked_select by a constant": lambda x, i: x[0, 0].masked_select(
+        tensor([True, False, True, True])
+    ),
+    "embedding_bag": lambda x, i: F.embedding_bag(i, x[0]),
+    "embedding_bag, sum": lambda x, i: F.embedding_bag(
+        i, x[0], mode="sum", per_sample_weights=x[1, :, :3]
+    ),
+    "embedding_bag, max": lambda x, i: F.embedding_bag(i, x[0], mode="max"),
+    "embedding_bag by offsets": lambda x, i: [
+        F.embedding_bag(i[1], x[0], tensor([0, 2, 2]), mode=mode, padding_idx=padding)
+        for mode in ("sum", "mean", "max")
+        for padding in (None, 0)
+    ],
+    "embedding_bag by computed offsets": lambda x, i: F.embedding_bag(
+        i[0], x[0], i[1, 2:].new_tensor([0]) + i[1, 2:] * 0
+    ),
+}
+
+
 POSITIONS = tensor([[2, 0, 1], [2, 1, 0], [2, 2, 1]])
 
 
@@ -203,3 +258,90 @@ def test_booleans() -> None:
     torch.manual_seed(0)
 
     check({**READ, **WRITTEN}, torch.rand(3, 3, 4) > 0.5, POSITIONS)
+
+
+def test_what_is_searched_and_unpooled() -> None:
+    torch.manual_seed(0)
+
+    x = torch.randn(3, 3, 4)
+
+    check(SEARCHED, x, POSITIONS)
+
+
+def test_nan_is_above_all_limits() -> None:
+    x = tensor([torch.nan, -torch.inf, 0.0, torch.inf])
+    functions: Functions = {
+        "left": lambda x: torch.bucketize(x, tensor([-torch.inf, 0.0, torch.inf])),
+        "right": lambda x: torch.bucketize(x, tensor([-1.0, 0, 1]), right=True),
+        "isin": lambda x: torch.isin(x, x),
+    }
+
+    check(functions, x)
+
+
+VARYING: Functions = {
+    "index_select": lambda x, i: x.index_select(1, i),
+    "gather": lambda x, i: x.gather(1, x.argmax(1, keepdim=True)),
+    "gather less": lambda x, i: x[:, 1:].gather(
+        0, i[:2, None].expand(2, x.shape[1] - 1)
+    ),
+    "take": lambda x, i: x.take(i - 2),
+    "embedding": lambda x, i: F.embedding(i, x),
+    "index": lambda x, i: x[i - 2],
+    "index from the end": lambda x, i: x[:, tensor([0, -1])],
+    "index each row": lambda x, i: x[torch.arange(2), i[:2]],
+    "index apart": lambda x, i: x[None, i][:, i, i],
+    "index inside": lambda x, i: x[None, :, None][:, i, 0 * i - 1],
+    "put": lambda x, i: x.index_put((i,), x[0]),
+    "put inside": lambda x, i: aten.index_put(x[None], [None, i, i], x[0, 0], True),
+    "put at two": lambda x, i: x.index_put((i, i - 2), x[0, 0]),
+    "put from the end": lambda x, i: aten.index_put(x, [None, tensor([-1])], x[:, :1]),
+    "put under a mask": lambda x, i: x.index_put((x > 0,), x[0, 0]),
+    "masked_scatter": lambda x, i: x.masked_scatter(x > 0, x + 1),
+    "scatter_add": lambda x, i: x.scatter_add(1, x.argmax(1, keepdim=True), x[:, :1]),
+    "index_add": lambda x, i: x.index_add(1, i, x[:, : i.shape[0]]),
+    "index_fill": lambda x, i: x.index_fill(0, i, 3),
+    "one_hot": lambda x, i: F.one_hot(i, 4),
+    "bucketize": lambda x, i: torch.bucketize(x, tensor([-1.0, 0, 1])),
+    "isin": lambda x, i: torch.isin(i, tensor([1, 2])),
+}
+
+
+def test_sizes_that_vary() -> None:
+    torch.manual_seed(0)
+    size = torch.export.Dim.AUTO(min=3, max=9)
+    first = torch.randn(4, 5), tensor([0, 2, 1])
+    other = torch.randn(5, 6), tensor([1, 0, 2, 1])
+
+    check(VARYING, *first, dynamic=[{0: size, 1: size}, {0: size}], others=[other])
+
+
+def test_fold_as_pytorch_decomposes_it() -> None:
+    x = torch.randn(1, 4, 6)
+    model = Several({"fold": lambda x: F.fold(x, (3, 4), (2, 2))})
+    exported = torch.export.export(model, (x,))
+    decomposed = exported.run_decompositions(core_aten_decompositions())
+
+    result = padc.convert(decomposed).run(x)
+
+    torch.testing.assert_close(result[0], F.fold(x, (3, 4), (2, 2)))
+
+
+REFUSED: Functions = {
+    "a mask that is computed": lambda x, i: x[x > 0],
+    "on which the size of the result depends": lambda x, i: x.masked_select(x > 0),
+    "use torch.where": lambda x, i: x.nonzero(),
+    "make repeats a constant": lambda x, i: x.repeat_interleave(i[0], 1),
+    "give num_classes": lambda x, i: F.one_hot(i),
+    "the index 3, out of range for 3 elements": lambda x, i: aten._unsafe_index(
+        x, [None, tensor([3])]
+    ),
+}
+
+
+@pytest.mark.parametrize("message", REFUSED)
+def test_refused(message: str) -> None:
+    with pytest.raises(UnsupportedError, match=message):
+        padc.convert(
+            Several({message: REFUSED[message]}), (torch.randn(3, 3, 4), POSITIONS)
+        )
