@@ -135,10 +135,11 @@ def to_llvm(vector_bytes: int) -> list[ModulePass]:
 
 def legal_for_mil() -> frozenset[str]:
     """The ATen ops that have a lowering on the way to Core ML, by schema."""
+    from padc.passes.complex.split_complex import LEGAL
     from padc.passes.torch_to_mil.lowerings import LOWERINGS as TO_MIL
     from padc.passes.torch_to_tcp.lowerings import LOWERINGS as TO_TCP
 
-    return frozenset(TO_TCP.keys() | TO_MIL.keys())
+    return frozenset(TO_TCP.keys() | TO_MIL.keys() | LEGAL)
 
 
 def legal_for_native() -> frozenset[str]:

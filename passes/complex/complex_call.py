@@ -31,6 +31,7 @@ from padc.ir.torch import (
     ToBuiltinTensorOp,
     VTensorType,
     aten_op,
+    builtin_type,
     constant_value,
 )
 from padc.ir.weights import Array, Weights, numpy_dtype
@@ -113,7 +114,7 @@ class ComplexCall(AtenCall):
         """The element type of a result's parts."""
         type = self.op.results[index].type
         assert isinstance(type, VTensorType)
-        return part_type(type.element_type)
+        return part_type(builtin_type(type).element_type)
 
     def number(self, name: str) -> float:
         value = self.constant(name)
@@ -192,9 +193,9 @@ class ComplexCall(AtenCall):
 
     def replace(self, old: SSAValue, new: Real) -> None:
         """Use a real tensor in place of a value of the torch dialect."""
-        type = old.type
-        assert isinstance(type, VTensorType)
-        value = new.cast(part_type(type.element_type)).spread(type.get_shape()).value
+        assert isinstance(old.type, VTensorType)
+        type = builtin_type(old.type)
+        value = new.cast(type.element_type).spread(type.get_shape()).value
         cast = self.insert(FromBuiltinTensorOp(value))
         cast.name_hint = old.name_hint
         old.replace_all_uses_with(cast)

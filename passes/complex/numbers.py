@@ -215,7 +215,8 @@ class Complex:
         if self.imag is None:
             return self.real.unary("abs")
         a, b = self.real.unary("abs"), self.imag.unary("abs")
-        most, least = a.binary("maximum", b), a.binary("minimum", b)
+        is_more = a.binary("gt", b, i1)
+        most, least = is_more.select(a, b), is_more.select(b, a)
         ratio = (most * 2.0).equals(most).select(least, least / most)
         return most * (ratio * ratio + 1.0).unary("sqrt")
 

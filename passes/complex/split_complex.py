@@ -61,6 +61,13 @@ ALSO_REAL = frozenset(
 """Ops that are rewritten for real operands and results too."""
 
 
+LEGAL = ALSO_REAL | {
+    *("aten.complex", "aten.polar", "aten.imag", "aten.view_as_complex"),
+    *("aten.view_as_complex_copy", "aten.view_as_real", "aten.view_as_real_copy"),
+}
+"""Ops that are rewritten wherever they occur."""
+
+
 @dataclass(frozen=True)
 class SplitComplexPass(ModulePass):
     """Rewrite complex tensors as pairs of real ones, and transforms as products."""

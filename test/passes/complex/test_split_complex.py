@@ -409,3 +409,17 @@ def test_a_dynamic_length_is_refused() -> None:
 def test_complex_inputs_are_refused() -> None:
     with pytest.raises(UnsupportedError, match=r"complex64\[4\]"):
         padc.convert(Function(torch.abs), (torch.randn(4, dtype=torch.complex64),))
+
+
+def test_real_operands_of_any_dtype() -> None:
+    functions = real(
+        {
+            "shift": lambda x: fft.fftshift(x),
+            "fft": lambda x: fft.fft(x),
+            "rfft": lambda x: fft.rfft(x > 3),
+            "conj": lambda x: x.conj() + torch.real(x),
+        }
+    )
+    x = torch.randint(0, 9, (4, 5))
+
+    check_each(functions, padc.convert(Several(functions), (x,)).run(x), x)
