@@ -15,6 +15,7 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX
 from padc.errors import Obstacle
 from padc.ir.element_types import wide
 from padc.ir.mil import MAX_RANK
+from padc.passes.torch_to_mil.reductions import reduce
 from padc.passes.torch_to_mil.shaping import (
     Size,
     expand_dims,
@@ -57,10 +58,7 @@ def dot(a: Tensor, b: Tensor, dim: int = 0) -> Tensor:
 
 def total(x: Tensor, dims: Sequence[int]) -> Tensor:
     """The sum along dimensions, in the type of `x`."""
-    if not dims:
-        return x
-    shape = [size for d, size in enumerate(x.shape) if d not in dims]
-    y = x.emit("reduce_sum", shape, x=x, axes=list(dims), keep_dims=False)
+    y = reduce("sum", x, dims, False)
     return y.wrapped(y)
 
 

@@ -1,4 +1,4 @@
-"""Distances between rows, and the similarity of vectors."""
+"""Distances between rows."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from padc.ir.element_types import wide
 from padc.ir.mil import MAX_RANK
 from padc.passes.torch_to_mil.contraction import matmul, total
 from padc.passes.torch_to_mil.mil_call import MilCall, lowers
-from padc.passes.torch_to_mil.norms import vector_norm
+from padc.passes.torch_to_mil.reductions import norm
 from padc.passes.torch_to_mil.shaping import expand_dims
 from padc.passes.torch_to_mil.tensor import Tensor
 
@@ -35,7 +35,7 @@ def lower_cdist(call: MilCall) -> Tensor:
             "join the dimensions of the batch",
         )
     difference = expand_dims(x1, [x1.rank - 1]) - expand_dims(x2, [x2.rank - 2])
-    return vector_norm(difference, p, [difference.rank - 1])
+    return norm(difference, p, [difference.rank - 1], False)
 
 
 @lowers("aten._euclidean_dist")
@@ -78,7 +78,7 @@ def lower_pdist(call: MilCall) -> Tensor:
         )
         for rows in np.triu_indices(count, 1)
     )
-    return vector_norm(first - second, call.number("p"), [1])
+    return norm(first - second, call.number("p"), [1], False)
 
 
 @lowers("aten.pairwise_distance")
@@ -86,18 +86,4 @@ def lower_pairwise_distance(call: MilCall) -> Tensor:
     x1, x2 = pair(call, "x1", "x2")
     difference = x1 - x2 + call.number("eps")
     keepdim = call.boolean("keepdim")
-    return vector_norm(
-        difference, call.number("p"), [difference.rank - 1], keepdim=keepdim
-    )
-
-
-@lowers("aten.cosine_similarity")
-def lower_cosine_similarity(call: MilCall) -> Tensor:
-    """The product of the vectors along `dim`, each by its norm, or `eps` if larger."""
-    x1, x2 = pair(call, "x1", "x2")
-    # Core ML reduces no numbers.
-    rank = max(x1.rank, x2.rank, 1)
-    x1, x2 = (expand_dims(x, range(rank - x.rank)) for x in (x1, x2))
-    dim, eps = call.dim("dim", rank), call.number("eps")
-    a, b = (x / vector_norm(x, 2, [dim], keepdim=True).maximum(eps) for x in (x1, x2))
-    return total(a * b, [dim])
+    return norm(difference, call.number("p"), [difference.rank - 1], keepdim)

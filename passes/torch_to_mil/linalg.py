@@ -37,6 +37,8 @@ def square(call: MilCall, name: str) -> Tensor:
     """A batch of small square matrices, in the type that PyTorch computes in."""
     x = call.tensor(name)
     size = x.shape[-1]
+    if 0 in x.shape:
+        raise Obstacle("a matrix without elements", "leave it out")
     if size == DYNAMIC_INDEX or size > LARGEST:
         text = "dynamic size" if size == DYNAMIC_INDEX else f"{size} rows"
         raise Obstacle(
@@ -254,8 +256,8 @@ def lower_cross(call: MilCall) -> Tensor:
 
     def rolled(x: Tensor, by: int) -> Tensor:
         """Component i of the result is component `i + by` of `x`."""
-        parts = [slice_dim(x, dim, by, None), slice_dim(x, dim, 0, by)]
-        return concat(parts, dim)
+        indices = np.roll(np.arange(3, dtype=np.int32), -by)
+        return x.emit("gather", x.shape, x=x, indices=indices, axis=dim)
 
     return rolled(a, 1) * rolled(b, 2) - rolled(a, 2) * rolled(b, 1)
 

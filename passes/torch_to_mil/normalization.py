@@ -12,7 +12,7 @@ from padc.errors import Obstacle
 from padc.ir import mil
 from padc.ir.element_types import wide
 from padc.passes.torch_to_mil.mil_call import MilCall, lowers
-from padc.passes.torch_to_mil.norms import vector_norm
+from padc.passes.torch_to_mil.reductions import norm
 from padc.passes.torch_to_mil.shaping import Size, product, reshape, size_of, sizes_of
 from padc.passes.torch_to_mil.tensor import Tensor, is_constant
 
@@ -351,8 +351,8 @@ def lower_weight_norm(call: MilCall) -> list[Tensor]:
     """`v * (g / norm)`: the norm of each slice along `dim`; if that is -1, of all."""
     v, g = in_wide(call, "v"), in_wide(call, "g")
     dim = call.integer("dim")
-    norm = vector_norm(v, 2, [d for d in range(v.rank) if d != dim], keepdim=True)
-    return [v * (g / norm), norm][: len(call.op.results)]
+    length = norm(v, 2, [d for d in range(v.rank) if d != dim], True)
+    return [v * (g / length), length][: len(call.op.results)]
 
 
 @lowers("aten.renorm")
@@ -361,5 +361,5 @@ def lower_renorm(call: MilCall) -> Tensor:
     x = in_wide(call, "self")
     dim, most = call.dim("dim", x.rank), call.number("maxnorm")
     others = [d for d in range(x.rank) if d != dim]
-    norm = vector_norm(x, call.number("p"), others, keepdim=True)
-    return x * (norm > most).select(most / (norm + 1e-7), 1.0)
+    length = norm(x, call.number("p"), others, True)
+    return x * (length > most).select(most / (length + 1e-7), 1.0)

@@ -151,8 +151,39 @@ def lower_outer(call: MilCall) -> Tensor:
 
 @lowers("aten.chain_matmul", "aten.linalg_multi_dot")
 def lower_multi_dot(call: MilCall) -> Tensor:
-    name = call.op.schema.arguments[0].name
-    return functools.reduce(matmul, call.tensors(name))
+    """In the order with the fewest multiplications, as PyTorch does."""
+    tensors = call.tensors(call.op.schema.arguments[0].name)
+    sizes = [1 if tensors[0].rank == 1 else tensors[0].shape[0]]
+    sizes += [x.shape[0] for x in tensors[1:]]
+    sizes += [1 if tensors[-1].rank == 1 else tensors[-1].shape[-1]]
+    if DYNAMIC_INDEX in sizes:
+        return functools.reduce(matmul, tensors)
+
+    @functools.cache
+    def best(first: int, last: int) -> tuple[int, int]:
+        """The fewest multiplications, and the factor after which the last one is."""
+        if first == last:
+            return 0, first
+        costs = [
+            (
+                best(first, i)[0]
+                + best(i + 1, last)[0]
+                + sizes[first] * sizes[i + 1] * sizes[last + 1],
+                # Of equal orders PyTorch takes the last for three factors.
+                -i if len(tensors) == 3 else i,
+            )
+            for i in range(first, last)
+        ]
+        cost, i = min(costs)
+        return cost, abs(i)
+
+    def multiplied(first: int, last: int) -> Tensor:
+        if first == last:
+            return tensors[first]
+        i = best(first, last)[1]
+        return matmul(multiplied(first, i), multiplied(i + 1, last))
+
+    return multiplied(0, len(tensors) - 1)
 
 
 @lowers("aten.bilinear")
