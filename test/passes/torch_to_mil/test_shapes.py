@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from aten_cases import SHAPES, random, without
 from functions import Functions
-from mil_functions import check
+from mil_functions import check, size
 from torch import Tensor
 
 DTYPES = torch.float16, torch.int64, torch.int8
@@ -147,3 +147,64 @@ def test_masks_of_infinity() -> None:
 
     check(functions, torch.randn(4, 4))
     check(functions, torch.randn(4, 4).half())
+
+
+DYNAMIC: Functions = {
+    "view": lambda x: x.view(x.shape[0], x.shape[1], 2, -1),
+    "flatten": lambda x: x.flatten(1, 2),
+    "view many": lambda x: x.reshape(x.shape[0] * x.shape[1], x.shape[2], 4, 2),
+    "unflatten": lambda x: x.unflatten(3, (2, 4)),
+    "permute": lambda x: x.permute(2, 0, 3, 1),
+    "slice": lambda x: x[:, 1:],
+    "slice neg": lambda x: x[:, -2:],
+    "slice end": lambda x: x[:, :-1],
+    "slice from": lambda x: x[:, :, x.shape[1] - 2 :],
+    "slice steps": lambda x: x[:, ::2],
+    "select": lambda x: x[:, -1],
+    "select dyn": lambda x: x[:, x.shape[1] - 1],
+    "narrow": lambda x: x.narrow(1, x.shape[1] - 2, 2),
+    "cat": lambda x: torch.cat([x, x[:, :1]], 1),
+    "stack": lambda x: torch.stack([x, x], 2),
+    "split": lambda x: x.split([1, x.shape[1] - 1], 1),
+    "split last": lambda x: x.split(4, 3),
+    "chunk": lambda x: x.chunk(2, 3),
+    "expand": lambda x: x[:, :, :1].expand(-1, -1, x.shape[1], -1),
+    "expand_as": lambda x: x[:1].expand_as(x),
+    "repeat": lambda x: x.repeat(1, 2, 1, 1),
+    "repeat_interleave": lambda x: x.repeat_interleave(2, 1),
+    "repeat by size": lambda x: x[0, 0, 0].repeat(x.shape[1], 1),
+    "roll": lambda x: x.roll(1, 1),
+    "roll two": lambda x: x.roll((-2, 1), (1, 2)),
+    "flip": lambda x: x.flip(1),
+    "slice_scatter": lambda x: x.slice_scatter(x[:, 1:] * 2, 1, 1),
+    "select_scatter": lambda x: (x + x).select_scatter(x[:, 0], 1, -1),
+    "tril": lambda x: x.tril(),
+    "triu cols": lambda x: x.transpose(1, 3).triu(1),
+    "causal": lambda x: (
+        torch.full((x.shape[1], x.shape[1]), -math.inf).triu(1) + x[0, :, 0, :1]
+    ),
+    "diagonal": lambda x: x.diagonal(1, 1, 2),
+    "diagonal static": lambda x: x.diagonal(-1, 1, 3),
+    "diag_embed": lambda x: torch.diag_embed(x[0, :, :, 0], 1),
+    "zeros": lambda x: torch.zeros(x.shape[0], 3, x.shape[1]) + 1,
+    "zeros_like": lambda x: torch.zeros_like(x) + 1,
+    "full size": lambda x: torch.full((2,), x.shape[1]) * 1,
+    "arange": lambda x: torch.arange(x.shape[1]) + 1,
+    "arange f": lambda x: torch.arange(x.shape[1], dtype=torch.float32) / 2,
+    "arange down": lambda x: torch.arange(x.shape[1], 0, -1) * 1,
+    "eye": lambda x: torch.eye(x.shape[1]) * 2,
+    "meshgrid": lambda x: torch.meshgrid(
+        torch.arange(x.shape[1]), torch.arange(x.shape[2]), indexing="ij"
+    ),
+    "unfold": lambda x: x.unfold(3, 2, 2),
+    "pixel": lambda x: F.pixel_shuffle(x.permute(0, 3, 1, 2), 2),
+    "unpixel": lambda x: F.pixel_unshuffle(x.permute(0, 3, 1, 2).repeat(1, 1, 2, 2), 2),
+    "scalar": lambda x: torch.scalar_tensor(x.shape[1]) * 1.0,
+}
+
+
+def test_dynamic_sizes() -> None:
+    x, other = torch.randn(2, 4, 6, 8), torch.randn(3, 5, 3, 8)
+    dims = {0: size(5), 1: size(9), 2: size(9)}
+
+    check(DYNAMIC, x, dynamic=[dims], others=[[other]])
