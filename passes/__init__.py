@@ -8,7 +8,12 @@ from xdsl.passes import ModulePass
 
 PASSES = {
     "complex": ("split-complex",),
-    "torch_to_tcp": ("fold-constants", "convert-torch-to-tcp", "fold-batch-norm"),
+    "torch_to_tcp": (
+        "fold-constants",
+        "narrow-float64",
+        "convert-torch-to-tcp",
+        "fold-batch-norm",
+    ),
     "tcp_to_mil": (
         "tabulate-scaled-sizes",
         "reduce-ranks",
