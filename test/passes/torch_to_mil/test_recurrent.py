@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from typing import Any
 
@@ -57,7 +58,7 @@ def check(
     dtype: torch.dtype = torch.float32,
     **tolerances: Any,
 ) -> padc.Program:
-    model = Layers(layers).eval().to(dtype)
+    model = Layers(copy.deepcopy(dict(layers))).eval().to(dtype)
     inputs = tuple(x.to(dtype) for x in inputs)
     program = padc.convert(model, inputs, target=target)
     check_each(model.functions, program.run(*inputs), *inputs, **tolerances)
