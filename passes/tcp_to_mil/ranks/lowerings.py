@@ -3,6 +3,7 @@
 from padc.passes.tcp_to_mil.ranks import (
     along,
     constants,
+    einsum,
     elementwise,
     indexing,
     parts,
@@ -18,6 +19,7 @@ __all__ = [
     "RULES",
     "along",
     "constants",
+    "einsum",
     "elementwise",
     "indexing",
     "parts",

@@ -466,6 +466,18 @@ PRODUCTS: Functions = {
     "masked attention": lambda x: F.scaled_dot_product_attention(
         six(x), six(x).sin(), six(x).cos(), torch.arange(18.0).view(2, 1, 1, 1, 3, 3)
     ).reshape(-1),
+    "einsum": lambda x: torch.einsum("abcdef,aghdei->abgci", six(x), six(x)),
+    "einsum to six": lambda x: (
+        torch.einsum("abc,dec->eabd", x, x.sin())
+        .view(2, 2, 3, 1, 2, 6)
+        .transpose(0, 4)
+        .reshape(-1)
+    ),
+    "outer product": lambda x: torch.einsum("abc,def->afbecd", x, x[:2]).reshape(-1),
+    "einsum of three": lambda x: torch.einsum(
+        "abcdef,ag,ef->gbdc", six(x), x[:2, 0], x[:3, :, 0]
+    ),
+    "einsum of one": lambda x: torch.einsum("abcdef->fca", six(x)),
     "embedding": lambda x: (
         F.embedding((x.view(6, 2, 3, 1, 2) > 0).int(), torch.arange(8.0).view(2, 4))
         .transpose(0, 5)
@@ -483,6 +495,55 @@ def test_families(functions: Functions):
 @pytest.mark.parametrize("functions", FAMILIES)
 def test_families_in_a_package(functions: Functions):
     check_package(without(functions, "diagonal"), torch.randn(6, 2, 6))
+
+
+def varied(x: Tensor) -> Tensor:
+    """`[b, 6, h, 2]` as six dimensions, of which the first and the fourth vary."""
+    return x.view(x.shape[0], 2, 3, x.shape[2], 2, 1)
+
+
+VARIED: Functions = {
+    "sum": lambda x: varied(x).sum((2, 5)),
+    "softmax": lambda x: varied(x).transpose(0, 3).softmax(3).flatten(1),
+    "slice": lambda x: varied(x)[:, 1:, ::2, 1:].flatten(1),
+    "select": lambda x: varied(x)[:, 1],
+    "cat": lambda x: torch.cat([varied(x), varied(x)], 3).transpose(1, 3).flatten(2),
+    "stack": lambda x: torch.stack([x[:, :, None]] * 2, 3).transpose(1, 3).flatten(1),
+    "chunk": lambda x: [y.transpose(0, 1).flatten(1) for y in varied(x).chunk(3, 2)],
+    "pad": lambda x: F.pad(varied(x), (0, 1, 0, 0, 2, 1, 0, 1)).flatten(2),
+    "expand": lambda x: (
+        varied(x).expand(-1, -1, -1, -1, -1, 3).transpose(1, 3).flatten(2)
+    ),
+    "repeat": lambda x: varied(x).repeat(1, 2, 1, 2, 1, 1).flatten(2),
+    "bias": lambda x: (
+        (varied(x) + x[:, :1, None, :, :1, None]).transpose(0, 3).flatten(1)
+    ),
+    "matmul": lambda x: (
+        varied(x).transpose(1, 5) @ torch.arange(6.0).view(2, 3)
+    ).flatten(1),
+    "flip": lambda x: varied(x).flip((1, 3)).flatten(1),
+    "windows": lambda x: (
+        x[:, :, :, None].unfold(1, 3, 3).unfold(2, 2, 1).transpose(2, 5).flatten(2)
+    ),
+}
+
+
+def test_families_of_dynamic_sizes():
+    check(
+        VARIED,
+        torch.randn(3, 6, 4, 2),
+        dynamic=[{0: size(), 2: size()}],
+        others=[(torch.randn(2, 6, 7, 2),)],
+    )
+
+
+def test_families_of_dynamic_sizes_in_a_package():
+    check_package(
+        VARIED,
+        torch.randn(3, 6, 4, 2),
+        dynamic=[{0: size(), 2: size()}],
+        others=[(torch.randn(2, 6, 7, 2),)],
+    )
 
 
 @pytest.mark.parametrize("others", [False, True])
@@ -517,15 +578,16 @@ def factors(draw: st.DrawFn, number: int, least: int) -> list[int]:
 
 Change = tuple[str, Any]
 ELEMENTS = 144
+KINDS = ("view", "permute", "permute", "bias", "relu", "flip", "softmax", "roll")
 
 
 @st.composite
 def changes(draw: st.DrawFn) -> list[Change]:
-    """Views, permutations, expansions and elementwise ops of a tensor of `ELEMENTS`."""
+    """Ops of `KINDS` on a tensor of `ELEMENTS` elements."""
     found: list[Change] = []
     rank = 3
     for _ in range(draw(st.integers(2, 6))):
-        kind = draw(st.sampled_from(["view", "permute", "permute", "bias", "relu"]))
+        kind = draw(st.sampled_from(KINDS))
         if kind == "view" or not found:
             sizes = draw(factors(ELEMENTS, draw(st.sampled_from([1, 6, 6]))))
             rank = len(sizes)
@@ -535,6 +597,10 @@ def changes(draw: st.DrawFn) -> list[Change]:
         elif kind == "bias":
             kept = draw(st.lists(st.booleans(), min_size=rank, max_size=rank))
             found.append((kind, kept))
+        elif kind == "flip":
+            found.append((kind, draw(st.lists(st.integers(0, rank - 1), unique=True))))
+        elif kind in ("softmax", "roll"):
+            found.append((kind, draw(st.integers(0, rank - 1))))
         else:
             found.append((kind, None))
     return found
@@ -556,6 +622,12 @@ def computed(x: Tensor, program: Sequence[Change]) -> Tensor:
             case "bias":
                 shape = biased(x.shape, how)
                 x = x + torch.arange(math.prod(shape)).view(shape)
+            case "flip":
+                x = x.flip(how)
+            case "softmax":
+                x = x.softmax(how)
+            case "roll":
+                x = x.roll(-1, how)
             case _:
                 x = x.relu()
     return x.reshape(-1)
@@ -578,8 +650,17 @@ def built(program: Sequence[Change]) -> ModuleOp:
                 shape = biased(type.get_shape(), how)
                 bias = build.reshape(build.arange(0, math.prod(shape)), shape)
                 x = build.call("add.Tensor", type, self=x, other=bias)
-            case _:
+            case "flip":
+                x = build.call("flip", type, self=x, dims=how)
+            case "softmax":
+                x = build.call("softmax.int", type, self=x, dim=how)
+            case "roll" if type.get_shape()[how] > 1:
+                rest, first = build.slice(x, how, 1, None), build.slice(x, how, 0, 1)
+                x = build.cat([rest, first], how)
+            case "relu":
                 x = build.call("relu", type, self=x)
+            case _:
+                assert kind == "roll"
     x = build.reshape(x, [ELEMENTS])
     end.operands = [x]
     return ModuleOp([FuncOp("main", (block.arg_types, [x.type]), Region(block))])
