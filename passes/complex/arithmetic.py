@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 from xdsl.dialects.builtin import i1
@@ -101,10 +102,14 @@ def is_square(op: AtenOp) -> bool:
 
 
 @row("aten.angle")
-def split_angle(call: ComplexCall) -> Made | None:
-    if not call.is_complex("self"):
-        return None
-    return call.complex("self").angle()
+def split_angle(call: ComplexCall) -> Real:
+    """The angle; of a real number 0 or pi, or NaN for NaN."""
+    z = call.complex("self")
+    if call.is_complex("self"):
+        return z.angle()
+    is_negative, is_nan = z.real.binary("lt", 0.0, i1), z.real.binary("ne", z.real, i1)
+    angle = is_negative.select(z.real.zeros() + math.pi, 0.0)
+    return is_nan.select(z.real, angle)
 
 
 @row("aten.sgn")

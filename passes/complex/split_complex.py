@@ -56,7 +56,7 @@ ALSO_REAL = frozenset(
     if name.startswith(("aten.fft_", "aten._fft_", "aten.stft", "aten.istft"))
     or "_window" in name
     or "conj" in name
-    or name in ("aten.real", "aten.resolve_neg", "aten._neg_view")
+    or name in ("aten.angle", "aten.real", "aten.resolve_neg", "aten._neg_view")
 )
 """Ops that are rewritten for real operands and results too."""
 

@@ -418,8 +418,13 @@ def test_real_operands_of_any_dtype() -> None:
             "fft": lambda x: fft.fft(x),
             "rfft": lambda x: fft.rfft(x > 3),
             "conj": lambda x: x.conj() + torch.real(x),
+            "angle": lambda x: torch.angle(x - 4),
+            "angles": lambda x: torch.angle(
+                torch.tensor([-0.0, math.nan, -2.0, 1.0]) * x[:, :1]
+            ),
         }
     )
-    x = torch.randint(0, 9, (4, 5))
+    x = torch.randint(1, 9, (4, 5))
 
-    check_each(functions, padc.convert(Several(functions), (x,)).run(x), x)
+    results = padc.convert(Several(functions), (x,)).run(x)
+    check_each(functions, results, x, equal_nan=True)
