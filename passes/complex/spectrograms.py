@@ -61,7 +61,9 @@ def split_stft(call: ComplexCall) -> Complex | Real:
     if call.is_complex("self"):
         raise Obstacle("a transform of a complex signal", "transform its two parts")
     check_length(length)
-    window, hop = window_of(call), hop_of(call)
+    is_computed = call.has("window") and call.data("window") is None
+    window = np.ones(length) if is_computed else window_of(call)
+    hop = hop_of(call)
     whole = call.has("onesided") and not call.boolean("onesided")
     batch = [] if x.rank == 1 else [x.shape[0]]
     signal = x.call("unsqueeze", [*batch, 1, x.shape[-1]], self=x, dim=x.rank - 1)
@@ -75,6 +77,8 @@ def split_stft(call: ComplexCall) -> Complex | Real:
         return np.concatenate([spectrum.real, spectrum.imag], 1).T[:, None]
 
     weight = call.matrix(key_of(call, window, "stft", whole), kernel)
+    if is_computed:
+        weight = weight * padded_window(call, length)
     time = signal.shape[-1]
     count = time if time == DYNAMIC_INDEX else (time - length) // hop + 1
     y = signal.call(
@@ -90,6 +94,14 @@ def split_stft(call: ComplexCall) -> Complex | Real:
         return z
     parts = [z.real, z.imaginary]
     return y.call("stack", [*z.real.shape, 2], tensors=parts, dim=z.real.rank)
+
+
+def padded_window(call: ComplexCall, length: int) -> Real:
+    """A computed window function, with zeros around it up to the length of a frame."""
+    window = call.real("window")
+    left = (length - window.shape[0]) // 2
+    pad = [left, length - window.shape[0] - left]
+    return window.call("constant_pad_nd", [length], self=window, pad=pad, value=0.0)
 
 
 def centered(call: ComplexCall, signal: Real, amount: int) -> Real:

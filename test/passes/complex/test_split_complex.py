@@ -282,6 +282,8 @@ SPECTRA: Functions = {
     "ones": lambda x: spectrogram(
         x, window=torch.ones(64, dtype=torch.float64).float()
     ),
+    "computed": lambda x: spectrogram(x, window=x[0, :64]),
+    "computed, short": lambda x: spectrogram(x, window=x[0, :49], win_length=49),
     "one signal": lambda x: spectrogram(x[0]),
     "inverse": lambda x: round_trip(x, hop_length=16),
     "inverse with length": lambda x: round_trip(x, hop_length=16, length=500),
@@ -380,7 +382,7 @@ REFUSED: dict[str, tuple[Any, tuple[int, ...], str]] = {
     "function": (lambda x: torch.tanh(x * 1j).imag, (4,), r"aten\.tanh.*no complex"),
     "prime": (lambda x: fft.fft(x).abs(), (8209,), "too large a factor"),
     "window": (
-        lambda x: torch.stft(x, 64, window=x[:64], return_complex=True).abs(),
+        lambda x: torch.istft(x[:128].view(1, 32, 4) * 1j, 62, window=x[:62]),
         (500,),
         "a window that is computed",
     ),
