@@ -3,9 +3,8 @@
 Emission of a module's `@main` as a program of coremltools' pymil.
 
 One walk over the function, in order. An op of the `mil` dialect becomes the pymil op
-of its name; a `torch` op that no pass of padc lowered is converted by coremltools
-(`borrow.py`); constants and lists of torch become Python values; casts
-between torch's tensors and builtin ones do nothing. The type that pymil infers for each
+of its name, a constant becomes pymil's; casts between torch's values and builtin ones
+do nothing. The type that pymil infers for each
 result is compared with the type that the IR declares.
 
 An op that fails does not stop the walk. All problems of a program are raised
@@ -37,7 +36,6 @@ from xdsl.traits import SymbolTable
 from xdsl.utils.exceptions import VerifyException
 
 from padc.backends.coreml import quiet
-from padc.backends.coreml.borrow import REWRITE, borrow
 from padc.errors import (
     InvalidProgramError,
     Obstacle,
@@ -62,7 +60,6 @@ from padc.ir.torch import (
     FromBuiltinTensorOp,
     IntType,
     ListConstructOp,
-    ListType,
     ListUnpackOp,
     LiteralOp,
     NotConstantError,
@@ -86,6 +83,9 @@ mb: Any = Builder
 
 INT32 = np.iinfo(np.int32)
 
+PASSES = "convert-torch-to-tcp,convert-tcp-to-mil,convert-torch-to-mil"
+"""What lowers a program whose ops none of the other passes have to decompose."""
+
 INT32_OUTSIDE = ("int16", "uint16")
 """Types that Core ML has, but not for inputs and outputs, which are int32 instead."""
 
@@ -100,12 +100,31 @@ def emit(module: ModuleOp, weights: Weights, target: str = "newest") -> Program:
     The attribute `padc.name` names the inputs and outputs. Raises `UnsupportedError`
     with everything that Core ML or coremltools does not support.
     """
+    with quiet():
+        _reset_conversion_state()
+        return _Emitter(main_of(module), weights, resolve_target(target)).emit()
+
+
+def check_interface(module: ModuleOp, target: str) -> None:
+    """
+    Raise `UnsupportedError` for inputs and outputs of `@main` that Core ML cannot have.
+
+    The module may be at any level. Asked before a program is lowered, so that an
+    input is named, and not the first op that it stops.
+    """
+    emitter = _Emitter(main_of(module), Weights(), target)
+    with quiet(), warnings.catch_warnings(action="ignore"):
+        emitter.input_types()
+        emitter.check_outputs()
+    if emitter.problems:
+        raise UnsupportedError(emitter.problems)
+
+
+def main_of(module: ModuleOp) -> FuncOp:
     main = SymbolTable.lookup_symbol(module, "main")
     if not isinstance(main, FuncOp):
         raise InvalidProgramError("the module has no function @main to emit")
-    with quiet():
-        _reset_conversion_state()
-        return _Emitter(main, weights, resolve_target(target)).emit()
+    return main
 
 
 class _Emitter:
@@ -225,14 +244,7 @@ class _Emitter:
     def input_shape(self, argument: BlockArgument, ranges: dict[str, Any]) -> list[Any]:
         """The sizes of an input; equal dynamic sizes share a `RangeDim` in `ranges`."""
         shape: list[Any] = list(shape_of(argument.type) or ())
-        if len(shape) > mil.MAX_RANK:
-            raise Obstacle(
-                f"has rank {len(shape)}; Core ML's tensors have rank {mil.MAX_RANK} "
-                "at most",
-                hint="join dimensions of the input, and reshape it in the model",
-            )
-        if 0 in shape:
-            raise Obstacle(EMPTY, LEAVE_OUT)
+        check_shape(shape, "join dimensions of the input, and reshape it in the model")
         if DYNAMIC_INDEX not in shape:
             return shape
         for use in argument.uses:
@@ -260,6 +272,25 @@ class _Emitter:
                 ranges[text] = ct.RangeDim(lower, upper)
             shape[i] = ranges[text]
         return shape
+
+    def check_outputs(self) -> None:
+        """Note the problems of outputs that Core ML cannot have."""
+        main = self.main
+        (returned,) = (op for op in main.body.block.ops if isinstance(op, ReturnOp))
+        names = self.io_names("output", len(returned.operands), main.res_attrs)
+        for value, name in zip(returned.operands, names, strict=True):
+            try:
+                mil.check_element_type(pymil_dtype(value.type), self.target)
+                check_shape(
+                    shape_of(value.type) or (), "return it with dimensions joined"
+                )
+            except Obstacle as error:
+                owner = value.owner
+                self.problem(
+                    f"output {name}: {describe_type(value.type)} {error.message}",
+                    owner.location if isinstance(owner, Operation) else None,
+                    error.hint,
+                )
 
     def emit_output(self, value: SSAValue, name: str, outputs: Sequence[Any]) -> Any:
         """
@@ -292,16 +323,12 @@ class _Emitter:
             with self.scope(op):
                 values = self.convert(op)
             if len(values) != len(op.results):
-                raise Obstacle(
-                    f"coremltools makes {len(values)} results of it", REWRITE
-                )
+                raise Obstacle(f"coremltools makes {len(values)} results of it")
             for index, (result, value) in enumerate(zip(op.results, values)):
                 if not isinstance(result.type, VTensorType) or value is not None:
                     check_result(result.type, value)
                 elif result.first_use is not None:
-                    raise Obstacle(
-                        f"coremltools does not compute result {index}", REWRITE
-                    )
+                    raise Obstacle(f"coremltools does not compute result {index}")
         except Obstacle as error:
             self.problem(f"{describe(op)}: {error.message}", op.location, error.hint)
             return
@@ -341,28 +368,8 @@ class _Emitter:
                 | ConstantStrOp()
             ):
                 return [constant_value(op.result)]
-            case AtenOp():
-                operands = [self.values[operand] for operand in op.operands]
-                for result in op.results:
-                    if isinstance(result.type, VTensorType):
-                        mil.check_element_type(pymil_dtype(result.type), self.target)
-                try:
-                    values = borrow(op, operands, self.name_of(op))
-                except Obstacle:
-                    raise
-                except Exception as error:
-                    if any(0 in (shape_of(type) or ()) for type in op.result_types):
-                        raise Obstacle(f"its result {EMPTY}", LEAVE_OUT) from error
-                    raise Obstacle(
-                        f"coremltools cannot convert it: {first_line(error)}", REWRITE
-                    ) from error
-                is_list = [isinstance(result.type, ListType) for result in op.results]
-                return [values] if is_list == [True] else values
             case _:
-                raise Obstacle(
-                    "Core ML has no such op",
-                    hint="lower it: -p convert-torch-to-tcp,convert-tcp-to-mil",
-                )
+                raise Obstacle("it is no op of Core ML", hint=f"lower it: -p {PASSES}")
 
     def name_of(self, op: Operation) -> str:
         """A name for the pymil ops of `op`."""
@@ -460,6 +467,15 @@ def int32_of(array: np.ndarray) -> np.ndarray:
     return array.astype(np.int32)
 
 
+def check_shape(shape: Sequence[int], hint: str) -> None:
+    """Raise Obstacle for the shape of an input or output that Core ML cannot have."""
+    if len(shape) > mil.MAX_RANK:
+        most = f"Core ML's tensors have rank {mil.MAX_RANK} at most"
+        raise Obstacle(f"has rank {len(shape)}; {most}", hint)
+    if 0 in shape:
+        raise Obstacle(EMPTY, LEAVE_OUT)
+
+
 def element_type(type_: Attribute) -> Attribute:
     """The element type of a tensor, torch's or builtin; other types unchanged."""
     return type_.element_type if isinstance(type_, VTensorType | TensorType) else type_
@@ -492,7 +508,7 @@ def check_result(type_: Attribute, value: Any) -> None:
     )
     if dtype != inferred or not sizes_agree:
         shape = ",".join("?" if is_symbolic(s) else str(s) for s in value.shape)
-        raise Obstacle(f"coremltools makes {inferred}[{shape}] of it", REWRITE)
+        raise Obstacle(f"coremltools makes {inferred}[{shape}] of it")
 
 
 # --- messages -----------------------------------------------------------------------

@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 from padc.backends.coreml import DEFAULT_PRECISION, LOCATIONS, quiet, resolve_precision
-from padc.backends.coreml.borrow import REWRITE
 from padc.backends.coreml.checker import check
 from padc.errors import Problem, UnsupportedError, UsageError
 
@@ -138,7 +137,7 @@ def optimize(program: Program, precision: str = DEFAULT_PRECISION) -> None:
             program._check_early_error_out_for_invalid_program()
         except ValueError as error:
             message = " ".join(str(error).split())
-            problem = Problem(f"coremltools: {message}", hint=REWRITE)
+            problem = Problem(f"coremltools: {message}")
             raise UnsupportedError([problem]) from error
 
 

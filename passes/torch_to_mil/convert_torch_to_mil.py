@@ -24,7 +24,9 @@ from xdsl.dialects.builtin import (
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, SSAValue
 from xdsl.passes import ModulePass
+from xdsl.transforms.dead_code_elimination import region_dce
 
+from padc.errors import Obstacle
 from padc.ir.targets import DEFAULT_TARGET, resolve_target
 from padc.ir.torch import AtenOp, FromBuiltinTensorOp, VTensorType
 from padc.ir.weights import Weights, weights_of
@@ -49,6 +51,7 @@ class ConvertTorchToMilPass(ModulePass):
         target = resolve_target(self.target)
         weights = weights_of(ctx)
         retype(op, weights, i64, i32)
+        region_dce(op.body)  # Results that nothing uses need no row.
         rule = partial(lower, target=target, weights=weights)
         lower_all(op, AtenOp, rule, cast=partial(in_torch, target=target))
         # A constant mask gives sizes that PyTorch's types do not tell.
@@ -58,10 +61,15 @@ class ConvertTorchToMilPass(ModulePass):
 
 
 def lower(op: AtenOp, target: str, weights: Weights) -> Replacement:
-    """Build what replaces the results of `op`; None if it stays."""
+    """Build what replaces the results of `op`; Obstacle if there is no row for it."""
+    if not op.results:
+        return []  # It only checks something, which a Core ML program cannot.
     lowering = LOWERINGS.get(op.schema.name)
     if lowering is None:
-        return None
+        raise Obstacle(
+            "padc has no row for it, and PyTorch no decomposition that ends in rows",
+            "write it with other ops of PyTorch",
+        )
     call = MilCall(op, MilBuilder(op, target), weights)
     if are_empty(op.result_types):
         return [empty(call, index) for index in range(len(op.results))]

@@ -121,7 +121,7 @@ class Program:
             UsageError: There is no such stage.
         """
         resolve("stage", stage, get_args(Stage))
-        ops = None if stage == "torch" else legal()
+        ops = None if stage == "torch" else pipelines.legal_for_mil()
         ctx, module = pipelines.import_program(self.exported, legal=ops)
         if stage != "torch":
             pipelines.run_passes(ctx, module, pipelines.to_mil_tcp())
@@ -275,7 +275,9 @@ def convert(
     if exported is not model:
         steps.end("export")
     to_mil = pipelines.to_mil(target, pad_policy, grid_sample_policy)
-    module, weights = _lowered(exported, [*pipelines.to_mil_tcp(), *to_mil], steps)
+    module, weights = _lowered(
+        exported, target, [*pipelines.to_mil_tcp(), *to_mil], steps
+    )
     pymil = _emitted(module, weights, target, precision, steps)
     program = Program(
         model, exported, target, precision, pad_policy, grid_sample_policy, pymil
@@ -286,18 +288,17 @@ def convert(
     return program
 
 
-def legal() -> frozenset[str]:
-    """The ATen ops that are converted whole."""
-    from padc.backends.coreml.borrow import borrowed
-
-    return pipelines.legal_for_mil() | borrowed()
-
-
 def _lowered(
-    exported: ExportedProgram, passes: Sequence[ModulePass], steps: _Steps
+    exported: ExportedProgram,
+    target: str,
+    passes: Sequence[ModulePass],
+    steps: _Steps,
 ) -> tuple[ModuleOp, Weights]:
     """The program after `passes`, verified, and its own copy of the weights."""
-    ctx, module = pipelines.import_program(exported, legal=legal())
+    from padc.backends.coreml.emit import check_interface
+
+    ctx, module = pipelines.import_program(exported, legal=pipelines.legal_for_mil())
+    check_interface(module, target)
     weights = weights_of(ctx)
     # The program must not change when the model's weights do.
     for name, array in weights.items():
