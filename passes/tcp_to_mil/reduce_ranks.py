@@ -33,12 +33,17 @@ from padc.ir.torch import (
     FromBuiltinTensorOp,
     ListConstructOp,
     ListUnpackOp,
+    LiteralOp,
     ToBuiltinTensorOp,
     VTensorType,
 )
 from padc.passes.lowering import Replacement, lower_all, problem
 from padc.passes.tcp_to_mil.ranks.carrier import is_high, rank_of, stripped
-from padc.passes.tcp_to_mil.ranks.lowerings import RULES, rewrite_pad
+from padc.passes.tcp_to_mil.ranks.lowerings import (
+    RULES,
+    rewrite_literal,
+    rewrite_pad,
+)
 from padc.passes.tcp_to_mil.ranks.rank_call import (
     RankBuilder,
     RankCall,
@@ -94,6 +99,8 @@ def rewrite(op: Operation, views: Views) -> Replacement:
             return rule(RankCall(op, build))
         if isinstance(op, tcp.ExpandOp):
             return rewrite_pad(build, op)
+        if isinstance(op, LiteralOp):
+            return rewrite_literal(build, op)
     except RefusedOperandError:
         return None
     raise Obstacle(

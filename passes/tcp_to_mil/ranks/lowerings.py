@@ -12,6 +12,7 @@ from padc.passes.tcp_to_mil.ranks import (
     repeats,
     views,
 )
+from padc.passes.tcp_to_mil.ranks.constants import rewrite_literal
 from padc.passes.tcp_to_mil.ranks.pads import rewrite_pad
 from padc.passes.tcp_to_mil.ranks.rank_call import RULES
 
@@ -26,6 +27,7 @@ __all__ = [
     "permutes",
     "products",
     "repeats",
+    "rewrite_literal",
     "rewrite_pad",
     "views",
 ]

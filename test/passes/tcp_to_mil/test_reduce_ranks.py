@@ -14,7 +14,7 @@ from aten_cases import without
 from functions import Function, Several, check_each
 from hypothesis import given
 from hypothesis import strategies as st
-from torch import Tensor
+from torch import Tensor, nn
 from torch.export import Dim
 from xdsl.dialects.builtin import ModuleOp, TensorType, f32
 from xdsl.dialects.func import FuncOp, ReturnOp
@@ -544,6 +544,23 @@ def test_families_of_dynamic_sizes_in_a_package():
         dynamic=[{0: size(), 2: size()}],
         others=[(torch.randn(2, 6, 7, 2),)],
     )
+
+
+class Weighted(nn.Module):
+    """Two weights of six dimensions, one of them small enough to be written out."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(2, 1, 2, 1, 3, 2))
+        self.register_buffer("offset", torch.arange(3).view(3, 1, 1, 1, 1))
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = six(x) * self.weight + self.offset * torch.ones(1, 3, 2, 1, 1, 1)
+        return y.transpose(1, 4).reshape(-1)
+
+
+def test_weights_of_six_dimensions():
+    check_package({"weighted": Weighted()}, torch.randn(6, 2, 6))
 
 
 @pytest.mark.parametrize("others", [False, True])
