@@ -118,6 +118,16 @@ def test_what_no_path_decomposes(function: Callable[..., Any]):
     assert not table
 
 
+def test_a_wrong_decomposition_is_not_used():
+    target = torch.tensor([[1, 3, -1, 2, 0, 4]] * 5)
+    program = exported(lambda x: F.multilabel_margin_loss(x, target))
+
+    compiled = padc.compile(program)
+
+    expected = F.multilabel_margin_loss(X, target)
+    torch.testing.assert_close(compiled(X), expected)
+
+
 def test_no_loop_is_written_out():
     net = nn.LSTM(3, 4, num_layers=2).eval()
     program = export_module(net, (torch.randn(20, 2, 3),))
