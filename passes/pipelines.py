@@ -37,6 +37,7 @@ from padc.passes.tcp_to_mil.tabulate_scaled_sizes import TabulateScaledSizesPass
 from padc.passes.torch_to_mil.convert_torch_to_mil import ConvertTorchToMilPass
 from padc.passes.torch_to_tcp.convert_torch_to_tcp import ConvertTorchToTcpPass
 from padc.passes.torch_to_tcp.fold_batch_norm import FoldBatchNormPass
+from padc.passes.torch_to_tcp.fold_constants import FoldConstantsPass
 from padc.passes.torch_to_tcp.narrow_float64 import NarrowFloat64Pass
 
 
@@ -61,9 +62,6 @@ def to_tcp() -> list[ModulePass]:
 
 def to_mil_tcp() -> list[ModulePass]:
     """From torch to the tcp program that becomes a Core ML program."""
-    # Imported here: nothing else needs PyTorch's code.
-    from padc.passes.torch_to_tcp.fold_constants import FoldConstantsPass
-
     # First, since pads, resampling and pools of constants are single ops there.
     # float64 values are narrowed after it, which computes them exactly.
     return [FoldConstantsPass(), *to_real(), NarrowFloat64Pass(), *to_tcp()]

@@ -13,7 +13,6 @@ from torch.export import Dim, ExportedProgram
 
 import padc
 from padc.backends import reference
-from padc.coreml_program import legal as legal_for_mil
 from padc.frontends.torch_export import decompositions, export_module
 from padc.frontends.torch_export.decompositions import decompositions_of
 from padc.ir.torch import AtenOp
@@ -161,7 +160,9 @@ PADDED: dict[str, Callable[[Tensor], Any]] = {
 
 
 @pytest.mark.parametrize(
-    "legal", [legal_for_mil, pipelines.legal_for_native], ids=["mil", "native"]
+    "legal",
+    [pipelines.legal_for_mil, pipelines.legal_for_native],
+    ids=["mil", "native"],
 )
 def test_padding_and_norms_stay_whole(legal: Callable[[], frozenset[str]]):
     program = export_module(Several(PADDED).eval(), (torch.randn(1, 1, 8, 8),))

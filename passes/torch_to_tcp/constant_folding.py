@@ -1,0 +1,230 @@
+"""
+ATen ops on constants are computed, with PyTorch.
+
+PyTorch computes them in the dtype of the op, with IEEE's rules for NaN and infinity.
+Results that only repeat a number or a smaller tensor stay ops if they are large.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+import torch
+import torch.utils._pytree as pytree
+from xdsl.dialects.builtin import (
+    BytesAttr,
+    DenseIntOrFPElementsAttr,
+    DenseResourceAttr,
+    IntegerType,
+    ModuleOp,
+    TensorType,
+)
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from padc.errors import Obstacle
+from padc.frontends.torch_export.types import ELEMENT_TYPES, tensor_type
+from padc.frontends.torch_export.weights import weight_array
+from padc.ir.torch import (
+    AtenOp,
+    ConstantDeviceOp,
+    ListConstructOp,
+    ListUnpackOp,
+    LiteralOp,
+    NotConstantError,
+    VTensorType,
+    constant_value,
+)
+from padc.ir.weights import Weights
+
+MOST_BYTES = 2**26
+"""No result is larger, except those at most twice as large as the constants given."""
+MOST_REPEATED_BYTES = 2**16
+"""Repeated constants of more bytes stay ops, and so do rearranged shared weights."""
+
+REPEATING = frozenset(
+    f"aten.{name}"
+    for name in (
+        *("full", "full_like", "new_full", "zeros", "zeros_like", "new_zeros", "ones"),
+        *("ones_like", "new_ones", "scalar_tensor", "expand", "expand_as", "repeat"),
+        *("broadcast_to", "tile", "fill.Scalar"),
+    )
+)
+"""The results of these repeat their operands' elements, or a number."""
+
+SKIPPED = ("empty", "quantize", "rand", "dropout", "bernoulli", "multinomial")
+"""Parts of the names of ops whose results are not known, or whose form matters."""
+
+
+class Folding:
+    """The values of constants so far."""
+
+    def __init__(self, weights: Weights):
+        self.weights = weights
+        self.values: dict[SSAValue, Any] = {}
+        """Tensors, and lists of them."""
+
+    def run(self, module: ModuleOp) -> None:
+        ops = list(module.walk())
+        for op in ops:
+            self.evaluate(op)
+        # Users first: only what an op that stays takes becomes a literal.
+        for op in reversed(ops):
+            if isinstance(op, AtenOp) and op.results[0] in self.values:
+                self.replace(op)
+
+    # --- values -----------------------------------------------------------------
+
+    def evaluate(self, op: Operation) -> None:
+        """Compute the results of `op`, if its operands are known."""
+        match op:
+            case ListUnpackOp() if op.operand in self.values:
+                self.values.update(zip(op.results, self.values[op.operand]))
+            case AtenOp() if is_folded(op):
+                try:
+                    results = call(op, [self.value(x) for x in op.operands])
+                except (NotConstantError, RuntimeError, ValueError, TypeError):
+                    return
+                if self.is_right(op, results):
+                    self.values.update(zip(op.results, results, strict=True))
+            case _:
+                pass
+
+    def value(self, value: SSAValue) -> Any:
+        """A constant; NotConstantError if `value` is none."""
+        if isinstance(value.owner, LiteralOp) and value not in self.values:
+            self.values[value] = tensor_of(value.owner, self.weights)
+        if value in self.values:
+            return self.values[value]
+        if isinstance(value.owner, ListConstructOp):
+            return [self.value(element) for element in value.owner.elements]
+        if isinstance(value.owner, ConstantDeviceOp):
+            return torch.device("cpu")
+        return constant_value(value)
+
+    def is_right(self, op: AtenOp, results: Sequence[Any]) -> bool:
+        """Whether results have their declared types, and are not too large."""
+        for result, value in zip(op.results, results, strict=True):
+            is_list = isinstance(value, list | tuple)
+            if not is_list and not isinstance(value, torch.Tensor):
+                return False
+            if not is_list and has_other_type(result, value):
+                return False
+        size = bytes_of(results)
+        return size <= max(MOST_BYTES, 2 * self.operand_bytes(op))
+
+    def operand_bytes(self, op: AtenOp) -> int:
+        return bytes_of([self.value(operand) for operand in op.operands])
+
+    # --- replacements -----------------------------------------------------------
+
+    def replace(self, op: AtenOp) -> None:
+        """Replace the results that other ops use by literals, unless `op` stays."""
+        size = bytes_of([self.values[result] for result in op.results])
+        if size > MOST_REPEATED_BYTES and (
+            is_shared(op) or self.is_repetition(op, size)
+        ):
+            return
+        for result in op.results:
+            value = self.values[result]
+            if isinstance(value, torch.Tensor):
+                self.replace_value(op, result, value)
+                continue
+            for use in list(result.uses):
+                if isinstance(unpack := use.operation, ListUnpackOp):
+                    for element, tensor in zip(unpack.results, value, strict=True):
+                        if not has_other_type(element, tensor):
+                            self.replace_value(unpack, element, tensor)
+                    if all(each.first_use is None for each in unpack.results):
+                        Rewriter.erase_op(unpack)
+        if all(result.first_use is None for result in op.results):
+            Rewriter.erase_op(op)
+
+    def is_repetition(self, op: AtenOp, size: int) -> bool:
+        return op.schema.name in REPEATING and size > 2 * self.operand_bytes(op)
+
+    def replace_value(self, op: Operation, old: SSAValue, value: torch.Tensor) -> None:
+        if old.first_use is None:
+            return
+        literal = literal_of(value, old.name_hint or "constant", self.weights)
+        literal.location = op.location
+        literal.result.name_hint = old.name_hint
+        Rewriter.insert_op(literal, InsertPoint.before(op))
+        old.replace_all_uses_with(literal.result)
+
+
+def is_folded(op: AtenOp) -> bool:
+    """Whether the results of `op` depend on nothing but its operands."""
+    name = op.schema.name
+    if not name.startswith("aten.") or any(part in name for part in SKIPPED):
+        return False
+    return torch.Tag.nondeterministic_seeded not in function_of(op).tags
+
+
+def is_shared(op: AtenOp) -> bool:
+    """Whether `op` takes a weight that other ops take too."""
+    return any(
+        isinstance(operand.owner, LiteralOp) and operand.has_more_than_one_use()
+        for operand in op.operands
+    )
+
+
+def has_other_type(value: SSAValue, tensor: torch.Tensor) -> bool:
+    """Whether a value is not declared with the type of `tensor`."""
+    try:
+        return value.type != tensor_type(tensor)
+    except Obstacle:
+        return True
+
+
+def bytes_of(values: Any) -> int:
+    tensors = [x for x in pytree.tree_leaves(values) if isinstance(x, torch.Tensor)]
+    return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
+
+
+# --- PyTorch ------------------------------------------------------------------------
+
+
+def function_of(op: AtenOp) -> Any:
+    """PyTorch's function for an op."""
+    namespace, packet, overload = [*op.schema.name.split("."), "default"][:3]
+    return getattr(getattr(getattr(torch.ops, namespace), packet), overload)
+
+
+def call(op: AtenOp, operands: Sequence[Any]) -> Sequence[Any]:
+    """The results of an op."""
+    function = function_of(op)
+    by_name = {a.name for a in function._schema.arguments if a.kwarg_only}
+    given = dict(zip((a.name for a in op.schema.arguments), operands, strict=True))
+    with torch.no_grad():
+        result = function(
+            *[value for name, value in given.items() if name not in by_name],
+            **{name: value for name, value in given.items() if name in by_name},
+        )
+    return [result] if len(op.results) == 1 else list(result)
+
+
+DTYPES = {element: dtype for dtype, element in ELEMENT_TYPES.items()}
+
+
+def tensor_of(op: LiteralOp, weights: Weights) -> torch.Tensor:
+    """The value of a literal, which shares the memory of the weight if it can."""
+    type = op.result.type
+    assert isinstance(type, VTensorType)
+    array = weights.array(op.value)
+    # PyTorch has no tensors that are read-only. Nothing writes to this one.
+    array = array if array.flags.writeable else array.copy()
+    return torch.from_numpy(array).view(DTYPES[type.element_type])
+
+
+def literal_of(tensor: torch.Tensor, name: str, weights: Weights) -> LiteralOp:
+    """A literal: an integer of rank 0 in line, as the importer has it."""
+    type = tensor_type(tensor)
+    builtin_type = TensorType[Attribute](type.element_type, tensor.shape)
+    array = weight_array(tensor)
+    if tensor.dim() == 0 and isinstance(type.element_type, IntegerType):
+        data = BytesAttr(array.tobytes())
+        return LiteralOp(DenseIntOrFPElementsAttr(cast(Any, builtin_type), data))
+    unique = weights.add(name, array)
+    return LiteralOp(DenseResourceAttr.from_params(unique, builtin_type))
