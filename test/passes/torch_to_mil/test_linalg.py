@@ -69,7 +69,7 @@ CONVOLUTIONS: Functions = {
     "_convolution": lambda x: torch.ops.aten._convolution.deprecated(
         x, x[:2, :, :3], None, [2], [1], [1], False, [0], 1, False, False, True
     ),
-    "_convolution, transposed": lambda x: torch._convolution(
+    "_convolution, transposed": lambda x: torch.ops.aten._convolution(
         x, x[:4, :, :3], None, [2], [1], [1], True, [0], 1, False, False, True, True
     ),
 }
