@@ -13,7 +13,7 @@ from xdsl.rewriter import InsertPoint
 
 from padc.errors import Problem
 from padc.ir.torch import AtenOp
-from padc.passes.lowering import lower_ops
+from padc.passes.common.lowering import lower_ops
 from padc.passes.to_linalg.aten.lower import in_torch, lower
 
 

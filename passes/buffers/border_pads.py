@@ -16,7 +16,7 @@ from padc.ir import tcp
 from padc.ir.tcp import Amount, tensor_type
 from padc.passes.buffers.function_bufferizer import FunctionBufferizer, bufferizes, cast
 from padc.passes.buffers.memref_builder import MemRefBuilder, memref_type
-from padc.passes.size_builder import never_crops
+from padc.passes.common.size_builder import never_crops
 
 Sweep: TypeAlias = (
     "Callable[[MemRefBuilder, SSAValue, int, Amount, Amount, Amount], None]"

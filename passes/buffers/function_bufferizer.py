@@ -19,7 +19,7 @@ from xdsl.utils.hints import isa
 from padc.ir.tcp import Amount, AnyTensor, fill_type
 from padc.passes.buffers.deallocation import place_deallocs
 from padc.passes.buffers.memref_builder import AnyMemRef, MemRefBuilder, memref_type
-from padc.passes.lowering import LoweringTable
+from padc.passes.common.lowering import LoweringTable
 
 Lowering: TypeAlias = "Callable[[FunctionBufferizer, Any], SSAValue]"
 """From an op on tensors to the buffer, or view, that holds its result."""

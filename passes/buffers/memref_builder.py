@@ -18,7 +18,7 @@ from xdsl.dialects.utils.dynamic_index_list import get_dynamic_index_list
 from xdsl.ir import Attribute, Block, Region, SSAValue
 
 from padc.ir.tcp import Amount
-from padc.passes.size_builder import SizeBuilder
+from padc.passes.common.size_builder import SizeBuilder
 
 AnyMemRef: TypeAlias = MemRefType[Attribute]
 

@@ -37,8 +37,8 @@ from padc.ir.torch import (
 from padc.ir.weights import Array, Weights, numpy_dtype
 from padc.passes.aten.aten_call import AtenCall
 from padc.passes.aten.builder import AtenBuilder
+from padc.passes.common.lowering import LoweringTable
 from padc.passes.complex.numbers import Complex, Real
-from padc.passes.lowering import LoweringTable
 
 Lists: TypeAlias = "tuple[SSAValue, SSAValue | None]"
 """A list of real parts, and one of imaginary parts; None if these are 0."""

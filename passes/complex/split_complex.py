@@ -30,6 +30,7 @@ from padc.ir.torch import (
 )
 from padc.ir.weights import Array, numpy_dtype, weights_of
 from padc.passes.aten.builder import AtenBuilder
+from padc.passes.common.lowering import problem
 from padc.passes.complex import (
     arithmetic,
     creation,
@@ -46,7 +47,6 @@ from padc.passes.complex.complex_call import (
     real_tensor,
 )
 from padc.passes.complex.numbers import Complex, Real
-from padc.passes.lowering import problem
 
 __all__ = ["arithmetic", "creation", "fourier", "parts", "spectrograms", "windows"]
 

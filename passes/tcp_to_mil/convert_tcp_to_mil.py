@@ -20,8 +20,8 @@ from xdsl.utils.hints import isa
 from padc.errors import Obstacle
 from padc.ir import mil, tcp
 from padc.ir.targets import DEFAULT_TARGET, resolve_target
-from padc.passes.lowering import lower_all
-from padc.passes.mil_builder import MilBuilder
+from padc.passes.common.lowering import lower_all
+from padc.passes.common.mil_builder import MilBuilder
 from padc.passes.tcp_to_mil.convolutions import split_off_added
 from padc.passes.tcp_to_mil.lowerings import LOWERINGS
 

@@ -23,7 +23,7 @@ from padc.ir.padding import Amounts
 from padc.ir.tcp import ConvDimsAttr, tensor_type
 from padc.ir.tcp.convolutions import Role
 from padc.passes.aten.conv_transpose import pad_result
-from padc.passes.mil_builder import MilBuilder, product
+from padc.passes.common.mil_builder import MilBuilder, product
 from padc.passes.tcp_to_mil.folding import fold_pad
 from padc.passes.tcp_to_mil.legality import (
     is_dilated,

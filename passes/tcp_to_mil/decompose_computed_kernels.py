@@ -28,7 +28,7 @@ from padc.ir.tcp import ConvDimsAttr
 from padc.ir.weights import weights_of
 from padc.passes.aten.builder import AtenBuilder
 from padc.passes.aten.conv_transpose import pad, zero_insert
-from padc.passes.lowering import lower_all
+from padc.passes.common.lowering import lower_all
 from padc.passes.tcp_to_mil.legality import is_dilated, takes_kernel
 
 

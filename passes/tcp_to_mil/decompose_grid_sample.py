@@ -29,7 +29,7 @@ from padc.ir.resampling import MakeReal
 from padc.ir.tcp import GridPadding, GridSampleOp, ResampleMode, tensor_type
 from padc.passes.aten.builder import AtenBuilder, Integer
 from padc.passes.aten.elements import Elements, Operand, integers, make_real
-from padc.passes.lowering import lower_all
+from padc.passes.common.lowering import lower_all
 from padc.passes.tcp_to_mil.legality import can_resample, is_exact
 from padc.passes.tcp_to_mil.policies import DEFAULT_GRID_SAMPLE_POLICY, GridSamplePolicy
 

@@ -30,7 +30,7 @@ from padc.ir.tcp import AnyTensor, tensor_type
 from padc.ir.weights import numpy_dtype
 from padc.passes.aten.builder import AtenBuilder, Integer, integer_of
 from padc.passes.aten.elements import Elements
-from padc.passes.lowering import lower_all
+from padc.passes.common.lowering import lower_all
 from padc.passes.tcp_to_mil.legality import (
     PAD_MODES,
     can_pad_natively,

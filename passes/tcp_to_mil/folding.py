@@ -12,7 +12,7 @@ from xdsl.ir import Operation, SSAValue
 
 from padc.ir import tcp
 from padc.ir.padding import Amounts
-from padc.passes.mil_builder import MilBuilder
+from padc.passes.common.mil_builder import MilBuilder
 from padc.passes.tcp_to_mil.pads import crop
 
 

@@ -7,7 +7,7 @@ from xdsl.ir import SSAValue
 
 from padc.errors import Obstacle
 from padc.ir.tcp import GridPadding, GridSampleOp, tensor_type
-from padc.passes.mil_builder import MilBuilder
+from padc.passes.common.mil_builder import MilBuilder
 from padc.passes.tcp_to_mil.legality import SAMPLING_MODES, can_resample
 from padc.passes.tcp_to_mil.mil_lowering import lowers
 

@@ -7,8 +7,8 @@ from typing import Any, TypeAlias
 
 from xdsl.ir import Operation, SSAValue
 
-from padc.passes.lowering import LoweringTable
-from padc.passes.mil_builder import MilBuilder
+from padc.passes.common.lowering import LoweringTable
+from padc.passes.common.mil_builder import MilBuilder
 
 MilLowering: TypeAlias = Callable[[MilBuilder, Any], SSAValue]
 """Builds what replaces an op's result."""

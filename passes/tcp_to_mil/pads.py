@@ -11,7 +11,7 @@ from padc.errors import Obstacle
 from padc.ir import tcp
 from padc.ir.padding import Amounts
 from padc.ir.tcp import tensor_type
-from padc.passes.mil_builder import MilBuilder
+from padc.passes.common.mil_builder import MilBuilder
 from padc.passes.tcp_to_mil.legality import PAD_MODES, can_pad_natively, fill_of
 from padc.passes.tcp_to_mil.mil_lowering import lowers
 

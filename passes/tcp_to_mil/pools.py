@@ -18,7 +18,7 @@ from padc.ir.element_types import least_value
 from padc.ir.padding import Amounts
 from padc.ir.tcp import tensor_type
 from padc.ir.weights import numpy_dtype
-from padc.passes.mil_builder import MilBuilder, product
+from padc.passes.common.mil_builder import MilBuilder, product
 from padc.passes.tcp_to_mil.folding import Padded, fold_pad
 from padc.passes.tcp_to_mil.mil_lowering import lowers
 from padc.passes.tcp_to_mil.pads import crop, native_pad

@@ -37,7 +37,7 @@ from padc.ir.torch import (
     ToBuiltinTensorOp,
     VTensorType,
 )
-from padc.passes.lowering import Replacement, lower_all, problem
+from padc.passes.common.lowering import Replacement, lower_all, problem
 from padc.passes.tcp_to_mil.ranks.carrier import is_high, rank_of, stripped
 from padc.passes.tcp_to_mil.ranks.lowerings import (
     RULES,

@@ -13,7 +13,7 @@ from padc.errors import Obstacle
 from padc.ir import resampling, tcp
 from padc.ir.tcp import Coordinates, ResampleMode, tensor_type
 from padc.passes.aten.builder import LARGEST_SIZE, Integer, integer_of
-from padc.passes.mil_builder import MilBuilder, product
+from padc.passes.common.mil_builder import MilBuilder, product
 from padc.passes.tcp_to_mil.dynamic_resample import resample_dynamic
 from padc.passes.tcp_to_mil.dynamic_windows import resample_windows
 from padc.passes.tcp_to_mil.mil_lowering import lowers

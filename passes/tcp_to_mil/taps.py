@@ -10,7 +10,7 @@ from xdsl.ir import SSAValue
 
 from padc.ir import padding
 from padc.ir.tcp import tensor_type
-from padc.passes.mil_builder import MilBuilder
+from padc.passes.common.mil_builder import MilBuilder
 
 
 def tap_offsets(kernel: Sequence[int]) -> Iterator[tuple[int, ...]]:

@@ -19,7 +19,7 @@ from xdsl.rewriter import InsertPoint
 
 from padc.ir import tcp
 from padc.ir.tcp import tensor_type
-from padc.passes.lowering import lower_all
+from padc.passes.common.lowering import lower_all
 from padc.passes.to_linalg.build.linalg_builder import LinalgBuilder, signless_type
 from padc.passes.to_linalg.tcp import LOWERINGS, transposed
 

@@ -20,7 +20,7 @@ from xdsl.utils.exceptions import PassFailedException
 from padc.ir import tcp
 from padc.ir.weights import weights_of
 from padc.passes.aten.conv_transpose import pad_result, zero_insert
-from padc.passes.lowering import lower_all
+from padc.passes.common.lowering import lower_all
 
 FORMS = ("zero-insert", "crop")
 

@@ -30,9 +30,9 @@ from padc.errors import Obstacle
 from padc.ir.targets import DEFAULT_TARGET, resolve_target
 from padc.ir.torch import AtenOp, FromBuiltinTensorOp, VTensorType
 from padc.ir.weights import Weights, weights_of
-from padc.passes.lowering import Replacement, lower_all
-from padc.passes.mil_builder import MilBuilder
-from padc.passes.retyping import retype
+from padc.passes.common.lowering import Replacement, lower_all
+from padc.passes.common.mil_builder import MilBuilder
+from padc.passes.common.retyping import retype
 from padc.passes.torch_to_mil.lowerings import LOWERINGS
 from padc.passes.torch_to_mil.mil_call import MilCall
 from padc.passes.torch_to_mil.tensor import Tensor

@@ -27,7 +27,7 @@ from padc.ir import mil
 from padc.ir.tcp import tensor_type
 from padc.ir.torch import VTensorType
 from padc.ir.weights import Array
-from padc.passes.mil_builder import MilBuilder
+from padc.passes.common.mil_builder import MilBuilder
 from padc.passes.torch_to_mil.mil_call import MilCall
 from padc.passes.torch_to_mil.shaping import (
     Size,

@@ -21,7 +21,7 @@ from padc.errors import Obstacle
 from padc.ir import mil
 from padc.ir.element_types import is_float, is_unsigned, width
 from padc.ir.tcp import tensor_type
-from padc.passes.mil_builder import MilBuilder
+from padc.passes.common.mil_builder import MilBuilder
 
 Operand: TypeAlias = "Tensor | float | np.generic"
 """The right side of an operator: a tensor of the same type, or a constant."""

@@ -1,3 +1,4 @@
+# pyright: reportUnknownMemberType=false
 """
 ATen ops on constants are computed, with PyTorch.
 

@@ -14,7 +14,7 @@ from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
 
 from padc.ir.torch import AtenOp, FromBuiltinTensorOp
-from padc.passes.lowering import Replacement, lower_all
+from padc.passes.common.lowering import Replacement, lower_all
 from padc.passes.torch_to_tcp.lowerings import LOWERINGS, TcpCall
 
 

@@ -18,7 +18,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from padc.errors import SourceLocation
 from padc.ir.torch import AtenOp, ConstantIntOp, VTensorType
 from padc.ir.weights import weights_of
-from padc.passes.retyping import retype
+from padc.passes.common.retyping import retype
 
 FLOAT32, FLOAT64 = 6, 7
 """The numbers of PyTorch's dtypes (c10/core/ScalarType.h)."""

@@ -17,7 +17,7 @@ from padc.ir.tcp import tensor_type
 from padc.ir.torch import FromBuiltinTensorOp, ToBuiltinTensorOp, VTensorType
 from padc.passes.aten.aten_call import AtenCall
 from padc.passes.aten.builder import AtenBuilder
-from padc.passes.lowering import LoweringTable, Replacement
+from padc.passes.common.lowering import LoweringTable, Replacement
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from padc.errors import Obstacle, UnsupportedError
-from padc.passes.lowering import lower_all
+from padc.passes.common.lowering import lower_all
 
 
 def lower_with(error: Exception) -> None:

@@ -21,7 +21,7 @@ from padc.ir.arithmetic import clamp, maximum, minimum
 from padc.ir.torch import IntType
 from padc.passes.aten.builder import AtenBuilder
 from padc.passes.aten.elements import Elements
-from padc.passes.size_builder import SizeBuilder
+from padc.passes.common.size_builder import SizeBuilder
 
 FORMULAS: Mapping[str, Callable[..., Any]] = {
     "operators": lambda a, b, c: (a + 3 - b) * (2 - c) // (abs(b) + 1) % (abs(c) + 2),

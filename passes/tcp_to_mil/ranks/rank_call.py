@@ -23,7 +23,7 @@ from padc.ir.torch import (
 )
 from padc.passes.aten.aten_call import AtenCall, known
 from padc.passes.aten.builder import Argument, AtenBuilder, Integer, sizes_in_type
-from padc.passes.lowering import LoweringTable, Replacement
+from padc.passes.common.lowering import LoweringTable, Replacement
 from padc.passes.tcp_to_mil.ranks.carrier import (
     Carrier,
     given_sizes,

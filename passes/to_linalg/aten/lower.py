@@ -9,7 +9,7 @@ from xdsl.rewriter import InsertPoint
 
 from padc.errors import Obstacle
 from padc.ir.torch import AtenOp, VTensorType
-from padc.passes.lowering import Replacement
+from padc.passes.common.lowering import Replacement
 from padc.passes.to_linalg.aten import LOWERINGS, LinalgCall
 from padc.passes.to_linalg.build.linalg_builder import LinalgBuilder
 

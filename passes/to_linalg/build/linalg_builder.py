@@ -22,7 +22,7 @@ from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
 
 from padc.ir.tcp import Amount, AnyTensor, fill_type, tensor_type
-from padc.passes.size_builder import SizeBuilder
+from padc.passes.common.size_builder import SizeBuilder
 
 Body: TypeAlias = "Callable[[LinalgBuilder, Sequence[SSAValue]], Sequence[SSAValue]]"
 """Builds a loop's body: from the elements of inputs and outputs to new outputs."""

@@ -28,7 +28,7 @@ from padc.errors import Obstacle
 from padc.ir.arith import RemFOp
 from padc.ir.element_types import is_float, is_half, is_unsigned, width
 from padc.ir.tcp import Amount, fill_type
-from padc.passes.size_builder import Index
+from padc.passes.common.size_builder import Index
 from padc.passes.to_linalg.build.linalg_builder import LinalgBuilder
 
 Value: TypeAlias = "Number | float"

@@ -16,7 +16,7 @@ from padc.ir.padding import (
     padded_size,
 )
 from padc.ir.tcp import Amount, tensor_type
-from padc.passes.size_builder import never_crops
+from padc.passes.common.size_builder import never_crops
 from padc.passes.to_linalg.build.linalg_builder import (
     LinalgBuilder,
     element_type,

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 from xdsl.ir import Operation, SSAValue
 
-from padc.passes.lowering import LoweringTable
+from padc.passes.common.lowering import LoweringTable
 from padc.passes.to_linalg.build.linalg_builder import LinalgBuilder
 
 Lowering: TypeAlias = Callable[[LinalgBuilder, Any], SSAValue]

@@ -552,7 +552,7 @@ class Weighted(nn.Module):
     def __init__(self):
         super().__init__()
         self.weight = nn.Parameter(torch.randn(2, 1, 2, 1, 3, 2))
-        self.register_buffer("offset", torch.arange(3).view(3, 1, 1, 1, 1))
+        self.offset = nn.Buffer(torch.arange(3).view(3, 1, 1, 1, 1))
 
     def forward(self, x: Tensor) -> Tensor:
         y = six(x) * self.weight + self.offset * torch.ones(1, 3, 2, 1, 1, 1)

@@ -23,7 +23,7 @@ from xdsl.utils.hints import isa
 from padc.errors import Obstacle, UnsupportedError
 from padc.ir.torch import LiteralOp, VTensorType
 from padc.ir.weights import Weights, numpy_dtype
-from padc.passes.lowering import problem
+from padc.passes.common.lowering import problem
 
 
 def retype(module: ModuleOp, weights: Weights, old: Attribute, new: Attribute) -> None:

@@ -1,0 +1,1 @@
+"""What all steps share: the driver of lowerings, and builders."""
