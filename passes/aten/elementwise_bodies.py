@@ -135,10 +135,6 @@ def clamp(x: Element, low: Value | None, high: Value | None) -> Element:
     return x if high is None else x.minimum(high)
 
 
-def clamp_tensors(x: Element, low: Element | None, high: Element | None) -> Element:
-    return clamp(x, low, high)
-
-
 def elu(x: Element, alpha: float, scale: float, input_scale: float) -> Element:
     below = (x * input_scale).apply("expm1") * (alpha * scale)
     return (x < 0).select(below, x * scale)

@@ -41,6 +41,8 @@ class LoweringTable(dict[Key, Rule]):
         """Register the decorated rule for the ops `keys`."""
 
         def register(rule: Rule) -> Rule:
+            twice = [key for key in keys if key in self]
+            assert not twice, f"two rules for {twice}"
             self.update(dict.fromkeys(keys, rule))
             return rule
 

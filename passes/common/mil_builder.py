@@ -64,9 +64,9 @@ class MilBuilder:
 
     @property
     def location(self) -> LocationAttr:
-        """The source line of the anchor, and its name if that is an ATen op."""
+        """The source line of the anchor, and the name of the ATen op it comes from."""
         location, op = self.anchor.location, self.anchor
-        if isinstance(op, AtenOp):
+        if isinstance(op, AtenOp) and not isinstance(location, NameLoc):
             return NameLoc(StringAttr(op.schema.name), location)
         return location
 

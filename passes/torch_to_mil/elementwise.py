@@ -74,6 +74,7 @@ FLOATS: Mapping[str, Body] = {
     ),
     "hardtanh": clip,
     "leaky_relu": lambda x, slope: x.unary("leaky_relu", alpha=x.constant(slope).value),
+    "remainder": lambda x, y: x.binary("mod", y),
     # x + -0.0 is x, also for -0.0, where x + 0.0 is 0.0.
     "rsqrt": unary("rsqrt", epsilon=-0.0),
     "softplus": softplus,

@@ -5,10 +5,7 @@ from __future__ import annotations
 import numpy as np
 from xdsl.dialects.builtin import DYNAMIC_INDEX, i32
 
-from padc.errors import Obstacle
-from padc.ir import mil
 from padc.passes.torch_to_mil.mil_call import MilCall, lowers
-from padc.passes.torch_to_mil.parts import steps
 from padc.passes.torch_to_mil.permuting import gathered
 from padc.passes.torch_to_mil.reshaping import known_sizes
 from padc.passes.torch_to_mil.shaping import (
@@ -16,7 +13,6 @@ from padc.passes.torch_to_mil.shaping import (
     broadcast_to,
     expand_dims,
     reshape,
-    size_of,
     sizes_of,
     vector,
 )
@@ -59,34 +55,3 @@ def product(sizes: list[Size]) -> Size:
     for size in sizes:
         result = size if isinstance(result, int) and result == 1 else result * size
     return result
-
-
-@lowers("aten.repeat_interleave.self_Tensor", "aten.repeat_interleave.Tensor")
-def lower_repeat_each(call: MilCall) -> Tensor:
-    """`x[indices]`, each index as often as `repeats` says."""
-    times = call.tensor("repeats")
-    if "self" not in call.op.schema.positions:
-        return indices_of(call, times, size_of(times, 0), 0)
-    x = call.tensor("self")
-    x = x if call.has("dim") else reshape(x, [-1])
-    dim = call.dim("dim", x.rank) if call.has("dim") else 0
-    indices = indices_of(call, times, size_of(x, dim), dim)
-    return gathered(x, dim, indices)
-
-
-def indices_of(call: MilCall, times: Tensor, size: Size, dim: int) -> Tensor:
-    """The indices below `size`, each as often as `times` says."""
-    count = call.result_shape()[dim]
-    if count == DYNAMIC_INDEX:
-        raise Obstacle(
-            "the size of the result depends on computed values",
-            "give it: torch.repeat_interleave(x, repeats, output_size=n)",
-        )
-    if mil.is_constant(times.ssa) and isinstance(size, int):
-        indices = np.repeat(np.arange(size), call.array(times).reshape(-1))
-        return call.constant_tensor(indices, i32)
-    # Index i of the result is the number of elements that end before it.
-    times = broadcast_to(reshape(times.to(i32), [-1]), [size])
-    ends = expand_dims(times.emit("cumsum", times.shape, x=times, axis=0), [1])
-    ended = (ends <= steps(times, 0, count)).in_int32()
-    return ended.emit("reduce_sum", [count], x=ended, axes=[0])

@@ -7,10 +7,12 @@ from typing import NoReturn
 
 import numpy as np
 from xdsl.dialects.builtin import f32, i32
+from xdsl.ir import SSAValue
 
 from padc.errors import Obstacle
+from padc.ir.torch import NotConstantError, constant_value
 from padc.passes.torch_to_mil.mil_call import MilCall, lowers
-from padc.passes.torch_to_mil.shaping import Size, size_of, sizes_of
+from padc.passes.torch_to_mil.shaping import Size, reshape, size_of, sizes_of
 from padc.passes.torch_to_mil.tensor import Tensor
 
 
@@ -64,9 +66,40 @@ def lower_neg(call: MilCall) -> Tensor:
     return -integer(call, call.size("a"))
 
 
+@lowers("aten.Int.Tensor")
+def lower_element(call: MilCall) -> Tensor:
+    return reshape(call.tensor("a"), [])
+
+
+def real(call: MilCall, value: SSAValue) -> Tensor:
+    """A number as float32; PyTorch's symbolic floats have 64 bits."""
+    try:
+        number = constant_value(value)
+    except NotConstantError:
+        return call.scalar(value).to(f32)
+    assert isinstance(number, int | float)
+    return Tensor(call.build, np.float32(number), f32)
+
+
 @lowers("aten.Float.Scalar")
 def lower_float(call: MilCall) -> Tensor:
-    return integer(call, call.size("a")).to(f32)
+    return real(call, call.op.arg("a"))
+
+
+def float_arithmetic(
+    name: str, compute: Callable[[Tensor, Tensor], Tensor], *types: str
+) -> None:
+    @lowers(*(f"aten.{name}.{each}" for each in types))
+    def lower(call: MilCall) -> Tensor:  # pyright: ignore[reportUnusedFunction]
+        a, b = (real(call, operand) for operand in call.op.operands)
+        return compute(a, b)
+
+
+MIXED = "float", "float_int", "int_float"
+float_arithmetic("add", lambda a, b: a + b, *MIXED)
+float_arithmetic("sub", lambda a, b: a - b, *MIXED)
+float_arithmetic("mul", lambda a, b: a * b, *MIXED)
+float_arithmetic("div", lambda a, b: a / b, "float", "int")
 
 
 @lowers("aten.Int.Scalar", "aten.Int.float", "aten.ceil.float", "aten.floor.float")

@@ -200,8 +200,8 @@ class UnsupportedError(PadcError, PassFailedException):
         >>> try:
         ...     padc.convert(torch.nn.ReLU(), (torch.zeros(3, dtype=torch.float64),))
         ... except padc.UnsupportedError as error:
-        ...     len(error.problems)
-        1
+        ...     len(error.problems)  # the input and the output
+        2
     """
 
     exit_code = 3

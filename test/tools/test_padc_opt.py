@@ -127,7 +127,11 @@ def test_reads_pt2(pt2: Path):
 
 def test_weights_and_locations_go_to_text_and_on_to_pymil(pt2: Path):
     complete = ("--print-weights", "--print-debuginfo")
-    lower = ("-p", "convert-torch-to-tcp,canonicalize,convert-tcp-to-mil")
+    lower = (
+        "-p",
+        "convert-torch-to-tcp,canonicalize,convert-tcp-to-mil,"
+        "convert-torch-to-mil,canonicalize",
+    )
 
     text = printed(*complete, pt2)
     pymil = printed(*lower, "-t", "mil{target=iOS16}", input=text)

@@ -28,6 +28,7 @@ from padc.passes.tcp_to_mil.ranks.rank_call import (
     rewrites,
 )
 from padc.passes.tcp_to_mil.ranks.repeats import expanded
+from padc.passes.tcp_to_mil.ranks.views import COPIES
 
 TABLES = IN_RESULT_TYPE, ROUNDED_EACH_STEP, IN_PROMOTED_TYPE, IN_OPERAND_TYPES
 OTHERS = (
@@ -138,7 +139,8 @@ def elementwise_names() -> set[str]:
         for name in overloads(each)
     }
     others = {f"aten.{name}" for name in OTHERS}
-    return {each for each in names | others | {*CASTS} if schema_of(each) is not None}
+    known = names | others | {*CASTS} - {*COPIES}
+    return {each for each in known if schema_of(each) is not None}
 
 
 rewrites(*(elementwise_names() - RULES.keys()))(rewrite_elementwise)

@@ -77,7 +77,10 @@ def rewrite_view_as(call: RankCall) -> SSAValue:
     return as_view(call, call.carrier("self"), list(call.carrier("other").sizes))
 
 
-@rewrites(*(f"aten.{name}" for name in ("clone", "contiguous", "alias", "detach")))
+COPIES = tuple(f"aten.{name}" for name in ("clone", "contiguous", "alias", "detach"))
+
+
+@rewrites(*COPIES)
 def rewrite_copy(call: RankCall) -> SSAValue:
     """A copy is the tensor itself: nothing is changed in place."""
     x = call.carrier("self")

@@ -14,7 +14,7 @@ from padc.backends.coreml import save
 from padc.backends.coreml.emit import emit
 from padc.backends.coreml.evaluator import load
 from padc.backends.coreml.save import check_writable, optimize, save_package
-from padc.errors import UnsupportedError, UsageError
+from padc.errors import UsageError
 from padc.ir.weights import weights_of
 
 RELU = """
@@ -182,25 +182,3 @@ def test_float16_computes_in_float16_and_keeps_the_interface(
     assert op_types(relu) == ["cast", "relu", "cast"]
     main = relu.functions["main"]
     assert str(main.inputs["x"].dtype) == str(main.outputs[0].dtype)
-
-
-def test_rank_6_is_refused(program: Callable[..., Any]):
-    rank_6 = program(
-        """
-        func.func @main(%x : tensor<64xf32>) -> tensor<64xf32> {
-          %0 = torch_c.from_builtin_tensor %x : tensor<64xf32> -> !torch.vtensor<[64],f32>
-          %int2 = torch.constant.int 2
-          %l = torch.prim.ListConstruct %int2, %int2, %int2, %int2, %int2, %int2 : (!torch.int, !torch.int, !torch.int, !torch.int, !torch.int, !torch.int) -> !torch.list<int>
-          %int64 = torch.constant.int 64
-          %m = torch.prim.ListConstruct %int64 : (!torch.int) -> !torch.list<int>
-          %1 = torch.aten.view %0, %l : !torch.vtensor<[64],f32>, !torch.list<int> -> !torch.vtensor<[2,2,2,2,2,2],f32>
-          %2 = torch.aten.relu %1 : !torch.vtensor<[2,2,2,2,2,2],f32> -> !torch.vtensor<[2,2,2,2,2,2],f32>
-          %3 = torch.aten.view %2, %m : !torch.vtensor<[2,2,2,2,2,2],f32>, !torch.list<int> -> !torch.vtensor<[64],f32>
-          %4 = torch_c.to_builtin_tensor %3 : !torch.vtensor<[64],f32> -> tensor<64xf32>
-          func.return %4 : tensor<64xf32>
-        }
-        """
-    )
-
-    with pytest.raises(UnsupportedError, match="rank <= 5"):
-        optimize(rank_6)

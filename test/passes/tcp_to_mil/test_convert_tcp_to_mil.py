@@ -42,6 +42,7 @@ from padc.ir.torch import LiteralOp, ToBuiltinTensorOp
 from padc.ir.weights import Weights, weights_of
 from padc.passes.tcp_to_mil.convert_tcp_to_mil import ConvertTcpToMilPass
 from padc.passes.tcp_to_mil.decompose_pads import DecomposePadsPass
+from padc.passes.torch_to_mil.convert_torch_to_mil import ConvertTorchToMilPass
 from padc.passes.torch_to_tcp.convert_torch_to_tcp import ConvertTorchToTcpPass
 
 TARGETS = ("iOS15", "iOS18")
@@ -70,7 +71,9 @@ def program(make: Make, *inputs: Tensor) -> ModuleOp:
 def package(module: ModuleOp, weights: Weights, target: str) -> Model:
     """The Core ML model of a program, back from disk."""
     DecomposePadsPass().apply(make_context(), module)
-    ConvertTcpToMilPass(target=target).apply(make_context(), module)
+    ctx = make_context()
+    ConvertTcpToMilPass(target=target).apply(ctx, module)
+    ConvertTorchToMilPass(target=target).apply(ctx, module)
     module.verify()
     assert "tcp." not in str(module)
     emitted = emit(module, weights, target)
