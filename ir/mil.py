@@ -36,7 +36,6 @@ from xdsl.dialects.builtin import (
     AnyFloat,
     ArrayAttr,
     BytesAttr,
-    ComplexType,
     DenseIntOrFPElementsAttr,
     DenseResourceAttr,
     DictionaryAttr,
@@ -495,9 +494,9 @@ def describe_element(element: Attribute) -> str:
     """An element type by PyTorch's name: `float32` for `f32`."""
     if element == i1:
         return "bool"
-    if isinstance(element, ComplexType):
-        return f"complex{2 * numpy_dtype(element.element_type).itemsize * 8}"
     text = str(element)
+    if text.startswith("complex"):
+        return f"complex{2 * int(text.removeprefix('complex<f').removesuffix('>'))}"
     kind = text.rstrip("0123456789")
     return f"{TORCH_NAMES.get(kind, kind)}{text[len(kind) :]}"
 
