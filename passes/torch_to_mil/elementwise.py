@@ -82,7 +82,7 @@ FLOATS: Mapping[str, Body] = {
 """Bodies on floats, by ops of Core ML's that compute the same."""
 
 INTEGERS: Mapping[str, Body] = {
-    "floor_divide": lambda x, y: x.binary("floor_div", y),
+    "floor_divide": lambda x, y: x.wrapped(x.binary("floor_div", y)),
     "remainder": lambda x, y: x.binary("mod", y),
     "sign": unary("sign"),
 }

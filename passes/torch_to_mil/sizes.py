@@ -66,9 +66,9 @@ def lower_neg(call: MilCall) -> Tensor:
     return -integer(call, call.size("a"))
 
 
-@lowers("aten.Int.Tensor")
+@lowers("aten.Int.Tensor", "aten.item")
 def lower_element(call: MilCall) -> Tensor:
-    return reshape(call.tensor("a"), [])
+    return reshape(call.tensor(call.op.schema.arguments[0].name), [])
 
 
 def real(call: MilCall, value: SSAValue) -> Tensor:

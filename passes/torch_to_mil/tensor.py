@@ -81,7 +81,14 @@ class Tensor:
         return replace(self, value=value)
 
     def constant(self, x: float) -> Tensor:
-        """`x` rounded to this type; Obstacle for an integer outside of int32."""
+        """
+        `x` as a number of this type: rounded, or the lowest bits of a narrow integer.
+
+        Raises Obstacle for an integer outside of int32.
+        """
+        if is_narrow(self.type) and not isinstance(x, np.generic):
+            least, _ = limits(self.type)
+            x = (int(x) - least) % 2 ** width(self.type) + least
         return self.like(number(x, computed_type(self.type)))
 
     def boolean(self, x: bool) -> Tensor:
@@ -290,6 +297,8 @@ class Tensor:
 
     def extremum(self, name: str, other: Operand) -> Tensor:
         y = self.lifted(other)
+        if isinstance(y.value, np.floating) and np.isnan(y.value):
+            return self + y
         if self.type == i1:
             return self | y if name == "maximum" else self & y
         # The result is this tensor where one of the two is NaN.
@@ -303,16 +312,24 @@ class Tensor:
         if self.is_float:
             rest = abs(self).binary("mod", abs(self.lifted(other)))
             return (self < 0).select(-rest, rest)
-        rest = abs(self).binary("mod", abs(self.divisor(other)))
-        return rest if is_unsigned(self.type) else rest * self.unary("sign")
+        divisor = self.divisor(other)
+        rest = self.binary("mod", divisor)
+        if is_unsigned(self.type):
+            return rest
+        return self.is_rounded_down(divisor, rest).select(rest - divisor, rest)
 
     def quotient(self, other: Operand) -> Tensor:
         """C's integer quotient, rounded towards 0; the divisor 0 counts as 1."""
         divisor = self.divisor(other)
-        quotient = abs(self).binary("floor_div", abs(divisor))
+        quotient = self.binary("floor_div", divisor)
         if is_unsigned(self.type):
             return quotient
-        return quotient * self.unary("sign") * divisor.unary("sign")
+        rest = self.binary("mod", divisor)
+        return quotient + self.is_rounded_down(divisor, rest).to(self.type)
+
+    def is_rounded_down(self, divisor: Tensor, rest: Tensor) -> Tensor:
+        """Whether the quotient rounded down is not the one rounded towards 0."""
+        return rest.differs(0) & ((self < 0) ^ (divisor < 0))
 
     def divisor(self, other: Operand) -> Tensor:
         """An integer divisor, where 0 is 1."""
@@ -356,12 +373,12 @@ class Tensor:
 
     def wrapped(self, x: Tensor) -> Tensor:
         """The lowest bits of `x`, which is the result of arithmetic on this type."""
-        if is_float(self.type) or self.type == i1 or width(self.type) >= 32:
+        if not is_narrow(self.type):
             return x
-        span = 2 ** width(self.type)
+        span = x.like(np.int32(2 ** width(self.type)))
         if is_unsigned(self.type):
             return x.binary("mod", span)
-        half = span // 2
+        half = x.like(np.int32(2 ** (width(self.type) - 1)))
         return x.binary("add", half).binary("mod", span).binary("sub", half)
 
 
@@ -409,6 +426,11 @@ def number(x: float | np.generic, element: Attribute) -> np.generic:
         return np.int32(x)
     with np.errstate(over="ignore"):
         return np.float16(x) if element == f16 else np.float32(x)
+
+
+def is_narrow(type: Attribute) -> bool:
+    """Whether arithmetic on an integer type is done in a wider one."""
+    return not is_float(type) and type != i1 and width(type) < 32
 
 
 def includes(type: Attribute, other: Attribute) -> bool:

@@ -17,6 +17,7 @@ from aten_cases import (
     only,
     without,
 )
+from functions import Functions
 from mil_functions import check, size
 
 from padc.ir.torch import schema_of
@@ -58,7 +59,8 @@ def test_broadcasting_of_dynamic_sizes() -> None:
     )
 
 
-@pytest.mark.parametrize("dtype", INTEGERS, ids=str)
+# int64 is int32 before any row is asked.
+@pytest.mark.parametrize("dtype", [torch.int8, torch.uint8, torch.int64], ids=str)
 def test_functions_of_integers(dtype: torch.dtype) -> None:
     least = 0 if dtype == torch.uint8 else -9
 
@@ -77,3 +79,39 @@ def test_functions_of_booleans() -> None:
 
 def test_every_row_is_of_an_op_that_there_is() -> None:
     assert [name for name in LOWERINGS if schema_of(name) is None] == []
+
+
+EXTREMES: Functions = {
+    **{
+        f"{name} {by}": lambda x, f=function, by=by: f(x, by)
+        for name, function in (
+            ("div trunc", lambda x, y: torch.div(x, y, rounding_mode="trunc")),
+            ("fmod", torch.fmod),
+        )
+        for by in (3, -3, 7)
+    },
+    **{
+        f"{name} {number}": lambda x, f=getattr(torch, name), number=number: f(
+            x, number
+        )
+        for name in ("gt", "eq", "lt")
+        for number in (-200, -1, 127, 300)
+    },
+    "mul": lambda x: x * 3 - 5,
+}
+
+
+@pytest.mark.parametrize("dtype", INTEGERS, ids=str)
+def test_extreme_integers(dtype: torch.dtype) -> None:
+    limits = torch.iinfo(torch.int32 if dtype == torch.int64 else dtype)
+    x = torch.tensor([limits.min, limits.max, 0, 1, 7]).to(dtype)
+
+    check(without(EXTREMES, "mul") if limits.bits == 32 else EXTREMES, x)
+
+
+def test_bounds_that_are_not_numbers() -> None:
+    check({"clamp": lambda x: x.clamp(max=math.nan)}, torch.randn(3))
+
+
+def test_an_element_as_an_index() -> None:
+    check({"select": lambda x, i: x[i]}, torch.randn(3, 4), torch.tensor(1))
