@@ -297,8 +297,8 @@ class Tensor:
 
     def extremum(self, name: str, other: Operand) -> Tensor:
         y = self.lifted(other)
-        if isinstance(y.value, np.floating) and np.isnan(y.value):
-            return self + y
+        if not isinstance(y.value, SSAValue) and y.value != y.value:
+            return self + y  # a bound that is NaN
         if self.type == i1:
             return self | y if name == "maximum" else self & y
         # The result is this tensor where one of the two is NaN.
