@@ -147,9 +147,6 @@ class Complex:
     def conj(self) -> Complex:
         return Complex(self.real, None if self.imag is None else -self.imag)
 
-    def times_i(self) -> Complex:
-        return Complex(-self.imaginary, self.real)
-
     def scaled(self, factor: Real | float) -> Complex:
         """This times a real number."""
         imag = None if self.imag is None else self.imag * factor

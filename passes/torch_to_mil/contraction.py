@@ -10,9 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from xdsl.dialects.builtin import DYNAMIC_INDEX
-
-from padc.errors import Obstacle
 from padc.ir.element_types import wide
 from padc.ir.mil import MAX_RANK
 from padc.passes.torch_to_mil.reductions import reduce
@@ -22,10 +19,10 @@ from padc.passes.torch_to_mil.shaping import (
     product,
     reshape,
     size_of,
-    slice_dim,
     squeeze,
     transpose,
 )
+from padc.passes.torch_to_mil.slicing import diagonal
 from padc.passes.torch_to_mil.tensor import Tensor, broadcast
 
 
@@ -74,11 +71,11 @@ def contract(
 
     Without `b`, only the sums.
     """
-    a, a_names = diagonal(a, a_names)
+    a, a_names = distinct(a, a_names)
     if b is None:
         a, a_names = without(a, a_names, {*kept})
         return ordered(a, a_names, kept)
-    b, b_names = diagonal(b, b_names)
+    b, b_names = distinct(b, b_names)
     a, a_names, b, b_names = without_broadcasts(a, a_names, b, b_names)
     a, a_names = without(a, a_names, {*b_names, *kept})
     b, b_names = without(b, b_names, {*a_names, *kept})
@@ -125,21 +122,14 @@ def without_broadcasts(
     return *dropped(a, a_names, of_b), *dropped(b, b_names, of_a)
 
 
-def diagonal(x: Tensor, names: Sequence[str]) -> tuple[Tensor, Sequence[str]]:
+def distinct(x: Tensor, names: Sequence[str]) -> tuple[Tensor, Sequence[str]]:
     """The elements at equal positions of dimensions with equal names."""
     for name in dict.fromkeys(names):
         while names.count(name) > 1:
             first, second = [dim for dim, each in enumerate(names) if each == name][:2]
-            size = x.shape[first]
-            if DYNAMIC_INDEX in (size, x.shape[second]):
-                raise Obstacle(
-                    "the diagonal of a dynamic size", "give the dimension a static size"
-                )
-            others = [dim for dim in range(x.rank) if dim not in (first, second)]
-            x = transpose(x, [*others, first, second])
-            x = reshape(x, [*(size_of(x, d) for d in range(len(others))), size * size])
-            x = slice_dim(x, x.rank - 1, 0, None, size + 1)
-            names = [*(names[dim] for dim in others), name]
+            x = diagonal(x, 0, first, second, max(x.shape[first], x.shape[second]))
+            others = [n for dim, n in enumerate(names) if dim not in (first, second)]
+            names = [*others, name]
     return x, names
 
 

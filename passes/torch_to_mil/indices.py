@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TypeAlias, overload
 
 import numpy as np
 from xdsl.dialects.arith import ConstantOp
@@ -32,6 +32,7 @@ from padc.passes.torch_to_mil.mil_call import MilCall
 from padc.passes.torch_to_mil.shaping import (
     Size,
     broadcast_to,
+    product,
     reshape,
     size_of,
     sizes_of,
@@ -55,6 +56,10 @@ def index_of(call: MilCall, x: SSAValue) -> Index:
     return call.as_tensor(x) if array is None else array.astype(np.int32)
 
 
+@overload
+def wrapped(index: Tensor, size: Size) -> Tensor: ...
+@overload
+def wrapped(index: Index, size: Size) -> Index: ...
 def wrapped(index: Index, size: Size) -> Index:
     """Positions of a dimension of `size` elements; negative ones count from its end."""
     if isinstance(index, Tensor):
@@ -102,7 +107,8 @@ def numbers(x: Tensor) -> Tensor:
 def gathered(x: Tensor, index: Index, axis: int) -> Tensor:
     """The parts of `x` along `axis` at each position of `index`."""
     shape = [*x.shape[:axis], *index.shape, *x.shape[axis + 1 :]]
-    return x.emit("gather", shape, x=x, indices=index, axis=axis)
+    given = numbers(x)
+    return given.emit("gather", shape, x=given, indices=index, axis=axis).to(x.type)
 
 
 def gathered_along(x: Tensor, index: Index, axis: int) -> Tensor:
@@ -265,18 +271,6 @@ def known_arrays(indices: Sequence[Index]) -> list[Array]:
     """The indices as arrays; empty unless all are constant."""
     arrays = [index for index in indices if not isinstance(index, Tensor)]
     return arrays if len(arrays) == len(indices) else []
-
-
-def product(sizes: Sequence[Size]) -> Size:
-    known, rest = 1, None
-    for size in sizes:
-        if isinstance(size, int):
-            known *= size
-        else:
-            rest = size if rest is None else rest * size
-    if rest is None:
-        return known
-    return rest if known == 1 else rest * known
 
 
 def common_sizes(indices: Sequence[Index]) -> list[Size]:

@@ -18,6 +18,7 @@ from padc.errors import Obstacle
 from padc.ir.element_types import wide
 from padc.passes.torch_to_mil.contraction import matmul
 from padc.passes.torch_to_mil.mil_call import MilCall, lowers
+from padc.passes.torch_to_mil.permuting import transposed
 from padc.passes.torch_to_mil.shaping import (
     broadcast_to,
     concat,
@@ -25,7 +26,6 @@ from padc.passes.torch_to_mil.shaping import (
     sizes_of,
     slice_dim,
     squeeze,
-    transpose,
 )
 from padc.passes.torch_to_mil.tensor import Tensor, broadcast
 
@@ -196,16 +196,11 @@ def lower_solve(call: MilCall) -> list[Tensor]:
     if call.boolean("left"):
         x = solve(a, b)
     else:
-        x = swapped(solve(swapped(a), b if is_vector else swapped(b)))
-        x = swapped(x) if is_vector else x
+        x = transposed(solve(transposed(a), b if is_vector else transposed(b)))
+        x = transposed(x) if is_vector else x
     if is_vector:
         x = squeeze(x, [x.rank - 1])
     return [x, *info(call, 1, a)]
-
-
-def swapped(x: Tensor) -> Tensor:
-    """Transposed matrices."""
-    return transpose(x, [*range(x.rank - 2), x.rank - 1, x.rank - 2])
 
 
 @lowers("aten.linalg_solve_triangular")
@@ -213,7 +208,7 @@ def lower_solve_triangular(call: MilCall) -> Tensor:
     a, b = square(call, "self"), call.tensor("B")
     b, upper = b.to(a.type), call.boolean("upper")
     if not call.boolean("left"):
-        a, b, upper = swapped(a), swapped(b), not upper
+        a, b, upper = transposed(a), transposed(b), not upper
     size, rows, targets = a.shape[-1], rows_of(a), rows_of(b)
     solution: dict[int, Tensor] = {}
     for i in reversed(range(size)) if upper else range(size):
@@ -223,14 +218,14 @@ def lower_solve_triangular(call: MilCall) -> Tensor:
         is_one = call.boolean("unitriangular")
         solution[i] = y if is_one else y / element(rows[i], i)
     x = concat([solution[i] for i in range(size)], max(a.rank, b.rank) - 2)
-    return x if call.boolean("left") else swapped(x)
+    return x if call.boolean("left") else transposed(x)
 
 
 @lowers("aten.linalg_cholesky", "aten.cholesky", "aten.linalg_cholesky_ex")
 def lower_cholesky(call: MilCall) -> list[Tensor]:
     """The triangle `l` of which `l @ l.mT` is a positive matrix; column by column."""
     x = square(call, "self")
-    x = swapped(x) if call.boolean("upper") else x
+    x = transposed(x) if call.boolean("upper") else x
     size, rows = x.shape[-1], rows_of(x)
     done: list[list[Tensor]] = [[] for _ in range(size)]
     for j in range(size):
@@ -242,7 +237,7 @@ def lower_cholesky(call: MilCall) -> list[Tensor]:
     zero = done[0][0] * 0
     full = [concat([*row, *[zero] * (size - len(row))], x.rank - 1) for row in done]
     y = concat(full, x.rank - 2)
-    return [swapped(y) if call.boolean("upper") else y, *info(call, 1, x)]
+    return [transposed(y) if call.boolean("upper") else y, *info(call, 1, x)]
 
 
 @lowers("aten.linalg_cross", "aten.cross")

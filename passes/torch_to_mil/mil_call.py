@@ -91,9 +91,10 @@ class MilCall(AtenCall):
             return x.owner.operand
         return self.insert(ToBuiltinTensorOp(x))
 
-    def is_literal(self, name: str) -> bool:
-        """Whether a tensor argument is a constant of the program."""
-        return isinstance(self.op.arg(name).owner, LiteralOp)
+    def is_empty(self, name: str) -> bool:
+        """Whether a tensor argument has no elements."""
+        type = self.op.arg(name).type
+        return isinstance(type, VTensorType) and 0 in type.get_shape()
 
     def array(self, x: Tensor) -> Array:
         """The data of a constant of the program (see `mil.is_constant`)."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -55,27 +55,41 @@ def part(
     Python.
     """
     size = x.shape[dim]
-    if isinstance(start, int):
-        start = max(start, -size if size != DYNAMIC_INDEX else INT32.min)
-    if isinstance(stop, int) and stop >= (size if size != DYNAMIC_INDEX else INT32.max):
-        stop = None
+    start, stop = inner_bounds(x, dim, start, stop)
     if (start, stop, step) == (0, None, 1) or (step == 1 and 0 <= size == count):
         return x
     shape = list(x.shape)
     shape[dim] = count
     if count == 0:
         return empty(x, shape)
+    inputs = slice_inputs(x, dim, start, stop, step)
+    return x.emit("slice_by_index", shape, x=x, **inputs)
+
+
+def inner_bounds(
+    x: Tensor, dim: int, start: Size, stop: Size | None
+) -> tuple[Size, Size | None]:
+    """Known bounds of a slice along `dim`, moved inside; None for the end."""
+    size = x.shape[dim]
+    if isinstance(start, int):
+        start = max(start, -size if size != DYNAMIC_INDEX else INT32.min)
+    if isinstance(stop, int) and stop >= (size if size != DYNAMIC_INDEX else INT32.max):
+        stop = None
+    return start, stop
+
+
+def slice_inputs(
+    x: Tensor, dim: int, start: Size, stop: Size | None, step: int
+) -> Mapping[str, Any]:
+    """The inputs of Core ML's slices that say which part along `dim`."""
     others = [d != dim for d in range(x.rank)]
-    return x.emit(
-        "slice_by_index",
-        shape,
-        x=x,
-        begin=along(x, dim, start),
-        end=along(x, dim, 0 if stop is None else stop),
-        stride=None if step == 1 else [1 if other else step for other in others],
-        begin_mask=others,
-        end_mask=[other or stop is None for other in others],
-    )
+    return {
+        "begin": along(x, dim, start),
+        "end": along(x, dim, 0 if stop is None else stop),
+        "stride": None if step == 1 else [1 if other else step for other in others],
+        "begin_mask": others,
+        "end_mask": [other or stop is None for other in others],
+    }
 
 
 def along(x: Tensor, dim: int, position: Size) -> Tensor | list[int]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import DYNAMIC_INDEX, i1
+from xdsl.dialects.builtin import DYNAMIC_INDEX
 
 from padc.ir import mil
+from padc.passes.torch_to_mil.indices import gathered
 from padc.passes.torch_to_mil.mil_call import MilCall, lowers
 from padc.passes.torch_to_mil.parts import part, steps
 from padc.passes.torch_to_mil.reshaping import known_sizes
@@ -31,8 +32,13 @@ def swapped(x: Tensor, first: int, second: int) -> Tensor:
     """`x` with two dimensions exchanged."""
     order = list(range(x.rank))
     if x.rank:
-        order[first], order[second] = second, first
+        order[first], order[second] = order[second], order[first]
     return transpose(x, order)
+
+
+def transposed(x: Tensor) -> Tensor:
+    """Transposed matrices; scalars and vectors as they are."""
+    return swapped(x, x.rank - 2, x.rank - 1) if x.rank > 1 else x
 
 
 @lowers("aten.transpose.int", "aten.transpose_copy.int")
@@ -52,7 +58,7 @@ def lower_numpy_t(call: MilCall) -> Tensor:
 @lowers(*(f"aten.{name}{a}" for name in ("mT", "mH", "matrix_H") for a in ("", ".a")))
 def lower_t(call: MilCall) -> Tensor:
     x = call.tensor(call.op.schema.arguments[0].name)
-    return swapped(x, x.rank - 2, x.rank - 1) if x.rank > 1 else x
+    return transposed(x)
 
 
 @lowers("aten.movedim.int", "aten.movedim.intlist")
@@ -132,14 +138,7 @@ def rolled_by_index(x: Tensor, dim: int, shift: Size) -> Tensor:
         return x
     size = size_of(x, dim)
     indices = steps(x, 0, size, 1, x.shape[dim]) - shift
-    return gathered(x, dim, indices.binary("mod", size))
-
-
-def gathered(x: Tensor, dim: int, indices: Tensor) -> Tensor:
-    """`x[indices]` along `dim`; indices are not negative."""
-    shape = [*x.shape[:dim], *indices.shape, *x.shape[dim + 1 :]]
-    type, x = x.type, x.in_int32() if x.type == i1 else x
-    return x.emit("gather", shape, x=x, indices=indices, axis=dim).to(type)
+    return gathered(x, indices.binary("mod", size), dim)
 
 
 @lowers("aten.pixel_shuffle")

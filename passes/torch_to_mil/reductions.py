@@ -23,6 +23,7 @@ from padc.passes.torch_to_mil.shaping import (
     expand_dims,
     filled,
     positions,
+    product,
     reshape,
     size_of,
     squeeze,
@@ -82,13 +83,7 @@ def as_wide_result(call: MilCall, name: str = "self") -> Tensor:
 
 def count(x: Tensor, dims: Sequence[int]) -> Size:
     """The number of elements that are reduced to one."""
-    known, rest = 1, None
-    for dim in dims:
-        if isinstance(size := size_of(x, dim), int):
-            known *= size
-        else:
-            rest = size if rest is None else rest * size
-    return known if rest is None else rest * known
+    return product([size_of(x, dim) for dim in dims])
 
 
 # --- sums and means -------------------------------------------------------------------

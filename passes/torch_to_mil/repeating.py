@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
-from xdsl.dialects.builtin import DYNAMIC_INDEX, i32
+from xdsl.dialects.builtin import DYNAMIC_INDEX
 
+from padc.passes.torch_to_mil.indices import gathered
 from padc.passes.torch_to_mil.mil_call import MilCall, lowers
-from padc.passes.torch_to_mil.permuting import gathered
 from padc.passes.torch_to_mil.reshaping import known_sizes
 from padc.passes.torch_to_mil.shaping import (
     Size,
     broadcast_to,
     expand_dims,
+    product,
     reshape,
     sizes_of,
     vector,
@@ -43,15 +44,8 @@ def lower_repeat_interleave(call: MilCall) -> Tensor:
     if x.shape[dim] != DYNAMIC_INDEX and list(x.shape).count(DYNAMIC_INDEX) > 1:
         if isinstance(times, int):
             indices = np.repeat(np.arange(x.shape[dim], dtype=np.int32), times)
-            return gathered(x, dim, Tensor(x.build, x.build.constant(indices), i32))
+            return gathered(x, indices, dim)
     rows = reshape(x, [product(before), 1, product(after)])
     rows = broadcast_to(rows, [*sizes_of(rows)[:1], times, *sizes_of(rows)[2:]])
     repeated: Size = before[-1] * times
     return reshape(rows, known_sizes(call, [*before[:-1], repeated, *after]))
-
-
-def product(sizes: list[Size]) -> Size:
-    result: Size = 1
-    for size in sizes:
-        result = size if isinstance(result, int) and result == 1 else result * size
-    return result

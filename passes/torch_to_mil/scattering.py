@@ -12,7 +12,6 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from padc.errors import Obstacle
 from padc.ir.element_types import is_float, is_unsigned, least_value, width
-from padc.ir.torch import VTensorType
 from padc.passes.torch_to_mil.gathering import clamped, cut
 from padc.passes.torch_to_mil.indices import (
     Index,
@@ -24,7 +23,6 @@ from padc.passes.torch_to_mil.indices import (
     index_of,
     known_arrays,
     numbers,
-    product,
     wrapped,
 )
 from padc.passes.torch_to_mil.masks import computed_mask, put_masked
@@ -33,6 +31,7 @@ from padc.passes.torch_to_mil.shaping import (
     Size,
     concat,
     filled,
+    product,
     reshape,
     size_of,
     sizes_of,
@@ -294,16 +293,10 @@ def lower_index_put(call: MilCall) -> Tensor:
         return put_masked(call, *mask)
     x = numbers(call.tensor("self"))
     given = given_indices(call, x)
-    if is_empty(call, "values") or any(0 in index.shape for index in given.values()):
+    if call.is_empty("values") or any(0 in index.shape for index in given.values()):
         return x
     values = call.tensor("values").to(x.type)
     return put(x, given, values, "add" if call.boolean("accumulate") else "update")
-
-
-def is_empty(call: MilCall, name: str) -> bool:
-    """Whether a tensor argument has no elements."""
-    type = call.op.arg(name).type
-    return isinstance(type, VTensorType) and 0 in type.get_shape()
 
 
 def put(x: Tensor, given: Mapping[int, Index], values: Tensor, mode: Mode) -> Tensor:

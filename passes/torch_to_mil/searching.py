@@ -8,11 +8,12 @@ from xdsl.dialects.builtin import f32, i32
 from padc.errors import Obstacle
 from padc.ir import mil
 from padc.passes.aten.promotion import promoted
-from padc.passes.torch_to_mil.indices import count_true, flattened, product
+from padc.passes.torch_to_mil.indices import count_true, flattened
 from padc.passes.torch_to_mil.mil_call import MilCall, lowers
 from padc.passes.torch_to_mil.shaping import (
     expand_dims,
     filled,
+    product,
     reshape,
     sizes_of,
     squeeze,

@@ -12,7 +12,7 @@ from xdsl.ir import SSAValue
 from padc.errors import Obstacle
 from padc.ir.torch import NotConstantError, constant_value
 from padc.passes.torch_to_mil.mil_call import MilCall, lowers
-from padc.passes.torch_to_mil.shaping import Size, reshape, size_of, sizes_of
+from padc.passes.torch_to_mil.shaping import Size, product, reshape, size_of, sizes_of
 from padc.passes.torch_to_mil.tensor import Tensor
 
 
@@ -31,13 +31,7 @@ def lower_size(call: MilCall) -> Tensor:
 
 @lowers("aten.numel")
 def lower_numel(call: MilCall) -> Tensor:
-    known, rest = 1, None
-    for size in sizes_of(call.tensor("self")):
-        if isinstance(size, int):
-            known *= size
-        else:
-            rest = size if rest is None else rest * size
-    return integer(call, known) if rest is None else rest * known
+    return integer(call, product(sizes_of(call.tensor("self"))))
 
 
 def binary(*names: str) -> Callable[[Callable[[Tensor, Tensor], Tensor]], None]:

@@ -6,10 +6,17 @@ import numpy as np
 from xdsl.dialects.builtin import DYNAMIC_INDEX, i1
 
 from padc.ir import mil
-from padc.ir.torch import VTensorType
+from padc.passes.torch_to_mil.indices import gathered, numbers, wrapped
 from padc.passes.torch_to_mil.mil_call import MilCall, lowers
-from padc.passes.torch_to_mil.parts import along, array, element, part, steps
-from padc.passes.torch_to_mil.permuting import gathered
+from padc.passes.torch_to_mil.parts import (
+    array,
+    element,
+    inner_bounds,
+    part,
+    slice_inputs,
+    steps,
+)
+from padc.passes.torch_to_mil.scattering import scattered
 from padc.passes.torch_to_mil.shaping import (
     Size,
     broadcast_to,
@@ -58,10 +65,6 @@ def from_start(x: Tensor, dim: int, index: Size) -> Size:
     return index + size if isinstance(index, int) else wrapped(index, size)
 
 
-def wrapped(index: Tensor, size: Size) -> Tensor:
-    return (index < 0).select(index + size, index)
-
-
 @lowers("aten.select.int", "aten.select_copy.int")
 def lower_select(call: MilCall) -> Tensor:
     x = call.tensor("self")
@@ -71,16 +74,10 @@ def lower_select(call: MilCall) -> Tensor:
 # --- replacing a part -----------------------------------------------------------------
 
 
-def is_empty(call: MilCall, name: str) -> bool:
-    """Whether a tensor argument has no elements."""
-    type = call.op.arg(name).type
-    return isinstance(type, VTensorType) and 0 in type.get_shape()
-
-
 @lowers("aten.slice_scatter")
 def lower_slice_scatter(call: MilCall) -> Tensor:
     x = call.tensor("self")
-    if is_empty(call, "src"):
+    if call.is_empty("src"):
         return x
     source = call.tensor("src").to(call.result_element_type())
     dim = call.dim("dim", x.rank)
@@ -111,33 +108,19 @@ def with_part(
         if step == 1:
             return spliced(x, source, dim, first, count)
         last = first + step * count
-        return scattered(x, source, dim, steps(x, first, last, step))
+        return replaced(x, source, dim, steps(x, first, last, step))
     first = inside(x, dim, start)
     last = size_of(x, dim) if stop is None else inside(x, dim, stop)
     indices = steps(x, first, last, step, source.shape[dim])
-    return scattered(x, source, dim, indices)
+    return replaced(x, source, dim, indices)
 
 
 def updated(
     x: Tensor, source: Tensor, dim: int, start: Size, stop: Size | None, step: int
 ) -> Tensor:
     """`with_part` by Core ML's own op."""
-    others = [d != dim for d in range(x.rank)]
-    if isinstance(stop, int) and stop >= (x.shape[dim] if x.shape[dim] >= 0 else 2**31):
-        stop = None
-    if isinstance(start, int) and 0 <= x.shape[dim]:
-        start = max(start, -x.shape[dim])
-    return x.emit(
-        "slice_update",
-        x.shape,
-        x=x,
-        update=source,
-        begin=along(x, dim, start),
-        end=along(x, dim, 0 if stop is None else stop),
-        stride=None if step == 1 else [1 if other else step for other in others],
-        begin_mask=others,
-        end_mask=[other or stop is None for other in others],
-    )
+    inputs = slice_inputs(x, dim, *inner_bounds(x, dim, start, stop), step)
+    return x.emit("slice_update", x.shape, x=x, update=source, **inputs)
 
 
 def spliced(x: Tensor, source: Tensor, dim: int, start: int, count: int) -> Tensor:
@@ -151,20 +134,10 @@ def spliced(x: Tensor, source: Tensor, dim: int, start: int, count: int) -> Tens
     return concat(parts, dim)
 
 
-def scattered(x: Tensor, source: Tensor, dim: int, indices: Tensor) -> Tensor:
+def replaced(x: Tensor, source: Tensor, dim: int, indices: Tensor) -> Tensor:
     """`x`, where `source` replaces the elements at `indices` along `dim`."""
-    if x.type == i1:
-        both = x.in_int32(), source.in_int32()
-        return scattered(*both, dim, indices).to(i1)
-    return x.emit(
-        "scatter",
-        x.shape,
-        data=x,
-        indices=indices,
-        updates=source,
-        axis=dim,
-        mode="update",
-    )
+    written = scattered(numbers(x), indices, numbers(source), dim, "update")
+    return written.to(x.type)
 
 
 def inside(x: Tensor, dim: int, position: Size) -> Size:
@@ -205,7 +178,7 @@ def diagonal(x: Tensor, offset: int, row: int, column: int, count: int) -> Tenso
     if isinstance(indices, range):
         stop = indices[-1] + 1
         return part(flat, flat.rank - 1, indices.start, stop, indices.step, count)
-    return gathered(flat, flat.rank - 1, indices)
+    return gathered(flat, indices, flat.rank - 1)
 
 
 def diagonal_indices(x: Tensor, offset: int, width: Size, count: int) -> range | Tensor:
@@ -294,7 +267,7 @@ def embedded(x: Tensor, offset: int) -> Tensor:
 @lowers("aten.diagonal_scatter")
 def lower_diagonal_scatter(call: MilCall) -> Tensor:
     x, offset = call.tensor("self"), call.integer("offset")
-    if is_empty(call, "src"):
+    if call.is_empty("src"):
         return x
     source = call.tensor("src").to(call.result_element_type())
     dims = call.dim("dim1", x.rank), call.dim("dim2", x.rank)
@@ -305,7 +278,7 @@ def lower_diagonal_scatter(call: MilCall) -> Tensor:
     indices = diagonal_indices(moved, offset, width, count)
     if isinstance(indices, range):
         indices = steps(x, indices.start, indices.stop, indices.step)
-    made = reshape(scattered(flat, source, flat.rank - 1, indices), sizes_of(moved))
+    made = reshape(replaced(flat, source, flat.rank - 1, indices), sizes_of(moved))
     return transpose(made, [order.index(d) for d in range(x.rank)])
 
 
