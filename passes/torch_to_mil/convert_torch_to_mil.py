@@ -21,7 +21,6 @@ from xdsl.dialects.builtin import (
     i32,
     i64,
 )
-from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.transforms.dead_code_elimination import region_dce
@@ -35,6 +34,7 @@ from padc.passes.common.mil_builder import MilBuilder
 from padc.passes.common.retyping import retype
 from padc.passes.torch_to_mil.lowerings import LOWERINGS
 from padc.passes.torch_to_mil.mil_call import MilCall
+from padc.passes.torch_to_mil.signature import lower_signatures
 from padc.passes.torch_to_mil.tensor import Tensor
 
 
@@ -54,10 +54,7 @@ class ConvertTorchToMilPass(ModulePass):
         region_dce(op.body)  # Results that nothing uses need no row.
         rule = partial(lower, target=target, weights=weights)
         lower_all(op, AtenOp, rule, cast=partial(in_torch, target=target))
-        # A constant mask gives sizes that PyTorch's types do not tell.
-        for function in op.walk():
-            if isinstance(function, FuncOp) and not function.is_declaration:
-                function.update_function_type()
+        lower_signatures(op)
 
 
 def lower(op: AtenOp, target: str, weights: Weights) -> Replacement:

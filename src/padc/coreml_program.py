@@ -295,7 +295,7 @@ def _lowered(
     steps: _Steps,
 ) -> tuple[ModuleOp, Weights]:
     """The program after `passes`, verified, and its own copy of the weights."""
-    from padc.backends.coreml.emit import check_interface
+    from padc.backends.coreml.interface import check_interface
 
     ctx, module = pipelines.import_program(exported, legal=pipelines.legal_for_mil())
     check_interface(module, target)

@@ -278,9 +278,9 @@ def test_unsupported_ops_with_their_lines(tmp_path: Path):
     assert result.returncode == 3
     assert "Traceback" not in result.stderr
     for part in (
-        "aten.linalg_qr(A: float32[3,3])",
+        "aten.linalg_qr of",
         "q = torch.linalg.qr(x).Q  # the first line",
-        "aten.cummax(self: float32[3,3], dim: 0)",
+        "aten.cummax of",
         "return q + torch.cummax(x, 0).values  # the second line",
         "test_padc_opt.py:",
     ):

@@ -1,5 +1,6 @@
 """What is emitted for Core ML: the same values as PyTorch, or a clear refusal."""
 
+import io
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,11 +15,14 @@ from torch.export import Dim
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.parser import Parser
+from xdsl.printer import Printer
 
-from padc.backends.coreml.emit import check_interface, emit
+from padc.backends.coreml.emit import emit
 from padc.backends.coreml.evaluator import load
+from padc.backends.coreml.interface import check_interface
 from padc.backends.coreml.save import optimize, save_package
 from padc.errors import UnsupportedError, UsageError
+from padc.ir import make_context
 from padc.ir.weights import weights_of
 from padc.passes import pipelines
 
@@ -384,8 +388,7 @@ def test_outputs_that_are_inputs_or_one_another(tmp_path: Path):
 MIL = """
 func.func @main(%x : tensor<1x2x4x4xf32> {padc.name = "x"})
     -> (tensor<1x3x2x2xf32> {padc.name = "y"}) {
-  %w = torch.vtensor.literal(dense_resource<w> : tensor<3x2x3x3xf32>) : !torch.vtensor<[3,2,3,3],f32>
-  %weight = torch_c.to_builtin_tensor %w : !torch.vtensor<[3,2,3,3],f32> -> tensor<3x2x3x3xf32>
+  %weight = arith.constant dense_resource<w> : tensor<3x2x3x3xf32>
   %0 = mil.conv(x = %x, weight = %weight, bias = dense<[1.0, 2.0, 3.0]> : tensor<3xf32>, pad_type = "valid") : (tensor<1x2x4x4xf32>, tensor<3x2x3x3xf32>) -> tensor<1x3x2x2xf32>
   %1 = mil.clip(x = %0, alpha = 0.0, beta = 2.5) : (tensor<1x3x2x2xf32>) -> tensor<1x3x2x2xf32>
   %2 = mil.concat(values = [%1, %1], axis = 1) : (tensor<1x3x2x2xf32>, tensor<1x3x2x2xf32>) -> tensor<1x6x2x2xf32>
@@ -419,6 +422,33 @@ def test_weights_are_not_copied(ctx: Context):
 
     (conv,) = program.functions["main"].find_ops(op_type="conv")
     assert np.shares_memory(conv.weight.val, weights_of(ctx)["w"])
+
+
+def test_the_mil_level_as_text(tmp_path: Path):
+    """A printed program, parsed and emitted again, is the same program."""
+    model = nn.Sequential(nn.Conv2d(3, 4, 3, padding=1), nn.Flatten(2), nn.Softmax(1))
+    sizes = ({2: Dim("height", min=4, max=64)},)
+    exported = torch.export.export(model.eval(), (X,), dynamic_shapes=sizes)
+    ctx, module = pipelines.import_program(exported, legal=pipelines.legal_for_mil())
+    to_mil = pipelines.to_mil("iOS17", "auto", "auto")
+    pipelines.run_passes(ctx, module, [*pipelines.to_mil_tcp(), *to_mil])
+    assert "torch" not in str(module)
+    text = io.StringIO()
+    weights_of(ctx).print_blobs = True
+    printer = Printer(text)
+    printer.print_op(module)
+    printer.print_metadata(ctx.loaded_dialects)
+
+    again = make_context()
+    parsed = Parser(again, text.getvalue()).parse_module()
+
+    assert str(parsed) == str(module)
+    outputs: list[np.ndarray] = []
+    for name, program, store in (("one", module, ctx), ("two", parsed, again)):
+        (tmp_path / name).mkdir()
+        pymil = emit(program, weights_of(store), "iOS17")
+        outputs += evaluate(pymil, tmp_path / name, X)
+    np.testing.assert_array_equal(outputs[0], outputs[1])
 
 
 def refusal(source: str, ctx: Context, target: str = "iOS17") -> UnsupportedError:
@@ -527,6 +557,46 @@ def test_a_size_without_an_upper_bound_is_refused(ctx: Context):
 
     assert "input input_0: float32[1,?] has no upper bound of dimension 1" in str(error)
     assert "torch.export.Dim" in (error.hint or "")
+
+
+def test_sizes_of_the_mil_level(parse: Callable[[str], ModuleOp], ctx: Context):
+    module = parse(
+        """
+        func.func @main(%x : tensor<?x2x?xf32> {padc.sizes = ["n in 1..8", "2*n in 2..16"]},
+                        %y : tensor<?xf32> {padc.sizes = ["n in 1..8"]})
+            -> tensor<?x2x?xf32> {
+          func.return %x : tensor<?x2x?xf32>
+        }
+        """
+    )
+
+    x, y = emit(module, weights_of(ctx)).functions["main"].input_types
+
+    bounds = [(size.lower_bound, size.upper_bound) for size in x.shape.shape[::2]]
+    assert bounds == [(1, 8), (2, 16)]
+    assert y.shape.shape[0] is x.shape.shape[0]
+
+
+@pytest.mark.parametrize(
+    "sizes, message",
+    [
+        ('["n in 1..8"]', "has 2 dynamic sizes, and 1 ranges in padc.sizes"),
+        ('["n in 1..8", "m"]', "'m' in padc.sizes is no range"),
+        ('["n in 1..8", "m in 4..3"]', "'m in 4..3' in padc.sizes is no range"),
+        ('["n in 1..8", 3]', "padc.sizes is no list of strings"),
+    ],
+)
+def test_sizes_that_are_no_ranges(sizes: str, message: str, ctx: Context):
+    error = refusal(
+        f"""
+        func.func @main(%x : tensor<?x?xf32> {{padc.sizes = {sizes}}}) -> tensor<?x?xf32> {{
+          func.return %x : tensor<?x?xf32>
+        }}
+        """,
+        ctx,
+    )
+
+    assert message in error.message
 
 
 def test_a_size_without_bounds_is_refused(ctx: Context):
