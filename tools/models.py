@@ -31,6 +31,17 @@ def add_input_option(command: argparse.ArgumentParser) -> None:
     )
 
 
+def add_trust_option(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--trust",
+        action="store_true",
+        help=(
+            "load a .pt2 file that may run code: one with pickled objects, of an old "
+            "format, or unlike those that PyTorch writes (without this, it is refused)"
+        ),
+    )
+
+
 def is_factory(name: str) -> bool:
     """Whether this is `pkg.module:factory`."""
     return re.fullmatch(r"[\w.]+:[\w.]+", name) is not None
@@ -45,7 +56,9 @@ class LoadedModel:
     dynamic_shapes: Any = None
 
 
-def load_model(name: str, input_specs: Sequence[str]) -> LoadedModel:
+def load_model(
+    name: str, input_specs: Sequence[str], *, trust: bool = False
+) -> LoadedModel:
     """Load a `.pt2` file, or call a factory."""
     from padc.frontends.torch_export import load
 
@@ -55,7 +68,7 @@ def load_model(name: str, input_specs: Sequence[str]) -> LoadedModel:
                 f"--input is given, but {name} has its inputs already",
                 hint="name a factory, pkg.module:factory, to choose inputs",
             )
-        return LoadedModel(load(name))
+        return LoadedModel(load(name, trust=trust))
     import torch
 
     made = call_factory(name)

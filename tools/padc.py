@@ -24,7 +24,7 @@ from padc.passes.tcp_to_mil.policies import (
     resolve_pad_policy,
 )
 from padc.tools import padc_check, padc_run, padc_same
-from padc.tools.models import add_input_option, load_model
+from padc.tools.models import add_input_option, add_trust_option, load_model
 from padc.tools.version_action import VersionAction
 
 if TYPE_CHECKING:
@@ -73,7 +73,9 @@ def parser() -> argparse.ArgumentParser:
         epilog=(
             "exit codes: 0 success, 1 wrong result or findings, 2 usage,\n"
             "3 unsupported (all problems are listed), 4 invalid program,\n"
-            "5 missing package, 70 internal error"
+            "5 missing package, 70 internal error\n\n"
+            "trust: .pt2 files and packages are read as data, and run no code unless\n"
+            "--trust is given; a factory pkg.module:factory is code, and is run"
         ),
     )
     top.add_argument("--version", action=VersionAction)
@@ -165,6 +167,7 @@ def add_model(command: argparse.ArgumentParser) -> None:
         ),
     )
     add_input_option(command)
+    add_trust_option(command)
 
 
 def run_convert(arguments: argparse.Namespace) -> None:
@@ -177,7 +180,7 @@ def run_convert(arguments: argparse.Namespace) -> None:
     resolve_pad_policy(arguments.pad_policy)
     resolve_grid_sample_policy(arguments.grid_sample_policy)
     progress = Progress(arguments.print_ir_after_all)
-    model = load_model(arguments.model, arguments.input)
+    model = load_model(arguments.model, arguments.input, trust=arguments.trust)
     program = convert(
         model.model,
         model.inputs,
@@ -201,7 +204,7 @@ def run_verify(arguments: argparse.Namespace) -> None:
     from padc.verification import sample_inputs, verify_package
 
     resolve_precision(arguments.precision)
-    loaded = load_model(arguments.model, arguments.input)
+    loaded = load_model(arguments.model, arguments.input, trust=arguments.trust)
     model = loaded.model
     exported = (
         model

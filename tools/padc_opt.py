@@ -84,7 +84,8 @@ class PadcOptMain(xDSLOptMain):
                 raise UsageError(
                     "standard input can't be a .pt2 file", hint="padc-opt model.pt2"
                 )
-            return import_exported_program(load(path), weights_of(self.ctx))
+            program = load(path, trust=self.args.trust)
+            return import_exported_program(program, weights_of(self.ctx))
 
         self.available_frontends["pt2"] = import_pt2
 
@@ -119,6 +120,11 @@ class PadcOptMain(xDSLOptMain):
             "--print-weights",
             action="store_true",
             help="Print the data of dense_resource<...> too, after the module.",
+        )
+        group.add_argument(
+            "--trust",
+            action="store_true",
+            help="Load a .pt2 file that may run code, which is refused otherwise.",
         )
         add_arguments(arg_parser)
 

@@ -14,7 +14,12 @@ import numpy as np
 import numpy.typing as npt
 
 from padc.errors import UsageError
-from padc.tools.models import add_input_option, is_factory, load_model
+from padc.tools.models import (
+    add_input_option,
+    add_trust_option,
+    is_factory,
+    load_model,
+)
 from padc.tools.whole_file import whole_file
 
 if TYPE_CHECKING:
@@ -54,6 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         ),
     )
     add_input_option(parser)
+    add_trust_option(parser)
     parser.add_argument(
         "--inputs",
         required=True,
@@ -131,7 +137,7 @@ def run_model(arguments: argparse.Namespace) -> dict[str, npt.NDArray[Any]]:
     from padc.call_values import as_array, check_names
     from padc.frontends.torch_export import export_module
 
-    loaded = load_model(arguments.model, arguments.input)
+    loaded = load_model(arguments.model, arguments.input, trust=arguments.trust)
     exported = (
         loaded.model
         if isinstance(loaded.model, ExportedProgram)

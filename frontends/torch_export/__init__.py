@@ -1,7 +1,9 @@
 """
 `torch.export` programs to the `torch` dialect.
 
-- `export`: modules and `.pt2` files to exported programs, with errors for users.
+- `export`: modules to exported programs, with errors for users.
+- `pt2`: `.pt2` files to exported programs; `archive`, `program_text` and
+  `expressions` check that these run no code.
 - `importer`: exported programs to modules with a function `main`.
 - `calls`, `scalars`: a node of the graph becomes an op.
 - `function_builder`: the function that an import builds, and the operands of its ops.
@@ -13,8 +15,9 @@
 - `fingerprint`: a key of all that an import depends on.
 """
 
-from padc.frontends.torch_export.export import export_module, load, module_of
+from padc.frontends.torch_export.export import export_module, module_of
 from padc.frontends.torch_export.importer import import_exported_program
+from padc.frontends.torch_export.pt2 import load
 from padc.frontends.torch_export.types import ELEMENT_TYPES
 from padc.frontends.torch_export.weights import held_tensors, weight_array
 

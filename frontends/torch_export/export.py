@@ -1,6 +1,6 @@
 # pyright: reportUnknownMemberType=false
 """
-Modules and `.pt2` files to exported programs, and these to modules again.
+Modules to exported programs, and these to modules again.
 
 What PyTorch raises becomes an error about the user's model: `UsageError` where the
 model or its arguments are wrong, `UnsupportedError` where `torch.export` cannot trace
@@ -16,14 +16,13 @@ import sys
 import threading
 import warnings
 from collections.abc import Generator, Mapping
-from pathlib import Path
 from typing import Any
 
 import torch
 import torch.utils._pytree as pytree
 from torch.export import ExportedProgram
 
-from padc.errors import InvalidProgramError, Problem, UnsupportedError, UsageError
+from padc.errors import Problem, UnsupportedError, UsageError
 from padc.frontends.torch_export.locations import error_location
 
 TRACING = threading.RLock()
@@ -73,27 +72,6 @@ def export_module(
             "torch.export.draft_export lists everything that it cannot trace",
         )
         raise UnsupportedError([problem]) from error
-
-
-def load(path: str | Path) -> ExportedProgram:
-    """
-    The program in a `.pt2` file that `torch.export.save` wrote.
-
-    Raises:
-        UsageError: There is no such file.
-        InvalidProgramError: The file does not hold an exported program.
-    """
-    path = Path(path)
-    if not path.is_file():
-        raise UsageError(f"there is no file {path}")
-    try:
-        with quiet():
-            return torch.export.load(path)
-    except Exception as error:
-        raise InvalidProgramError(
-            f"{path} is not a program that torch.export.save wrote: {error}",
-            hint="write it with torch.export.save and the same version of PyTorch",
-        ) from error
 
 
 def module_of(ep: ExportedProgram) -> torch.nn.Module:

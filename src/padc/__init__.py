@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from padc.compiled import compile
     from padc.compiled_model import CompiledModel
     from padc.coreml_program import Program, convert
+    from padc.frontends.torch_export.pt2 import load
     from padc.verification import Comparison
 
 __all__ = [
@@ -51,6 +52,7 @@ __all__ = [
     "compile",
     "convert",
     "coreml",
+    "load",
     "nn",
 ]
 
@@ -66,6 +68,7 @@ def __getattr__(name: str) -> Any:
         "Program": "coreml_program",
         "compile": "compiled",
         "convert": "coreml_program",
+        "load": "frontends.torch_export.pt2",
     }
     if name not in modules:
         raise AttributeError(f"module 'padc' has no attribute '{name}'")

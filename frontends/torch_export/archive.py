@@ -1,0 +1,138 @@
+"""
+Zip archives that PyTorch writes, checked before any member is read.
+
+PyTorch stores the members of an archive one after the other, uncompressed. An archive
+of any other shape is refused, so that no member can be larger than the file, no two
+readers can see different members, and nothing is written anywhere.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+import zipfile
+from collections.abc import Sequence
+from typing import IO
+
+import numpy as np
+import numpy.typing as npt
+
+END_OF_DIRECTORY = struct.Struct("<4s4H2LH")
+END_OF_DIRECTORY_64 = struct.Struct("<4sQ2H2L4Q")
+LOCATOR_64 = 20
+"""The size of the record between the two ends."""
+LOCAL_HEADER = 30
+"""The size of a member's header without its name."""
+MOST_DIRECTORY_BYTES = 16 * 2**20
+CHUNK = 2**24
+
+
+class UnsafeError(Exception):
+    """What in a file is not safe to load; the message says what and why."""
+
+
+class Archive:
+    """
+    The members of an archive, by their path without the archive's own folder.
+
+    Raises UnsafeError if the archive is not as PyTorch writes it, and
+    `zipfile.BadZipFile` if it is no archive.
+    """
+
+    def __init__(self, file: IO[bytes]):
+        size = file.seek(0, 2)
+        check_directory(file, size)
+        self._zip = zipfile.ZipFile(file)
+        members = self._zip.infolist()
+        for member in members:
+            check_member(member)
+        check_apart(members, size)
+        if "serialized_exported_program.json" in self._zip.namelist():
+            raise UnsafeError("it has the format of PyTorch 2.7, which is pickled")
+        roots = {member.filename.partition("/")[0] for member in members}
+        if len(roots) != 1:
+            raise zipfile.BadZipFile(f"it has {len(roots)} folders, not one")
+        self._members = {
+            member.filename.partition("/")[2]: member for member in members
+        }
+        if len(self._members) != len(members):
+            raise UnsafeError("it has several members of one name")
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._members
+
+    @property
+    def names(self) -> Sequence[str]:
+        """The paths of all members."""
+        return list(self._members)
+
+    def size(self, name: str) -> int:
+        """The bytes of a member."""
+        if name not in self._members:
+            raise zipfile.BadZipFile(f"it has no member {name}")
+        return self._members[name].file_size
+
+    def read(self, name: str, most: int) -> bytes:
+        """A member of at most `most` bytes."""
+        if self.size(name) > most:
+            raise UnsafeError(
+                f"its member {name} has {self.size(name)} bytes, more than {most}"
+            )
+        return self._zip.read(self._members[name])
+
+    def read_into(self, name: str, buffer: npt.NDArray[np.uint8]) -> None:
+        """Fill `buffer`, which has the size of the member."""
+        at = 0
+        with self._zip.open(self._members[name]) as member:
+            while chunk := member.read(CHUNK):
+                buffer[at : at + len(chunk)] = np.frombuffer(chunk, np.uint8)
+                at += len(chunk)
+
+
+def check_directory(file: IO[bytes], size: int) -> None:
+    """Raise UnsafeError unless the list of members ends the file and is small."""
+    ends = END_OF_DIRECTORY_64.size + LOCATOR_64 + END_OF_DIRECTORY.size
+    file.seek(max(0, size - ends))
+    tail = file.read(ends)
+    if len(tail) < END_OF_DIRECTORY.size:
+        raise zipfile.BadZipFile("it is too short")
+    end = END_OF_DIRECTORY.unpack(tail[-END_OF_DIRECTORY.size :])
+    if end[0] != b"PK\x05\x06" or end[-1]:
+        raise zipfile.BadZipFile("it is no archive, or does not end as PyTorch's do")
+    directory_bytes = end[5]
+    if 0xFFFFFFFF in end[5:7] or 0xFFFF in end[1:5]:
+        if len(tail) < ends or not tail.startswith(b"PK\x06\x06"):
+            raise zipfile.BadZipFile("its list of members is damaged")
+        directory_bytes = END_OF_DIRECTORY_64.unpack_from(tail)[8]
+    if directory_bytes > MOST_DIRECTORY_BYTES:
+        raise UnsafeError(
+            f"its list of members has {directory_bytes} bytes, more than "
+            f"{MOST_DIRECTORY_BYTES}"
+        )
+
+
+def check_member(member: zipfile.ZipInfo) -> None:
+    """Raise UnsafeError unless a member is stored as it is, under a plain path."""
+    name = member.orig_filename
+    parts = name.split("/")
+    if re.search(r"[\\:\x00-\x1f]", name) or not {"", ".", ".."}.isdisjoint(parts):
+        raise UnsafeError(f"its member {name!r} has a path that leaves the archive")
+    stored = member.compress_type == zipfile.ZIP_STORED
+    if not stored or member.file_size != member.compress_size:
+        raise UnsafeError(
+            f"its member {name} is compressed: {member.compress_size} bytes become "
+            f"{member.file_size}; PyTorch writes members uncompressed"
+        )
+    if member.flag_bits & 0x1:
+        raise UnsafeError(f"its member {name} is encrypted")
+
+
+def check_apart(members: Sequence[zipfile.ZipInfo], size: int) -> None:
+    """Raise UnsafeError if members share bytes of the file, or reach over its end."""
+    end = 0
+    for member in sorted(members, key=lambda member: member.header_offset):
+        if member.header_offset < end:
+            raise UnsafeError(f"its member {member.filename} overlaps another")
+        end = member.header_offset + LOCAL_HEADER + member.file_size
+    if end > size:
+        raise UnsafeError("its members are larger than the file")

@@ -1,0 +1,462 @@
+# pyright: reportPrivateUsage=false, reportUnknownMemberType=false
+"""`.pt2` files: PyTorch's own load, hostile ones are refused before they do anything."""
+
+import io
+import json
+import os
+import pickle
+import re
+import struct
+import time
+import tracemalloc
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+import padc
+from padc.frontends.torch_export import load
+from padc.frontends.torch_export.archive import UnsafeError
+from padc.frontends.torch_export.expressions import check_guard, check_size
+from padc.versions import numbers
+
+SAVED = Path(__file__).parent / "saved"
+
+
+class Touch:
+    """Pickles to a call that makes a file."""
+
+    def __reduce__(self) -> Any:
+        return os.mkdir, ("hacked",)
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv1d(1, 2, 3)
+        self.register_buffer("shift", torch.ones(2, 1))
+        self.register_buffer("scale", torch.tensor(2.0))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.conv(x) * self.scale + self.shift
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """A file that `torch.export.save` wrote."""
+    path = tmp_path_factory.mktemp("saved") / "model.pt2"
+    length = torch.export.Dim("length", min=4, max=64)
+    program = torch.export.export(
+        Net(), (torch.ones(1, 1, 8),), dynamic_shapes=({2: length},)
+    )
+    torch.export.save(program, path)
+    return path.read_bytes()
+
+
+def rewritten(
+    saved: bytes,
+    change: Callable[[str, bytes], bytes | None],
+    extra: dict[str, bytes] | None = None,
+    compression: int = zipfile.ZIP_STORED,
+) -> Path:
+    """The archive where `change` has made new members; None leaves one out."""
+    path = Path("changed.pt2")
+    with (
+        zipfile.ZipFile(io.BytesIO(saved)) as old,
+        zipfile.ZipFile(path, "w", compression) as new,
+    ):
+        for name in old.namelist():
+            content = change(name.partition("/")[2], old.read(name))
+            if content is not None:
+                new.writestr(name, content)
+        for name, content in (extra or {}).items():
+            new.writestr(f"model/{name}", content)
+    return path
+
+
+def with_member(saved: bytes, member: str, content: bytes) -> Path:
+    """The archive with another content of one member, which it may not have yet."""
+    return rewritten(
+        saved,
+        lambda name, old: None if name == member else old,
+        {member: content},
+    )
+
+
+def with_graph(saved: bytes, *replacements: tuple[str, str]) -> Path:
+    """The archive where the text of the graph is changed."""
+
+    def change(name: str, content: bytes) -> bytes:
+        if name != "models/model.json":
+            return content
+        text = content.decode()
+        for old, new in replacements:
+            text, count = re.subn(old, lambda _, new=new: new, text)
+            assert count
+        json.loads(text)
+        return text.encode()
+
+    return rewritten(saved, change)
+
+
+def check_refused(path: Path, message: str) -> None:
+    with pytest.raises(padc.UsageError, match=message) as caught:
+        load(path)
+    assert "--trust" in str(caught.value)
+    assert not Path("hacked").exists()
+
+
+@pytest.mark.parametrize("version", ["2.8", "2.13", "2.15"])
+def test_files_of_all_versions(version: str):
+    path = SAVED / f"torch_{version}.pt2"
+    if numbers(torch.__version__) < numbers("2.9") and version != "2.8":
+        with pytest.raises(padc.InvalidProgramError):  # Nor does torch.export.load.
+            padc.load(path)
+        return
+
+    program = padc.load(path)
+
+    (output,) = program.module()(torch.ones(1, 1, 4, 4))
+    assert output[:, 0, 0].tolist() == [2 * 36 + 1, 2 * 117 + 1]
+    assert program.state_dict["tied"] is not None
+    assert program.example_inputs is not None
+    assert [tuple(x.shape) for x in program.example_inputs[0]] == [(2, 1, 4, 4)]
+
+
+def test_what_padc_loads_is_what_pytorch_loads(saved: bytes):
+    Path("model.pt2").write_bytes(saved)
+
+    ours, theirs = load("model.pt2"), torch.export.load("model.pt2")
+
+    x = torch.randn(1, 1, 20)
+    assert str(ours.graph) == str(theirs.graph)
+    assert str(ours.graph_signature) == str(theirs.graph_signature)
+    assert ours.range_constraints == theirs.range_constraints
+    torch.testing.assert_close(ours.module()(x), theirs.module()(x), rtol=0, atol=0)
+    for name, tensor in theirs.state_dict.items():
+        assert type(ours.state_dict[name]) is type(tensor)
+        assert ours.state_dict[name].requires_grad == tensor.requires_grad
+
+
+def test_arguments_of_all_kinds():
+    class Kinds(nn.Module):
+        def forward(
+            self, x: torch.Tensor, by_name: dict[str, torch.Tensor], mode: str, n: float
+        ) -> Any:
+            padded = nn.functional.pad(x, (1, 1), mode=mode)
+            product = torch.einsum("bij,bkj->bik", padded, padded) * n
+            return {"sum": product + by_name["y"], "size": x.shape[2]}
+
+    arguments = (torch.ones(1, 2, 5), {"y": torch.ones(1)}, "reflect", 2.5)
+    program = torch.export.export(Kinds(), arguments)
+    torch.export.save(program, "kinds.pt2")
+
+    actual = load("kinds.pt2").module()(*arguments)
+
+    torch.testing.assert_close(actual, program.module()(*arguments))
+
+
+def test_pickled_inputs_run_nothing(saved: bytes):
+    buffer = io.BytesIO()
+    torch.save(((Touch(),), {}), buffer)
+    path = with_member(saved, "data/sample_inputs/model.pt", buffer.getvalue())
+
+    check_refused(path, r"sample_inputs/model.pt is pickled and names posix.mkdir")
+
+    load(path, trust=True)
+    assert Path("hacked").exists()  # So `trust` is needed.
+
+
+def test_many_inputs_of_a_small_pickle(saved: bytes):
+    nested: list[Any] = [1]
+    for _ in range(60):
+        nested = [nested] * 10
+    buffer = io.BytesIO()
+    torch.save((nested,), buffer)
+
+    check_refused(
+        with_member(saved, "data/sample_inputs/model.pt", buffer.getvalue()),
+        "more than 1000000 values",
+    )
+
+
+@pytest.mark.parametrize("folder", ["weights", "constants"])
+def test_pickled_weights(saved: bytes, folder: str):
+    # The format of PyTorch 2.8, where weights are pickles.
+    path = with_member(saved, f"data/{folder}/model.pt", torch_pickle({"a": Touch()}))
+
+    check_refused(path, f"data/{folder}/model.pt is pickled and names posix.mkdir")
+
+
+def test_a_weight_that_is_pickled(saved: bytes):
+    config = {"path_name": "weight_0", "use_pickle": True, "is_param": False}
+    text = json.dumps({"config": {"conv.weight": config}}).encode()
+    path = with_member(saved, "data/weights/model_weights_config.json", text)
+
+    check_refused(path, r"the tensor conv\.weight is pickled, in weight_0")
+
+
+def torch_pickle(value: Any) -> bytes:
+    buffer = io.BytesIO()
+    torch.save(value, buffer)
+    return buffer.getvalue()
+
+
+def test_the_old_format():
+    with zipfile.ZipFile("old.pt2", "w") as archive:
+        archive.writestr("version", "8.8")
+        archive.writestr("serialized_exported_program.json", "{}")
+        archive.writestr("serialized_state_dict.pt", pickle.dumps(Touch()))
+
+    check_refused(Path("old.pt2"), "2.7, which is pickled")
+
+
+def test_machine_code(saved: bytes):
+    path = with_member(saved, "data/aotinductor/model/model.so", b"\x7fELF")
+
+    check_refused(path, "holds machine code, data/aotinductor/model/model.so")
+
+
+TEXTS = {
+    "a size": (
+        r'"expr_str": "[^"]*"',
+        '''"expr_str": "__import__('os').mkdir('hacked')"''',
+        "__import__",
+    ),
+    "a huge size": (
+        r'"expr_str": "[^"]*"',
+        '"expr_str": "Pow(Integer(9), Integer(999999999))"',
+        "Pow",
+    ),
+    "a guard": (
+        r'(, "guards_code": \[\])?\}$',
+        """, "guards_code": ["__import__('os').mkdir('hacked')"]}""",
+        "__import__",
+    ),
+    "the name of an argument": (
+        r'"as_tensor": {"name": "x"}',
+        """"as_tensor": {"name": "x=__import__('os').mkdir('hacked')"}""",
+        "is not a name",
+    ),
+    "a name in the signature": (
+        r'"forward_arg_names": \["x"\]',
+        """"forward_arg_names": ["x=open(0)"]""",
+        "is not the name of an argument",
+    ),
+    "a key": (r'"tensor_values": {', '"tensor_values": {"a\\";b": 1, ', "name"),
+    "a class": (
+        r'\{\\"type\\": \\"builtins.dict\\", \\"context\\": \\"\[\]\\"',
+        r"{\"type\": \"collections.defaultdict\", \"context\": "
+        r"{\"default_factory_module\": \"antigravity\"}",
+        "import a module",
+    ),
+    "an op on files": (
+        r"torch\.ops\.aten\.conv1d\.default",
+        "torch.ops.aten.from_file.default",
+        "reads or writes files",
+    ),
+    "a function": (
+        r"torch\.ops\.aten\.conv1d\.default",
+        "torch.hub.load",
+        "not an op of PyTorch",
+    ),
+    "depth": (
+        r'"opset_version": {',
+        '"opset_version": {"a": ' + "[" * 300 + "]" * 300 + ", ",
+        "200 levels",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", TEXTS)
+def test_texts_of_the_graph(saved: bytes, case: str):
+    old, new, message = TEXTS[case]
+
+    check_refused(with_graph(saved, (old, new)), message)
+
+
+BOMB = 50_000_000
+
+
+def test_compressed_members(saved: bytes):
+    path = rewritten(
+        saved, lambda _, old: old, {"extra/zeros": bytes(BOMB)}, zipfile.ZIP_DEFLATED
+    )
+    tracemalloc.start()
+    start = time.perf_counter()
+
+    check_refused(path, "compressed: .* become .*; PyTorch writes members uncompressed")
+
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert path.stat().st_size < BOMB / 100
+    assert peak < BOMB / 10
+    assert time.perf_counter() - start < 1
+
+
+def directory_entry(data: bytearray, name: str) -> int:
+    """The offset of a member's entry in the list of members."""
+    at = data.rindex(b"model/" + name.encode()) - 46
+    assert data[at : at + 4] == b"PK\x01\x02"
+    return at
+
+
+def test_sizes_that_are_only_declared(saved: bytes):
+    """The list of members says that one has 3.5 GB; the file has 1 KB of them."""
+    path = with_member(saved, "data/weights/weight_0", b"\0" * 24)
+    data = bytearray(path.read_bytes())
+    at = directory_entry(data, "data/weights/weight_0")
+    data[at + 20 : at + 28] = struct.pack("<2L", 3_500_000_000, 3_500_000_000)
+    path.write_bytes(data)
+
+    check_refused(path, "larger than the file|overlaps")
+
+
+def test_blobs_of_another_size(saved: bytes):
+    check_refused(
+        with_member(saved, "data/weights/weight_0", bytes(25)),
+        "weight_0 has 25 bytes, more than the 24 of the tensor conv.weight",
+    )
+    with pytest.raises(padc.InvalidProgramError, match=r"needs 24 bytes, .* has 20"):
+        load(with_member(saved, "data/weights/weight_0", bytes(20)))
+
+
+def test_tensors_that_expand(saved: bytes):
+    size = {"as_int": 10**6}
+    tensor = {
+        "dtype": 7, "sizes": [size, size], "strides": [{"as_int": 0}, {"as_int": 0}],
+        "storage_offset": {"as_int": 0}, "requires_grad": False,
+        "device": {"type": "cpu"},
+    }  # fmt: skip
+    meta = {"path_name": "w", "use_pickle": False, "is_param": False}
+    config = {"config": {"conv.weight": {**meta, "tensor_meta": tensor}}}
+    path = with_member(saved, "data/weights/w", bytes(4))
+    path = with_member(
+        path.read_bytes(),
+        "data/weights/model_weights_config.json",
+        json.dumps(config).encode(),
+    )
+
+    check_refused(path, "4 bytes that become 4000000000000")
+
+
+@pytest.mark.parametrize("name", ["../up", "a/../../up", "/root", "a\\b", "c:x", "a/"])
+def test_paths(saved: bytes, name: str):
+    path = Path("paths.pt2")
+    path.write_bytes(saved)
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr(zipfile.ZipInfo(name), b"")
+
+    check_refused(path, "leaves the archive")
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_two_members_of_one_name(saved: bytes):
+    path = rewritten(saved, lambda _, old: old, {"archive_format": b"pt2"})
+
+    check_refused(path, "several members of one name")
+
+
+def test_members_that_overlap(saved: bytes):
+    path = rewritten(saved, lambda _, old: old)
+    data = bytearray(path.read_bytes())
+    one = directory_entry(data, "archive_format") + 42
+    other = directory_entry(data, "archive_version") + 42
+    data[one : one + 4] = data[other : other + 4]
+    path.write_bytes(data)
+
+    check_refused(path, "overlaps another")
+
+
+def test_two_ends(saved: bytes):
+    """Readers that look for the end in another way would see other members."""
+    Path("two.pt2").write_bytes(saved + saved[-22:] + b"x")
+
+    with pytest.raises(padc.InvalidProgramError, match="does not end as PyTorch's do"):
+        load("two.pt2")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Symbol('s53', positive=True, integer=True)",
+        "Mul(Integer(2), Symbol('s53', positive=True, integer=True))",
+        "Pow(Symbol('s0', integer=True), Integer(2))",
+        "FloorDiv(Add(Symbol('s0'), Integer(-1)), Integer(2))",
+        "TruncToInt(FloatTrueDiv(ToFloat(Symbol('s0')), Float('3.0', precision=53)))",
+        "Eq(s0, 1)",
+        "s0 + 2*u3 >= 5",
+    ],
+)
+def test_sizes_that_are_plain(text: str):
+    check_size(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "__import__('os')",
+        "Symbol('s0').__class__",
+        "open('s0')",
+        "Symbol.mro()",
+        "(lambda: s0)()",
+        "[s0 for s0 in s1]",
+        "Symbol('__import__')",
+        "eval('s0')",
+        "s0[0]",
+        "f'{s0}'",
+        "9**999999999",
+        "((9**60)**60)**60",
+        "Pow(Pow(Integer(9), Integer(60)), Integer(60))",
+        "9" * 30,
+        "(" * 500 + "1" + ")" * 500,
+        "1+" * 10_000 + "1",
+    ],
+)
+def test_sizes_that_are_code(text: str):
+    with pytest.raises(UnsafeError):
+        check_size(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "math.trunc(3.0*torch.sym_float(L['x'].size()[2])) == 30",
+        "4*(L['a'][0].size()[0] // 4) >= 2",
+        "max(1, L['x'].stride()[0]) != L['y']['k'].size()[1] and L['n'] == 2.5",
+    ],
+)
+def test_guards_that_are_plain(text: str):
+    check_guard(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "__import__('os').mkdir('hacked')",
+        "torch.hub.load('a', 'b')",
+        "torch.load(L['x'])",
+        "L['x'].tolist()",
+        "L['x'].size().__class__",
+        "math.__loader__",
+        "torch.sym_float.__globals__['os']",
+        "L[open('a')]",
+        "int(L['x'], key=print)",
+        "(x := 5)",
+        "eval(L['x'])",
+        "L['x'].size()[0] == 'a\\'b'",
+    ],
+)
+def test_guards_that_are_code(text: str):
+    with pytest.raises(UnsafeError):
+        check_guard(text)
