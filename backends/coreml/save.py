@@ -19,6 +19,7 @@ from typing import Any
 
 from padc.backends.coreml import DEFAULT_PRECISION, LOCATIONS, quiet, resolve_precision
 from padc.backends.coreml.checker import check
+from padc.backends.coreml.float16 import keep_masks_finite, selector
 from padc.errors import Problem, UnsupportedError, UsageError
 
 with quiet():
@@ -126,7 +127,8 @@ def optimize(program: Program, precision: str = DEFAULT_PRECISION) -> None:
             for name in FLOAT16_PASSES:
                 float16_pass: Any = PASS_REGISTRY[name]
                 if name == "common::add_fp16_cast":
-                    float16_pass.op_selector = is_for_float16
+                    keep_masks_finite(program)
+                    float16_pass.op_selector = selector(program)
                 if name == "common::add_int16_cast":
                     float16_pass.op_selector = is_for_int16
                 float16_pass(program)
@@ -150,16 +152,6 @@ def exact_batch_norms() -> Generator[None]:
         yield
     finally:
         batch_norm.default_inputs = original
-
-
-def is_for_float16(op: Any) -> bool:
-    """
-    Whether an op can be computed in float16.
-
-    Coordinates of grids cannot: from 256 on, float16 is as coarse as 1/4 of a pixel.
-    """
-    made_from = op.scopes[ScopeSource.TORCHSCRIPT_MODULE_TYPE]
-    return not any("grid" in name for name in made_from)
 
 
 def is_for_int16(op: Any) -> bool:

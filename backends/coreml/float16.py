@@ -1,0 +1,229 @@
+# pyright: basic, reportMissingTypeStubs=false
+"""
+Which ops of a float16 program compute in float32.
+
+Finite numbers that float16 does not have, as in masks of -1e9 or torch.finfo.min, would
+become infinite: then 0 * inf, and a softmax of nothing but -inf, are NaN. An op that
+reads or makes such a number computes in float32. Where only a softmax reads it, it is
+the largest number of float16 instead: the weights are the same.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from padc.backends.coreml import quiet
+
+with quiet():
+    from coremltools.converters.mil.mil import Builder, Program
+    from coremltools.converters.mil.mil.scope import ScopeSource
+
+LARGEST = float(np.finfo(np.float16).max)
+
+Range: TypeAlias = tuple[float, float]
+"""The least and the greatest finite number that a tensor can hold."""
+
+NARROW: Range = -LARGEST, LARGEST
+"""The range of what is computed: that float16 has its numbers is the user's choice."""
+
+
+def is_wide(range: Range) -> bool:
+    return range[0] < -LARGEST or range[1] > LARGEST
+
+
+# --- ranges of results ----------------------------------------------------------------
+
+
+def hull(*ranges: Range) -> Range:
+    return min(low for low, _ in ranges), max(high for _, high in ranges)
+
+
+def product(a: Range, b: Range) -> Range:
+    ends = [x * y for x in a for y in b]
+    return min(ends), max(ends)
+
+
+def quotient(a: Range, b: Range) -> Range:
+    """The divisor is taken to be 1 at least, unless it is a known number."""
+    return product(a, (1 / b[0], 1 / b[0])) if b[0] == b[1] != 0 else a
+
+
+RANGES: Mapping[str, Callable[..., Range]] = {
+    "abs": lambda x: (0, max(-x[0], x[1])),
+    "add": lambda x, y: (x[0] + y[0], x[1] + y[1]),
+    "maximum": lambda x, y: (max(x[0], y[0]), max(x[1], y[1])),
+    "minimum": lambda x, y: (min(x[0], y[0]), min(x[1], y[1])),
+    "mul": product,
+    "real_div": quotient,
+    "relu": lambda x: (max(x[0], 0), max(x[1], 0)),
+    "select": lambda a, b: hull(a, b),
+    "square": lambda x: (0, max(x[0] ** 2, x[1] ** 2)),
+    "sub": lambda x, y: (x[0] - y[1], x[1] - y[0]),
+}
+"""The range of a result, from those of the operands `x` and `y`, or `a` and `b`."""
+
+KEEPING = (
+    *("ceil", "elu", "floor", "gelu", "leaky_relu", "prelu", "round", "silu"),
+    *(
+        "softplus",
+        "concat",
+        "cumsum",
+        "crop",
+        "expand_dims",
+        "fill",
+        "gather",
+        "gather_along_axis",
+    ),
+    *("gather_nd", "identity", "pad", "reduce_max", "reduce_mean", "reduce_min"),
+    *("reduce_sum", "reshape", "resize_bilinear", "resize_nearest_neighbor"),
+    *("reverse", "scatter", "scatter_along_axis", "scatter_nd", "slice_by_index"),
+    *("slice_by_size", "split", "squeeze", "stack", "tile", "topk", "transpose"),
+    *("upsample_bilinear", "upsample_nearest_neighbor", "band_part", "sliding_windows"),
+)
+"""Ops whose results are in the range of all their operands together."""
+
+LEADS_TO_SOFTMAX = (
+    *("expand_dims", "reshape", "select", "squeeze", "tile", "transpose"),
+    *("slice_by_index", "slice_by_size", "concat"),
+)
+"""Ops that hand a masking number on to a softmax as it is."""
+
+
+@dataclass
+class Ranges:
+    """The ranges of the float32 tensors of a program that are wide."""
+
+    wide: dict[Any, Range] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, program: Program) -> Ranges:
+        ranges = cls()
+        for op in program.functions["main"].operations:
+            if op.op_type == "const":
+                continue
+            given: dict[str, Range] = {}
+            for name, var in floats(op):
+                given[name] = hull(ranges.at(var), *filter(None, [given.get(name)]))
+            if not any(is_wide(range) for range in given.values()):
+                continue
+            range = result_range(op, given)
+            if range is not None and is_wide(range):
+                ranges.wide.update((output, range) for output in op.outputs)
+        return ranges
+
+    def at(self, var: Any) -> Range:
+        if var in self.wide:
+            return self.wide[var]
+        if var.val is None:
+            return NARROW
+        finite = np.asarray(var.val)[np.isfinite(var.val)]
+        return (float(finite.min()), float(finite.max())) if finite.size else (0, 0)
+
+    def has_wide(self, op: Any) -> bool:
+        """Whether an op reads or makes a finite number that float16 does not have."""
+        operands = any(is_wide(self.at(var)) for _, var in floats(op))
+        return operands or any(output in self.wide for output in op.outputs)
+
+
+def floats(op: Any) -> Iterator[tuple[str, Any]]:
+    """The float32 operands of an op, by the names of its inputs."""
+    for name, value in op.inputs.items():
+        for var in value if isinstance(value, list | tuple) else [value]:
+            if var.is_tensor_or_scalar_of(dtype="fp32"):
+                yield name, var
+
+
+def result_range(op: Any, given: Mapping[str, Range]) -> Range | None:
+    """The range of the results; None if it is not that of its wide operands."""
+    if op.op_type in RANGES:
+        operands = [given[name] for name in ("x", "y", "a", "b") if name in given]
+        range = RANGES[op.op_type](*operands)
+        return clipped(range[0]), clipped(range[1])
+    if op.op_type == "clip":
+        low, high = float(op.alpha.val), float(op.beta.val)
+        return max(given["x"][0], low), min(given["x"][1], high)
+    return hull(*given.values()) if op.op_type in KEEPING else None
+
+
+def clipped(x: float) -> float:
+    """What float32 has of a bound: beyond it, results are infinite in PyTorch too."""
+    most = float(np.finfo(np.float32).max)
+    return 0.0 if math.isnan(x) else min(max(x, -most), most)
+
+
+# --- what the pass to float16 asks ----------------------------------------------------
+
+
+def keep_masks_finite(program: Program) -> None:
+    """Replace masking numbers that only a softmax reads by float16's largest."""
+    ranges = Ranges.of(program)
+    function = program.functions["main"]
+    for op in list(function.operations):
+        if op.op_type not in ("select", "fill"):
+            continue
+        for name, var in floats(op):
+            is_known = var.val is not None and is_wide(ranges.at(var))
+            if is_known and feeds_softmax(op, ranges, function.outputs):
+                replace_constant(op, name, var)
+
+
+def feeds_softmax(op: Any, ranges: Ranges, results: Any) -> bool:
+    """Whether only softmaxes read an op, after ops that make no number larger."""
+    if op.op_type == "softmax":
+        return True
+    computed = [var for _, var in floats(op) if var.val is None]
+    (output, *others) = op.outputs
+    return (
+        op.op_type in (*LEADS_TO_SOFTMAX, "fill")
+        and not others
+        and output not in results
+        and not any(has_other_source(var, ranges) for var in computed)
+        and all(feeds_softmax(user, ranges, results) for user in output.child_ops)
+    )
+
+
+def has_other_source(var: Any, ranges: Ranges) -> bool:
+    """Whether a wide tensor is made by arithmetic, so that its size counts."""
+    if var not in ranges.wide:
+        return False
+    op = var.op
+    return op.op_type not in (*LEADS_TO_SOFTMAX, "fill") or any(
+        has_other_source(each, ranges) for _, each in floats(op)
+    )
+
+
+def replace_constant(op: Any, name: str, var: Any) -> None:
+    finite = np.clip(var.val, -LARGEST, LARGEST)
+    value = np.where(np.isfinite(var.val), finite, var.val).astype(np.float32)
+    with op.enclosing_block:
+        new = Builder.const(val=value[()], before_op=op)
+        op.enclosing_block.replace_uses_of_var_after_op(
+            anchor_op=new.op, old_var=var, new_var=new, end_op=op
+        )
+
+
+def selector(program: Program) -> Callable[[Any], bool]:
+    """Whether an op of the program computes in float16."""
+    ranges = Ranges.of(program)
+    # The pass replaces variables as it goes: what it asks of is decided before.
+    kept = {
+        op.name
+        for op in program.functions["main"].operations
+        if op.op_type != "const" and ranges.has_wide(op)
+    }
+    return lambda op: op.name not in kept and not samples_grid(op)
+
+
+def samples_grid(op: Any) -> bool:
+    """
+    Whether an op computes coordinates of grids.
+
+    From 256 on, float16 is as coarse as 1/4 of a pixel.
+    """
+    made_from = op.scopes[ScopeSource.TORCHSCRIPT_MODULE_TYPE]
+    return any("grid" in name for name in made_from)

@@ -1,0 +1,99 @@
+# pyright: basic
+"""Numbers that float16 does not have, in programs of `precision="float16"`."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+from functions import Functions, Several, check_each
+from torch import Tensor
+
+import padc
+
+LEAST = torch.finfo(torch.float32).min
+KEEP = torch.tensor([[1, 0, 1, 1], [0, 0, 0, 0], [1, 1, 1, 1], [0, 0, 0, 1]]) > 0
+
+
+def masks(least: float) -> Functions:
+    """Masks of `least`: constant and computed, also for a row that is wholly masked."""
+    causal = torch.triu(torch.full((4, 4), least), 1)
+    causal[0] = least
+    one = torch.ones(1, 1, 1, 1)
+
+    def computed(keep: Tensor) -> Tensor:
+        return (1.0 - keep.float()) * least
+
+    return {
+        "constant": lambda x, keep: (x + causal).softmax(-1),
+        "constant alone": lambda x, keep: (causal + 0 * x).softmax(-1),
+        "masked_fill": lambda x, keep: x.masked_fill(~keep, least).softmax(-1),
+        "masked_fill of sums": lambda x, keep: (
+            (x + causal).masked_fill(~keep, least).softmax(-1)
+        ),
+        "computed": lambda x, keep: (x + computed(keep)).softmax(-1),
+        "where": lambda x, keep: (x + torch.where(keep, 0.0, least)).softmax(-1),
+        "two": lambda x, keep: (x + computed(keep) + causal).softmax(-1),
+        "two, bounded": lambda x, keep: torch.max(
+            x + computed(keep) + causal, torch.tensor(least)
+        ).softmax(-1),
+        "log_softmax": lambda x, keep: x.masked_fill(~keep, least).log_softmax(-1),
+        "attention": lambda x, keep: F.scaled_dot_product_attention(
+            x * one, x * one, x * one, attn_mask=computed(keep)
+        ),
+        "largest": lambda x, keep: x.masked_fill(~keep, least).amax(-1),
+        "product": lambda x, keep: 0 * (x.masked_fill(~keep, least)),
+    }
+
+
+@pytest.mark.parametrize("target", ["iOS15", "newest"])
+@pytest.mark.parametrize("least", [LEAST, -1e9, -1e5])
+def test_masks(least: float, target: str) -> None:
+    functions = masks(least)
+    # Sums of these and -65504 are infinite in float16.
+    x = torch.randn(4, 4, generator=torch.Generator().manual_seed(0)) - 20
+    program = padc.convert(
+        Several(functions), (x, KEEP), precision="float16", target=target
+    )
+
+    results = program.run(x, KEEP)
+
+    check_each(functions, results, x, KEEP, rtol=2e-2, atol=2e-2)
+
+
+NUMBERS: Functions = {
+    "scale": lambda x: x * 1e5 / 1e5,
+    "bounds": lambda x: x.clamp(-1e6, 1e6),
+    "nan_to_num": lambda x: torch.nan_to_num(x) * 2,
+    "infinite": lambda x: torch.where(x > 0, -math.inf, x),
+    "joined": lambda x: torch.cat([x, torch.full((1, 4), 1e6)]) - 1e6,
+}
+
+
+def test_large_numbers() -> None:
+    x = torch.tensor([[1.0, -2.0, 3.0, 0.0]])
+    program = padc.convert(Several(NUMBERS), (x,), precision="float16")
+
+    check_each(NUMBERS, program.run(x), x, rtol=1e-2, atol=1e-2)
+
+
+def dtypes(functions: Functions) -> dict[str, str]:
+    """The dtype of the last op of each type in a float16 program."""
+    program = padc.convert(
+        Several(functions), (torch.zeros(4, 4), KEEP), precision="float16"
+    )
+    operations = program._pymil.functions["main"].operations
+    return {op.op_type: op.outputs[0].dtype.__name__ for op in operations}
+
+
+def test_ops_that_compute_in_float32() -> None:
+    softmax, rest = masks(LEAST)["masked_fill"], masks(-1e9)["computed"]
+
+    # Only a softmax reads the masked numbers.
+    assert dtypes({"": softmax})["select"] == "fp16"
+    assert dtypes({"": softmax})["softmax"] == "fp16"
+    # A product bounds what is computed after it.
+    after = dtypes({"": lambda x, keep: F.relu(rest(x, keep) @ x)})
+    assert (after["add"], after["matmul"], after["relu"]) == ("fp32", "fp16", "fp16")
