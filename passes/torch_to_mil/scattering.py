@@ -10,9 +10,8 @@ import numpy as np
 from xdsl.dialects.builtin import DYNAMIC_INDEX, i1
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from padc.errors import Obstacle
 from padc.ir.element_types import is_float, is_unsigned, least_value, width
-from padc.passes.torch_to_mil.gathering import clamped, cut
+from padc.passes.torch_to_mil.gathering import clamped, cut, has_same_size
 from padc.passes.torch_to_mil.indices import (
     Index,
     Indexed,
@@ -31,6 +30,7 @@ from padc.passes.torch_to_mil.shaping import (
     Size,
     concat,
     filled,
+    positions,
     product,
     reshape,
     size_of,
@@ -68,10 +68,16 @@ def scattered_along(
     x: Tensor, index: Index, source: Tensor, dim: int, mode: Mode
 ) -> Tensor:
     """`source` written to `x` at positions along `dim`, of equal sizes elsewhere."""
-    if mode != "update" and all(is_known(each) for each in (x, index, source)):
+    is_folded = all(is_known(each) for each in (x, index, source))
+    if (mode != "update" and is_folded) or not has_sizes_of(x, index, dim):
         return scattered_linearly(x, index, source, dim, mode)
     inputs = {"indices": index, "updates": source, "axis": dim}
     return emitted("scatter_along_axis", mode, x, **inputs)
+
+
+def has_sizes_of(x: Tensor, index: Index, dim: int) -> bool:
+    """Whether `index` has the sizes of `x` except along `dim`, as far as it is seen."""
+    return all(d == dim or has_same_size(x, index, d) for d in range(x.rank))
 
 
 def is_known(x: Index) -> bool:
@@ -94,20 +100,22 @@ def scattered_linearly(
     x: Tensor, index: Index, source: Tensor, dim: int, mode: Mode
 ) -> Tensor:
     """
-    The same, with positions in row-major order.
+    `source` written to `x` at positions along `dim`, computed in row-major order.
 
-    pymil folds `scatter_along_axis` of constants as if its mode were "update".
+    `index` may be smaller than `x`. pymil folds `scatter_along_axis` of constants as if
+    its mode were "update", and refuses dynamic sizes unless they are visibly equal.
     """
-    strides = np.cumprod([1, *x.shape[:0:-1]])[::-1]
-    places = [
-        np.arange(size).reshape([-1 if d == dim else 1 for d in range(x.rank)])
-        for dim, size in enumerate(index.shape)
-    ]
-    rest = sum(place * strides[d] for d, place in enumerate(places) if d != dim)
-    start = as_tensor(x.build, np.broadcast_to(rest, index.shape))
-    linear = as_tensor(x.build, index) * int(strides[dim]) + start
+    index, sizes = as_tensor(x.build, index), sizes_of(x)
+    linear = scaled(index, product(sizes[dim + 1 :]))
+    for d in range(x.rank):
+        if d != dim and index.shape[d] != 1:
+            linear = linear + scaled(positions(index, d), product(sizes[d + 1 :]))
     result = scattered(flattened(x), flat(linear), flattened(source), 0, mode)
-    return reshape(result, x.shape)
+    return reshape(result, sizes)
+
+
+def scaled(x: Tensor, factor: Size) -> Tensor:
+    return x if isinstance(factor, int) and factor == 1 else x * factor
 
 
 def scattered_in_part(
@@ -117,16 +125,13 @@ def scattered_in_part(
     smaller = [
         d for d, size in enumerate(index.shape) if d != dim and size != x.shape[d]
     ]
+    if any(DYNAMIC_INDEX in (index.shape[d], x.shape[d]) for d in smaller):
+        return scattered_linearly(x, index, source, dim, mode)
     part = cut(x, index, dim) if smaller else x
     result = scattered_along(part, index, source, dim, mode)
     for d in smaller:
-        if (size := index.shape[d]) == DYNAMIC_INDEX or x.shape[d] == DYNAMIC_INDEX:
-            raise Obstacle(
-                "an index that is smaller than the tensor by an amount that varies",
-                "give an index with the sizes of the tensor",
-            )
         # The rest of `x`, as large as the result is in the dimensions that follow.
-        rest = slice_dim(x, d, size, None)
+        rest = slice_dim(x, d, index.shape[d], None)
         for other in range(d + 1, x.rank):
             if rest.shape[other] != result.shape[other]:
                 rest = slice_dim(rest, other, 0, result.shape[other])

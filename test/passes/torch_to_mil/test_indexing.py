@@ -316,6 +316,57 @@ def test_sizes_that_vary() -> None:
     check(VARYING, *first, dynamic=[{0: size, 1: size}, {0: size}], others=[other])
 
 
+def repeated(x: Tensor) -> Tensor:
+    return x[:, :, None].expand(-1, -1, 2)
+
+
+SCATTERED: Functions = {
+    "scatter": lambda x, i: x.scatter(1, i, x * 2),
+    "scatter along the batch": lambda x, i: x.scatter(0, i[:1] // 3, x),
+    "scatter a number": lambda x, i: x.scatter(1, i, 1.0),
+    "scatter less": lambda x, i: x.scatter(1, i[:, :2], x),
+    "scatter to zeros": lambda x, i: torch.zeros(x.shape[0], 7).scatter(1, i, x),
+    "scatter booleans": lambda x, i: (x > 0).scatter(1, i, True),
+    "scatter where it is largest": lambda x, i: torch.zeros_like(x).scatter(
+        1, x.argmax(1, keepdim=True), 1.0
+    ),
+    "scatter by constants": lambda x, i: x.scatter_add(
+        1, tensor([[0, 1, 1]]).expand(x.shape[0], 3), x
+    ),
+    "scatter_add of rank 3": lambda x, i: repeated(x).scatter_add(
+        1, repeated(i), repeated(x) + 1
+    ),
+    **{
+        f"scatter {reduce}": lambda x, i, reduce=reduce: x.scatter_reduce(
+            1, i // 2, x, reduce, include_self=False
+        )
+        for reduce in ("sum", "prod", "mean", "amax", "amin")
+    },
+    "max_unpool": lambda x, i: F.max_unpool1d(
+        *F.max_pool1d(x[:, None, :4], 2, return_indices=True), 2
+    ),
+}
+
+
+@pytest.mark.parametrize("dims", [[0], [0, 1]], ids=str)
+def test_scattered_over_batches_that_vary(dims: Sequence[int]) -> None:
+    torch.manual_seed(0)
+    # The positions are computed in max_unpool, which needs known sizes.
+    functions = {
+        name: function
+        for name, function in SCATTERED.items()
+        if len(dims) == 1 or name != "max_unpool"
+    }
+    size = torch.export.Dim.AUTO(min=2, max=9)
+    first, other = (
+        (torch.randn(n, 4), torch.stack([torch.randperm(4) for _ in range(n)]))
+        for n in (3, 5)
+    )
+
+    dynamic = [dict.fromkeys(dims, size)] * 2
+    check(functions, *first, dynamic=dynamic, others=[other])
+
+
 def test_fold_as_pytorch_decomposes_it() -> None:
     x = torch.randn(1, 4, 6)
     model = Several({"fold": lambda x: F.fold(x, (3, 4), (2, 2))})
