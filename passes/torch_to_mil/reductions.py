@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 import numpy as np
-from xdsl.dialects.builtin import i1, i32
+from xdsl.dialects.builtin import DYNAMIC_INDEX, i1, i32
 
 from padc.errors import Obstacle
 from padc.ir.element_types import wide
@@ -55,14 +55,17 @@ def reduced_sizes(
     return kept if keepdim else [n for dim, n in enumerate(kept) if dim not in dims]
 
 
-EMPTY = {"max": 0, "mean": math.nan, "min": 1, "prod": 1, "sum": 0}
+EMPTY = {
+    **{"l1_norm": 0, "l2_norm": 0, "max": 0, "mean": math.nan, "min": 1},
+    **{"prod": 1, "sum": 0},
+}
 """Reductions of no elements; the extremes are those of booleans."""
 
 
 def reduced_empty(name: str, x: Tensor, dims: Sequence[int], keepdim: bool) -> Tensor:
     shape = reduced_sizes(x.shape, dims, keepdim)
-    if 0 in shape:
-        raise Obstacle("its result has no elements", "leave it out")
+    if 0 in shape or DYNAMIC_INDEX in shape:
+        raise Obstacle("it reduces a tensor without elements", "leave it out")
     return filled(x.constant(EMPTY[name]), shape)
 
 

@@ -237,7 +237,21 @@ class Tensor:
         """A boolean; a comparison with NaN is false, except "ne"."""
         if self.type == i1:
             return self.in_int32().compare(self.lifted(other).in_int32(), predicate)
+        if (bound := self.bound(other)) is not None:
+            is_above = bound == INT32.max
+            holds = ("le", "lt", "ne") if is_above else ("ge", "gt", "ne")
+            name = "le" if is_above else "ge"
+            found = self.compare(bound, name)
+            return found if predicate in holds else ~found
         return self.binary(COMPARISONS[predicate], other, i1)
+
+    def bound(self, other: Operand) -> int | None:
+        """The end of int32 next to an integer beyond it; None if there is none."""
+        if self.is_float or is_narrow(self.type) or not isinstance(other, int):
+            return None
+        if INT32.min <= other <= INT32.max:
+            return None
+        return INT32.max if other > 0 else INT32.min
 
     def in_int32(self) -> Tensor:
         """Booleans as integers."""
@@ -296,13 +310,16 @@ class Tensor:
         return self.extremum("minimum", other)
 
     def extremum(self, name: str, other: Operand) -> Tensor:
+        is_maximum = name == "maximum"
+        if self.bound(other) == (INT32.min if is_maximum else INT32.max):
+            return self
         y = self.lifted(other)
         if not isinstance(y.value, SSAValue) and y.value != y.value:
             return self + y  # a bound that is NaN
         if self.type == i1:
-            return self | y if name == "maximum" else self & y
+            return self | y if is_maximum else self & y
         # The result is this tensor where one of the two is NaN.
-        result = y.binary(name, self) if name == "maximum" else self.binary(name, y)
+        result = y.binary(name, self) if is_maximum else self.binary(name, y)
         if not self.is_float or not isinstance(y.value, SSAValue):
             return result
         return y.is_nan().select(y, result)
@@ -422,7 +439,10 @@ def number(x: float | np.generic, element: Attribute) -> np.generic:
         return np.bool_(x)
     if element == i32:
         if not INT32.min <= x <= INT32.max:
-            raise Obstacle(f"{x} does not fit Core ML's int32")
+            raise Obstacle(
+                f"{x} does not fit Core ML's int32",
+                "use a smaller number: torch.iinfo(torch.int32) has its limits",
+            )
         return np.int32(x)
     with np.errstate(over="ignore"):
         return np.float16(x) if element == f16 else np.float32(x)

@@ -1,6 +1,6 @@
 # pyright: reportUnknownMemberType=false
 """
-ATen ops on constants are computed, with PyTorch.
+ATen ops on constants, and on tensors without elements, are computed with PyTorch.
 
 PyTorch computes them in the dtype of the op, with IEEE's rules for NaN and infinity.
 Results that only repeat a number or a smaller tensor stay ops if they are large.
@@ -14,6 +14,7 @@ from typing import Any, cast
 import torch
 import torch.utils._pytree as pytree
 from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
     BytesAttr,
     DenseIntOrFPElementsAttr,
     DenseResourceAttr,
@@ -102,6 +103,8 @@ class Folding:
             return [self.value(element) for element in value.owner.elements]
         if isinstance(value.owner, ConstantDeviceOp):
             return torch.device("cpu")
+        if (empty := without_elements(value.type)) is not None:
+            return empty
         return constant_value(value)
 
     def is_right(self, op: AtenOp, results: Sequence[Any]) -> bool:
@@ -177,6 +180,16 @@ def has_other_type(value: SSAValue, tensor: torch.Tensor) -> bool:
         return value.type != tensor_type(tensor)
     except Obstacle:
         return True
+
+
+def without_elements(type: Attribute) -> torch.Tensor | None:
+    """The only tensor of a type, if that has no elements."""
+    if not isinstance(type, VTensorType):
+        return None
+    shape = type.get_shape()
+    if 0 not in shape or DYNAMIC_INDEX in shape or type.element_type not in DTYPES:
+        return None
+    return torch.empty(shape, dtype=DTYPES[type.element_type])
 
 
 def bytes_of(values: Any) -> int:

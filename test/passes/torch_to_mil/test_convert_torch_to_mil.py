@@ -20,6 +20,7 @@ from aten_cases import (
 from functions import Functions
 from mil_functions import check, size
 
+from padc.errors import UnsupportedError
 from padc.ir.torch import schema_of
 from padc.passes.torch_to_mil.lowerings import LOWERINGS
 
@@ -107,6 +108,38 @@ def test_extreme_integers(dtype: torch.dtype) -> None:
     x = torch.tensor([limits.min, limits.max, 0, 1, 7]).to(dtype)
 
     check(without(EXTREMES, "mul") if limits.bits == 32 else EXTREMES, x)
+
+
+BEYOND_INT32: Functions = {
+    f"{name} {number}": lambda x, f=getattr(torch, name), number=number: f(x, number)
+    for name in ("gt", "ge", "lt", "le", "eq", "ne")
+    for number in (2**31, -(2**31) - 1, 2**40, -(2**63))
+} | {"clamp": lambda x: x.clamp(-(2**40), 2**31)}
+
+
+def test_comparisons_with_numbers_beyond_int32() -> None:
+    limits = torch.iinfo(torch.int32)
+
+    check(
+        BEYOND_INT32,
+        torch.tensor([limits.min, -1, limits.max]),
+        dynamic=[{0: size(9)}],
+        others=[[torch.tensor([limits.max, 0])]],
+    )
+
+
+REFUSED_NUMBERS: Functions = {
+    "masked_fill": lambda x: x.masked_fill(x > 0, 2**63 - 1),
+    "where": lambda x: torch.where(x > 0, x, -(2**40)),
+    "clamp": lambda x: x.clamp(min=2**31),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED_NUMBERS)
+def test_numbers_beyond_int32_are_refused(name: str) -> None:
+    with pytest.raises(UnsupportedError, match="does not fit Core ML's int32") as error:
+        check({name: REFUSED_NUMBERS[name]}, torch.tensor([1, 2]))
+    assert "torch.iinfo(torch.int32)" in str(error.value)
 
 
 def test_bounds_that_are_not_numbers() -> None:

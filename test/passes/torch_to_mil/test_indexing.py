@@ -343,7 +343,7 @@ SCATTERED: Functions = {
         for reduce in ("sum", "prod", "mean", "amax", "amin")
     },
     "max_unpool": lambda x, i: F.max_unpool1d(
-        *F.max_pool1d(x[:, None, :4], 2, return_indices=True), 2
+        *F.max_pool1d(x[:, None, :4], 2, return_indices=True), [2]
     ),
 }
 

@@ -197,6 +197,38 @@ def test_the_first_of_equal_extremes(dtype: torch.dtype) -> None:
     check(each, x.to(dtype))
 
 
+OF_NOTHING: Functions = {
+    **{
+        f"{name} {dim}": lambda x, f=f, dim=dim: f(x[:, :0], dim)
+        for name, f in {
+            "any": torch.any,
+            "all": torch.all,
+            "all of booleans": lambda x, dim: torch.all(x > 0, dim, keepdim=True),
+            "sum": torch.sum,
+            "nansum": torch.nansum,
+            "nanmean": torch.nanmean,
+            "logsumexp": torch.logsumexp,
+            "count_nonzero": torch.count_nonzero,
+        }.items()
+        for dim in (1, (0, 1))
+    },
+    **{
+        f"norm {order}": lambda x, order=order: torch.linalg.vector_norm(
+            x[:, :0], order, 1
+        )
+        for order in (0, 1, 2, 3)
+    },
+    "prod": lambda x: x[:, :0].prod(1),
+    "product of matrices": lambda x: x[:, :0] @ torch.zeros(0, 2),
+    "linear": lambda x: F.linear(x[:, :0], torch.zeros(2, 0), torch.ones(2)),
+    "maximum of what is after it": lambda x: torch.cat([x[:, :0], x], 1).amax(1),
+}
+
+
+def test_reductions_of_nothing() -> None:
+    check(OF_NOTHING, torch.randn(3, 4))
+
+
 def test_dynamic_sizes() -> None:
     """The number of elements, by which means and variances divide, varies."""
     chosen = {
