@@ -1,4 +1,4 @@
-# pyright: basic, reportMissingTypeStubs=false
+# pyright: basic, reportMissingTypeStubs=false, reportAttributeAccessIssue=false
 """
 Which ops of a float16 program compute in float32.
 
