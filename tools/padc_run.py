@@ -180,6 +180,7 @@ def interpreted(
     """A function that computes outputs by name with the reference, at the tcp level."""
     from padc.backends.calls.input_check import InputCheck
     from padc.backends.reference import run
+    from padc.frontends.torch_export.guards import GuardCheck, guards_of
     from padc.ir.main_function import main, value_names
     from padc.ir.weights import weights_of
     from padc.passes import pipelines
@@ -187,11 +188,13 @@ def interpreted(
     ctx, module = pipelines.import_program(exported)
     weights = weights_of(ctx)
     check, names = InputCheck(main(module)), value_names(main(module).res_attrs)
+    check_guards = GuardCheck(guards_of(exported))
     pipelines.run_passes(ctx, module, pipelines.to_reference())
 
     def program(inputs: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
         tensors = list(inputs.values())
         check(tensors)
+        check_guards(tensors)
         return dict(zip(names, run(module, *tensors, weights=weights), strict=True))
 
     return program

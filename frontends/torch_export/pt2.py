@@ -32,7 +32,7 @@ WEIGHTS, CONSTANTS = "data/weights/", "data/constants/"
 GRAPH, EXAMPLES = "models/model.json", "data/sample_inputs/model.pt"
 MOST_TEXT = 2**27
 """Bytes of JSON, and of a pickle, that are read."""
-MOST_VALUES = 1_000_000
+MOST_VALUES = 100_000
 """Values in the example inputs."""
 MOST_EXPANDED = 2**30
 """Bytes of a tensor that is larger than its storage, since strides are 0."""

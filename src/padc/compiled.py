@@ -25,6 +25,7 @@ from padc.errors import UnsupportedError
 from padc.exported import as_exported
 from padc.frontends.torch_export import held_tensors
 from padc.frontends.torch_export.fingerprint import fingerprint
+from padc.frontends.torch_export.guards import GuardCheck, guards_of
 from padc.ir import make_context
 from padc.ir.main_function import value_names
 from padc.ir.weights import weights_of
@@ -85,6 +86,7 @@ def compile(
 
 def compile_exported(exported: ExportedProgram) -> CompiledModel:
     """Like `compile`, but UnsupportedError if padc cannot import the program."""
+    guards = GuardCheck(guards_of(exported))
     name = cache.key([source_hash(), fingerprint(exported), machine_name(), *VERSIONS])
     data = cache.read(name)
     if data is None:
@@ -101,6 +103,7 @@ def compile_exported(exported: ExportedProgram) -> CompiledModel:
         CallStructure(exported),
         LoadedProgram(ctx, stored.program),
         InputCheck(function),
+        guards,
         value_names(function.arg_attrs),
         stored.outputs,
     )

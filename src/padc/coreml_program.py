@@ -296,9 +296,11 @@ def _lowered(
 ) -> tuple[ModuleOp, Weights]:
     """The program after `passes`, verified, and its own copy of the weights."""
     from padc.backends.coreml.interface import check_interface
+    from padc.frontends.torch_export.guarded_ranges import narrow_sizes
 
     ctx, module = pipelines.import_program(exported, legal=pipelines.legal_for_mil())
     check_interface(module, target)
+    narrow_sizes(module, exported)
     weights = weights_of(ctx)
     # The program must not change when the model's weights do.
     for name, array in weights.items():

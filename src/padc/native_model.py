@@ -12,6 +12,7 @@ from padc.backends.native.loaded_program import LoadedProgram
 from padc.call_structure import CallStructure
 from padc.call_values import are_arrays, as_array, as_targets, check_apart, check_names
 from padc.compiled_model import CompiledModel
+from padc.frontends.torch_export.guards import GuardCheck
 from padc.ir.weights import Array
 
 
@@ -23,18 +24,20 @@ class NativeModel(CompiledModel):
         structure: CallStructure,
         program: LoadedProgram,
         check: InputCheck,
+        guards: GuardCheck,
         input_names: Sequence[str],
         output_names: Sequence[str],
     ):
         self._structure = structure
         self._program = program
-        self._check = check
+        self._check_types = check
+        self._check_guards = guards
         self.input_names = tuple(input_names)
         self.output_names = tuple(output_names)
-        self._is_flat = structure.is_flat
+        self._is_direct = structure.is_flat and not guards.guards
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if self._is_flat and not kwargs:
+        if self._is_direct and not kwargs:
             tensors = self._program.run_directly(args)
             if tensors is not None:
                 return self._structure.outputs(tensors)
@@ -47,7 +50,7 @@ class NativeModel(CompiledModel):
     def run_into(
         self, outputs: Sequence[torch.Tensor | Array], *args: Any, **kwargs: Any
     ) -> None:
-        if self._is_flat and not kwargs and isinstance(outputs, (list, tuple)):
+        if self._is_direct and not kwargs and isinstance(outputs, (list, tuple)):
             if self._program.run_directly(args, outputs) is not None:
                 return
         inputs = self._checked(self._structure.flatten(args, kwargs))
@@ -66,6 +69,11 @@ class NativeModel(CompiledModel):
         tensors = self._structure.tensors(leaves)
         self._check(tensors)
         return tensors
+
+    def _check(self, tensors: Sequence[torch.Tensor]) -> None:
+        """Raise UsageError unless the program takes these tensors."""
+        self._check_types(tensors)
+        self._check_guards(tensors)
 
     def report(self) -> str:
         return self._program.stored.report()

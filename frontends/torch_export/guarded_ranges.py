@@ -1,0 +1,203 @@
+# pyright: basic
+"""The sizes for which all guards of a program hold, as ranges for Core ML."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import sympy
+import torch
+from torch.export import ExportedProgram
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i64
+
+from padc.errors import Problem, SourceLocation, UnsupportedError
+from padc.frontends.torch_export.guards import Guard, InputSize, guards_of
+from padc.frontends.torch_export.locations import node_location
+from padc.frontends.torch_export.symbolic_sizes import as_affine
+from padc.frontends.torch_export.types import expression_of
+from padc.ir.torch import SymbolicIntOp
+
+MOST_SIZES = 2**20
+"""The sizes, or combinations of them, that are tried."""
+TORCH = Path(torch.__file__).parent
+
+Ranges = Mapping[sympy.Symbol, tuple[int, int]]
+
+
+def narrow_sizes(module: ModuleOp, ep: ExportedProgram) -> None:
+    """
+    Narrow the symbolic sizes that an import declared to those of the guards.
+
+    Raises UnsupportedError where no ranges of sizes satisfy the guards.
+    """
+    declared = {
+        op.symbol_name.data: op for op in module.walk() if isinstance(op, SymbolicIntOp)
+    }
+    ranges = {
+        symbol: (
+            declared[str(symbol)].min_val.value.data,
+            declared[str(symbol)].max_val.value.data,
+        )
+        for symbol in ep.range_constraints
+        if str(symbol) in declared
+    }
+    for symbol, (low, high) in guarded_ranges(ep, ranges).items():
+        declared[str(symbol)].min_val = IntegerAttr(low, i64)
+        declared[str(symbol)].max_val = IntegerAttr(high, i64)
+
+
+def guarded_ranges(ep: ExportedProgram, ranges: Ranges) -> Ranges:
+    """
+    The parts of `ranges` in which the program is the model.
+
+    Args:
+        ep: The program.
+        ranges: The smallest and the largest value of each symbolic size.
+
+    Returns:
+        The same, or smaller ranges. A symbol whose range is too large is left out of
+        guards of its own: Core ML refuses it anyway.
+
+    Raises:
+        UnsupportedError: The guards hold for other sizes than a range has.
+    """
+    tensors = input_tensors(ep)
+    found: dict[sympy.Symbol, tuple[int, int]] = dict(ranges)
+    guards = [(guard, symbols_of(guard, tensors)) for guard in guards_of(ep)]
+    for symbol, (low, high) in ranges.items():
+        own = [guard for guard, symbols in guards if symbols == [symbol]]
+        if own and high - low < MOST_SIZES:
+            found[symbol] = narrowed(ep, own, tensors, symbol, low, high)
+    for guard, symbols in guards:
+        if len(symbols) != 1:
+            check_all(ep, guard, tensors, {s: found[s] for s in symbols})
+    return found
+
+
+def narrowed(
+    ep: ExportedProgram,
+    guards: Sequence[Guard],
+    tensors: Sequence[torch.Tensor],
+    symbol: sympy.Symbol,
+    low: int,
+    high: int,
+) -> tuple[int, int]:
+    """The range of one symbol in which guards on it alone hold."""
+    sizes = np.arange(low, high + 1)
+    right = np.ones(len(sizes), bool)
+    for guard in guards:
+        right &= holds(guard, tensors, {symbol: sizes})
+    if not right.any():
+        raise refused(ep, guards, tensors, "no size in its range fits")
+    first, last = int(right.argmax()), len(sizes) - 1 - int(right[::-1].argmax())
+    if not right[first : last + 1].all():
+        gaps = [g for g in guards if not has_range(g, tensors, symbol, sizes)]
+        listed = ", ".join(map(str, sizes[right][:4]))
+        raise refused(
+            ep, gaps or guards, tensors, f"it holds for the sizes {listed} ... only"
+        )
+    return int(sizes[first]), int(sizes[last])
+
+
+def has_range(
+    guard: Guard,
+    tensors: Sequence[torch.Tensor],
+    symbol: sympy.Symbol,
+    sizes: np.ndarray,
+) -> bool:
+    """Whether a guard on one symbol holds in a range."""
+    right = holds(guard, tensors, {symbol: sizes}) * np.ones(len(sizes), int)
+    return int(np.count_nonzero(np.diff(right, prepend=0, append=0))) <= 2
+
+
+def check_all(
+    ep: ExportedProgram, guard: Guard, tensors: Sequence[torch.Tensor], ranges: Ranges
+) -> None:
+    """Raise UnsupportedError unless a guard holds for all values of its symbols."""
+    axes = [np.arange(low, high + 1) for low, high in ranges.values()]
+    count = np.prod([float(len(axis)) for axis in axes])
+    if count > MOST_SIZES:
+        raise refused(ep, [guard], tensors, "not all sizes can be tried")
+    grids = np.meshgrid(*axes, indexing="ij", sparse=True)
+    if not np.all(holds(guard, tensors, dict(zip(ranges, grids, strict=True)))):
+        raise refused(ep, [guard], tensors, "it does not hold for all of them")
+
+
+def holds(
+    guard: Guard, tensors: Sequence[torch.Tensor], values: Mapping[sympy.Symbol, Any]
+) -> Any:
+    """Whether a guard holds, for arrays of values of symbols."""
+    symbols = list(values)
+
+    def size(each: InputSize) -> Any:
+        expression = expression_of(tensors[each.number].shape[each.dim])
+        return as_affine(expression, symbols).eval([], list(values.values()))
+
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return guard.holds(size)
+
+
+def input_tensors(ep: ExportedProgram) -> list[torch.Tensor]:
+    """The inputs that are tensors, as the graph has them."""
+    values = {node.name: node.meta.get("val") for node in ep.graph.nodes}
+    found = [values.get(str(name)) for name in ep.graph_signature.user_inputs]
+    return [value for value in found if isinstance(value, torch.Tensor)]
+
+
+def symbols_of(guard: Guard, tensors: Sequence[torch.Tensor]) -> list[sympy.Symbol]:
+    """The symbols that a guard depends on, in order."""
+    found: set[sympy.Symbol] = set()
+    for size in guard.sizes.values():
+        expression = expression_of(tensors[size.number].shape[size.dim])
+        found |= cast(set[sympy.Symbol], expression.free_symbols)
+    return sorted(found, key=str)
+
+
+def refused(
+    ep: ExportedProgram,
+    guards: Sequence[Guard],
+    tensors: Sequence[torch.Tensor],
+    why: str,
+) -> UnsupportedError:
+    """What to say of guards that no range of sizes satisfies."""
+    problems: list[Problem] = []
+    for guard in guards:
+        what = " and ".join(size.what for size in dict.fromkeys(guard.sizes.values()))
+        problems.append(
+            Problem(
+                f"{what}: the model was exported where {guard.text}; {why}",
+                guard_location(ep, symbols_of(guard, tensors)),
+                "give the dimension a static size, or one such as 4*Dim('n', max=16), "
+                "when exporting",
+            )
+        )
+    return UnsupportedError(problems)
+
+
+def guard_location(
+    ep: ExportedProgram, symbols: Sequence[sympy.Symbol]
+) -> SourceLocation | None:
+    """The line that decided on these symbols; None if PyTorch does not tell which."""
+    sizes = [size for tensor in input_tensors(ep) for size in tensor.shape]
+    dynamic = [size for size in sizes if isinstance(size, torch.SymInt)]
+    if not dynamic:
+        return None
+    found: set[SourceLocation] = set()
+    for guard in dynamic[0].node.shape_env.guards:
+        if guard.expr.free_symbols == set(symbols):
+            found |= lines_of(ep, getattr(guard.sloc, "framework_loc", None))
+    return found.pop() if len(found) == 1 else None
+
+
+def lines_of(ep: ExportedProgram, frame: Any) -> set[SourceLocation]:
+    """The user's lines for a line that decided, which may be in PyTorch."""
+    if frame is None or not hasattr(frame, "filename"):
+        return set()
+    if not Path(frame.filename).is_relative_to(TORCH):
+        return {SourceLocation(frame.filename, frame.lineno)}
+    # A function of PyTorch: the lines of the graph that call a function of its name.
+    located = (SourceLocation.of(node_location(node)) for node in ep.graph.nodes)
+    return {each for each in located if each and f"{frame.name}(" in each.text}

@@ -1,0 +1,245 @@
+# pyright: reportUnknownMemberType=false, reportPrivateUsage=false
+"""Guards of torch.export: sizes for which a program is not the model are refused."""
+
+import functools
+import math
+import warnings
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from torch.export import Dim, ExportedProgram
+from torch.nn import functional as F
+
+import padc
+from padc.errors import UnsupportedError, UsageError
+from padc.frontends.torch_export.guarded_ranges import guarded_ranges
+from padc.frontends.torch_export.guards import Guard, guards_of
+from padc.versions import numbers
+
+pytestmark = pytest.mark.skipif(
+    numbers(torch.__version__) < numbers("2.9"), reason="PyTorch 2.8 keeps no guards"
+)
+
+
+class One(nn.Module):
+    def __init__(self, function: Callable[..., torch.Tensor]):
+        super().__init__()
+        self.function = function
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.function(x)
+
+
+class Nested(nn.Module):
+    def forward(
+        self, items: dict[str, list[torch.Tensor]], *, other: torch.Tensor
+    ) -> torch.Tensor:
+        return items["a"][0].view(-1, 3).sum() + other.view(-1, 5).sum()
+
+
+class Starred(nn.Module):
+    def forward(self, *args: torch.Tensor) -> torch.Tensor:
+        return args[0].view(-1, 3).sum() + args[1].view(-1, 5).sum()
+
+
+def auto(low: int = 2, high: int = 64) -> Any:
+    return Dim.AUTO(min=low, max=high)  # type: ignore[operator]
+
+
+def exported(
+    function: Callable[..., torch.Tensor], x: torch.Tensor, *dims: int
+) -> ExportedProgram:
+    return torch.export.export(
+        One(function), (x,), dynamic_shapes=({dim: auto() for dim in dims},)
+    )
+
+
+@functools.cache
+def program_of(name: str) -> ExportedProgram:
+    match name:
+        case "area":
+            return exported(
+                lambda x: F.interpolate(x, scale_factor=3.0, mode="area"),
+                torch.rand(1, 2, 10),
+                2,
+            )
+        case "lp_pool":
+            return exported(
+                lambda x: F.lp_pool1d(x, 2, 3, 2, ceil_mode=True),
+                torch.rand(1, 2, 11),
+                2,
+            )
+        case "view":
+            return exported(lambda x: x.view(-1, 4).sum(1), torch.rand(16), 0)
+        case _:
+            return exported(
+                lambda x: F.pixel_unshuffle(x, 2), torch.rand(1, 1, 8, 8), 2, 3
+            )
+
+
+def input_of(program: ExportedProgram, size: int) -> torch.Tensor:
+    """An input where all dynamic sizes are `size`."""
+    (value,) = [
+        node.meta["val"] for node in program.graph.nodes if node.op == "placeholder"
+    ]
+    return torch.rand([n if isinstance(n, int) else size for n in value.shape])
+
+
+@pytest.mark.parametrize("name", ["area", "lp_pool", "view", "unshuffle"])
+def test_machine_code_takes_the_sizes_that_pytorch_takes(name: str):
+    program = program_of(name)
+    compiled, module = padc.compile(program), program.module()
+    assert compiled.is_native
+    taken: set[bool] = set()
+    for size in range(3, 20):
+        x = input_of(program, size)
+        try:
+            expected = module(x)
+        except (AssertionError, RuntimeError):
+            with pytest.raises(UsageError, match=f"dimension . .* is {size}"):
+                compiled(x)
+            with pytest.raises(UsageError):
+                compiled.run_named({"x": x})
+            taken.add(False)
+        else:
+            torch.testing.assert_close(compiled(x), expected)
+            taken.add(True)
+    assert taken == {True, False}
+
+
+def test_the_message_names_dimension_and_guard():
+    with pytest.raises(UsageError) as caught:
+        padc.compile(program_of("area"))(torch.rand(1, 2, 7))
+
+    assert str(caught.value).startswith(
+        "dimension 2 of the input 'x' is 7, but the model was exported where "
+        "math.trunc(3.0 * float(x.shape[2])) == 30"
+    )
+
+
+@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize("kind", ["nested", "starred"])
+def test_inputs_in_containers(kind: str, strict: bool):
+    a, b, dims = torch.rand(9), torch.rand(10), {0: Dim.AUTO}
+    model: nn.Module
+    args: tuple[Any, ...]
+    if kind == "nested":
+        model, args, kwargs = Nested(), ({"a": [a]},), {"other": b}
+        shapes: Any = {"items": {"a": [dims]}, "other": dims}
+    else:
+        model, args, kwargs = Starred(), (a, b), {}
+        shapes = ((dims, dims),)
+    program = torch.export.export(
+        model, args, kwargs, dynamic_shapes=shapes, strict=strict
+    )
+    compiled = padc.compile(program)
+
+    torch.testing.assert_close(compiled(*args, **kwargs), model(*args, **kwargs))
+    wrong = ({"a": [a]},) if kind == "nested" else (a, torch.rand(9))
+    with pytest.raises(UsageError, match=r"is 9, but .*\[0\] % 5 == 0"):
+        compiled(*wrong, **({"other": torch.rand(9)} if kwargs else {}))
+
+
+def test_a_guard_that_cannot_be_read(monkeypatch: pytest.MonkeyPatch):
+    program = program_of("view")
+    monkeypatch.setattr(program, "_guards_code", ["L['x'].stride()[0] == 1"])
+
+    compiled = padc.compile(program)
+
+    assert not compiled.is_native  # PyTorch, which runs it, checks the guard.
+    assert "padc cannot check" in compiled.report()
+    with pytest.raises(UnsupportedError, match="padc cannot check"):
+        padc.convert(program)
+
+
+@pytest.mark.parametrize(
+    "name, taken, refused",
+    [("area", 10, 9), ("lp_pool", 4, 3)],
+    ids=["one size", "a smaller range"],
+)
+def test_packages_take_the_sizes_for_which_guards_hold(
+    name: str, taken: int, refused: int
+):
+    program = program_of(name)
+    converted = padc.convert(program)
+
+    assert not converted.check()
+    with warnings.catch_warnings(action="ignore"):
+        converted.verify([(input_of(program, taken),)])
+    with pytest.raises(UsageError, match=r"dimension 2|shape"):
+        converted.run(input_of(program, refused))
+
+
+def test_what_core_ml_cannot_have():
+    with pytest.raises(UnsupportedError) as caught:
+        padc.convert(program_of("view"))
+
+    message = str(caught.value)
+    assert "dimension 0 of the input 'x'" in message
+    assert "x.shape[0] % 4 == 0; it holds for the sizes 8, 12, 16, 20" in message
+    assert "4*Dim('n', max=16)" in message
+
+
+class Longer(nn.Module):
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return torch.cat([x, y]) if x.shape[0] > y.shape[0] else x
+
+
+def test_a_guard_on_two_sizes():
+    program = torch.export.export(
+        Longer(),
+        (torch.rand(16), torch.rand(5)),
+        dynamic_shapes=({0: auto()}, {0: auto()}),
+    )
+
+    with pytest.raises(UnsupportedError, match="not hold for all of them") as caught:
+        padc.convert(program)
+
+    (problem,) = caught.value.problems
+    assert "x.shape[0] > y.shape[0]" in problem.message
+    assert problem.location is not None
+    assert Path(problem.location.file) == Path(__file__)
+    assert "if x.shape[0] > y.shape[0]" in problem.location.text
+
+
+def test_derived_dimensions_need_no_guard():
+    n = Dim("n", min=2, max=16)
+    program = torch.export.export(
+        One(lambda x: x.view(-1, 4).sum(1)),
+        (torch.rand(16),),
+        dynamic_shapes=({0: 4 * n},),
+    )
+
+    padc.convert(program).verify([(torch.rand(64),), (torch.rand(8),)])
+
+
+@pytest.mark.parametrize("name", ["area", "lp_pool", "view", "unshuffle"])
+def test_numbers_and_arrays_agree(name: str):
+    """Guards are read alike for one size, for all at once, and by Python."""
+    for guard in guards_of(program_of(name)):
+        sizes = list(range(3, 30))
+        at_once = guard.holds(lambda _, sizes=sizes: np.array(sizes))
+        one_by_one = [guard.holds(lambda _, n=n: n) for n in sizes]
+        assert np.broadcast_to(at_once, len(sizes)).tolist() == one_by_one
+        assert one_by_one == [by_python(guard, n) for n in sizes]
+
+
+def by_python(guard: Guard, size: int) -> bool:
+    class Input:
+        shape: Sequence[int] = [size] * 5
+
+    return bool(eval(guard.text, {"math": math, "x": Input}))
+
+
+def test_ranges_that_are_too_large_are_left_to_core_ml():
+    program = program_of("lp_pool")
+    (value,) = [n.meta["val"] for n in program.graph.nodes if n.op == "placeholder"]
+    symbol = value.shape[2].node.expr
+
+    assert guarded_ranges(program, {symbol: (2, 2**40)}) == {symbol: (2, 2**40)}
+    assert guarded_ranges(program, {symbol: (2, 2**10)}) == {symbol: (4, 2**10)}
