@@ -14,7 +14,7 @@ from xdsl.ir import SSAValue
 
 from padc.errors import Obstacle
 from padc.frontends.compat import unknown_arguments
-from padc.frontends.torch_export.dropouts import DROPOUTS
+from padc.frontends.torch_export.dropouts import is_idle_dropout
 from padc.frontends.torch_export.function_builder import (
     FunctionBuilder,
     Imported,
@@ -33,13 +33,11 @@ SWAPPED: Mapping[str, str] = {
 }
 
 
-def import_call(
-    function: FunctionBuilder, node: Node, *, is_functional: bool
-) -> Imported:
+def import_call(function: FunctionBuilder, node: Node) -> Imported:
     """
     Import a call; raises Obstacle if padc does not have the op.
 
-    In a graph that is not functional, an op in place is imported as `as_functional`.
+    An op in place is imported as `as_functional`.
     """
     target = node.target
     if target is operator.getitem:
@@ -54,11 +52,9 @@ def import_call(
             f"'{target}' on {describe_operands(node)}",
             "padc imports graphs of ATen ops; write it with ordinary tensor ops",
         )
-    name, args = schema_name(target), node.args
-    if not is_functional:
-        if name in DROPOUTS:
-            return function.values[cast(Node, args[0])]
-        name, args = as_functional(node)
+    if is_idle_dropout(node) or schema_name(target) == "aten.detach_":
+        return function.values[cast(Node, node.args[0])]
+    name, args = as_functional(node)
     schema = torch_d.schema_of(name)
     if schema is None:
         raise Obstacle(

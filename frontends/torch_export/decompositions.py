@@ -121,6 +121,7 @@ def imported_name(op: OpOverload, args: Any) -> str | None:
         return None
 
 
+@functools.cache
 def is_always_decomposed(op: OpOverload) -> bool:
     """Whether `op` is a composite that returns views: PyTorch never keeps those."""
     key = torch._C.DispatchKey.CompositeImplicitAutograd
@@ -214,9 +215,7 @@ class Trial(TorchDispatchMode):
             if tensors:
                 stack.enter_context(tensors[0].fake_mode)
                 stack.enter_context(without_guards(tensors[0].fake_mode))
-            stack.enter_context(enable_python_dispatcher())
-            # Composites come here whole, instead of being decomposed by autograd.
-            stack.enter_context(torch._C._AutoDispatchBelowAutograd())
+            stack.enter_context(below_autograd())
             stack.enter_context(self)
             op(*args, **kwargs)
 
@@ -265,6 +264,13 @@ def elements(tensor: torch.Tensor) -> int:
     """The number of elements; of dynamic sizes, in the example."""
     sizes: list[Any] = list(tensor.shape)
     return math.prod(n if isinstance(n, int) else n.node.hint for n in sizes)
+
+
+@contextlib.contextmanager
+def below_autograd() -> Generator[None]:
+    """Pass composites to modes whole, instead of letting autograd decompose them."""
+    with enable_python_dispatcher(), torch._C._AutoDispatchBelowAutograd():
+        yield
 
 
 @contextlib.contextmanager

@@ -12,8 +12,11 @@ from torch.fx import GraphModule, Node
 
 from padc.frontends.torch_export.nodes import graph_modules, nodes_of, schema_name
 
-DROPOUTS = frozenset(("aten.dropout", "aten.dropout_"))
-"""PyTorch decomposes the other dropouts correctly: an idle one to its operand."""
+DROPOUTS = frozenset(
+    f"aten.{name}"
+    for kind in ("dropout", "feature_dropout", "alpha_dropout", "feature_alpha_dropout")
+    for name in (kind, f"{kind}_")
+)
 
 
 def is_idle_dropout(node: Node) -> bool:

@@ -1,48 +1,40 @@
 # pyright: basic, reportPrivateUsage=false
 """
-Exported programs that are imported without decomposing them, ops in place included.
+Exported programs that are imported as they are, ops in place included.
 
 `ExportedProgram.run_decompositions` makes any program functional, by tracing it again.
-That takes as long as the rest of a compilation. Most networks consist of ops which it
-keeps, and of the same ops in place, on tensors without views: such an op in place only
-changes the value that a name stands for.
+That takes as long as the rest of a compilation. Most programs have no ops in place, or
+only some on tensors without views: such an op only changes the value that a name
+stands for.
 """
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import torch
+from torch._ops import OpOverload
 from torch.fx import Graph, Node
 
 from padc.frontends.torch_export.dropouts import DROPOUTS, is_idle_dropout
 from padc.frontends.torch_export.nodes import schema_name
+from padc.frontends.torch_export.scalars import SCALAR_OPS
 
-# The results of these have memory of their own.
+# Composites whose results have memory of their own.
 OWNING = frozenset(
     f"aten.{name}"
     for name in (
-        *("add.Tensor", "sub.Tensor", "mul.Tensor", "div.Tensor", "cat", "matmul"),
-        *("relu", "hardtanh", "leaky_relu", "elu", "gelu", "silu", "mish", "sigmoid"),
-        *("hardswish", "hardsigmoid", "tanh", "softplus", "softmax.int", "clamp"),
-        *("conv1d", "conv2d", "conv3d", "linear", "pad", "prelu", "stack", "flip"),
+        *("conv1d", "conv2d", "conv3d", "linear", "matmul", "pad", "softmax.int"),
         *("conv1d.padding", "conv2d.padding", "conv3d.padding", "conv_transpose1d"),
         *("conv_transpose2d.input", "conv_transpose3d.input", "grid_sampler"),
-        *("max_pool1d", "max_pool2d", "max_pool3d", "avg_pool1d", "avg_pool2d"),
-        *("avg_pool3d", "adaptive_avg_pool1d", "adaptive_avg_pool2d"),
-        *("adaptive_avg_pool3d", "mean.dim", "layer_norm", "group_norm"),
+        *("max_pool1d", "max_pool2d", "max_pool3d", "adaptive_avg_pool1d"),
+        *("avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d"),
+        *("layer_norm", "group_norm", "batch_norm", "instance_norm", "prelu"),
         *("upsample_nearest1d.vec", "upsample_nearest2d.vec", "upsample_nearest3d.vec"),
         *("upsample_linear1d.vec", "upsample_bilinear2d.vec", "upsample_bicubic2d.vec"),
-        *("upsample_trilinear3d.vec", "batch_norm", "instance_norm"),
-    )
-)
-# The results of these may be views of an operand.
-VIEWS = frozenset(
-    f"aten.{name}"
-    for name in (
-        *("view", "permute", "transpose.int", "unsqueeze", "slice.Tensor"),
-        *("select.int", "flatten.using_ints", "reshape", "pixel_shuffle"),
+        *("upsample_trilinear3d.vec", "scaled_dot_product_attention"),
     )
 )
 IN_PLACE = frozenset(
@@ -53,7 +45,8 @@ IN_PLACE = frozenset(
         *("add_.Tensor", "sub_.Tensor", "mul_.Tensor", "div_.Tensor"),
     )
 )
-KNOWN = OWNING | VIEWS | DROPOUTS | IN_PLACE
+SAME = DROPOUTS | {"aten.detach_"}
+"""Ops that return their operand itself."""
 
 
 def in_place_changes(graph: Graph) -> Mapping[Node, Sequence[Node]] | None:
@@ -69,18 +62,18 @@ def in_place_changes(graph: Graph) -> Mapping[Node, Sequence[Node]] | None:
         if node.op != "call_function":
             continue
         name = schema_name(node.target)
-        if name not in KNOWN or not is_kept(name, node):
+        if not is_kept(name, node):
             return None
         seen.add(node)
-        if name not in DROPOUTS | IN_PLACE:
+        if name not in SAME | IN_PLACE:
             continue
         given = cast(Node, node.args[0])
         nodes = same.setdefault(given, [given])
         if name in IN_PLACE:
             users = {user for each in nodes for user in each.users} & seen
             if (
-                schema_name(nodes[0].target) not in OWNING
-                or any(schema_name(user.target) in VIEWS for user in users)
+                not is_owning(nodes[0])
+                or any(map(may_be_view, users))
                 or not is_of_same_type(node)
             ):
                 return None
@@ -88,6 +81,23 @@ def in_place_changes(graph: Graph) -> Mapping[Node, Sequence[Node]] | None:
         nodes.append(node)
         same[node] = nodes
     return changed
+
+
+def is_owning(node: Node) -> bool:
+    """Whether the result of `node` has memory of its own."""
+    return isinstance(node.target, OpOverload) and not may_be_view(node)
+
+
+def may_be_view(node: Node) -> bool:
+    """Whether a result of `node` may share the memory of an operand."""
+    op = node.target
+    if not isinstance(op, OpOverload) or schema_name(op) in SAME | OWNING:
+        return False
+    if any(argument.alias_info is not None for argument in op._schema.arguments):
+        return not op._schema.is_mutable
+    # The schemas of composites do not tell, as that of meshgrid.
+    key = torch._C.DispatchKey.CompositeImplicitAutograd
+    return torch._C._dispatch_has_kernel_for_dispatch_key(op.name(), key)
 
 
 def is_of_same_type(node: Node) -> bool:
@@ -105,19 +115,36 @@ def is_of_same_type(node: Node) -> bool:
 
 def is_kept(name: str, node: Node) -> bool:
     """Whether `as_functional` describes an op with the arguments of `node`."""
-    match name:
-        case "aten.batch_norm":
-            return node.args[5] is False
-        case "aten.instance_norm":
-            return node.args[3] is None
-        case _ if name in DROPOUTS:
-            return is_idle_dropout(node)
-        case "aten.flatten.using_ints" | "aten.reshape":
-            given, result = cast(Node, node.args[0]), node.meta["val"]
-            is_static = all(isinstance(size, int) for size in result.shape)
-            return is_static and given.meta["val"].is_contiguous()
-        case _:
-            return True
+    if node.target in SCALAR_OPS or node.target is operator.getitem:
+        return True
+    if not isinstance(node.target, OpOverload):
+        return False  # It calls another graph.
+    if name in DROPOUTS:
+        return is_idle_dropout(node)
+    if node.target._schema.is_mutable:
+        return name in IN_PLACE | SAME
+    if name == "aten.batch_norm":
+        return node.args[5] is False
+    return name.endswith("no_training") or not has_state(node)
+
+
+def has_state(node: Node) -> bool:
+    """Whether a call has running statistics, which it may change."""
+    for place, argument in enumerate(cast(OpOverload, node.target)._schema.arguments):
+        if argument.name in ("running_mean", "running_var"):
+            given = node.args[place] if place < len(node.args) else None
+            if given is not None or argument.name in node.kwargs:
+                return True
+    return False
+
+
+def is_read_as_view(node: Node) -> bool:
+    """Whether `as_functional` reads `node` as a view of a contiguous tensor."""
+    if schema_name(node.target) not in ("aten.flatten.using_ints", "aten.reshape"):
+        return False
+    given, result = cast(Node, node.args[0]), node.meta["val"]
+    is_static = all(isinstance(size, int) for size in result.shape)
+    return is_static and given.meta["val"].is_contiguous()
 
 
 def as_functional(node: Node) -> tuple[str, Sequence[Any]]:

@@ -14,6 +14,7 @@ import contextlib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, cast
 
+import torch.utils._pytree as pytree
 from torch.export import ExportedProgram
 from torch.export.graph_signature import (
     ConstantArgument,
@@ -45,6 +46,10 @@ from padc.frontends.torch_export.decompositions import (
     decompositions_of,
 )
 from padc.frontends.torch_export.dropouts import without_idle_dropouts
+from padc.frontends.torch_export.expansions import (
+    Expansion,
+    expansions_of,
+)
 from padc.frontends.torch_export.export import TRACING, quiet
 from padc.frontends.torch_export.function_builder import (
     FunctionBuilder,
@@ -97,13 +102,16 @@ def import_exported_program(
     if legal is not None:
         with TRACING, quiet():
             table = decompositions_of(ep, legal)
-    if not table:
-        if ep.dialect == "ATEN":
-            return Importer(ep, weights, None, leave_out_constants).run(names)
-        if (changed := in_place_changes(ep.graph)) is not None:
-            return Importer(ep, weights, changed, leave_out_constants).run(names)
+    if not table and ep.dialect == "ATEN":
+        return Importer(ep, weights, {}, {}, leave_out_constants).run(names)
+    if (changed := in_place_changes(ep.graph)) is not None:
+        with TRACING, quiet():
+            expansions = expansions_of(ep, table, legal or ())
+        if expansions is not None:
+            importer = Importer(ep, weights, changed, expansions, leave_out_constants)
+            return importer.run(names)
     functional = decompose(ep, weights, table)
-    return Importer(functional, weights, None, leave_out_constants).run(names)
+    return Importer(functional, weights, {}, {}, leave_out_constants).run(names)
 
 
 def decompose(
@@ -122,7 +130,7 @@ def decompose(
                     return functional.run_decompositions({**table})
             return functional.run_decompositions({})
     except Exception as error:
-        importer = Importer(ep, weights, None, False)
+        importer = Importer(ep, weights, {}, {}, False)
         importer.import_placeholders(list(ep.graph.nodes))
         location = SourceLocation.of(stack_location(str(error)))
         message = f"PyTorch cannot make the program functional: {error}"
@@ -137,13 +145,16 @@ class Importer:
         self,
         ep: ExportedProgram,
         weights: Weights,
-        changed: Mapping[Node, Sequence[Node]] | None,
+        changed: Mapping[Node, Sequence[Node]],
+        expansions: Mapping[Node, Expansion],
         leave_out_constants: bool,
     ):
         self.ep = ep
         self.weights = weights
         self.changed = changed
-        """Each op in place with the nodes it changes; None if the graph has none."""
+        """Each op in place with the nodes it changes."""
+        self.expansions = expansions
+        """What becomes of calls that are not imported as they are."""
         self.leave_out_constants = leave_out_constants
         self.tensors = held_tensors(ep)
         self.function = FunctionBuilder()
@@ -195,12 +206,23 @@ class Importer:
             if node.op != "call_function" or node not in live:
                 continue
             self.attempt(node, self.import_call)
-            if self.changed and node in self.function.values:
+            if node in self.function.values:
                 for each in self.changed.get(node, ()):
                     self.function.values[each] = self.function.values[node]
 
     def import_call(self, node: Node) -> Imported:
-        return import_call(self.function, node, is_functional=self.changed is None)
+        if (expansion := self.expansions.get(node)) is None:
+            return import_call(self.function, node)
+        values = self.function.values
+        placeholders = expansion.graph.find_nodes(op="placeholder")
+        for placeholder, given in zip(placeholders, expansion.given, strict=True):
+            values[placeholder] = values[given]
+        for each in expansion.graph.nodes:
+            if each.op != "call_function":
+                continue
+            each.meta["stack_trace"] = node.meta.get("stack_trace")
+            values[each] = import_call(self.function, each)
+        return pytree.tree_map_only(Node, values.get, expansion.results)
 
     # --- inputs and weights ----------------------------------------------------------
 

@@ -184,6 +184,32 @@ def count_runs(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return tables
 
 
+def test_calls_are_traced_alone(monkeypatch: pytest.MonkeyPatch):
+    def function(x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
+        z = x * 2
+        return (
+            torch.lerp(x, x, z),
+            torch.lerp(x, y, z),
+            torch.lerp(y, x, z),
+            x.transpose(0, 1).reshape(-1),
+            x.chunk(2, 1)[1].contiguous(),
+            torch.addcmul(z, x, y, value=2),
+            x.to(torch.float16),
+            z.add_(1),
+        )
+
+    tables = count_runs(monkeypatch)
+    x, y = torch.randn(5, 6), torch.randn(5, 6)
+    program = export_module(Function(function).eval(), (x, y))
+    legal = {"aten.add.Tensor", "aten.sub.Tensor", "aten.mul.Tensor", "aten.mul.Scalar"}
+
+    ctx, module = pipelines.import_program(program, legal=legal)
+
+    assert not tables
+    results = reference.run(module, x, y, weights=weights_of(ctx))
+    torch.testing.assert_close(list(results), flat(function(x, y)))
+
+
 def test_programs_are_traced_at_most_once(monkeypatch: pytest.MonkeyPatch):
     tables = count_runs(monkeypatch)
     legal = pipelines.legal_for_native()
@@ -203,9 +229,10 @@ def test_what_pytorch_cannot_decompose_stays_whole(monkeypatch: pytest.MonkeyPat
         return run(self, table)
 
     monkeypatch.setattr(ExportedProgram, "run_decompositions", failing)
+    program = exported(lambda x: torch.diff(x.clone().abs_()))
     legal = {"aten.slice.Tensor", "aten.sub.Tensor"}
 
-    assert ops_of(exported(lambda x: torch.diff(x)), legal) == ["aten.diff"]
+    assert ops_of(program, legal) == ["aten.clone", "aten.abs", "aten.diff"]
 
 
 def fixed(x: Tensor, *args: Any) -> Tensor:

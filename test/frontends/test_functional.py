@@ -18,11 +18,8 @@ from padc.frontends.torch_export import (
     import_exported_program,
     importer,
 )
-from padc.frontends.torch_export.dropouts import DROPOUTS
 from padc.frontends.torch_export.functional import (
     IN_PLACE,
-    OWNING,
-    VIEWS,
     in_place_changes,
 )
 from padc.frontends.torch_export.nodes import schema_name
@@ -147,8 +144,8 @@ OPS: dict[str, tuple[Callable[..., Any], Tensor]] = {
 }
 
 
-def test_every_op_is_tried():
-    assert {f"aten.{name}" for name in OPS} == OWNING | VIEWS | DROPOUTS | IN_PLACE
+def test_every_op_in_place_is_tried():
+    assert {f"aten.{name}" for name in OPS} >= IN_PLACE
 
 
 @pytest.mark.parametrize("x", [LINE, X, VOLUME], ids=["line", "image", "volume"])
@@ -232,6 +229,13 @@ def changes_its_input(x: Tensor) -> Any:
     return F.dropout(x, training=False).relu_()
 
 
+def viewed_by_a_composite(x: Tensor) -> Any:
+    y = x[0, 0, 0] * 2
+    view, _ = torch.meshgrid(y, y, indexing="ij")
+    y.relu_()
+    return view
+
+
 def promoted(x: Tensor) -> Any:
     return (x * 2).half().add_(x)
 
@@ -244,19 +248,17 @@ def of_integers(x: Tensor) -> Any:
     "function",
     [
         viewed_before,
+        viewed_by_a_composite,
         through_a_view,
         changes_its_input,
         promoted,
         of_integers,
-        torch.cumsum,
         norm(F.batch_norm, None, None, True),
         norm(F.instance_norm),
-        lambda x: x.permute(0, 2, 3, 1).flatten(1),
     ],
 )
 def test_programs_that_have_to_be_decomposed(function: Callable[..., Any]):
-    args = (X - 0.5, *((1,) if function is torch.cumsum else ()))
-    program = exported(lambda x: function(x, *args[1:]), X)
+    program = exported(lambda x: function(x), X)
 
     assert in_place_changes(program.graph) is None
 
