@@ -95,6 +95,66 @@ UNARY: Functions = {
 }
 
 
+SPECIAL: Functions = {
+    **named(torch, "digamma erfc erfinv i0 lgamma"),
+    **named(
+        torch.special,
+        "i1 i1e log_ndtr ndtr ndtri bessel_j0 bessel_j1 bessel_y0 bessel_y1 "
+        "spherical_bessel_j0 modified_bessel_k0 modified_bessel_k1 "
+        "scaled_modified_bessel_k0 scaled_modified_bessel_k1",
+    ),
+    # PyTorch's exp(x^2) is rounded twice, and the phase of waves is lost.
+    "erfcx": lambda x: torch.special.erfcx(x.clamp(min=-2)),
+    "airy_ai": lambda x: torch.special.airy_ai(x.clamp(min=-50)),
+    "mvlgamma": lambda x: torch.mvlgamma(x.abs() + 1.1, 2),
+    "polygamma 1": lambda x: torch.polygamma(1, x),
+    "polygamma 2": lambda x: torch.polygamma(2, x),
+    "zeta": lambda x: torch.special.zeta((x + x).round().clamp(max=90) / 2, x.flip(0)),
+    "zeta of 4": lambda x: torch.special.zeta(4, x.clamp(-9, 9)),
+    "rrelu": lambda x: F.rrelu(x, 0.1, 0.4),
+}
+"""Of one tensor in float32."""
+
+
+EDGES = torch.tensor(
+    [
+        *(math.nan, math.inf, -math.inf, 0.0, -0.0, 0.5, -0.5, 1.0, -1.0, 1.5, -2.0),
+        *(2.0, 2.09, -3.0, 3.0, 5.0, -5.0, 8.0, -8.0, 10.0, 0.999, -0.999, 1e-3, -1e-3),
+        *(40.0, -40.5, 1e-7, -1e-7, 1e-30, -1e-30, 1e30),
+    ]
+)
+"""Where special functions have poles, or change their formula."""
+
+
+POLYNOMIALS: Functions = {
+    **{
+        f"{name} 5": lambda x, n, f=function: f(x, 5)
+        for name, function in named(
+            torch.special,
+            "chebyshev_polynomial_t chebyshev_polynomial_u chebyshev_polynomial_v "
+            "shifted_chebyshev_polynomial_w hermite_polynomial_h hermite_polynomial_he "
+            "laguerre_polynomial_l legendre_polynomial_p",
+        ).items()
+    },
+    **{
+        f"legendre {degree}": lambda x, n, degree=degree: (
+            torch.special.legendre_polynomial_p(x, degree)
+        )
+        for degree in (-1, 0, 1)
+    },
+    **named(
+        torch.special,
+        "chebyshev_polynomial_t chebyshev_polynomial_u chebyshev_polynomial_v "
+        "shifted_chebyshev_polynomial_w",
+    ),
+    "of 0.3": lambda x, n: torch.special.chebyshev_polynomial_t(0.3, n),
+}
+"""Of a tensor, and of degrees."""
+
+
+DEGREES = torch.tensor([-1.0, 0, 1, 2, 3.7, 6])
+
+
 BINARY: Functions = {
     **named(
         torch,

@@ -12,6 +12,7 @@ from typing import TypeAlias
 from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float64Type, f32, i1
 from xdsl.ir import Attribute
 
+from padc.errors import Obstacle
 from padc.ir.element_types import is_unsigned, width
 from padc.passes.aten.element import Element
 
@@ -172,6 +173,14 @@ def log_sigmoid(x: Element) -> Element:
 
 def relu6(x: Element) -> Element:
     return x.maximum(0).minimum(6)
+
+
+def rrelu(
+    x: Element, lower: float, upper: float, training: bool, generator: None
+) -> Element:
+    if training:
+        raise Obstacle("it draws random numbers", "call model.eval() before converting")
+    return (x > 0).select(x, x * ((lower + upper) / 2))
 
 
 def softshrink(x: Element, by: float) -> Element:

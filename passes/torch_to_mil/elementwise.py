@@ -103,7 +103,10 @@ def lower_elementwise(
     arguments = [
         argument_of(call, argument.name, type) for argument in call.op.schema.arguments
     ]
-    if type is not None and isinstance(first := arguments[0], int | float):
+    is_number = call.op.schema.arguments[0].type == "Scalar"
+    if type is not None and is_number:
+        first = arguments[0]
+        assert isinstance(first, int | float)
         arguments[0] = Tensor(call.build, np.float64(first), f64).to(type)
     made = body_on(name, body, type)(*arguments)
     assert isinstance(made, Tensor)

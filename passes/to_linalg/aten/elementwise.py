@@ -49,7 +49,7 @@ def lower_elementwise(call: LinalgCall, body: Body, type: Attribute | None) -> S
 
     def compute(*numbers: Number) -> Number:
         arguments = [make(numbers) for make in build]
-        if type is not None and not isinstance(arguments[0], Number):
+        if type is not None and call.op.schema.arguments[0].type == "Scalar":
             first = arguments[0]
             assert isinstance(first, int | float)
             arguments[0] = constant(numbers[0].build, first, type)

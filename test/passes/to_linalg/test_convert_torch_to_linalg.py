@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
+import scipy.special
 import torch
 import torch.nn.functional as F
 from aten_cases import (
@@ -15,15 +16,19 @@ from aten_cases import (
     AUTO,
     BINARY,
     BOOLEAN,
+    DEGREES,
     DYNAMIC,
+    EDGES,
     EMPTY,
     FLOATS,
     INTEGERS,
     NORMS,
+    POLYNOMIALS,
     PRODUCTS,
     REDUCTIONS,
     SCALED,
     SHAPES,
+    SPECIAL,
     STATISTICS,
     UNARY,
     WHOLE,
@@ -89,6 +94,45 @@ def test_functions_of_one_tensor(dtype: torch.dtype) -> None:
     x[1] *= 20
 
     check(UNARY, x)
+
+
+def test_special_functions() -> None:
+    check(SPECIAL, torch.cat([EDGES, torch.randn(65) * 4]))
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float16, torch.int64], ids=str)
+def test_special_functions_of_other_types(dtype: torch.dtype) -> None:
+    names = "digamma erfc erfinv i1e lgamma"
+    if dtype == torch.float64:
+        names += " erfcx ndtri modified_bessel_k1 mvlgamma zeta"
+
+    check(only(SPECIAL, names), torch.cat([EDGES[3:], torch.randn(65) * 4]).to(dtype))
+
+
+def test_bessel_functions_of_float64() -> None:
+    """Against SciPy: PyTorch's float64 has 6 digits only."""
+    expected = {
+        **{
+            f"bessel_{name}": getattr(scipy.special, name)
+            for name in ("j0", "j1", "y0", "y1")
+        },
+        "airy_ai": lambda x: scipy.special.airy(x.clip(-50))[0],
+    }
+    x = torch.cat([EDGES[3:-1], torch.randn(65) * 4]).double()
+    functions = only(SPECIAL, " ".join(expected))
+    ctx, module = lowered_to_tcp(Several(functions), (x,))
+
+    results = LoadedProgram(ctx, compile_program(ctx, module))((x,))
+
+    for result, function in zip(results, expected.values(), strict=True):
+        y = torch.from_numpy(function(x.numpy()))
+        torch.testing.assert_close(result, y, rtol=1e-12, atol=1e-13, equal_nan=True)
+
+
+def test_polynomials() -> None:
+    x = torch.cat([torch.tensor([0.0, 0.5, 1, -1]), torch.randn(20)])
+
+    check(POLYNOMIALS, x[:, None], DEGREES)
 
 
 @pytest.mark.parametrize("dtype", FLOATS)

@@ -11,7 +11,11 @@ from aten_cases import (
     ARITHMETIC,
     BINARY,
     BOOLEAN,
+    DEGREES,
+    EDGES,
     INTEGERS,
+    POLYNOMIALS,
+    SPECIAL,
     UNARY,
     WHOLE,
     only,
@@ -40,6 +44,32 @@ def test_functions_of_one_tensor(dtype: torch.dtype) -> None:
     x[1] *= 20
 
     check(without(UNARY, "float64 bfloat16"), x)
+
+
+def test_special_functions() -> None:
+    x = torch.cat([EDGES, torch.randn(65) * 4])
+
+    check(SPECIAL, x, dynamic=[{0: size(999)}])
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.int64], ids=str)
+def test_special_functions_of_other_types(dtype: torch.dtype) -> None:
+    names = "digamma erfinv i1e lgamma"
+
+    check(only(SPECIAL, names), torch.cat([EDGES[3:-1], torch.randn(65) * 4]).to(dtype))
+
+
+def test_polynomials() -> None:
+    x = torch.cat([torch.tensor([0.0, 0.5, 1, -1]), torch.randn(20)])
+
+    check(POLYNOMIALS, x[:, None], DEGREES)
+
+
+def test_degrees_that_the_program_computes_are_refused() -> None:
+    hermite = torch.special.hermite_polynomial_h
+
+    with pytest.raises(UnsupportedError, match="a degree that the program computes"):
+        check({"hermite": hermite}, torch.randn(3), torch.ones(3))
 
 
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
