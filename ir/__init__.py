@@ -47,8 +47,13 @@ def make_context() -> Context:
 
         return Arith
 
+    def get_linalg() -> Dialect:
+        from padc.ir.linalg import Linalg
+
+        return Linalg
+
     ctx = Context()
-    own = {"arith": get_arith, "builtin": weights_builtin_dialect}
+    own = {"linalg": get_linalg, "arith": get_arith, "builtin": weights_builtin_dialect}
     for name, dialect in (get_xdsl_dialects() | get_all_dialects() | own).items():
         ctx.register_dialect(name, dialect)
     return ctx

@@ -1,7 +1,9 @@
 """`padc-opt`: parse IR or a `.pt2` file, run passes on it, and print it."""
 
 import argparse
+import io
 import os
+import re
 import sys
 import traceback
 from collections.abc import Callable, Generator, Sequence
@@ -61,6 +63,25 @@ def check_choices(pass_class: type[ModulePass], spec: ArgSpec) -> None:
         choices = types.get(name)
         if get_origin(choices) is Literal and len(values) == 1:
             resolve(f"{spec.name} {name}", str(values[0]), get_args(choices))
+
+
+REPORTED = (PadcError, ParseError, DiagnosticException)
+"""Errors whose message says what is wrong with the input."""
+
+
+WIDE_INTEGER = re.compile(rb"(?<![%@#!\"\w$.-])[su]?i(\d{8,})\b")
+MOST_BITS = 2**24 - 1
+"""The widest integer type of MLIR."""
+
+
+def check_widths(text: bytes) -> None:
+    """Raise InvalidProgramError for integer types whose bounds need much memory."""
+    for match in WIDE_INTEGER.finditer(text):
+        if len(match[1]) > 8 or int(match[1]) > MOST_BITS:
+            raise InvalidProgramError(
+                f"the integer type {match[0][:40].decode()} is wider than {MOST_BITS} "
+                "bits, which MLIR has at most"
+            )
 
 
 class PadcOptMain(xDSLOptMain):
@@ -154,6 +175,22 @@ class PadcOptMain(xDSLOptMain):
             self.pipeline.passes, partial(self.between_passes, self.pipeline.callback)
         )
 
+    def parse_chunk(
+        self, chunk: IO[bytes], file_extension: str, start_offset: int = 0
+    ) -> ModuleOp | None:
+        if file_extension != "mlir":
+            return super().parse_chunk(chunk, file_extension, start_offset)
+        text = chunk.read()
+        check_widths(text)
+        try:
+            return super().parse_chunk(io.BytesIO(text), file_extension, start_offset)
+        except (*REPORTED, UnicodeDecodeError):
+            raise
+        except Exception as error:
+            # xDSL's parser raises what its types raise: integers out of range, say.
+            reason = f"{type(error).__name__}: {first_line(error)}"
+            raise InvalidProgramError(f"the text cannot be parsed: {reason}") from error
+
     def between_passes(
         self,
         xdsl_callback: PassPipelineCallbackType | None,
@@ -218,7 +255,7 @@ def main(args: Sequence[str] | None = None) -> None:
     except ArgSpecParseError as error:
         print(f"error: {str(error).rstrip()}", file=sys.stderr)
         sys.exit(UsageError.exit_code)
-    except (PadcError, ParseError, DiagnosticException) as error:
+    except REPORTED as error:
         print(f"error: {error}", file=sys.stderr)
         is_ours = isinstance(error, PadcError)
         sys.exit(error.exit_code if is_ours else InvalidProgramError.exit_code)

@@ -65,7 +65,11 @@ class ConstantIntOp(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
-        op = cls(parser.parse_integer(allow_boolean=False))
+        position = parser.pos
+        value = parser.parse_integer(allow_boolean=False)
+        if not -(2**63) <= value < 2**63:
+            parser.raise_error("expected an integer of 64 bits", position, parser.pos)
+        op = cls(value)
         op.attributes = parser.parse_optional_attr_dict()
         return op
 
@@ -96,8 +100,15 @@ class ConstantFloatOp(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
+        position = parser.pos
         value = parser.parse_number()
         if isinstance(value, int):
+            if not 0 <= value < 2**64:
+                parser.raise_error(
+                    "expected a number with a decimal point, or 64 bits as 0x...",
+                    position,
+                    parser.pos,
+                )
             (value,) = struct.unpack("<d", struct.pack("<Q", value))
         op = cls(value)
         op.attributes = parser.parse_optional_attr_dict()

@@ -132,6 +132,11 @@ class FunctionBufferizer:
 
     def structured(self, op: LinalgStructuredOperation) -> None:
         """Lower a linalg op to one that writes to its output buffers."""
+        if len(op.results) != len(op.outputs):
+            raise PassFailedException(
+                f"bufferize-tcp takes '{op.name}' of tensors, and this has outputs "
+                f"of {', '.join(str(x.type) for x in op.outputs)}"
+            )
         places = op.body.block.args[len(op.inputs) :]
         outputs = [
             self.target(init, reads=place.first_use is not None)

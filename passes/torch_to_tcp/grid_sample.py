@@ -7,6 +7,7 @@ import numpy.typing as npt
 from xdsl.dialects.builtin import DYNAMIC_INDEX, f32, f64
 from xdsl.ir import SSAValue
 
+from padc.errors import Obstacle
 from padc.ir import tcp
 from padc.ir.tcp import GridPadding, ResampleMode
 from padc.passes.aten.builder import AtenBuilder
@@ -23,6 +24,11 @@ def lower_grid_sampler(call: TcpCall) -> SSAValue:
     mode = call.constant("interpolation_mode")
     padding = call.constant("padding_mode")
     assert isinstance(mode, int) and isinstance(padding, int)
+    if mode not in range(len(MODES)) or padding not in range(len(PADDINGS)):
+        raise Obstacle(
+            f"PyTorch has no interpolation_mode {mode} with padding_mode {padding}",
+            "both are 0, 1 or 2",
+        )
     return call.insert(
         tcp.GridSampleOp(
             call.tensor("input"),

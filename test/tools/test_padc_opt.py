@@ -186,6 +186,41 @@ def test_reader_that_stops_early():
 
 # --- bad input ------------------------------------------------------------------
 
+GENERIC = """func.func @f(%x: memref<4xindex>) {
+  linalg.generic {
+    indexing_maps = [affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]
+  } outs(%x : memref<4xindex>) {
+  ^bb0(%a: index):
+    %i = linalg.index INDEX : index
+    linalg.yield %i : index
+  }
+  return
+}"""
+
+GRID_SAMPLER = """
+!x = !torch.vtensor<[1,1,4,4],f32>
+!grid = !torch.vtensor<[1,2,2,2],f32>
+!result = !torch.vtensor<[1,1,2,2],f32>
+func.func @main(%x: !x, %grid: !grid) -> !result {
+  %mode = torch.constant.int MODE
+  %padding = torch.constant.int 0
+  %no = torch.constant.bool false
+  %y = torch.aten.grid_sampler %x, %grid, %mode, %padding, %no
+    : !x, !grid, !torch.int, !torch.int, !torch.bool -> !result
+  return %y : !result
+}"""
+
+SWAP = """func.func @f(%x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32> {
+  %a, %b = linalg.generic {
+    indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>],
+    iterator_types = ["parallel"]
+  } outs(%x, %y : tensor<4xf32>, tensor<4xf32>) {
+  ^bb0(%c: f32, %d: f32):
+    linalg.yield %d, %c : f32, f32
+  } -> (tensor<4xf32>, tensor<4xf32>)
+  return %a : tensor<4xf32>
+}"""
+
 BAD_INPUT: dict[str, tuple[list[str], str, int, list[str]]] = {
     "text": ([], "func.func @main(", 4, ["stdin:1:", "func.func @main("]),
     "op": ([], "torch.aten.relux %x", 4, ["torch.aten.relux"]),
@@ -210,6 +245,66 @@ BAD_INPUT: dict[str, tuple[list[str], str, int, list[str]]] = {
         "  func.return %x : tensor<2xf32>\n}",
         4,
         ["expected [tensor<3xf32>], got [tensor<2xf32>]"],
+    ),
+    "integer out of range": (
+        [],
+        CROP.replace("-1", "99999999999999999999"),
+        4,
+        ["cannot be parsed", "99999999999999999999"],
+    ),
+    "integer of Python's": (
+        [],
+        "%x = torch.constant.int 99999999999999999999",
+        4,
+        ["an integer of 64 bits"],
+    ),
+    "float without a point": (
+        [],
+        "%x = torch.constant.float 99999999999999999999999",
+        4,
+        ["a number with a decimal point"],
+    ),
+    "wide integer": (
+        ["-p", "canonicalize"],
+        "%x = arith.constant 5 : i99999999999",
+        4,
+        ["i99999999999 is wider than 16777215 bits"],
+    ),
+    "array of wide integers": (
+        [],
+        '"test.op"() {a = array<i100000000: 1>} : () -> ()',
+        4,
+        ["i100000000 is wider"],
+    ),
+    "array of odd integers": (
+        [],
+        '"test.op"() {a = array<i1000: 1>} : () -> ()',
+        4,
+        ["cannot be parsed"],
+    ),
+    "no such dimension": (
+        ["-p", "convert-buffers-to-llvm"],
+        GENERIC.replace("INDEX", "64"),
+        4,
+        ["there is no dimension 64 of 1 loops"],
+    ),
+    "linalg of buffers": (
+        ["-p", "bufferize-tcp"],
+        GENERIC.replace("INDEX", "0"),
+        4,
+        ["'linalg.generic' of tensors", "memref<4xindex>"],
+    ),
+    "no such mode": (
+        ["-p", "convert-torch-to-tcp"],
+        GRID_SAMPLER.replace("MODE", "7"),
+        3,
+        ["no interpolation_mode 7", "0, 1 or 2"],
+    ),
+    "negative mode": (
+        ["-p", "convert-torch-to-tcp"],
+        GRID_SAMPLER.replace("MODE", "-1"),
+        3,
+        ["no interpolation_mode -1"],
     ),
     "no @main": (["-t", "mil"], "builtin.module {}", 4, ["no function @main"]),
     "missing file": (["missing.mlir"], "", 2, ["missing.mlir", "No such file"]),
@@ -241,6 +336,13 @@ BAD_INPUT: dict[str, tuple[list[str], str, int, list[str]]] = {
         ["'iOS3'", "iOS15"],
     ),
 }
+
+
+@pytest.mark.parametrize("text", [SWAP, "%x = torch.constant.float 1.0e+23"])
+def test_what_is_printed_is_parsed(text: str):
+    once = printed(input=text)
+
+    assert printed(input=once) == once
 
 
 @pytest.mark.parametrize("case", BAD_INPUT)
