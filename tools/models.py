@@ -1,5 +1,5 @@
 # pyright: reportUnknownMemberType=false
-"""Models that a command line names: `.pt2` files, and factory functions."""
+"""Models that a command line names: `.pt2` and `.mlir` files, factory functions."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from padc.errors import MissingEnvironmentError, SourceLocation, UsageError
 if TYPE_CHECKING:
     import torch
     from torch.export import ExportedProgram
+
+    from padc.exported import Source
 
 
 def add_input_option(command: argparse.ArgumentParser) -> None:
@@ -47,6 +49,11 @@ def is_factory(name: str) -> bool:
     return re.fullmatch(r"[\w.]+:[\w.]+", name) is not None
 
 
+def is_mlir(name: str) -> bool:
+    """Whether this is a file of MLIR text."""
+    return name.endswith(".mlir")
+
+
 @dataclass(frozen=True)
 class LoadedModel:
     """A model and its inputs, as `padc.convert` takes them."""
@@ -55,12 +62,19 @@ class LoadedModel:
     inputs: tuple[Any, ...] | None = None
     dynamic_shapes: Any = None
 
+    def source(self, caller: str) -> Source:
+        """What it is imported from."""
+        from padc.exported import as_source
+
+        return as_source(caller, self.model, self.inputs, self.dynamic_shapes)
+
 
 def load_model(
     name: str, input_specs: Sequence[str], *, trust: bool = False
 ) -> LoadedModel:
-    """Load a `.pt2` file, or call a factory."""
+    """Load a `.pt2` or `.mlir` file, or call a factory."""
     from padc.frontends.torch_export import load
+    from padc.mlir_model import MlirModel
 
     if not is_factory(name):
         if input_specs:
@@ -68,6 +82,8 @@ def load_model(
                 f"--input is given, but {name} has its inputs already",
                 hint="name a factory, pkg.module:factory, to choose inputs",
             )
+        if is_mlir(name):
+            return LoadedModel(MlirModel(name))
         return LoadedModel(load(name, trust=trust))
     import torch
 

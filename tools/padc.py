@@ -162,7 +162,8 @@ def add_model(command: argparse.ArgumentParser) -> None:
         "model",
         metavar="MODEL",
         help=(
-            "a .pt2 file, or pkg.module:factory: a function that returns a module, or "
+            "a .pt2 file; a .mlir file, as torch-mlir or padc-opt --print-weights "
+            "print it; or pkg.module:factory, a function that returns a module, or "
             "(module, example inputs)"
         ),
     )
@@ -198,24 +199,14 @@ def run_convert(arguments: argparse.Namespace) -> None:
 
 
 def run_verify(arguments: argparse.Namespace) -> None:
-    from torch.export import ExportedProgram
-
-    from padc.frontends.torch_export import export_module
     from padc.verification import sample_inputs, verify_package
 
     resolve_precision(arguments.precision)
     loaded = load_model(arguments.model, arguments.input, trust=arguments.trust)
-    model = loaded.model
-    exported = (
-        model
-        if isinstance(model, ExportedProgram)
-        else export_module(
-            model, loaded.inputs or (), dynamic_shapes=loaded.dynamic_shapes
-        )
-    )
+    exported = loaded.source("padc verify")
     print_agreement(
         verify_package(
-            model,
+            loaded.model,
             exported,
             arguments.package,
             sample_inputs(exported),

@@ -18,13 +18,15 @@ from padc.tools.models import (
     add_input_option,
     add_trust_option,
     is_factory,
+    is_mlir,
     load_model,
 )
 from padc.tools.whole_file import whole_file
 
 if TYPE_CHECKING:
     import torch
-    from torch.export import ExportedProgram
+
+    from padc.exported import Source
 
 BACKENDS = ("coreml", "native", "reference")
 
@@ -48,14 +50,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "model",
         metavar="MODEL",
-        help="a .mlpackage, a .pt2 file, or pkg.module:factory",
+        help="a .mlpackage, a .pt2 or .mlir file, or pkg.module:factory",
     )
     parser.add_argument(
         "--backend",
         choices=BACKENDS,
         help=(
             "what runs it: coreml, the evaluator, for packages; for models native "
-            "(default), which compiles to machine code, or reference, which interprets"
+            "(default), which compiles to machine code, or reference, which interprets "
+            "(default for .mlir)"
         ),
     )
     add_input_option(parser)
@@ -88,7 +91,8 @@ def run(arguments: argparse.Namespace) -> None:
     output_file = arguments.save_outputs
     if output_file is not None and not output_file.endswith(".npz"):
         raise UsageError(f"--save-outputs {output_file}: the name must end in .npz")
-    is_model = is_factory(arguments.model) or arguments.model.endswith(".pt2")
+    name = arguments.model
+    is_model = is_factory(name) or name.endswith((".pt2", ".mlir"))
     outputs = run_model(arguments) if is_model else run_package(arguments)
     for name, value in outputs.items():
         print(f"{name}: {describe(value)}")
@@ -132,24 +136,17 @@ def run_model(arguments: argparse.Namespace) -> dict[str, npt.NDArray[Any]]:
                 f"--{option} is for packages, which {arguments.model} isn't"
             )
     import torch
-    from torch.export import ExportedProgram
 
     from padc.call_values import as_array, check_names
-    from padc.frontends.torch_export import export_module
 
     loaded = load_model(arguments.model, arguments.input, trust=arguments.trust)
-    exported = (
-        loaded.model
-        if isinstance(loaded.model, ExportedProgram)
-        else export_module(
-            loaded.model, loaded.inputs or (), dynamic_shapes=loaded.dynamic_shapes
-        )
-    )
-    inputs = tensor_inputs(exported)
-    if arguments.backend == "reference":
-        program = interpreted(exported)
+    source = loaded.source("padc run")
+    inputs = tensor_inputs(source)
+    backend = "reference" if is_mlir(arguments.model) else "native"
+    if (arguments.backend or backend) == "reference":
+        program = interpreted(source)
     else:
-        program = compiled(exported, [input.name for input in inputs])
+        program = compiled(source, [input.name for input in inputs])
     given = read_inputs(arguments.inputs, inputs)
     check_names(given, [input.name for input in inputs])
     outputs = program({input.name: input.tensor(given[input.name]) for input in inputs})
@@ -160,12 +157,19 @@ def run_model(arguments: argparse.Namespace) -> dict[str, npt.NDArray[Any]]:
 
 
 def compiled(
-    exported: ExportedProgram, tensors: Sequence[str]
+    source: Source, tensors: Sequence[str]
 ) -> Callable[[Mapping[str, torch.Tensor]], dict[str, Any]]:
     """A function that computes outputs by name with machine code."""
+    from torch.export import ExportedProgram
+
     from padc.compiled import compile
 
-    model = compile(exported)
+    if not isinstance(source, ExportedProgram):
+        raise UsageError(
+            f"--backend native cannot run {source.path}",
+            hint="--backend reference runs programs in MLIR",
+        )
+    model = compile(source)
     if numbers := {*model.input_names} - {*tensors}:
         raise UsageError(
             f"the input '{min(numbers)}' is a number",
@@ -175,20 +179,24 @@ def compiled(
 
 
 def interpreted(
-    exported: ExportedProgram,
+    source: Source,
 ) -> Callable[[Mapping[str, torch.Tensor]], dict[str, torch.Tensor]]:
     """A function that computes outputs by name with the reference, at the tcp level."""
     from padc.backends.calls.input_check import InputCheck
     from padc.backends.reference import run
+    from padc.exported import imported
     from padc.frontends.torch_export.guards import GuardCheck, guards_of
     from padc.ir.main_function import main, value_names
     from padc.ir.weights import weights_of
+    from padc.mlir_model import MlirModel
     from padc.passes import pipelines
 
-    ctx, module = pipelines.import_program(exported)
+    ctx, module = imported(source)
     weights = weights_of(ctx)
     check, names = InputCheck(main(module)), value_names(main(module).res_attrs)
-    check_guards = GuardCheck(guards_of(exported))
+    check_guards = GuardCheck(
+        [] if isinstance(source, MlirModel) else guards_of(source)
+    )
     pipelines.run_passes(ctx, module, pipelines.to_reference())
 
     def program(inputs: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
@@ -243,11 +251,19 @@ class TensorInput:
         return torch.from_numpy(array).to(self.torch_dtype)
 
 
-def tensor_inputs(exported: ExportedProgram) -> list[TensorInput]:
+def tensor_inputs(exported: Source) -> list[TensorInput]:
     """The tensors that a program takes, in order."""
     import torch
     import torch.utils._pytree as pytree
 
+    from padc.mlir_model import MlirModel
+
+    if isinstance(exported, MlirModel):
+        examples, _ = exported.example_inputs
+        return [
+            TensorInput(name, x.dtype, tuple(x.shape))
+            for name, x in zip(exported.input_names, examples, strict=True)
+        ]
     leaves = pytree.tree_leaves(exported.example_inputs)
     examples = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
     placeholders = {node.name: node.meta.get("val") for node in exported.graph.nodes}

@@ -21,7 +21,7 @@ from xdsl.utils.exceptions import DiagnosticException
 from padc.backends.coreml import DEFAULT_PRECISION, Precision, resolve_precision
 from padc.backends.coreml.checker import Finding, check
 from padc.errors import InvalidProgramError, PadcError, resolve
-from padc.exported import as_exported
+from padc.exported import Source, as_source, imported
 from padc.ir.dominance import verify
 from padc.ir.targets import DEFAULT_TARGET, resolve_target
 from padc.ir.weights import Weights, weights_of
@@ -70,9 +70,9 @@ class Program:
     """
 
     model: torch.nn.Module | ExportedProgram
-    """The model that was converted."""
-    exported: ExportedProgram
-    """The model's export."""
+    """The model that was converted; for MLIR text, one that interprets it."""
+    exported: Source
+    """The model's export, or the MLIR text."""
     target: str
     """The oldest system that the program runs on: "iOS15" and so on."""
     precision: Precision
@@ -122,7 +122,8 @@ class Program:
         """
         resolve("stage", stage, get_args(Stage))
         ops = None if stage == "torch" else pipelines.legal_for_mil()
-        ctx, module = pipelines.import_program(self.exported, legal=ops)
+        ctx, module = imported(self.exported, ops)
+        _narrow_sizes(module, self.exported)
         if stage != "torch":
             pipelines.run_passes(ctx, module, pipelines.to_mil_tcp())
         if stage == "mil":
@@ -210,7 +211,7 @@ class Program:
 
 
 def convert(
-    model: torch.nn.Module | ExportedProgram,
+    model: torch.nn.Module | ExportedProgram | str | Path,
     example_inputs: Sequence[Any] | None = None,
     *,
     target: str = DEFAULT_TARGET,
@@ -225,7 +226,9 @@ def convert(
     Convert a model to a Core ML program.
 
     Args:
-        model: A module, or what `torch.export.export` or `torch.export.load` returned.
+        model: A module, or what `torch.export.export` or `torch.export.load` returned;
+            or the path of a `.pt2` file, or of a `.mlir` file as torch-mlir and padc
+            print it, at any level, with the data of its weights.
         example_inputs: For a module, a tuple of its arguments, to export it with.
             Tensors of rank 5 and less, of dtypes that Core ML has or can represent
             (int64 becomes int32); float64, bfloat16 and complex ones are refused.
@@ -271,7 +274,8 @@ def convert(
     resolve_pad_policy(pad_policy)
     resolve_grid_sample_policy(grid_sample_policy)
     steps = _Steps(observer)
-    exported = as_exported("padc.convert", model, example_inputs, dynamic_shapes)
+    exported = as_source("padc.convert", model, example_inputs, dynamic_shapes)
+    model = model if isinstance(model, torch.nn.Module) else exported
     if exported is not model:
         steps.end("export")
     to_mil = pipelines.to_mil(target, pad_policy, grid_sample_policy)
@@ -289,18 +293,17 @@ def convert(
 
 
 def _lowered(
-    exported: ExportedProgram,
+    exported: Source,
     target: str,
     passes: Sequence[ModulePass],
     steps: _Steps,
 ) -> tuple[ModuleOp, Weights]:
     """The program after `passes`, verified, and its own copy of the weights."""
     from padc.backends.coreml.interface import check_interface
-    from padc.frontends.torch_export.guarded_ranges import narrow_sizes
 
-    ctx, module = pipelines.import_program(exported, legal=pipelines.legal_for_mil())
+    ctx, module = imported(exported, pipelines.legal_for_mil())
     check_interface(module, target)
-    narrow_sizes(module, exported)
+    _narrow_sizes(module, exported)
     weights = weights_of(ctx)
     # The program must not change when the model's weights do.
     for name, array in weights.items():
@@ -309,6 +312,14 @@ def _lowered(
     pipelines.run_passes(ctx, module, passes, steps.end)
     verify_lowered(module)
     return module, weights
+
+
+def _narrow_sizes(module: ModuleOp, exported: Source) -> None:
+    """Narrow dynamic sizes to those for which the program is the model."""
+    from padc.frontends.torch_export.guarded_ranges import narrow_sizes
+
+    if isinstance(exported, ExportedProgram):
+        narrow_sizes(module, exported)
 
 
 def _emitted(

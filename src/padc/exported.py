@@ -1,15 +1,60 @@
-"""The models that `padc.convert` and `padc.compile` take, as exported programs."""
+"""The models that `padc.convert` and `padc.compile` take, as programs."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
 
 import torch
 from torch.export import ExportedProgram
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
 
 from padc.errors import UsageError
-from padc.frontends.torch_export import export_module
+from padc.frontends.torch_export import export_module, load
+from padc.mlir_model import MlirModel
+from padc.passes import pipelines
+
+Source: TypeAlias = ExportedProgram | MlirModel
+"""What can be imported."""
+
+
+def as_source(
+    caller: str,
+    model: torch.nn.Module | ExportedProgram | str | Path,
+    example_inputs: Sequence[Any] | None,
+    dynamic_shapes: Any,
+) -> Source:
+    """
+    What a model is imported from: MLIR text as it is, else its export.
+
+    A path names a `.mlir` or a `.pt2` file. Raises UsageError as `as_exported` does.
+    """
+    if isinstance(model, str | Path):
+        model = load(model) if Path(model).suffix == ".pt2" else MlirModel(model)
+    if not isinstance(model, MlirModel):
+        return as_exported(caller, model, example_inputs, dynamic_shapes)
+    check_no_inputs(example_inputs, dynamic_shapes)
+    return model
+
+
+def check_no_inputs(example_inputs: Any, dynamic_shapes: Any) -> None:
+    """Raise UsageError if what belongs to a module is given."""
+    if example_inputs is not None or dynamic_shapes is not None:
+        raise UsageError(
+            "an exported program has its inputs and dynamic shapes already",
+            hint="give example_inputs and dynamic_shapes with a module only",
+        )
+
+
+def imported(
+    source: Source, legal: Collection[str] | None = None
+) -> tuple[Context, ModuleOp]:
+    """A module of its own; the weights share the memory of the source's."""
+    if isinstance(source, MlirModel):
+        return source.program()
+    return pipelines.import_program(source, legal=legal)
 
 
 def as_exported(
@@ -25,12 +70,13 @@ def as_exported(
     `caller` is the public function to show in the hint.
     """
     if isinstance(model, ExportedProgram):
-        if example_inputs is not None or dynamic_shapes is not None:
-            raise UsageError(
-                "an exported program has its inputs and dynamic shapes already",
-                hint="give example_inputs and dynamic_shapes with a module only",
-            )
+        check_no_inputs(example_inputs, dynamic_shapes)
         return model
+    if isinstance(model, MlirModel):
+        raise UsageError(
+            f"{caller} takes models of PyTorch, not {model.path}",
+            hint="convert it, or run it with padc run --backend reference",
+        )
     if example_inputs is None:
         raise UsageError(
             "a module needs example_inputs to be traced with",

@@ -18,7 +18,9 @@ from torch.export.graph_signature import OutputKind, TensorArgument
 from padc.backends.coreml import DEFAULT_PRECISION
 from padc.backends.coreml.evaluator import Feature, Model, load
 from padc.errors import UsageError, WrongResultError
+from padc.exported import Source
 from padc.frontends.torch_export import module_of
+from padc.mlir_model import MlirModel
 
 __all__ = [
     "TOLERANCES",
@@ -118,7 +120,7 @@ def _as_input(feature: Feature, tensor: torch.Tensor) -> npt.NDArray[Any]:
     return array.reshape(feature.shape) if tensor.dim() == 0 else array
 
 
-def sample_inputs(exported: ExportedProgram) -> list[tuple[torch.Tensor, ...]]:
+def sample_inputs(exported: Source) -> list[tuple[torch.Tensor, ...]]:
     """
     Inputs to verify a program with.
 
@@ -159,7 +161,7 @@ def sample_inputs(exported: ExportedProgram) -> list[tuple[torch.Tensor, ...]]:
     return [examples, tuple(map(random_like, examples))]
 
 
-def tensor_outputs(exported: ExportedProgram) -> list[torch.Tensor]:
+def tensor_outputs(exported: Source) -> list[torch.Tensor]:
     """
     The model's outputs that a package has: those that are tensors.
 
@@ -176,6 +178,8 @@ def tensor_outputs(exported: ExportedProgram) -> list[torch.Tensor]:
         >>> [(output.dtype, output.dim()) for output in tensor_outputs(exported)]
         [(torch.float32, 1)]
     """
+    if isinstance(exported, MlirModel):
+        return exported.outputs
     values = {node.name: node.meta.get("val") for node in exported.graph.nodes}
     return [
         values[spec.arg.name]
@@ -186,7 +190,7 @@ def tensor_outputs(exported: ExportedProgram) -> list[torch.Tensor]:
 
 def verify_package(
     model: torch.nn.Module | ExportedProgram,
-    exported: ExportedProgram,
+    exported: Source,
     path: str | Path,
     inputs: Sequence[Sequence[torch.Tensor]],
     precision: str = DEFAULT_PRECISION,

@@ -1,0 +1,156 @@
+"""Programs that were read from MLIR text, as models."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from xdsl.context import Context
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    ArrayAttr,
+    DictionaryAttr,
+    ModuleOp,
+    StringAttr,
+    TensorType,
+)
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute, BlockArgument
+from xdsl.parser import Parser
+from xdsl.traits import SymbolTable
+from xdsl.utils.exceptions import DiagnosticException, ParseError
+from xdsl.utils.hints import isa
+
+from padc.backends import reference
+from padc.backends.reference.dtypes import torch_dtype
+from padc.errors import InvalidProgramError, Obstacle, UsageError
+from padc.ir import make_context
+from padc.ir.dominance import verify
+from padc.ir.main_function import value_names
+from padc.ir.size_ranges import size_ranges
+from padc.ir.torch import VTensorType
+from padc.ir.weights import weights_of
+
+
+class MlirModel(torch.nn.Module):
+    """
+    A program in MLIR text, at the torch or tcp level; `forward` interprets it.
+
+    torch-mlir's text is at the torch level. Programs at the mil level can be converted,
+    not called.
+
+    Args:
+        path: A `.mlir` file with a function `@main`, and the data of its weights.
+
+    Raises:
+        UsageError: There is no such file.
+        InvalidProgramError: It is not MLIR, or does not verify.
+
+    Example:
+        >>> import torch
+        >>> from pathlib import Path
+        >>> from padc.mlir_model import MlirModel
+        >>> text = '''
+        ... func.func @main(%x: !torch.vtensor<[2],f32>) -> !torch.vtensor<[2],f32> {
+        ...   %y = torch.aten.relu %x
+        ...      : !torch.vtensor<[2],f32> -> !torch.vtensor<[2],f32>
+        ...   func.return %y : !torch.vtensor<[2],f32>
+        ... }
+        ... '''
+        >>> _ = Path("relu.mlir").write_text(text)
+        >>> MlirModel("relu.mlir")(torch.tensor([-1.0, 1.0]))
+        (tensor([0., 1.]),)
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        super().__init__()
+        self.path = str(path)
+        self.context, self.module = parse(path)
+        main = SymbolTable.lookup_symbol(self.module, "main")
+        if not isinstance(main, FuncOp) or main.is_declaration:
+            raise InvalidProgramError(f"{path} has no function @main")
+        self.main = main
+        main.arg_attrs = named("input", main.args, main.arg_attrs)
+        main.res_attrs = named("output", main.function_type.outputs, main.res_attrs)
+
+    def forward(self, *inputs: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        """The outputs, as the reference computes them."""
+        return reference.run(self.module, *inputs, weights=weights_of(self.context))
+
+    def program(self) -> tuple[Context, ModuleOp]:
+        """A copy of the program, whose weights share their memory."""
+        ctx = make_context()
+        weights_of(ctx).update(weights_of(self.context))
+        return ctx, self.module.clone()
+
+    @property
+    def example_inputs(self) -> tuple[tuple[torch.Tensor, ...], dict[str, Any]]:
+        """Random inputs, normal or 0 and 1, and no keyword arguments."""
+        generator = torch.Generator().manual_seed(0)
+        return tuple(example(each, generator) for each in self.main.args), {}
+
+    @property
+    def input_names(self) -> list[str]:
+        """The name of each input in a package."""
+        return value_names(self.main.arg_attrs)
+
+    @property
+    def outputs(self) -> list[torch.Tensor]:
+        """A tensor without data for each output, of its dtype and rank."""
+        return [
+            torch.empty([max(n, 0) for n in shape], dtype=dtype, device="meta")
+            for dtype, shape in map(described, self.main.function_type.outputs)
+        ]
+
+
+def parse(path: str | Path) -> tuple[Context, ModuleOp]:
+    """The verified module in a file, and the context that holds its weights."""
+    ctx = make_context()
+    try:
+        text = Path(path).read_text()
+        module = Parser(ctx, text, str(path)).parse_module()
+        verify(module)
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise InvalidProgramError(f"{path} is not text: {error}") from error
+    except (ParseError, DiagnosticException) as error:
+        raise InvalidProgramError(f"{path} is not valid MLIR: {error}") from error
+    return ctx, module
+
+
+def named(
+    kind: str, values: Iterable[object], attributes: ArrayAttr[DictionaryAttr] | None
+) -> ArrayAttr[DictionaryAttr]:
+    """The attributes of arguments or results, with a `padc.name` for each."""
+    given = attributes or [DictionaryAttr({}) for _ in values]
+    return ArrayAttr(
+        DictionaryAttr({"padc.name": StringAttr(f"{kind}_{i}"), **each.data})
+        for i, each in enumerate(given)
+    )
+
+
+def example(argument: BlockArgument, generator: torch.Generator) -> torch.Tensor:
+    """Random values for an argument; dynamic sizes have their lower bound, or 2."""
+    dtype, shape = described(argument.type)
+    try:
+        lowest = iter(
+            max(each.lower, min(each.upper, 2)) for each in size_ranges(argument)
+        )
+    except Obstacle as error:
+        raise InvalidProgramError(f"an argument {error.message}") from error
+    sizes = [next(lowest, 2) if size == DYNAMIC_INDEX else size for size in shape]
+    if dtype.is_floating_point:
+        return torch.randn(sizes, generator=generator).to(dtype)
+    return torch.randint(0, 2, sizes, generator=generator).to(dtype)
+
+
+def described(type: Attribute) -> tuple[torch.dtype, Sequence[int]]:
+    """The dtype and the sizes of a tensor type."""
+    if isinstance(type, VTensorType) or isa(type, TensorType[Attribute]):
+        return torch_dtype(type.element_type), type.get_shape()
+    raise InvalidProgramError(
+        f"@main has an argument or a result of type {type}", hint="use tensors"
+    )

@@ -1,0 +1,154 @@
+"""Programs in MLIR text are converted, run and verified like models."""
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import padc
+from padc.errors import InvalidProgramError, UnsupportedError, UsageError
+from padc.mlir_model import MlirModel
+from padc.tools.padc import main
+
+TORCH_MLIR = Path(__file__).with_name("torch_mlir.txt")
+"""A convolution and a batch norm, as torch-mlir 20260615 prints them."""
+
+TCP = """
+func.func @main(%x: tensor<1x1x?x4xf32> {padc.name = "image", padc.sizes = ["h in 2..8"]})
+    -> (tensor<1x1x?x6xf32> {padc.name = "padded"}) {
+  %y = tcp.symmetric_pad %x lowerExpansion [0, 0, 1, 2] upperExpansion [0, 0, 0, 0]
+     : tensor<1x1x?x4xf32> -> tensor<1x1x?x6xf32>
+  func.return %y : tensor<1x1x?x6xf32>
+}
+"""
+
+MIL = """
+func.func @main(%x: tensor<?x3xf32> {padc.sizes = ["n in 1..4"]}) -> tensor<3x?xf32> {
+  %y = mil.transpose(x = %x, perm = [1, 0]) : (tensor<?x3xf32>) -> tensor<3x?xf32>
+  func.return %y : tensor<3x?xf32>
+}
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Callable[[str], Path]:
+    def file(text: str) -> Path:
+        path = tmp_path / "model.mlir"
+        path.write_text(text)
+        return path
+
+    return file
+
+
+def test_torch_mlir(file: Callable[[str], Path]):
+    program = padc.convert(file(TORCH_MLIR.read_text()), verify=True)
+    x = torch.arange(12.0).reshape(1, 1, 3, 4)
+
+    (actual,) = program.run(x)
+
+    # What PyTorch computed there.
+    expected = [0.09196466207504272, 0.17672160267829895, -3.6240689754486084]
+    torch.testing.assert_close(actual[0, [0, 1, -1]], torch.tensor(expected))
+    assert "tcp.conv" in program.mlir("tcp")
+    assert "torch.aten" in program.mlir("torch")
+
+
+def test_the_tcp_level(file: Callable[[str], Path]):
+    program = padc.convert(file(TCP), verify=True)
+    x = torch.randn(1, 1, 5, 4)
+
+    (actual,) = program.run(x)
+
+    expected = torch.cat([x[..., [1, 0]], x], -1)
+    torch.testing.assert_close(actual, torch.cat([expected[:, :, :1], expected], 2))
+
+
+def test_the_mil_level(file: Callable[[str], Path]):
+    program = padc.convert(file(MIL))
+
+    (actual,) = program.run(x := torch.randn(3, 3))
+
+    torch.testing.assert_close(actual, x.T)
+    with pytest.raises(UnsupportedError, match=r"cannot run 'mil\.transpose'"):
+        program.verify()
+
+
+def test_text_that_padc_prints(tmp_path: Path, file: Callable[[str], Path]):
+    model = padc.convert(
+        torch.nn.Linear(4, 5),
+        (torch.randn(2, 4),),
+        dynamic_shapes=({0: torch.export.Dim("rows", min=1, max=9)},),
+    )
+    expected = model.run(x := torch.randn(3, 4))
+    assert not isinstance(model.exported, MlirModel)
+    torch.export.save(model.exported, tmp_path / "model.pt2")
+    for passes in ("", "convert-torch-to-tcp,convert-tcp-to-mil,convert-torch-to-mil"):
+        command = [sys.executable, "-m", "padc.tools.padc_opt", "--print-weights"]
+        command += [*(["-p", passes] * bool(passes)), tmp_path / "model.pt2"]
+        text = subprocess.run(command, capture_output=True, text=True, check=True)
+
+        (actual,) = padc.convert(file(text.stdout)).run(x)
+
+        assert torch.equal(actual, expected[0])
+
+
+def test_the_command_line(
+    tmp_path: Path, file: Callable[[str], Path], capsys: pytest.CaptureFixture[str]
+):
+    def padc_(*arguments: object) -> int:
+        with pytest.raises(SystemExit) as done:
+            main([*map(str, arguments)])
+        return int(done.value.code or 0)
+
+    path, package = file(TCP), tmp_path / "model.mlpackage"
+    np.savez(
+        tmp_path / "x.npz", image=np.arange(8, dtype=np.float32).reshape(1, 1, 2, 4)
+    )
+    inputs = ["--inputs", tmp_path / "x.npz"]
+
+    assert padc_("convert", path, "-o", package, "--verify") == 0
+    assert padc_("verify", path, package) == 0
+    capsys.readouterr()
+    for what in (path, package):
+        assert padc_("run", what, *inputs) == 0
+        assert "padded: float32 (1, 1, 3, 6)" in capsys.readouterr().out
+    assert padc_("run", path, *inputs, "--backend", "native") == UsageError.exit_code
+    assert "--backend reference" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("func.func @main(", "is not valid MLIR"),
+        ("func.func @other() { func.return }", "has no function @main"),
+        ("func.func private @main()", "has no function @main"),
+        (
+            "func.func @main(%x: index) -> index { func.return %x : index }",
+            "of type index",
+        ),
+        (TCP.replace("h in 2..8", "h"), "'h' in padc.sizes is no range"),
+    ],
+)
+def test_what_is_no_program(text: str, message: str, file: Callable[[str], Path]):
+    with pytest.raises(InvalidProgramError, match=message):
+        _ = MlirModel(file(text)).example_inputs
+
+
+def test_usage(tmp_path: Path, file: Callable[[str], Path]):
+    with pytest.raises(UsageError, match="No such file"):
+        padc.convert(tmp_path / "none.mlir")
+    with pytest.raises(UsageError, match="has its inputs"):
+        padc.convert(file(TCP), (torch.ones(1),))
+    with pytest.raises(UsageError, match="takes models of PyTorch"):
+        padc.compile(MlirModel(file(TCP)), (torch.ones(1),))
+
+
+def test_weights_without_data_are_named(file: Callable[[str], Path]):
+    text = TORCH_MLIR.read_text().partition("{-#")[0]
+
+    with pytest.raises(InvalidProgramError, match="no data for the weight"):
+        padc.convert(file(text))
