@@ -41,8 +41,6 @@ with quiet():
 # - fuse_conv_scale takes c / conv(x) for conv(x) / c.
 # - select_optimization replaces select(c, -inf, b) by -inf + b: NaN where b is inf.
 PASSES = (
-    "torch::torch_upsample_to_core_upsample",
-    "torch::torch_tensor_assign_to_core",
     "common::dead_code_elimination",
     "common::cast_optimization",
     "common::const_elimination",
@@ -78,6 +76,40 @@ PASSES = (
     "common::reduce_transposes",
     "common::remove_redundant_ops",
 )
+# Passes that look for an op of these types. They are skipped if there is none: each
+# pass walks through the program, and its end through all paths to the outputs.
+LOOKS_FOR = {
+    "common::divide_to_multiply": {"real_div"},
+    "common::add_conv_transpose_output_shape": {"conv_transpose"},
+    "common::remove_symbolic_reshape": {"reshape"},
+    "common::fuse_matmul_weight_bias": {"matmul"},
+    "common::fuse_linear_bias": {"linear"},
+    "common::fuse_gelu_tanh_approximation": {"tanh"},
+    "common::fuse_gelu_exact": {"erf"},
+    "common::fuse_leaky_relu": {"maximum"},
+    "common::rank0_expand_dims_swap": {"expand_dims"},
+    "common::fuse_squeeze_expand_dims": {"squeeze"},
+    "common::replace_stack_reshape": {"stack"},
+    "common::reduce_transposes": {"transpose"},
+    "common::fuse_onehot_matmul_to_gather": {"one_hot"},
+    "common::fuse_layernorm_or_instancenorm": {"reduce_mean", "reduce_sum"},
+    "common::fuse_elementwise_to_batchnorm": {"mul"},
+    "common::fuse_reduce_mean": {"reduce_sum"},
+    "common::fuse_conv_batchnorm": {"batch_norm"},
+    "common::detect_concat_interleave": {"concat"},
+    "common::concat_to_pixel_shuffle": {"concat"},
+    "common::fuse_prelu": {"relu"},
+    "common::prelu_to_lrelu": {"prelu"},
+    "common::merge_consecutive_relus": {"relu"},
+    "common::merge_consecutive_reshapes": {"reshape"},
+    "common::merge_consecutive_transposes": {"transpose"},
+    "common::fuse_transpose_matmul": {"matmul"},
+    "common::expand_high_rank_reshape_and_transpose": {"transpose"},
+    "common::fuse_stack_split": {"stack"},
+    "common::expand_dynamic_linear": {"linear"},
+    "mil_backend::fuse_activation_silu": {"sigmoid"},
+    "mil_backend::fuse_pow2_sqrt": {"pow"},
+}
 # It mixes up the channels of the weight.
 WRONG_FOR_GROUPED_TRANSPOSE = ("common::fuse_conv_batchnorm",)
 # It adds the default epsilon of 1e-5 to a variance of 1.
@@ -122,7 +154,7 @@ def optimize(program: Program, precision: str = DEFAULT_PRECISION) -> None:
                 continue
             exact = name in WITHOUT_EPSILON
             with exact_batch_norms() if exact else contextlib.nullcontext():
-                PASS_REGISTRY[name](program)
+                run_pass(program, name)
         if precision == "float16":
             for name in FLOAT16_PASSES:
                 float16_pass: Any = PASS_REGISTRY[name]
@@ -133,7 +165,7 @@ def optimize(program: Program, precision: str = DEFAULT_PRECISION) -> None:
                     float16_pass.op_selector = is_for_int16
                 float16_pass(program)
         for name in LAST_PASSES:
-            PASS_REGISTRY[name](program)
+            run_pass(program, name)
         program.validate()
         try:
             program._check_early_error_out_for_invalid_program()
@@ -141,6 +173,23 @@ def optimize(program: Program, precision: str = DEFAULT_PRECISION) -> None:
             message = " ".join(str(error).split())
             problem = Problem(f"coremltools: {message}")
             raise UnsupportedError([problem]) from error
+
+
+def run_pass(program: Program, name: str) -> None:
+    """Run a pass of coremltools, unless it would find nothing to do."""
+    if name not in LOOKS_FOR or LOOKS_FOR[name] & op_types(program):
+        PASS_REGISTRY[name](program)
+
+
+def op_types(program: Program) -> set[str]:
+    """The types of all ops, those in nested blocks included."""
+    found: set[str] = set()
+    blocks: list[Any] = list(program.functions.values())
+    while blocks:
+        for op in blocks.pop().operations:
+            found.add(op.op_type)
+            blocks += op.blocks
+    return found
 
 
 @contextlib.contextmanager
