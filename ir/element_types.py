@@ -14,7 +14,8 @@ from xdsl.dialects.builtin import (
     i1,
 )
 from xdsl.ir import Attribute
-from xdsl.utils.hints import isa
+
+from padc.ir.type_tests import is_integer
 
 
 def is_float(type: Attribute) -> bool:
@@ -28,13 +29,13 @@ def is_half(type: Attribute) -> bool:
 
 def width(type: Attribute) -> int:
     """The number of bits of an integer type."""
-    assert isa(type, IntegerType[int, Signedness])
+    assert is_integer(type)
     return type.width.data
 
 
 def is_unsigned(type: Attribute) -> bool:
     """Whether the type is an unsigned integer; `i1`, a boolean, counts as one."""
-    return isa(type, IntegerType[int, Signedness]) and (
+    return is_integer(type) and (
         type.width.data == 1 or type.signedness.data is Signedness.UNSIGNED
     )
 
@@ -51,7 +52,7 @@ def wide(type: Attribute) -> Attribute:
 
 def least_value(element_type: Attribute) -> float | int:
     """The least value of an element."""
-    if isa(element_type, IntegerType[int, Signedness]):
+    if is_integer(element_type):
         unsigned = element_type.signedness.data == Signedness.UNSIGNED
         return 0 if unsigned else -(2 ** (element_type.width.data - 1))
     return -math.inf

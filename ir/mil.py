@@ -67,10 +67,10 @@ from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
-from xdsl.utils.hints import isa
 
 from padc.errors import Obstacle
 from padc.ir.targets import TARGETS
+from padc.ir.type_tests import is_integer
 from padc.ir.weights import numpy_dtype
 
 MAX_RANK = 5
@@ -170,6 +170,14 @@ def _forms(lines: tuple[tuple[str, str], ...]) -> tuple[Form, ...]:
     return tuple(Form.parse(since, text) for since, text in lines)
 
 
+@cache
+def _form(lines: tuple[tuple[str, str], ...], target: str) -> Form | None:
+    """The newest of the forms that `target` has."""
+    known = TARGETS[: TARGETS.index(target) + 1]
+    forms = [form for form in _forms(lines) if form.since in known]
+    return forms[-1] if forms else None
+
+
 class MilOp(IRDLOperation):
     """An op of Core ML. `arguments` are its SSA inputs, named by `argument_names`."""
 
@@ -204,9 +212,7 @@ class MilOp(IRDLOperation):
     @classmethod
     def form(cls, target: str) -> Form | None:
         """The op's definition in `target`, one of `TARGETS`; None if it has none."""
-        known = TARGETS[: TARGETS.index(target) + 1]
-        forms = [form for form in _forms(cls.FORMS) if form.since in known]
-        return forms[-1] if forms else None
+        return _form(cls.FORMS, target)
 
     def is_variadic(self, name: str) -> bool:
         """Whether some form of the op has an input `name` that is a tuple."""
@@ -263,7 +269,8 @@ class MilOp(IRDLOperation):
 
     def _check_form(self, form: Form) -> None:
         where = f"{self.name} of {form.since}"
-        given = {name: None for name in (*self.ssa_inputs(), *self.constants.data)}
+        ssa_inputs = self.ssa_inputs()
+        given = {name: None for name in (*ssa_inputs, *self.constants.data)}
         for name in given:
             if name not in form.inputs:
                 raise VerifyException(
@@ -275,12 +282,11 @@ class MilOp(IRDLOperation):
                 if not input.optional:
                     raise VerifyException(f"{where} needs an input '{name}'")
                 continue
-            values = self.ssa_inputs().get(name, [])
+            values = ssa_inputs.get(name, [])
             if name in self.constants.data:
                 if values:
                     raise VerifyException(f"{where} has two inputs '{name}'")
                 types = constant_types(self.constants.data[name])
-                text = str(self.constants.data[name])
             else:
                 if len(values) != 1 and not input.variadic:
                     raise VerifyException(
@@ -291,8 +297,9 @@ class MilOp(IRDLOperation):
                         f"{where} needs a constant '{name}', not a computed one"
                     )
                 types = frozenset[str]().union(*(element_types(v) for v in values))
-                text = ", ".join(str(value.type) for value in values)
             if not types & input.domain:
+                given_types = ", ".join(str(value.type) for value in values)
+                text = given_types or str(self.constants.data[name])
                 raise VerifyException(
                     f"{where} takes {_list(input.domain)} as '{name}', not {text}"
                 )
@@ -504,7 +511,7 @@ def describe_element(element: Attribute) -> str:
 def element_type_name(element: Attribute) -> str:
     """Core ML's name of an element type, signed or not; Obstacle if it has none."""
     signless = element
-    if isa(element, IntegerType[int, Signedness]):
+    if is_integer(element):
         if element.signedness.data == Signedness.SIGNED:
             signless = IntegerType(element.width.data)
     if (name := ELEMENT_TYPES.get(signless)) is None:

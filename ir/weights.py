@@ -30,13 +30,12 @@ from xdsl.dialects.builtin import (
     IndexType,
     IntegerType,
     Signedness,
-    TensorType,
 )
 from xdsl.ir import Attribute, Dialect
-from xdsl.utils.hints import isa
 
 from padc.errors import InvalidProgramError
 from padc.ir.names import unique_name
+from padc.ir.type_tests import is_tensor
 
 Array: TypeAlias = npt.NDArray[Any]
 
@@ -77,7 +76,7 @@ class Weights(dict[str, Array]):
         Raises InvalidProgramError if there is no data, or not the right amount.
         """
         type = attribute.get_type()
-        assert isa(type, TensorType[Attribute])
+        assert is_tensor(type)
         dtype, shape = numpy_dtype(type.element_type), tuple(type.get_shape())
         if isinstance(attribute, DenseIntOrFPElementsAttr):
             return np.frombuffer(attribute.data.data, dtype).reshape(shape)

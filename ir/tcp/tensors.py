@@ -14,7 +14,6 @@ from xdsl.dialects.builtin import (
     FloatAttr,
     IntegerAttr,
     IntegerType,
-    Signedness,
     TensorType,
     i64,
 )
@@ -43,6 +42,7 @@ from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
 from padc.ir import padding
+from padc.ir.type_tests import is_integer
 
 __all__ = [
     "Amount",
@@ -70,7 +70,7 @@ def tensor_type(value: SSAValue) -> AnyTensor:
 
 def fill_type(element_type: Attribute) -> Attribute:
     """The type of a scalar that fills a tensor: the signless element type."""
-    if isa(element_type, IntegerType[int, Signedness]):
+    if is_integer(element_type):
         return IntegerType(element_type.width.data)
     return element_type
 
@@ -82,7 +82,7 @@ def fill_constant(value: float | int | bool, element_type: Attribute) -> Constan
     An integer is given by its bit pattern, and must be in the type's range.
     """
     signless = fill_type(element_type)
-    if isa(signless, IntegerType[int, Signedness]):
+    if is_integer(signless):
         return ConstantOp(IntegerAttr(int(value), signless))
     if isinstance(signless, AnyFloat):
         return ConstantOp(FloatAttr(float(value), signless))

@@ -16,9 +16,9 @@ from xdsl.irdl import (
 )
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
-from xdsl.utils.hints import isa
 
 from padc.ir.torch.types import IntType, VTensorType, builtin_type, vtensor_type
+from padc.ir.type_tests import is_tensor
 
 
 @irdl_op_definition
@@ -78,7 +78,7 @@ class FromBuiltinTensorOp(IRDLOperation, HasFolderInterface):
     assembly_format = "$operand attr-dict `:` type($operand) `->` type($result)"
 
     def __init__(self, operand: SSAValue):
-        assert isa(operand.type, TensorType[Attribute])
+        assert is_tensor(operand.type)
         super().__init__(operands=[operand], result_types=[vtensor_type(operand.type)])
 
     def verify_(self) -> None:

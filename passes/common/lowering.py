@@ -16,7 +16,6 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 from xdsl.transforms.dead_code_elimination import region_dce
 from xdsl.utils.exceptions import VerifyException
-from xdsl.utils.hints import isa
 
 from padc.errors import Obstacle, Problem, SourceLocation, UnsupportedError, origin
 from padc.ir.torch import AtenOp, ListUnpackOp, NotConstantError, VTensorType
@@ -108,7 +107,8 @@ def lower_all(
     outcome = lower_ops(module, op_type, rule, cast=cast, users_first=users_first)
     if outcome.problems:
         raise UnsupportedError(list(outcome.problems.values()))
-    region_dce(module.body)
+    if outcome.replaced:
+        region_dce(module.body)
 
 
 def attempt(
@@ -169,4 +169,4 @@ def described(op: Operation) -> str:
 
 
 def is_tensor(type: Attribute) -> bool:
-    return isinstance(type, VTensorType) or isa(type, TensorType[Attribute])
+    return isinstance(type, VTensorType | TensorType)

@@ -18,10 +18,10 @@ from xdsl.dialects.builtin import (
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import Rewriter
-from xdsl.utils.hints import isa
 
 from padc.errors import Obstacle, UnsupportedError
 from padc.ir.torch import LiteralOp, VTensorType
+from padc.ir.type_tests import is_integer, is_tensor
 from padc.ir.weights import Weights, numpy_dtype
 from padc.passes.common.lowering import problem
 
@@ -62,7 +62,7 @@ def retyped(type: Attribute, old: Attribute, new: Attribute) -> Attribute:
     """A tensor type with `new` elements instead of `old` ones; others unchanged."""
     if isinstance(type, VTensorType) and signless(type.element_type) == old:
         return VTensorType.get(signed(new), type.get_shape())
-    if isa(type, TensorType[Attribute]) and type.element_type == old:
+    if is_tensor(type) and type.element_type == old:
         return TensorType(new, type.get_shape())
     return type
 
@@ -77,7 +77,7 @@ def retype_constant(
     if not isinstance(value, DenseIntOrFPElementsAttr | DenseResourceAttr):
         return None
     type = value.get_type()
-    if not isa(type, TensorType[Attribute]) or signless(type.element_type) != old:
+    if not is_tensor(type) or signless(type.element_type) != old:
         return None
     array, dtype = weights.array(value), numpy_dtype(new)
     if dtype.kind == "i" and array.size:
@@ -104,7 +104,7 @@ def retype_constant(
 
 def signless(type: Attribute) -> Attribute:
     """The type without the mark of a signed integer."""
-    if isa(type, IntegerType[int, Signedness]):
+    if is_integer(type):
         if type.signedness.data is Signedness.SIGNED:
             return IntegerType(type.width.data)
     return type
@@ -112,7 +112,7 @@ def signless(type: Attribute) -> Attribute:
 
 def signed(type: Attribute) -> Attribute:
     """A signless integer type as the torch dialect writes it."""
-    if isa(type, IntegerType[int, Signedness]):
+    if is_integer(type):
         if type.signedness.data is Signedness.SIGNLESS and type.width.data > 1:
             return IntegerType(type.width.data, Signedness.SIGNED)
     return type

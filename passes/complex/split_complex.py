@@ -22,6 +22,7 @@ from padc.errors import Obstacle, Problem, UnsupportedError
 from padc.ir.torch import (
     AtenOp,
     ListConstructOp,
+    ListType,
     ListUnpackOp,
     LiteralOp,
     NotConstantError,
@@ -111,6 +112,8 @@ def is_rewritten(op: Operation) -> bool:
 
 def is_complex_list(x: SSAValue) -> bool:
     """Whether a value is a list of complex tensors."""
+    if not isinstance(x.type, ListType):
+        return False  # A constant has as many uses as the program has ops.
     if isinstance(list_ := x.owner, ListConstructOp):
         return any(is_complex(each.type) for each in list_.elements)
     return any(

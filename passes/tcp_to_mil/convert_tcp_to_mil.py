@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from functools import partial
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp, TensorType
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
-from xdsl.utils.hints import isa
 
 from padc.errors import Obstacle
 from padc.ir import mil, tcp
 from padc.ir.targets import DEFAULT_TARGET, resolve_target
+from padc.ir.type_tests import is_tensor
 from padc.passes.common.lowering import lower_all
 from padc.passes.common.mil_builder import MilBuilder
 from padc.passes.tcp_to_mil.convolutions import split_off_added
@@ -56,7 +56,7 @@ def lower(op: Operation, target: str) -> SSAValue | None:
 def check_types(op: Operation) -> None:
     """Raise Obstacle if Core ML lacks the type of an operand or result."""
     for value in (*op.operands, *op.results):
-        if not isa(type := value.type, TensorType[Attribute]):
+        if not is_tensor(type := value.type):
             continue
         if type.element_type not in mil.ELEMENT_TYPES:
             raise Obstacle(
