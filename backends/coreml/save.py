@@ -10,8 +10,6 @@ of padc's, and writes the weights once, to their final place.
 import contextlib
 import json
 import os
-import shutil
-import tempfile
 import uuid
 from collections.abc import Generator
 from pathlib import Path
@@ -20,6 +18,7 @@ from typing import Any
 from padc.backends.coreml import DEFAULT_PRECISION, LOCATIONS, quiet, resolve_precision
 from padc.backends.coreml.checker import check
 from padc.backends.coreml.float16 import keep_masks_finite, selector
+from padc.backends.coreml.replacing import replacing
 from padc.errors import Problem, UnsupportedError, UsageError
 
 with quiet():
@@ -246,7 +245,7 @@ def save_package(program: Program, path: str | Path, target: str | None = None) 
     there. If anything fails, `path` is unchanged, and nothing else is left.
     """
     check_writable(path)
-    with _replacing(Path(path)) as package, quiet():
+    with replacing(Path(path)) as package, quiet():
         data = package / "Data" / "com.apple.CoreML"
         weights = data / "weights"
         weights.mkdir(parents=True)
@@ -296,29 +295,3 @@ def _item(name: str, description: str) -> dict[str, str]:
         "name": name,
         "path": f"{author}/{name}",
     }
-
-
-@contextlib.contextmanager
-def _replacing(path: Path) -> Generator[Path]:
-    """A new folder next to `path`, which replaces it if no exception is raised."""
-    try:
-        folder = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
-    except OSError as error:
-        raise UsageError(f"cannot write to {path}: {error.strerror}") from error
-    try:
-        new, old = folder / "new", folder / "old"
-        new.mkdir()
-        yield new
-        # A folder cannot be renamed to an existing one.
-        if path.exists():
-            path.rename(old)
-        try:
-            new.rename(path)
-        except OSError:
-            if old.exists():
-                old.rename(path)
-            raise
-    except OSError as error:
-        raise UsageError(f"cannot write to {path}: {error.strerror}") from error
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)

@@ -2,21 +2,31 @@
 A folder of compiled programs, each under a hash of all that it was compiled from.
 
 An entry is a file. Its name is the hash of all that the contents depend on, so a stale
-entry has another name. Its first line is the hash of the name and the rest, so an entry
-that is damaged or renamed is not read.
+entry has another name. Its first line is a digest of the name and the rest, so an entry
+that is damaged or renamed is not read. The digest needs a key, which only the owner of
+the folder can read, and a folder that others can write to is not used: machine code
+that somebody else has put there is never run.
 """
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
+import hmac
 import os
 import re
+import stat
 import tempfile
+import time
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
 NAME = re.compile("[0-9a-f]{64}")
+KEY, KEY_BYTES = "key", 32
+"""The file with the key of the digests, and its size."""
+TEMPORARY = ".writing-"
+SECONDS_OF_WRITING = 600
 MOST_BYTES = 2**30
 """The size of all entries, above which the least recently read ones are removed."""
 
@@ -47,48 +57,104 @@ def key(parts: Sequence[str]) -> str:
     return digest.hexdigest()
 
 
-def checksum_of(name: str, contents: bytes) -> bytes:
+def usable_folder(*, create: bool = False) -> Path | None:
+    """The folder if only the user can write to it; None, with a warning, if not."""
+    where = folder()
+    if where is None:
+        return None
+    try:
+        if create:
+            where.mkdir(mode=0o700, parents=True, exist_ok=True)
+        state = where.stat()
+    except OSError:
+        return None
+    if not stat.S_ISDIR(state.st_mode):
+        return None
+    if is_private(state, stat.S_IWGRP | stat.S_IWOTH):
+        return where
+    warnings.warn(
+        f"others can write to the cache {where}: machine code is neither read from it "
+        f"nor kept there (chmod go-w {where}, or choose another PADC_CACHE_DIR)",
+        stacklevel=2,
+    )
+    return None
+
+
+def is_private(state: os.stat_result, others: int) -> bool:
+    """Whether a file is the user's own, and has none of the permissions `others`."""
+    is_own = not hasattr(os, "getuid") or state.st_uid == os.getuid()
+    return os.name != "posix" or (is_own and not state.st_mode & others)
+
+
+def secret(where: Path) -> bytes:
+    """The key of the digests, which is made if there is none. Raises OSError."""
+    path = where / KEY
+    with contextlib.suppress(FileNotFoundError), path.open("rb") as file:
+        state = os.fstat(file.fileno())
+        key = file.read(KEY_BYTES + 1)
+        if is_private(state, stat.S_IRWXG | stat.S_IRWXO) and len(key) == KEY_BYTES:
+            return key
+    key = os.urandom(KEY_BYTES)
+    replace(path, key)
+    return path.read_bytes()
+
+
+def replace(path: Path, contents: bytes) -> None:
+    """Write a file that only the user can read, in one step. Raises OSError."""
+    handle, temporary = tempfile.mkstemp(prefix=TEMPORARY, dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(contents)
+        os.replace(temporary, path)
+    except OSError:
+        os.unlink(temporary)
+        raise
+
+
+def digest_of(key: bytes, name: str, contents: bytes) -> bytes:
     """The first line of an entry."""
-    return hashlib.sha256(name.encode() + contents).hexdigest().encode()
+    return hmac.digest(key, name.encode() + contents, "sha256").hex().encode()
 
 
 def read(name: str) -> bytes | None:
     """The contents of an entry; None if it does not exist or is damaged."""
-    where = folder()
+    where = usable_folder()
     if where is None:
         return None
     try:
         data = (where / name).read_bytes()
+        key = secret(where)
     except OSError:
         return None
     with contextlib.suppress(OSError):  # The file may belong to another user.
         os.utime(where / name)
-    checksum, _, contents = data.partition(b"\n")
-    return contents if checksum == checksum_of(name, contents) else None
+    digest, _, contents = data.partition(b"\n")
+    is_whole = hmac.compare_digest(digest, digest_of(key, name, contents))
+    return contents if is_whole else None
 
 
 def write(name: str, contents: bytes) -> None:
     """Write an entry; do nothing if the folder cannot be written to."""
-    where = folder()
+    where = usable_folder(create=True)
     if where is None:
         return
-    checksum = checksum_of(name, contents)
     try:
-        where.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=where)
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(checksum + b"\n" + contents)
-            os.replace(temporary, where / name)
-        except OSError:
-            os.unlink(temporary)
+        digest = digest_of(secret(where), name, contents)
+        replace(where / name, digest + b"\n" + contents)
         prune(where, where / name)
     except OSError:
         return
 
 
 def prune(where: Path, newest: Path) -> None:
-    """Remove the least recently read entries, never `newest`, down to `MOST_BYTES`."""
+    """
+    Remove the least recently read entries, never `newest`, down to `MOST_BYTES`.
+
+    What a writer that was killed left goes too.
+    """
+    for path in where.glob(f"{TEMPORARY}*"):
+        if time.time() - path.stat().st_mtime > SECONDS_OF_WRITING:
+            path.unlink()
     entries = [path for path in where.iterdir() if NAME.fullmatch(path.name)]
     states = {path: path.stat() for path in entries}
     excess = sum(state.st_size for state in states.values()) - MOST_BYTES

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import struct
 import threading
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
@@ -88,14 +89,12 @@ def compile_exported(exported: ExportedProgram) -> CompiledModel:
     """Like `compile`, but UnsupportedError if padc cannot import the program."""
     guards = GuardCheck(guards_of(exported))
     name = cache.key([source_hash(), fingerprint(exported), machine_name(), *VERSIONS])
-    data = cache.read(name)
-    if data is None:
+    stored = stored_model(cache.read(name))
+    if stored is None:
         with COMPILING, without_collection():
             stored, is_kept = compile_model(exported)
         if is_kept:
             cache.write(name, stored.to_bytes())
-    else:
-        stored = StoredModel.from_bytes(data)
     ctx = make_context()
     stored.bind(held_tensors(exported), weights_of(ctx))
     function = stored.function(ctx)
@@ -107,6 +106,14 @@ def compile_exported(exported: ExportedProgram) -> CompiledModel:
         value_names(function.arg_attrs),
         stored.outputs,
     )
+
+
+def stored_model(data: bytes | None) -> StoredModel | None:
+    """The model in an entry of the cache; None if there is none that can be read."""
+    try:
+        return None if data is None else StoredModel.from_bytes(data)
+    except (ValueError, TypeError, LookupError, struct.error):
+        return None
 
 
 @contextmanager

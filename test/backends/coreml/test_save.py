@@ -1,5 +1,7 @@
 """Saving an emitted program, and what happens to files already at its path."""
 
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,7 +12,7 @@ import pytest
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
-from padc.backends.coreml import save
+from padc.backends.coreml import replacing, save
 from padc.backends.coreml.emit import emit
 from padc.backends.coreml.evaluator import load
 from padc.backends.coreml.save import check_writable, optimize, save_package
@@ -107,11 +109,92 @@ def test_a_failing_rename_puts_the_old_package_back(
             raise OSError(28, "No space left on device")
         return rename(self, target)
 
+    monkeypatch.setattr(replacing, "exchanged", lambda new, path: False)
     monkeypatch.setattr(Path, "rename", fail_for_new)
     with pytest.raises(UsageError, match="No space left on device"):
         save_package(program(), path)
 
     assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_full_disk(tmp_path: Path):
+    """Files may have 64 KiB, and the weights have more."""
+    program = (
+        "import resource, sys, padc, torch\n"
+        "from pathlib import Path\n"
+        "path = Path('model.mlpackage')\n"
+        "padc.convert(torch.nn.ReLU(), (torch.ones(2),)).save(path)\n"
+        "before = {p: p.read_bytes() for p in path.rglob('*') if p.is_file()}\n"
+        "large = padc.convert(torch.nn.Linear(256, 256), (torch.ones(1, 256),))\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (2**16, 2**16))\n"
+        "try:\n"
+        "    large.save(path)\n"
+        "except padc.UsageError as error:\n"
+        "    print(error)\n"
+        "after = {p: p.read_bytes() for p in path.rglob('*') if p.is_file()}\n"
+        "assert before == after\n"
+    )
+
+    result = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True
+    )
+
+    assert result.returncode == 0, result.stderr
+    assert "cannot write to model.mlpackage: the disk may be full" in result.stdout
+    assert [path.name for path in tmp_path.iterdir()] == ["model.mlpackage"]
+
+
+KILLED = """
+import os, sys
+from pathlib import Path
+from padc.backends.coreml import replacing
+
+path = Path(sys.argv[1])
+if sys.argv[2] == "between renames":
+    replacing.exchanged = lambda new, path: False
+    Path.rename = lambda self, to: (os.rename(self, to), os.kill(os.getpid(), 9))
+with replacing.replacing(path) as new:
+    (new / "Manifest.json").write_text("new")
+    if sys.argv[2] == "while writing":
+        os.kill(os.getpid(), 9)
+os.kill(os.getpid(), 9)
+"""
+
+
+@pytest.mark.parametrize("moment", ["while writing", "between renames", "at the end"])
+def test_a_save_that_is_killed(
+    moment: str, program: Callable[..., Any], tmp_path: Path
+):
+    path = tmp_path / "model.mlpackage"
+    path.mkdir()
+    (path / "Manifest.json").write_text("old")
+
+    subprocess.run([sys.executable, "-c", KILLED, path, moment], check=False)
+
+    litter = [each for each in tmp_path.iterdir() if each != path]
+    assert len(litter) == (moment != "at the end")
+    if moment == "between renames":
+        assert not path.exists()  # Where two folders cannot be exchanged in one step.
+    else:
+        expected = "new" if moment == "at the end" else "old"
+        assert (path / "Manifest.json").read_text() == expected
+    with replacing.replacing(path) as new:
+        assert (path / "Manifest.json").read_text() in ("old", "new")
+        (new / "Manifest.json").write_text("newest")
+    assert (path / "Manifest.json").read_text() == "newest"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_two_saves_at_once(tmp_path: Path):
+    path = tmp_path / "model.mlpackage"
+    with replacing.replacing(path) as first:
+        (first / "Manifest.json").write_text("first")
+        with replacing.replacing(path) as second:
+            (second / "Manifest.json").write_text("second")
+        assert (first / "Manifest.json").exists()
+
+    assert (path / "Manifest.json").read_text() == "first"
+    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_paths_that_cannot_be_written(tmp_path: Path):

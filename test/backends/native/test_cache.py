@@ -1,6 +1,7 @@
 # pyright: basic
 """The cache of `padc.compile`: what it keeps, what entries depend on, what it removes."""
 
+import hashlib
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -39,6 +40,11 @@ def compilations(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return made
 
 
+def entries(folder: Path) -> list[Path]:
+    """The entries in a cache."""
+    return [path for path in folder.iterdir() if cache.NAME.fullmatch(path.name)]
+
+
 X = torch.tensor([[1.0, -2.0, 3.0, 4.0]])
 
 
@@ -55,7 +61,7 @@ def test_an_entry_is_used_again(kind: Any, folder: Path, compilations: list[int]
     again = padc.compile(kind(), (X,))
     other = padc.compile(kind(5.0), (X,))  # other weights, the same code
 
-    assert len(compilations) == 1 and len(list(folder.iterdir())) == 1
+    assert len(compilations) == 1 and len(entries(folder)) == 1
     assert torch.equal(first(X), again(X)) and first.report() == again.report()
     torch.testing.assert_close(other(X), kind(5.0)(X).detach())
 
@@ -104,7 +110,7 @@ def test_a_damaged_entry_is_made_again(
     damage: Callable[[bytes], bytes], folder: Path, compilations: list[int]
 ):
     expected = padc.compile(Affine(), (X,))(X)
-    (entry,) = folder.iterdir()
+    (entry,) = entries(folder)
     whole = entry.read_bytes()
     entry.write_bytes(damage(whole))
 
@@ -115,11 +121,92 @@ def test_a_damaged_entry_is_made_again(
     assert len(compilations) == 2
 
 
+def test_an_entry_whose_digest_was_made_without_the_key(
+    folder: Path, compilations: list[int]
+):
+    expected = padc.compile(Affine(), (X,))(X)
+    (entry,) = entries(folder)
+    _, _, contents = entry.read_bytes().partition(b"\n")
+    contents = contents[:-100] + bytes(100)
+    plain = hashlib.sha256(entry.name.encode() + contents).hexdigest().encode()
+    for digest in plain, cache.digest_of(bytes(32), entry.name, contents), b"":
+        entry.write_bytes(digest + b"\n" + contents)
+        assert cache.read(entry.name) is None
+
+    assert torch.equal(padc.compile(Affine(), (X,))(X), expected)
+    assert len(compilations) == 2
+
+
+@pytest.mark.parametrize("data", [b"", b"x" * 7, bytes(100), b"\xff" * 100])
+def test_an_entry_that_is_no_model(data: bytes, folder: Path, compilations: list[int]):
+    padc.compile(Affine(), (X,))
+    (entry,) = entries(folder)
+    cache.write(entry.name, data)
+
+    assert torch.equal(padc.compile(Affine(), (X,))(X), Affine()(X).detach())
+    assert len(compilations) == 2
+
+
+def test_the_key(folder: Path):
+    cache.write("0" * 64, b"contents")
+    key = folder / "key"
+    assert (key.stat().st_mode & 0o777, len(key.read_bytes())) == (0o600, 32)
+    assert cache.read("0" * 64) == b"contents"
+
+    for change in (
+        lambda: key.chmod(0o644),  # Others may know it.
+        lambda: key.write_bytes(b"short"),
+        lambda: key.unlink(),
+    ):
+        before = key.read_bytes()
+        change()
+        assert cache.read("0" * 64) is None
+        assert key.read_bytes() != before
+        cache.write("0" * 64, b"contents")
+        assert cache.read("0" * 64) == b"contents"
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o775, 0o757])
+def test_a_folder_that_others_can_write_to(
+    mode: int, folder: Path, compilations: list[int]
+):
+    padc.compile(Affine(), (X,))
+    folder.chmod(mode)
+
+    with pytest.warns(UserWarning, match="others can write to the cache"):
+        padc.compile(Affine(), (X,))
+
+    assert len(compilations) == 2
+    folder.chmod(0o755)
+    padc.compile(Affine(), (X,))
+    assert len(compilations) == 2
+
+
+def test_a_folder_of_another_user(folder: Path, monkeypatch: pytest.MonkeyPatch):
+    cache.write("0" * 64, b"contents")
+    monkeypatch.setattr(os, "getuid", lambda: 12345)
+
+    with pytest.warns(UserWarning, match="others can write"):
+        assert cache.read("0" * 64) is None
+
+
+def test_what_a_killed_writer_left(folder: Path):
+    folder.mkdir(mode=0o700)
+    old, new = folder / ".writing-old", folder / ".writing-new"
+    for path in (old, new):
+        path.write_bytes(b"half")
+    os.utime(old, (0, 0))
+
+    cache.write("0" * 64, b"contents")
+
+    assert not old.exists() and new.exists()
+
+
 def test_the_entry_of_another_model_is_not_used(folder: Path, compilations: list[int]):
     padc.compile(Affine(), (X,))
-    (entry,) = folder.iterdir()
+    (entry,) = entries(folder)
     padc.compile(Function(torch.relu), (X,))
-    (other,) = [path for path in folder.iterdir() if path != entry]
+    (other,) = [path for path in entries(folder) if path != entry]
     entry.write_bytes(other.read_bytes())
 
     actual = padc.compile(Affine(), (X,))(X)
@@ -193,7 +280,7 @@ def test_what_an_entry_depends_on(
     padc.compile(Affine(), (X.double(),))
     padc.compile(Affine(), (X.repeat(2, 1),))
 
-    assert len(compilations) == len(list(folder.iterdir())) == 6
+    assert len(compilations) == len(entries(folder)) == 6
 
 
 class Numbers(nn.Module):
