@@ -27,6 +27,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from padc.errors import Obstacle
 from padc.frontends.compat import error_on_new_guards
+from padc.frontends.torch_export import strided
 from padc.frontends.torch_export.calls import with_numbers
 from padc.frontends.torch_export.dropouts import DROPOUTS
 from padc.frontends.torch_export.nodes import nodes_of, schema_name
@@ -83,7 +84,9 @@ def decompositions_of(ep: ExportedProgram, legal: Collection[str]) -> Decomposit
     while worse := {t for t, trial in trials.items() if trial.keys() & whole}:
         trials = {t: trial for t, trial in trials.items() if t not in worse}
         whole |= worse
-    return {op: rule for trial in trials.values() for op, rule in trial.items()}
+    rules = {op: rule for trial in trials.values() for op, rule in trial.items()}
+    # PyTorch writes one of these ops as others of them, where it replaces ops in place.
+    return {**rules, **strided.RULES} if rules.keys() & strided.RULES.keys() else rules
 
 
 def functional_target(node: Node) -> OpOverload | None:
@@ -138,7 +141,8 @@ def decomposition(op: OpOverload) -> Callable[..., Any] | None:
     if schema_name(op) in WRONG:
         return None
     return (
-        default_table().get(op)
+        strided.RULES.get(op)
+        or default_table().get(op)
         or decomposition_table.get(op)
         or getattr(op, "impl_aten", None)
     )

@@ -1,0 +1,106 @@
+# pyright: basic
+"""
+Decompositions of ops on the strides of a tensor, which no level of padc has.
+
+The strides are those of the exported program's tensors: elements are read from a vector
+in the order of the memory, at positions that the wanted strides give.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch._ops import OpOverload
+
+aten = torch.ops.aten
+
+
+class UnknownOrderError(ValueError):
+    """A tensor does not have all of its memory, or strides ask for more."""
+
+
+def memory_order(x: Tensor) -> list[int]:
+    """The dimensions of `x` by falling strides, if it fills the memory from 0 on."""
+    order = sorted(range(x.dim()), key=lambda d: (-x.stride(d), -x.shape[d]))
+    if x.storage_offset() or not x.permute(order).is_contiguous():
+        raise UnknownOrderError
+    return order
+
+
+def positions(
+    x: Tensor, size: Sequence[int], stride: Sequence[int], offset: int | None
+) -> Tensor | None:
+    """Where each element of a strided view is in memory; None if that is its start."""
+    if not all(isinstance(n, int) for n in (*size, *stride, *x.shape)):
+        raise UnknownOrderError
+    offset = offset or 0
+    last = offset + sum((n - 1) * step for n, step in zip(size, stride, strict=True))
+    if math.prod(size) and last >= x.numel():
+        raise UnknownOrderError
+    places = torch.full((1,) * max(len(size), 1), offset, dtype=torch.int64)
+    for d, (n, step) in enumerate(zip(size, stride, strict=True)):
+        shape = [-1 if d == other else 1 for other in range(len(size))]
+        places = places + (torch.arange(n) * step).reshape(shape)
+    return places.reshape(-1)
+
+
+def is_start(size: Sequence[int], stride: Sequence[int], offset: int | None) -> bool:
+    """Whether a view is what a contiguous tensor begins with."""
+    packed = [1, *itertools.accumulate(reversed(size), lambda a, b: a * b)]
+    steps = zip(size, stride, reversed(packed[: len(size)]), strict=True)
+    return not offset and all(n == 1 or own == step for n, own, step in steps)
+
+
+def as_strided(
+    self: Tensor,
+    size: Sequence[int],
+    stride: Sequence[int],
+    storage_offset: int | None = None,
+) -> Tensor:
+    flat = self.permute(memory_order(self)).reshape(-1)
+    places = positions(self, size, stride, storage_offset)
+    if is_start(size, stride, storage_offset):
+        return flat[: math.prod(size)].reshape(size)
+    return flat.index_select(0, places).reshape(size)
+
+
+def as_strided_scatter(
+    self: Tensor,
+    src: Tensor,
+    size: Sequence[int],
+    stride: Sequence[int],
+    storage_offset: int | None = None,
+) -> Tensor:
+    order = memory_order(self)
+    ordered = self.permute(order)
+    places = positions(self, size, stride, storage_offset)
+    flat = ordered.reshape(-1).index_put([places], src.to(self.dtype).reshape(-1))
+    back = [order.index(d) for d in range(self.dim())]
+    return flat.reshape(ordered.shape).permute(back)
+
+
+def resize(self: Tensor, size: Sequence[int], **options: Any) -> Tensor:
+    """The first elements in memory; those beyond are not defined."""
+    if math.prod(size) > self.numel():
+        raise UnknownOrderError
+    flat = self.permute(memory_order(self)).reshape(-1)
+    return flat[: math.prod(size)].reshape(size)
+
+
+def resize_as(self: Tensor, the_template: Tensor, **options: Any) -> Tensor:
+    return resize(self, the_template.shape)
+
+
+RULES: Mapping[OpOverload, Callable[..., Any]] = {
+    aten.as_strided.default: as_strided,
+    aten.as_strided_copy.default: as_strided,
+    aten.as_strided_scatter.default: as_strided_scatter,
+    aten.resize.default: resize,
+    aten.resize_as.default: resize_as,
+}
+"""By the op."""

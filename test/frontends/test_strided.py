@@ -1,0 +1,64 @@
+# pyright: basic
+"""Ops on strides, whose decompositions read elements in the order of the memory."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from functions import Functions, Several, check_each
+from torch import Tensor
+
+import padc
+from padc.errors import UnsupportedError
+
+
+def written(x: Tensor) -> Tensor:
+    """The diagonal, by the strides of another view, becomes 7."""
+    y = x.clone()
+    y.as_strided((4,), (6,)).fill_(7)
+    return y
+
+
+STRIDED: Functions = {
+    "at an offset": lambda x: x.as_strided((2, 3), (1, 2), 1),
+    "the start": lambda x: x.as_strided((2, 3), (3, 1)),
+    "that overlaps": lambda x: x.as_strided((4, 3), (2, 1)),
+    "of what is computed": lambda x: (x + 1).as_strided((2, 2), (5, 1)),
+    "of a transposed tensor": lambda x: (x.t() + 1).as_strided((3, 2), (1, 2)),
+    "a number": lambda x: x.as_strided((), (), 3),
+    "of rank 7": lambda x: x.as_strided(
+        (1, 2, 1, 2, 1, 2, 1), (1, 1, 2, 3, 2, 2, 2)
+    ).sum((0, 2)),
+    "of booleans": lambda x: (x > 0).as_strided((2, 2), (5, 1)),
+    "of nothing": lambda x: torch.cat([x.as_strided((0, 5), (5, 1)), x]),
+    "copied": lambda x: torch.as_strided_copy(x.long(), (2, 2), (5, 1)),
+    "scattered": lambda x: torch.as_strided_scatter(x, x[:2, :2], (2, 2), (5, 1), 2),
+    "scattered to a transposed tensor": lambda x: torch.as_strided_scatter(
+        x.t() + 0, x[0, :3], (3,), (5,), 1
+    ),
+    "in place": lambda x: x.clone().as_strided_((2, 2), (5, 1)),
+    "written": written,
+    "resized": lambda x: x.clone().resize_(2, 3),
+    "resized as": lambda x: x.clone().resize_as_(x[:3, :2]),
+}
+
+
+def test_strided() -> None:
+    x = torch.randn(4, 5)
+
+    results = padc.convert(Several(STRIDED), (x,)).run(x)
+
+    check_each(STRIDED, results, x, rtol=0, atol=0)
+
+
+REFUSED: Functions = {
+    "a part of another tensor": lambda x: x[1:].as_strided((2, 2), (5, 1)),
+    "elements that are not in order": lambda x: x[:, :2].as_strided((2, 2), (5, 1)),
+    "a tensor that grows": lambda x: x.clone().resize_(5, 5),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_not_in_the_tensor_is_refused(name: str) -> None:
+    with pytest.raises(UnsupportedError, match=r"aten\.(as_strided|resize)"):
+        padc.convert(Several({name: REFUSED[name]}), (torch.randn(4, 5),))
