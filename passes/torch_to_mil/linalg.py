@@ -17,52 +17,28 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX
 from padc.errors import Obstacle
 from padc.ir.element_types import wide
 from padc.passes.torch_to_mil.contraction import matmul
+from padc.passes.torch_to_mil.factorizations import Lu, first_true
+from padc.passes.torch_to_mil.matrices import (
+    check_small,
+    element,
+    identity,
+    rows_of,
+    solve_triangle,
+    square,
+)
 from padc.passes.torch_to_mil.mil_call import MilCall, lowers
 from padc.passes.torch_to_mil.permuting import transposed
 from padc.passes.torch_to_mil.shaping import (
     broadcast_to,
     concat,
     expand_dims,
+    product,
+    reshape,
     sizes_of,
     slice_dim,
     squeeze,
 )
 from padc.passes.torch_to_mil.tensor import Tensor, broadcast
-
-LARGEST = 8
-"""The most rows of a matrix that is eliminated: ops grow by their square."""
-
-
-def square(call: MilCall, name: str) -> Tensor:
-    """A batch of small square matrices, in the type that PyTorch computes in."""
-    x = call.tensor(name)
-    size = x.shape[-1]
-    if 0 in x.shape:
-        raise Obstacle("a matrix without elements", "leave it out")
-    if size == DYNAMIC_INDEX or size > LARGEST:
-        text = "dynamic size" if size == DYNAMIC_INDEX else f"{size} rows"
-        raise Obstacle(
-            f"a matrix of {text}, of which Core ML has no linear algebra",
-            f"matrices of {LARGEST} rows or less are computed",
-        )
-    return x.to(wide(x.type))
-
-
-def identity(x: Tensor) -> Tensor:
-    """Identity matrices of the size and type of `x`."""
-    eye = np.eye(x.shape[-1], dtype=type(x.constant(0).value))
-    one = x.like(x.build.constant(eye))
-    return broadcast_to(one, sizes_of(x)) if x.rank > 2 else one
-
-
-def rows_of(x: Tensor) -> list[Tensor]:
-    """The rows of matrices, which keep their dimension."""
-    return [slice_dim(x, x.rank - 2, i, i + 1) for i in range(x.shape[-2])]
-
-
-def element(row: Tensor, column: int) -> Tensor:
-    """A column of a row, which keeps its dimension."""
-    return slice_dim(row, row.rank - 1, column, column + 1)
 
 
 @dataclass(frozen=True)
@@ -148,34 +124,47 @@ def slogdet(x: Tensor) -> list[Tensor]:
     return [squeeze(each, [x.rank - 2, x.rank - 1]) for each in (sign, logarithm)]
 
 
-def info(call: MilCall, index: int, x: Tensor) -> list[Tensor]:
-    """Zeros for a result that tells whether a matrix is singular, if that is unused."""
-    for result in call.op.results[index:]:
-        if result.first_use is not None:
-            raise Obstacle(
-                "it is asked whether a matrix is singular, or for its factors",
-                "use the result alone",
-            )
-    return []
+def singularity(call: MilCall, x: Tensor) -> list[Tensor]:
+    """The results after the first: `info`, the first pivot of `x` that is 0, or 0."""
+    used = [r for r in zip(call.op.schema.returns, call.op.results) if r[1].first_use]
+    if any(returned.name in ("LU", "pivots") for returned, _ in used):
+        raise Obstacle(
+            "its factors are used, which in PyTorch depend on the order of memory",
+            "use torch.linalg.lu_factor",
+        )
+    if all(returned.name != "info" for returned, _ in used):
+        return []
+    return [Lu.of(x).info] * (len(call.op.results) - 1)
 
 
 @lowers("aten.linalg_inv", "aten.inverse", "aten.linalg_inv_ex")
 def lower_inverse(call: MilCall) -> list[Tensor]:
     name = call.op.schema.arguments[0].name
     x = square(call, name)
-    return [inverse(x), *info(call, 1, x)]
+    return [inverse(x), *singularity(call, x)]
+
+
+@lowers("aten.linalg_tensorinv")
+def lower_tensor_inverse(call: MilCall) -> Tensor:
+    """The inverse of the matrix of the first `ind` dimensions by the others."""
+    x, ind = call.tensor("self"), call.integer("ind")
+    sizes = sizes_of(x)
+    rows, columns = product(sizes[:ind]), product(sizes[ind:])
+    matrix = reshape(x, [rows, columns])
+    check_small(matrix, matrix.shape[0])
+    return reshape(inverse(matrix), [*sizes[ind:], *sizes[:ind]])
 
 
 @lowers("aten.linalg_det", "aten.det", "aten._linalg_det")
 def lower_determinant(call: MilCall) -> list[Tensor]:
     x = square(call, call.op.schema.arguments[0].name)
-    return [determinant(x), *info(call, 1, x)]
+    return [determinant(x), *singularity(call, x)]
 
 
 @lowers("aten.linalg_slogdet", "aten.slogdet", "aten._linalg_slogdet")
 def lower_slogdet(call: MilCall) -> list[Tensor]:
     x = square(call, call.op.schema.arguments[0].name)
-    return [*slogdet(x), *info(call, 2, x)]
+    return [*slogdet(x), *singularity(call, x)]
 
 
 @lowers("aten.logdet")
@@ -200,25 +189,18 @@ def lower_solve(call: MilCall) -> list[Tensor]:
         x = transposed(x) if is_vector else x
     if is_vector:
         x = squeeze(x, [x.rank - 1])
-    return [x, *info(call, 1, a)]
+    return [x, *singularity(call, a)]
 
 
 @lowers("aten.linalg_solve_triangular")
 def lower_solve_triangular(call: MilCall) -> Tensor:
     a, b = square(call, "self"), call.tensor("B")
     b, upper = b.to(a.type), call.boolean("upper")
-    if not call.boolean("left"):
-        a, b, upper = transposed(a), transposed(b), not upper
-    size, rows, targets = a.shape[-1], rows_of(a), rows_of(b)
-    solution: dict[int, Tensor] = {}
-    for i in reversed(range(size)) if upper else range(size):
-        y = targets[i]
-        for j, x in solution.items():
-            y = y - x * element(rows[i], j)
-        is_one = call.boolean("unitriangular")
-        solution[i] = y if is_one else y / element(rows[i], i)
-    x = concat([solution[i] for i in range(size)], max(a.rank, b.rank) - 2)
-    return x if call.boolean("left") else transposed(x)
+    unit = call.boolean("unitriangular")
+    if call.boolean("left"):
+        return solve_triangle(a, b, upper=upper, unit=unit)
+    x = solve_triangle(transposed(a), transposed(b), upper=not upper, unit=unit)
+    return transposed(x)
 
 
 @lowers("aten.linalg_cholesky", "aten.cholesky", "aten.linalg_cholesky_ex")
@@ -228,16 +210,20 @@ def lower_cholesky(call: MilCall) -> list[Tensor]:
     x = transposed(x) if call.boolean("upper") else x
     size, rows = x.shape[-1], rows_of(x)
     done: list[list[Tensor]] = [[] for _ in range(size)]
+    failures: list[Tensor] = []
     for j in range(size):
         for i in range(j, size):
             y = element(rows[i], j)
             for a, b in zip(done[i][:j], done[j][:j], strict=True):
                 y = y - a * b
+            if i == j:
+                failures.append(~(y > 0))
             done[i].append(y.unary("sqrt") if i == j else y / done[j][j])
     zero = done[0][0] * 0
     full = [concat([*row, *[zero] * (size - len(row))], x.rank - 1) for row in done]
     y = concat(full, x.rank - 2)
-    return [transposed(y) if call.boolean("upper") else y, *info(call, 1, x)]
+    y = transposed(y) if call.boolean("upper") else y
+    return [y, first_true(failures)][: len(call.op.results)]
 
 
 @lowers("aten.linalg_cross", "aten.cross")
@@ -255,11 +241,6 @@ def lower_cross(call: MilCall) -> Tensor:
         return x.emit("gather", x.shape, x=x, indices=indices, axis=dim)
 
     return rolled(a, 1) * rolled(b, 2) - rolled(a, 2) * rolled(b, 1)
-
-
-@lowers("aten.linalg_matrix_exp", "aten.matrix_exp")
-def lower_matrix_exp(call: MilCall) -> Tensor:
-    raise Obstacle("Core ML has no exponential of matrices", "compute it before")
 
 
 @lowers("aten.linalg_matrix_power", "aten.matrix_power")

@@ -36,6 +36,75 @@ MATRICES: Functions = {
     "matrix_power": lambda x: [torch.matrix_power(x, n) for n in (0, 1, 2, 3, 6, -3)],
 }
 
+LATE = torch.tensor([[0.0, 0, 1], [4, 0, 0], [-4, 3, 0]])
+"""The pivot of each step is not the next row, and two of a column are equal."""
+
+
+def lu_solved(x: Tensor) -> list[Tensor]:
+    lu, pivots = linalg.lu_factor(x)
+    return [
+        linalg.lu_solve(lu, pivots, x[..., :2], adjoint=adjoint)
+        for adjoint in (False, True)
+    ] + [linalg.lu_solve(lu, pivots, x[:, :2], left=False)]
+
+
+FACTORS: Functions = {
+    "lu_factor": lambda x: linalg.lu_factor_ex(x),
+    "lu_factor of wide and high ones": lambda x: [
+        *linalg.lu_factor(x[:, :2]),
+        *linalg.lu_factor(x[..., :2]),
+    ],
+    "lu": lambda x: [*linalg.lu(x), *linalg.lu(x[..., :2]), *linalg.lu(LATE + 0 * x)],
+    "lu_unpack": lambda x: torch.lu_unpack(*linalg.lu_factor(x[:, :2])),
+    "lu_solve": lu_solved,
+    "info of lu": lambda x: linalg.lu_factor_ex(x * torch.tensor([1.0, 0, 1])).info,
+    "inv_ex": lambda x: linalg.inv_ex(x),
+    "info of inv": lambda x: linalg.inv_ex(x[:, :2, :2] * 0).info,
+    "solve_ex": lambda x: linalg.solve_ex(x, x[..., :2]),
+    "cholesky_ex": lambda x: linalg.cholesky_ex(x @ x.mT + torch.eye(3)),
+    "info of cholesky": lambda x: (
+        linalg.cholesky_ex(x @ x.mT + torch.tensor([1.0, -90, 1]).diag()).info
+    ),
+    "cholesky_solve": lambda x: [
+        torch.cholesky_solve(x[..., :2], x, upper=upper) for upper in (False, True)
+    ],
+    "cholesky_inverse": lambda x: [
+        torch.cholesky_inverse(x + 4 * torch.eye(3), upper=upper)
+        for upper in (False, True)
+    ],
+    "triangular_solve": lambda x: [
+        torch.triangular_solve(x[0, :, :2], x, *flags)[0]
+        for flags in ((True,), (False, True), (True, True, True))
+    ],
+    "qr": lambda x: [
+        *linalg.qr(x[..., :2], "complete"),
+        *linalg.qr(x[..., :2]),
+        *linalg.qr(x[:, :2]),
+        *linalg.qr(LATE + 0 * x),
+        *linalg.qr(x[..., :2] * 0),
+    ],
+    "geqrf": lambda x: [*torch.geqrf(x), *torch.geqrf(x[:, :2])],
+    "householder_product": lambda x: [
+        linalg.householder_product(x, x[:, 0]),
+        linalg.householder_product(x, x[:, 0, :2]),
+    ],
+    "ormqr": lambda x: [
+        torch.ormqr(x, x[:, 0], x, left, transpose)
+        for left, transpose in ((False, True), (True, False), (True, True))
+    ],
+    "tensorinv": lambda x: linalg.tensorinv(x[0, :2, :2, None], 1),
+}
+
+
+def test_factors() -> None:
+    x = matrices()[:2, :3, :3]
+
+    program = padc.convert(Several(FACTORS), (x,), target="iOS15")
+
+    check_each(FACTORS, program.run(x), x, rtol=1e-3, atol=1e-4)
+    assert program.check() == []
+
+
 DISTANCES: Functions = {
     "cdist": lambda x: [
         torch.cdist(x, x[:1], p) for p in (0.0, 1.0, 2.0, 3.0, math.inf)
@@ -81,6 +150,13 @@ def test_other_names_of_convolutions() -> None:
     program = padc.convert(Several(CONVOLUTIONS), (x,))
 
     check_each(CONVOLUTIONS, program.run(x), x)
+
+
+def test_factors_that_depend_on_memory_are_refused() -> None:
+    functions = {"det": lambda x: torch.ops.aten._linalg_det(x)}
+
+    with pytest.raises(UnsupportedError, match="depend on the order of memory"):
+        padc.convert(Several(functions), (torch.eye(3),))
 
 
 def test_large_matrices_are_refused() -> None:
