@@ -34,8 +34,8 @@ def memory_order(x: Tensor) -> list[int]:
 
 def positions(
     x: Tensor, size: Sequence[int], stride: Sequence[int], offset: int | None
-) -> Tensor | None:
-    """Where each element of a strided view is in memory; None if that is its start."""
+) -> Tensor:
+    """Where each element of a strided view is in memory."""
     if not all(isinstance(n, int) for n in (*size, *stride, *x.shape)):
         raise UnknownOrderError
     offset = offset or 0
