@@ -18,7 +18,6 @@ from xdsl.dialects.builtin import (
     DictionaryAttr,
     ModuleOp,
     StringAttr,
-    TensorType,
 )
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
@@ -33,9 +32,9 @@ from padc.errors import (
     UnsupportedError,
 )
 from padc.ir import mil
+from padc.ir.describe import describe_type, element_type, shape_of
 from padc.ir.names import unique_name
 from padc.ir.size_ranges import ATTRIBUTE, size_ranges
-from padc.ir.torch import VTensorType
 
 with quiet():
     import coremltools as ct
@@ -192,26 +191,6 @@ def check_shape(shape: Sequence[int], hint: str) -> None:
         raise Obstacle(message, "leave it out")
 
 
-def element_type(type_: Attribute) -> Attribute:
-    """The element type of a tensor, torch's or builtin; other types unchanged."""
-    return type_.element_type if isinstance(type_, VTensorType | TensorType) else type_
-
-
-def shape_of(type_: Attribute) -> tuple[int, ...] | None:
-    """The sizes of a tensor, torch's or builtin; None for other values."""
-    if isinstance(type_, VTensorType | TensorType):
-        return tuple(type_.get_shape())
-    return None
-
-
 def pymil_dtype(type_: Attribute) -> str:
     """The element type of a tensor in pymil; Obstacle if Core ML lacks it."""
     return mil.element_type_name(element_type(type_))
-
-
-def describe_type(type_: Attribute) -> str:
-    """`float32[1,3,?]` for a tensor, the type itself for other values."""
-    if (shape := shape_of(type_)) is None:
-        return str(type_)
-    sizes = ",".join("?" if size == DYNAMIC_INDEX else str(size) for size in shape)
-    return f"{mil.describe_element(element_type(type_))}[{sizes}]"

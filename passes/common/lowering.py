@@ -18,6 +18,7 @@ from xdsl.transforms.dead_code_elimination import region_dce
 from xdsl.utils.exceptions import VerifyException
 
 from padc.errors import Obstacle, Problem, SourceLocation, UnsupportedError, origin
+from padc.ir.describe import describe_type
 from padc.ir.torch import AtenOp, ListUnpackOp, NotConstantError, VTensorType
 
 Key = TypeVar("Key", bound=Hashable)
@@ -153,7 +154,7 @@ def erase(op: Operation) -> None:
 
 def problem(op: Operation, message: str, hint: str | None) -> Problem:
     """Why `op` cannot be lowered, with its name, operand types and source line."""
-    types = [str(type) for type in op.operand_types if is_tensor(type)]
+    types = [describe_type(type) for type in op.operand_types if is_tensor(type)]
     operands = f" of {', '.join(types)}" if types else ""
     return Problem(
         f"{described(op)}{operands}: {message}", SourceLocation.of(op.location), hint

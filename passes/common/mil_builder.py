@@ -33,6 +33,7 @@ from xdsl.rewriter import InsertPoint
 
 from padc.errors import Obstacle
 from padc.ir import mil
+from padc.ir.describe import describe_type
 from padc.ir.tcp import AnyTensor, tensor_type
 from padc.ir.torch import AtenOp
 from padc.ir.weights import numpy_dtype
@@ -89,7 +90,7 @@ class MilBuilder:
         op = mil.op(name, types, **inputs)
         for type in (*op.operand_types, *types):
             if isinstance(type, TensorType) and 0 in type.get_shape():
-                message = f"Core ML has no empty tensors, this is {type}"
+                message = f"Core ML has no empty tensors, this is {describe_type(type)}"
                 raise Obstacle(message, "leave it out")
         op.verify_()
         op.check(self.target)

@@ -20,6 +20,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
 from padc.errors import Obstacle, UnsupportedError
+from padc.ir.mil import describe_element
 from padc.ir.torch import LiteralOp, VTensorType
 from padc.ir.type_tests import is_integer, is_tensor
 from padc.ir.weights import Weights, numpy_dtype
@@ -84,8 +85,8 @@ def retype_constant(
         limits, low, high = np.iinfo(dtype), array.min(), array.max()
         if low < limits.min or high > limits.max:
             return Obstacle(
-                f"a constant of {old} has values from {low} to {high}, which "
-                f"{new} does not have",
+                f"a constant of {describe_element(old)} has values from {low} to "
+                f"{high}, which {describe_element(new)} does not have",
                 "use smaller numbers",
             )
     # A float64 too large for a float32 becomes infinite, as in PyTorch.

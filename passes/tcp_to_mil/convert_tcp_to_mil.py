@@ -18,6 +18,7 @@ from xdsl.passes import ModulePass
 
 from padc.errors import Obstacle
 from padc.ir import mil, tcp
+from padc.ir.describe import describe_type
 from padc.ir.targets import DEFAULT_TARGET, resolve_target
 from padc.ir.type_tests import is_tensor
 from padc.passes.common.lowering import lower_all
@@ -65,10 +66,12 @@ def check_types(op: Operation) -> None:
             )
         if type.get_num_dims() > mil.MAX_RANK:
             raise Obstacle(
-                f"Core ML's tensors have rank {mil.MAX_RANK} at most, this is {type}",
+                f"Core ML's tensors have rank {mil.MAX_RANK} at most, this is "
+                f"{describe_type(type)}",
                 "join dimensions before it",
             )
         if 0 in type.get_shape():
             raise Obstacle(
-                f"Core ML has no empty tensors, this is {type}", "leave it out"
+                f"Core ML has no empty tensors, this is {describe_type(type)}",
+                "leave it out",
             )

@@ -73,7 +73,7 @@ class Padded(nn.Module):
 
 class Unsupported(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
-        q = torch.linalg.qr(x).Q  # the first line
+        q = torch.linalg.svd(x).U  # the first line
         return q + torch.cummax(x, 0).values  # the second line
 
 
@@ -380,8 +380,8 @@ def test_unsupported_ops_with_their_lines(tmp_path: Path):
     assert result.returncode == 3
     assert "Traceback" not in result.stderr
     for part in (
-        "aten.linalg_qr of",
-        "q = torch.linalg.qr(x).Q  # the first line",
+        "aten.linalg_svd of",
+        "q = torch.linalg.svd(x).U  # the first line",
         "aten.cummax of",
         "return q + torch.cummax(x, 0).values  # the second line",
         "test_padc_opt.py:",

@@ -510,12 +510,12 @@ def test_all_problems_are_raised_at_once(parse: Callable[[str], ModuleOp]):
 
     messages = [problem.message for problem in raised.value.problems]
     expected = [
-        "'tcp.pad' of tensor<4x4xf32>: the fill is computed",
-        "'tcp.pad' of tensor<4x4xf32>: the amounts are computed",
-        "'tcp.circular_pad' of tensor<4x4xf32>: the amounts are computed",
+        "'tcp.pad' of float32[4,4]: the fill is computed",
+        "'tcp.pad' of float32[4,4]: the amounts are computed",
+        "'tcp.circular_pad' of float32[4,4]: the amounts are computed",
         "rank 5 at most",
-        "'tcp.resample' of tensor<?x4xf32>: no integer arithmetic of ATen",
-        "'tcp.pad' of tensor<4xf64>: Core ML has no f64",
+        "'tcp.resample' of float32[?,4]: no integer arithmetic of ATen",
+        "'tcp.pad' of float64[4]: Core ML has no f64",
     ]
     assert len(messages) == len(expected)
     for message, part in zip(messages, expected, strict=True):
