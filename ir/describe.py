@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
 from xdsl.ir import Attribute
+from xdsl.utils.hints import isa
 
 from padc.ir.mil import describe_element
 from padc.ir.torch import VTensorType
@@ -11,7 +12,9 @@ from padc.ir.torch import VTensorType
 
 def element_type(type_: Attribute) -> Attribute:
     """The element type of a tensor, torch's or builtin; other types unchanged."""
-    return type_.element_type if isinstance(type_, VTensorType | TensorType) else type_
+    if isinstance(type_, VTensorType):
+        return type_.element_type
+    return type_.element_type if isa(type_, TensorType[Attribute]) else type_
 
 
 def shape_of(type_: Attribute) -> tuple[int, ...] | None:

@@ -358,10 +358,10 @@ class InPlace(nn.Module):
         return x.mul_(2)  # in place
 
 
-class Qr(nn.Module):
+class Svd(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
-        q = torch.linalg.svd(x).U  # qr
-        return q + torch.special.erfcx(x)[..., :3]  # erfcx
+        q = torch.linalg.svd(x).U  # svd
+        return q + torch.nextafter(x, x)[..., :3]  # nextafter
 
 
 @pytest.mark.parametrize(
@@ -369,7 +369,7 @@ class Qr(nn.Module):
     [
         (Counter(), [("buffer 'count'", "counts")]),
         (InPlace(), [("input 'x' in place", "in place")]),
-        (Qr(), [("aten.linalg_svd", "qr"), ("aten.special_erfcx", "erfcx")]),
+        (Svd(), [("aten.linalg_svd", "svd"), ("aten.nextafter", "nextafter")]),
     ],
     ids=["buffer", "input", "two ops"],
 )

@@ -33,7 +33,7 @@ from xdsl.rewriter import InsertPoint
 
 from padc.errors import Obstacle
 from padc.ir import mil
-from padc.ir.describe import describe_type
+from padc.ir.describe import describe_type, shape_of
 from padc.ir.tcp import AnyTensor, tensor_type
 from padc.ir.torch import AtenOp
 from padc.ir.weights import numpy_dtype
@@ -89,7 +89,7 @@ class MilBuilder:
         types = [TensorType(like.element_type, shape) for shape in shapes]
         op = mil.op(name, types, **inputs)
         for type in (*op.operand_types, *types):
-            if isinstance(type, TensorType) and 0 in type.get_shape():
+            if 0 in (shape_of(type) or ()):
                 message = f"Core ML has no empty tensors, this is {describe_type(type)}"
                 raise Obstacle(message, "leave it out")
         op.verify_()
