@@ -96,21 +96,22 @@ UNARY: Functions = {
 
 
 SPECIAL: Functions = {
-    **named(torch, "digamma erfc erfinv i0 lgamma"),
+    **named(torch, "digamma erfc erfinv frexp i0 lgamma"),
     **named(
         torch.special,
         "i1 i1e log_ndtr ndtr ndtri bessel_j0 bessel_j1 bessel_y0 bessel_y1 "
         "spherical_bessel_j0 modified_bessel_k0 modified_bessel_k1 "
         "scaled_modified_bessel_k0 scaled_modified_bessel_k1",
     ),
-    # PyTorch's exp(x^2) is rounded twice, and the phase of waves is lost.
+    "airy_ai": torch.special.airy_ai,
+    # PyTorch's exp(x^2) is rounded twice.
     "erfcx": lambda x: torch.special.erfcx(x.clamp(min=-2)),
-    "airy_ai": lambda x: torch.special.airy_ai(x.clamp(min=-50)),
     "mvlgamma": lambda x: torch.mvlgamma(x.abs() + 1.1, 2),
-    "polygamma 1": lambda x: torch.polygamma(1, x),
-    "polygamma 2": lambda x: torch.polygamma(2, x),
+    "nextafter": lambda x: (torch.nextafter(x, x.flip(0)) - x) / x * 1e4,
+    "trigamma": lambda x: torch.polygamma(1, x),
+    "polygamma": lambda x: torch.polygamma(2, x),
     "zeta": lambda x: torch.special.zeta((x + x).round().clamp(max=90) / 2, x.flip(0)),
-    "zeta of 4": lambda x: torch.special.zeta(4, x.clamp(-9, 9)),
+    "zeta_of_4": lambda x: torch.special.zeta(4, x.clamp(-9, 9)),
     "rrelu": lambda x: F.rrelu(x, 0.1, 0.4),
 }
 """Of one tensor in float32."""

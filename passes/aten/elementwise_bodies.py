@@ -13,7 +13,7 @@ from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float64Type, f32, i
 from xdsl.ir import Attribute
 
 from padc.errors import Obstacle
-from padc.ir.element_types import is_unsigned, width
+from padc.ir.element_types import is_unsigned, wide, width
 from padc.passes.aten.element import Element
 
 Body: TypeAlias = Callable[..., Element]
@@ -279,6 +279,52 @@ def isclose(
     distance = abs(x - y)
     close = x.equals(y) | ((distance <= allowed) & (distance < math.inf))
     return close | (x.is_nan() & y.is_nan()) if equal_nan else close
+
+
+def frexp(x: Element) -> tuple[Element, Element]:
+    """
+    A mantissa in [0.5, 1) and the exponent of 2, which is corrected by the mantissa.
+
+    The power of 2 is applied in two steps: on its own it could overflow.
+    """
+    size = abs(x)
+    exponent = size.apply("log2").apply("floor") + 1
+    half = (exponent * 0.5).apply("floor")
+    scale, rest = (-half).apply("exp2"), (half - exponent).apply("exp2")
+    mantissa = size * scale * rest
+    over, under = mantissa >= 1, mantissa < 0.5
+    factor = over.select(x.constant(0.5), under.select(x.constant(2), 1))
+    exponent = over.select(exponent + 1, under.select(exponent - 1, exponent))
+    is_scaled = (size > 0) & (size < math.inf)
+    mantissa = is_scaled.select(x * scale * rest * factor, x)
+    return mantissa, is_scaled.select(exponent, 0)
+
+
+def nextafter(x: Element, y: Element) -> Element:
+    """`x` plus or minus the distance to the number next to it, or the largest one."""
+    digits, least = FORMATS[type(x.type)]
+    largest = LARGEST[type(x.type)]
+    x, y = x.to(wide(x.type)), y.to(wide(x.type))
+    mantissa, exponent = frexp(x)
+    up = y > x
+    # Below a power of 2 the distance is half of the one above.
+    is_halved = abs(mantissa).equals(0.5) & (up ^ (x > 0))
+    exponent = (is_halved.select(exponent - 1, exponent) - digits).maximum(least)
+    step = x.equals(0).select(least, exponent).apply("exp2")
+    there = up.select(x + step, x - step)
+    there = (
+        abs(x).equals(math.inf).select(up.select(x.constant(-largest), largest), there)
+    )
+    return (x.equals(y) | y.is_nan()).select(y, there)
+
+
+FORMATS: Mapping[type[Attribute], tuple[int, int]] = {
+    BFloat16Type: (8, -133),
+    Float16Type: (11, -24),
+    type(f32): (24, -149),
+    Float64Type: (53, -1074),
+}
+"""The bits of a mantissa, and the exponent of the smallest number."""
 
 
 def is_finite(x: Element) -> Element:

@@ -20,7 +20,7 @@ from xdsl.ir import Attribute
 from padc.errors import Obstacle
 from padc.ir.element_types import is_float, wide
 from padc.ir.torch import NotConstantError, PythonValue
-from padc.passes.aten.elementwise_bodies import Body, log_sigmoid
+from padc.passes.aten.elementwise_bodies import Body, frexp, log_sigmoid
 from padc.passes.aten.elementwise_tables import (
     ALIASES,
     CASTS,
@@ -191,6 +191,13 @@ def lower_prelu(call: MilCall) -> Tensor:
 def lower_log_sigmoid_forward(call: MilCall) -> list[Tensor]:
     type = wide(call.result_element_type())
     return [lower_elementwise(call, "log_sigmoid", log_sigmoid, type)]
+
+
+@lowers("aten.frexp.Tensor")
+def lower_frexp(call: MilCall) -> list[Tensor]:
+    x = call.tensor("self")
+    parts = frexp(x.to(wide(x.type)))
+    return [part for part in parts if isinstance(part, Tensor)]
 
 
 @lowers(*CASTS)

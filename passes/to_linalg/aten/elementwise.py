@@ -18,7 +18,7 @@ from padc.ir.torch import (
     NotConstantError,
     PythonValue,
 )
-from padc.passes.aten.elementwise_bodies import Body, log_sigmoid
+from padc.passes.aten.elementwise_bodies import Body, frexp, log_sigmoid
 from padc.passes.aten.elementwise_tables import (
     ALIASES,
     CASTS,
@@ -145,6 +145,23 @@ def lower_prelu(call: LinalgCall) -> SSAValue:
 @lowers("aten.log_sigmoid_forward")
 def lower_log_sigmoid_forward(call: LinalgCall) -> list[SSAValue]:
     return [lower_elementwise(call, log_sigmoid, wide(call.result_element_type()))]
+
+
+@lowers("aten.frexp.Tensor")
+def lower_frexp(call: LinalgCall) -> list[SSAValue]:
+    x = call.operand("self")
+
+    def part(index: int) -> SSAValue:
+        result = call.result_element_type(index)
+
+        def body(x: Number) -> Number:
+            made = frexp(x.to(wide(x.type)))[index]
+            assert isinstance(made, Number)
+            return made
+
+        return pointwise(call.build, [x], result, body)
+
+    return [part(0), part(1)]
 
 
 @lowers(*CASTS)

@@ -103,6 +103,8 @@ def test_special_functions() -> None:
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float16, torch.int64], ids=str)
 def test_special_functions_of_other_types(dtype: torch.dtype) -> None:
     names = "digamma erfc erfinv i1e lgamma"
+    if dtype == torch.float16:
+        names += " frexp nextafter"
     if dtype == torch.float64:
         names += " erfcx ndtri modified_bessel_k1 mvlgamma zeta"
 
@@ -116,7 +118,7 @@ def test_bessel_functions_of_float64() -> None:
             f"bessel_{name}": getattr(scipy.special, name)
             for name in ("j0", "j1", "y0", "y1")
         },
-        "airy_ai": lambda x: scipy.special.airy(x.clip(-50))[0],
+        "airy_ai": lambda x: scipy.special.airy(x)[0],
     }
     x = torch.cat([EDGES[3:-1], torch.randn(65) * 4]).double()
     functions = only(SPECIAL, " ".join(expected))

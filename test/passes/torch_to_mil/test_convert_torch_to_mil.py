@@ -47,14 +47,21 @@ def test_functions_of_one_tensor(dtype: torch.dtype) -> None:
 
 
 def test_special_functions() -> None:
+    """Not those whose formula only has ops of others: machine code tests all."""
+    others = (
+        "bessel_j0 bessel_j1 bessel_y0 erfc i0 i1e modified_bessel_k0 mvlgamma ndtr "
+        "ndtri polygamma scaled_modified_bessel_k0 scaled_modified_bessel_k1 zeta_of_4"
+    )
     x = torch.cat([EDGES, torch.randn(65) * 4])
 
-    check(SPECIAL, x, dynamic=[{0: size(999)}])
+    check(without(SPECIAL, others), x, dynamic=[{0: size(999)}])
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.int64], ids=str)
 def test_special_functions_of_other_types(dtype: torch.dtype) -> None:
     names = "digamma erfinv i1e lgamma"
+    if dtype == torch.float16:
+        names += " frexp nextafter"
 
     check(only(SPECIAL, names), torch.cat([EDGES[3:-1], torch.randn(65) * 4]).to(dtype))
 
