@@ -156,7 +156,9 @@ def airy_ai(x: Element) -> Element:
     """Ai(x) (DLMF 9.4.1, 9.7.5, 9.7.9); NaN at infinity, as in PyTorch."""
     size = abs(x)
     root = size.apply("sqrt")
-    fourth_root, zeta = root.apply("sqrt"), size * root * (2 / 3)
+    # Far from 0 the rounding of zeta decides: this is PyTorch's. coremltools makes
+    # `x * (1 / 3)` of `x / 3`, which is rounded twice.
+    fourth_root, zeta = root.apply("sqrt"), size * 2 * root / (root * 0 + 3)
     inverse = 1 / zeta
     angle, w = zeta + math.pi / 4, inverse * inverse
     wave = angle.apply("sin") * tables.AIRY_P(w)
