@@ -44,7 +44,7 @@ class Call(nn.Module):
 class Two(nn.Module):
     def forward(self, x):
         q = torch.linalg.svd(x).U  # the first line
-        return q + torch.nextafter(x, x)  # the second line
+        return q + torch.igamma(x, x)  # the second line
 
 
 class Pad(nn.Module):
@@ -322,8 +322,8 @@ UNSUPPORTED: dict[str, list[str]] = {
         "2 unsupported parts",
         "aten.linalg_svd of float32[3,3]",
         "q = torch.linalg.svd(x).U  # the first line",
-        "aten.nextafter of float32[3,3], float32[3,3]",
-        "return q + torch.nextafter(x, x)  # the second line",
+        "aten.igamma of float32[3,3], float32[3,3]",
+        "return q + torch.igamma(x, x)  # the second line",
     ],
     "float64": ["float64", "# the pad"],
     "rank6": ["rank 5", "input x: float32[1,2,1,2,3,4]", "# the pad"],
