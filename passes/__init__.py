@@ -11,6 +11,7 @@ PASSES = {
     "torch_to_tcp": (
         "fold-constants",
         "narrow-float64",
+        "widen-bfloat16",
         "convert-torch-to-tcp",
         "fold-batch-norm",
     ),

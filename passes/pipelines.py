@@ -39,6 +39,7 @@ from padc.passes.torch_to_tcp.convert_torch_to_tcp import ConvertTorchToTcpPass
 from padc.passes.torch_to_tcp.fold_batch_norm import FoldBatchNormPass
 from padc.passes.torch_to_tcp.fold_constants import FoldConstantsPass
 from padc.passes.torch_to_tcp.narrow_float64 import NarrowFloat64Pass
+from padc.passes.torch_to_tcp.widen_bfloat16 import WidenBfloat16Pass
 
 
 def to_reference() -> list[ModulePass]:
@@ -60,11 +61,16 @@ def to_tcp() -> list[ModulePass]:
     ]
 
 
+def in_float32() -> list[ModulePass]:
+    """From torch to torch without float64 and bfloat16, which Core ML does not have."""
+    return [NarrowFloat64Pass(), WidenBfloat16Pass()]
+
+
 def to_mil_tcp() -> list[ModulePass]:
     """From torch to the tcp program that becomes a Core ML program."""
     # First, since pads, resampling and pools of constants are single ops there.
     # float64 values are narrowed after it, which computes them exactly.
-    return [FoldConstantsPass(), *to_real(), NarrowFloat64Pass(), *to_tcp()]
+    return [FoldConstantsPass(), *to_real(), *in_float32(), *to_tcp()]
 
 
 def to_mil(

@@ -274,6 +274,7 @@ def test_observer_is_told_of_each_step(model: Padded, image: Tensor):
         "fold-constants",
         "split-complex",
         "narrow-float64",
+        "widen-bfloat16",
         "convert-torch-to-tcp",
         "canonicalize",
         "tabulate-scaled-sizes",

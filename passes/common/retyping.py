@@ -14,6 +14,7 @@ from xdsl.dialects.builtin import (
     ModuleOp,
     Signedness,
     TensorType,
+    bf16,
 )
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -89,6 +90,8 @@ def retype_constant(
                 f"{high}, which {describe_element(new)} does not have",
                 "use smaller numbers",
             )
+    if old == bf16:  # numpy has its bits, which begin a float32.
+        array = (array.astype(np.uint32) << 16).view(np.float32)
     # A float64 too large for a float32 becomes infinite, as in PyTorch.
     with np.errstate(over="ignore"):
         array = array.astype(dtype)

@@ -6,22 +6,15 @@ Programs that take or return float64 are left alone: their users need its accura
 
 from __future__ import annotations
 
-import warnings
-
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp, f32, f64
-from xdsl.dialects.func import FuncOp
-from xdsl.ir import Attribute
+from xdsl.dialects.builtin import ModuleOp, f64
 from xdsl.passes import ModulePass
-from xdsl.rewriter import InsertPoint, Rewriter
 
-from padc.errors import SourceLocation
-from padc.ir.torch import AtenOp, ConstantIntOp, VTensorType
 from padc.ir.weights import weights_of
-from padc.passes.common.retyping import retype
+from padc.passes.torch_to_tcp.in_float32 import compute_in_float32
 
-FLOAT32, FLOAT64 = 6, 7
-"""The numbers of PyTorch's dtypes (c10/core/ScalarType.h)."""
+FLOAT64 = 7
+"""The number of PyTorch's dtype (c10/core/ScalarType.h)."""
 
 
 class NarrowFloat64Pass(ModulePass):
@@ -30,39 +23,4 @@ class NarrowFloat64Pass(ModulePass):
     name = "narrow-float64"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        functions = [each for each in op.walk() if isinstance(each, FuncOp)]
-        types = [function.function_type for function in functions]
-        if any(is_double(x) for type in types for x in (*type.inputs, *type.outputs)):
-            return
-        ops = [each for each in op.walk() if isinstance(each, AtenOp)]
-        computed = [each for each in ops if any(map(is_double, each.result_types))]
-        if computed:
-            first = computed[0]
-            where = SourceLocation.of(first.location)
-            warnings.warn(
-                "Core ML has no float64: values inside the model are computed in "
-                f"float32, first by {first.schema.name}"
-                + ("" if where is None else f" at {where.file}:{where.line}"),
-                stacklevel=2,
-            )
-        retype(op, weights_of(ctx), f64, f32)
-        for each in ops:
-            narrow_dtypes(each)
-
-
-def is_double(type: Attribute) -> bool:
-    return isinstance(type, VTensorType) and type.element_type == f64
-
-
-def narrow_dtypes(op: AtenOp) -> None:
-    """Replace the dtype float64 among the arguments of `op` by float32."""
-    for index, argument in enumerate(op.schema.arguments):
-        if argument.type.rstrip("?") != "ScalarType":
-            continue
-        match op.operands[index].owner:
-            case ConstantIntOp() as number if number.value.value.data == FLOAT64:
-                narrow = ConstantIntOp(FLOAT32)
-                Rewriter.insert_op(narrow, InsertPoint.before(op))
-                op.operands[index] = narrow.result
-            case _:
-                pass
+        compute_in_float32(op, weights_of(ctx), f64, FLOAT64)

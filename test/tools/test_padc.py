@@ -260,6 +260,7 @@ def test_print_ir_after_all(padc: Padc):
         "fold-constants",
         "split-complex",
         "narrow-float64",
+        "widen-bfloat16",
         "convert-torch-to-tcp",
         "canonicalize",
         "tabulate-scaled-sizes",
