@@ -31,6 +31,8 @@ def narrow_sizes(module: ModuleOp, ep: ExportedProgram) -> None:
     """
     Narrow the symbolic sizes that an import declared to those of the guards.
 
+    A size of 0 goes, too: Core ML has no empty tensors.
+
     Raises UnsupportedError where no ranges of sizes satisfy the guards.
     """
     declared = {
@@ -38,7 +40,7 @@ def narrow_sizes(module: ModuleOp, ep: ExportedProgram) -> None:
     }
     ranges = {
         symbol: (
-            declared[str(symbol)].min_val.value.data,
+            max(1, declared[str(symbol)].min_val.value.data),
             declared[str(symbol)].max_val.value.data,
         )
         for symbol in ep.range_constraints

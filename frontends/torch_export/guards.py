@@ -25,6 +25,7 @@ from torch.export import ExportedProgram
 
 from padc.errors import Problem, UnsupportedError, UsageError
 from padc.frontends.torch_export.archive import UnsafeError
+from padc.frontends.torch_export.circular_guards import circular_guards
 from padc.frontends.torch_export.expressions import check_guard
 
 MOST_REMEMBERED = 1000
@@ -153,14 +154,14 @@ class GuardCheck:
 
 def guards_of(ep: ExportedProgram) -> list[Guard]:
     """
-    The guards of a program, each once.
+    The guards of a program, each once, and those that PyTorch lacks.
 
-    Raises UnsupportedError for one that is no condition on the sizes of tensors.
+    Raises UnsupportedError for one that is no condition on the sizes of tensors, and
+    UsageError where a circular pad never has enough to wrap.
     """
-    texts = dict.fromkeys(getattr(ep, "_guards_code", None) or [])
-    if not texts:  # PyTorch 2.8 has none.
-        return []
     inputs = input_numbers(ep)
+    texts = dict.fromkeys(getattr(ep, "_guards_code", None) or [])  # None in 2.8.
+    texts |= dict.fromkeys(circular_guards(ep, inputs))
     return [read_guard(text, inputs) for text in texts]
 
 
