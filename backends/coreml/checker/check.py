@@ -153,7 +153,13 @@ class _FunctionChecker:
                 self.report("computed", op.type, op.name, message)
 
     def check_ops(self) -> None:
-        """Check the ops against the rules for which they have no finding yet."""
+        """
+        Check the ops against the rules for which they have no finding yet.
+
+        The rules are those of the function's own opset. Where the target is older, one
+        finding says so for all ops.
+        """
+        assert self.opset is not None
         known = {(finding.rule, finding.output) for finding in self.findings}
         for name, rule in RULES.items():
             if rule.check is None:
@@ -162,7 +168,7 @@ class _FunctionChecker:
                 if rule.op_types and op.type not in rule.op_types:
                     continue
                 if (name, op.name) not in known:
-                    for message in rule.check(op, self.target):
+                    for message in rule.check(op, self.opset):
                         self.report(name, op.type, op.name, message)
 
     # --- reading ----------------------------------------------------------------------

@@ -281,14 +281,28 @@ CASES: dict[str, Case] = {
         {"opset"}, relu, lambda s: setattr(find(s, "relu"), "type", "r")
     ),
     "a newer package": Case({"target"}, relu, target="iOS15", ios=18),
-    "a newer op": Case(
-        {"target", "opset"},
+    "an op of a newer opset": Case(
+        {"opset"},
+        relu,
+        lambda s: setattr(find(s, "relu"), "type", "scaled_dot_product_attention"),
+    ),
+    "an input of a newer opset": Case(
+        {"input-unknown"},
+        lambda x: mb.gather(x=x, indices=[0], axis=3),
+        lambda s: (
+            find(s, "gather")
+            .inputs["validate_indices"]
+            .CopyFrom(find(s, "gather").inputs["axis"])
+        ),
+    ),
+    "a package of newer ops": Case(
+        {"target"},
         lambda x: mb.scaled_dot_product_attention(query=x, key=x, value=x),
         target="iOS17",
         ios=18,
     ),
-    "a newer input": Case(
-        {"target", "input-unknown"},
+    "a package of newer inputs": Case(
+        {"target"},
         lambda x: mb.gather(x=x, indices=[0], validate_indices=False),
         target="iOS16",
     ),
@@ -344,6 +358,19 @@ CASES: dict[str, Case] = {
 def clear_shape(tensor: Any) -> None:
     tensor.rank = 0
     del tensor.dimensions[:]
+
+
+def test_an_opset_that_is_too_new_is_one_finding(tmp_path: Path):
+    def gathers(x: Any) -> Any:
+        for _ in range(3):
+            x = mb.gather(x=x, indices=[0], validate_indices=False)
+        return x
+
+    path = save(tmp_path / "m.mlpackage", gathers, {"x": (1, 4)}, 17, ())
+
+    (finding,) = check(path, "iOS15")
+
+    assert finding.message == "its opset CoreML7 is unknown to iOS15"
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -15,6 +15,7 @@ from coremltools.converters.mil.mil import Function, Program, types
 
 from padc.backends.coreml.evaluator import load
 from padc.backends.coreml.evaluator.ops import OPS
+from padc.backends.coreml.evaluator.ops import conv as conv_ops
 from padc.errors import InvalidProgramError, UnsupportedError
 
 ct: Any = coremltools
@@ -551,6 +552,18 @@ def test_values_that_do_not_fit_an_op_name_it(
 
     with pytest.raises(InvalidProgramError, match=message):
         load(path).predict(inputs)
+
+
+@pytest.mark.parametrize("name", ["conv", "conv_transpose"])
+@pytest.mark.parametrize(
+    "x, weight, strides",
+    [((1, 2, 5), (2, 2, 3, 3), None), ((1, 2, 5, 5), (2, 2, 3, 3), [1])],
+)
+def test_convolutions_of_mismatched_ranks(name: str, x: Any, weight: Any, strides: Any):
+    convolve = getattr(conv_ops, name)
+
+    with pytest.raises(ValueError, match="spatial dimensions, the weight 2, strides"):
+        convolve(torch.ones(x), torch.ones(weight), strides=strides)
 
 
 def test_cast_out_of_range_is_refused(tmp_path: Path):

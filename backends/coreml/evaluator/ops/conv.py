@@ -56,8 +56,16 @@ def pad_spatial(x: Tensor, padding: list[tuple[int, int]], value: float) -> Tens
     return F.pad(x, flat, value=value) if any(flat) else x
 
 
-def _extents(weight: Tensor, dilations: list[int]) -> list[int]:
-    sizes = weight.shape[2:]
+def _extents(
+    x: Tensor, weight: Tensor, strides: list[int], dilations: list[int]
+) -> list[int]:
+    """The sizes of the dilated kernel; ValueError unless all ranks agree."""
+    rank, sizes = x.dim() - 2, weight.shape[2:]
+    if not len(sizes) == len(strides) == len(dilations) == rank:
+        raise ValueError(
+            f"x has {rank} spatial dimensions, the weight {len(sizes)}, strides "
+            f"{strides}, dilations {dilations}"
+        )
     return [(k - 1) * d + 1 for k, d in zip(sizes, dilations, strict=True)]
 
 
@@ -74,7 +82,7 @@ def conv(
 ) -> Tensor:
     rank = x.dim() - 2
     strides, dilations = strides or [1] * rank, dilations or [1] * rank
-    extents = _extents(weight, dilations)
+    extents = _extents(x, weight, strides, dilations)
     padding = spatial_padding(pad_type, pad, list(x.shape[2:]), extents, strides)
     if all(before == after for before, after in padding):
         built_in = [before for before, _ in padding]
@@ -131,7 +139,7 @@ def conv_transpose(
     """
     rank = x.dim() - 2
     strides, dilations = strides or [1] * rank, dilations or [1] * rank
-    extents = _extents(weight, dilations)
+    extents = _extents(x, weight, strides, dilations)
     totals = [
         (size - 1) * stride + extent
         for size, stride, extent in zip(x.shape[2:], strides, extents, strict=True)
