@@ -62,6 +62,11 @@ def elu(x: Tensor, alpha: float, scale: float, input_scale: float) -> Tensor:
     return x.unary("elu", alpha=x.constant(alpha).value)
 
 
+def hardsigmoid(x: Tensor) -> Tensor:
+    alpha, beta = x.constant(1 / 6).value, x.constant(0.5).value
+    return x.unary("sigmoid_hard", alpha=alpha, beta=beta)
+
+
 FLOATS: Mapping[str, Body] = {
     **{name: unary(name) for name in ("relu", "relu6", "sigmoid", "silu", "square")},
     "clamp": clip,
@@ -69,9 +74,8 @@ FLOATS: Mapping[str, Body] = {
     "gelu": lambda x, approximate: x.unary(
         "gelu", mode="EXACT" if approximate == "none" else "TANH_APPROXIMATION"
     ),
-    "hardsigmoid": lambda x: x.unary(
-        "sigmoid_hard", alpha=x.constant(1 / 6).value, beta=x.constant(0.5).value
-    ),
+    "hardsigmoid": hardsigmoid,
+    "hardswish": lambda x: x * hardsigmoid(x),
     "hardtanh": clip,
     "leaky_relu": lambda x, slope: x.unary("leaky_relu", alpha=x.constant(slope).value),
     "remainder": lambda x, y: x.binary("mod", y),
