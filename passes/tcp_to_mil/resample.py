@@ -12,6 +12,12 @@ from xdsl.ir import Attribute, SSAValue
 from padc.errors import Obstacle
 from padc.ir import resampling, tcp
 from padc.ir.tcp import Coordinates, ResampleMode, tensor_type
+from padc.ir.torch import (
+    AtenOp,
+    ConstantIntOp,
+    FromBuiltinTensorOp,
+    ToBuiltinTensorOp,
+)
 from padc.passes.aten.builder import LARGEST_SIZE, Integer, integer_of
 from padc.passes.common.mil_builder import MilBuilder, product
 from padc.passes.tcp_to_mil.dynamic_resample import resample_dynamic
@@ -73,10 +79,11 @@ def native_resample(build: MilBuilder, op: tcp.ResampleOp) -> SSAValue | None:
         ):
             name = "upsample_nearest_neighbor"
             return build.emit(name, type, shape, x=op.input, **scale)
-        if mode is ResampleMode.LINEAR and coordinates is HALF_PIXEL:
+        is_aligned = coordinates is ALIGN_CORNERS and DYNAMIC_INDEX in shape[-2:]
+        if mode is ResampleMode.LINEAR and (is_aligned or coordinates is HALF_PIXEL):
             name = "upsample_bilinear"
             return build.emit(
-                name, type, shape, x=op.input, align_corners=False, **scale
+                name, type, shape, x=op.input, align_corners=is_aligned, **scale
             )
     if mode is not ResampleMode.LINEAR or coordinates not in SAMPLING_MODES:
         return None
@@ -96,6 +103,7 @@ def native_resample(build: MilBuilder, op: tcp.ResampleOp) -> SSAValue | None:
     )
 
 
+SIZE, TIMES = "aten.size.int", "aten.mul.int"
 HALF_PIXEL, ALIGN_CORNERS = Coordinates.HALF_PIXEL, Coordinates.ALIGN_CORNERS
 SAMPLING_MODES = {
     HALF_PIXEL: "UNALIGN_CORNERS",
@@ -109,8 +117,33 @@ def factor(op: tcp.ResampleOp, i: int) -> float | None:
     size = op.input_type.get_shape()[op.dims.get_values()[i]]
     new_size = op.static_size.get_values()[i]
     if DYNAMIC_INDEX in (size, new_size):
-        return scale
+        return written_factor(op, i) if scale is None else scale
     return new_size / size if scale is None or new_size == size * scale else None
+
+
+def written_factor(op: tcp.ResampleOp, i: int) -> float | None:
+    """The `k` of a new size that is written as the input's size times `k`."""
+    match integer_of(op.sizes[i]):
+        case SSAValue(owner=AtenOp() as product) if product.schema.name == TIMES:
+            size, times = product.operands
+        case _:
+            return None
+    match size.owner, times.owner:
+        case AtenOp() as old, ConstantIntOp() as factor if old.schema.name == SIZE:
+            x, dim = old.arg("self"), old.constant("dim")
+            is_same = without_cast(x) is without_cast(op.input)
+            if is_same and dim == op.dims.get_values()[i]:
+                return float(factor.value.value.data)
+        case _:
+            pass
+    return None
+
+
+def without_cast(x: SSAValue) -> SSAValue:
+    """The value that is cast between torch's and MLIR's tensors to give `x`."""
+    if isinstance(op := x.owner, FromBuiltinTensorOp | ToBuiltinTensorOp):
+        return without_cast(op.operand)
+    return x
 
 
 def whole_factor(op: tcp.ResampleOp, i: int) -> int | None:

@@ -118,6 +118,9 @@ def scaled_size(call: TcpCall, x: SSAValue, dim: int, factor: float) -> Amount:
     size = build.size(x, dim)
     if isinstance(size, int):
         return int(size * factor)
+    if factor.is_integer():
+        whole = build.emit("aten.mul.int", IntType(), {"a": size, "b": int(factor)})
+        return call.amount(whole)
     real = build.emit("aten.Float.Scalar", FloatType(), {"a": size})
     scaled = build.emit("aten.mul.float", FloatType(), {"a": real, "b": factor})
     return call.amount(build.emit("aten.Int.float", IntType(), {"a": scaled}))
