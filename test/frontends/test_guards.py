@@ -177,7 +177,7 @@ def test_static_circular_pads_that_leave_nothing():
         padc.compile(program)
     assert caught.value.location is not None
     assert Path(caught.value.location.file) == Path(__file__)
-    with pytest.raises(UnsupportedError, match="what cropping leaves"):
+    with pytest.raises(UsageError, match="memory that nobody wrote"):
         padc.convert(program)
 
 

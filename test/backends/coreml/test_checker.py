@@ -294,6 +294,7 @@ CASES: dict[str, Case] = {
             .inputs["validate_indices"]
             .CopyFrom(find(s, "gather").inputs["axis"])
         ),
+        ios=16,
     ),
     "a package of newer ops": Case(
         {"target"},
