@@ -57,6 +57,10 @@ READ: Functions = {
     "gather of a number": lambda x, i: x[0, 0, 0].gather(0, i[0] * 0),
     "gather of a row": lambda x, i: x[0, 0].gather(0, i[0, 0]),
     "take": lambda x, i: x.take(i - 3),
+    "combinations": lambda x, i: [
+        torch.combinations(x[0, 0]),
+        torch.combinations(x[0, 0], 3, with_replacement=True),
+    ],
     "take_along_dim": lambda x, i: x.take_along_dim(i[None, :, :1] - 2, 2),
     "take_along_dim broadcasts": lambda x, i: x[:1].take_along_dim(i[:, :, None], 1),
     "take_along_dim of all": lambda x, i: x.take_along_dim(i),
@@ -357,13 +361,13 @@ def test_scattered_over_batches_that_vary(dims: Sequence[int]) -> None:
         for name, function in SCATTERED.items()
         if len(dims) == 1 or name != "max_unpool"
     }
-    size = torch.export.Dim.AUTO(min=2, max=9)
+    sizes = [torch.export.Dim(name, min=3, max=9) for name in ("rows", "columns")]
     first, other = (
         (torch.randn(n, 4), torch.stack([torch.randperm(4) for _ in range(n)]))
         for n in (3, 5)
     )
 
-    dynamic = [dict.fromkeys(dims, size)] * 2
+    dynamic = [{dim: sizes[dim] for dim in dims}] * 2
     check(functions, *first, dynamic=dynamic, others=[other])
 
 
