@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 
 import numpy as np
@@ -118,6 +119,20 @@ def lower_take(call: MilCall) -> Tensor:
     x = flattened(numbers(call.tensor("self")))
     index = index_of(call, call.op.arg("index"))
     return gathered(x, wrapped(index, size_of(x, 0)), 0)
+
+
+@lowers("aten.combinations")
+def lower_combinations(call: MilCall) -> Tensor:
+    """A row for each choice of elements of a vector, in its order."""
+    x, count = numbers(call.tensor("self")), call.integer("r")
+    if x.shape[0] == DYNAMIC_INDEX:
+        raise Obstacle("combinations of a number that varies", "give a static size")
+    places = range(x.shape[0])
+    if call.boolean("with_replacement"):
+        chosen = list(itertools.combinations_with_replacement(places, count))
+    else:
+        chosen = list(itertools.combinations(places, count))
+    return gathered(x, np.array(chosen, np.int32), 0)
 
 
 @lowers("aten.take_along_dim")

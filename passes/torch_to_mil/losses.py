@@ -1,0 +1,53 @@
+"""Losses that PyTorch does not decompose, or not rightly."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import DYNAMIC_INDEX, i1, i32
+
+from padc.errors import Obstacle
+from padc.ir.element_types import wide
+from padc.passes.torch_to_mil.indices import gathered_along
+from padc.passes.torch_to_mil.mil_call import MilCall, lowers
+from padc.passes.torch_to_mil.reductions import reduce
+from padc.passes.torch_to_mil.shaping import expand_dims, positions, reshape
+from padc.passes.torch_to_mil.tensor import Tensor
+
+NONE, MEAN = 0, 1
+"""The numbers of `reduction`."""
+
+
+@lowers("aten.multilabel_margin_loss", "aten.multilabel_margin_loss_forward")
+def lower_multilabel_margin_loss(call: MilCall) -> list[Tensor]:
+    """
+    The sum of max(0, 1 - (x[t] - x[c])) over targets t and other classes c, by count.
+
+    The targets of a row are those before the first negative one. PyTorch 2.13's
+    decomposition gives other numbers.
+    """
+    x, target = call.tensor("self"), call.tensor("target")
+    if DYNAMIC_INDEX in x.shape:
+        raise Obstacle("a number of rows or classes that varies", "give static sizes")
+    classes = x.shape[-1] if x.rank else 1
+    count = x.shape[0] if x.rank == 2 else 1
+    batch = list(x.shape[:-1])
+    original = target.shape
+    x = reshape(x, [count, classes]).to(wide(x.type))
+    target = reshape(target, [count, classes])
+    is_end = (target < 0).to(i32)
+    is_given = is_end.emit("cumsum", is_end.shape, x=is_end, axis=1).equals(0)
+    at_targets = expand_dims(gathered_along(x, target.maximum(0), 1), [2])
+    columns = positions(expand_dims(x, [1]), 2)
+    given = expand_dims(is_given, [2])
+    matches = (expand_dims(target, [2]).equals(columns) & given).to(i32)
+    is_target = reduce("max", matches, [1], False)
+    others = expand_dims(is_target.equals(0), [1])
+    terms = (1 - at_targets + expand_dims(x, [1])).maximum(0)
+    counted = (given & others).to(i1).select(terms, 0)
+    loss = reduce("sum", counted, [1, 2], False) / classes
+    reduction = call.integer("reduction")
+    if reduction == NONE:
+        loss = reshape(loss, batch)
+    else:
+        loss = reduce("mean" if reduction == MEAN else "sum", loss, [0], False)
+    results = [loss, reshape(is_target, list(original))]
+    return results[: len(call.op.results)]
