@@ -138,8 +138,28 @@ def holds(
         expression = expression_of(tensors[each.number].shape[each.dim])
         return as_affine(expression, symbols).eval([], list(values.values()))
 
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return guard.holds(size)
+    try:
+        with np.errstate(divide="raise", invalid="raise"):
+            return guard.holds(size)
+    except FloatingPointError:  # It divides by zero for some values.
+        return one_by_one(guard, tensors, values)
+
+
+def one_by_one(
+    guard: Guard, tensors: Sequence[torch.Tensor], values: Mapping[sympy.Symbol, Any]
+) -> Any:
+    """Whether a guard holds for each of the values of symbols."""
+    symbols, arrays = list(values), np.broadcast_arrays(*values.values())
+    found = np.zeros(arrays[0].shape, bool)
+    for index in np.ndindex(found.shape):
+        numbers = [int(array[index]) for array in arrays]
+
+        def size(each: InputSize, numbers: list[int] = numbers) -> int:
+            expression = expression_of(tensors[each.number].shape[each.dim])
+            return as_affine(expression, symbols).eval([], numbers)
+
+        found[index] = guard.holds_for(size)
+    return found
 
 
 def input_tensors(ep: ExportedProgram) -> list[torch.Tensor]:

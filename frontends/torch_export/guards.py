@@ -95,6 +95,13 @@ class Guard:
         """Whether it holds, for numbers or for arrays of sizes."""
         return self._value(self.expression, size)
 
+    def holds_for(self, size: Callable[[InputSize], int]) -> bool:
+        """Whether it holds; where it divides by zero, it does not."""
+        try:
+            return bool(self.holds(size))
+        except ZeroDivisionError:
+            return False
+
     def _value(self, node: ast.expr, size: Callable[[InputSize], Any]) -> Any:
         value = functools.partial(self._value, size=size)
         match node:
@@ -136,7 +143,7 @@ class GuardCheck:
         if shapes in self._right:
             return
         for guard in self.guards:
-            if not guard.holds(lambda size: shapes[size.number][size.dim]):
+            if not guard.holds_for(lambda size: shapes[size.number][size.dim]):
                 raise self._error(guard, shapes)
         if len(self._right) < MOST_REMEMBERED:
             self._right.add(shapes)
@@ -172,8 +179,8 @@ def read_guard(text: str, inputs: Mapping[str, tuple[int, str]]) -> Guard:
         expression = ast.parse(text.strip(), mode="eval").body
         sizes = dict(input_sizes(expression, inputs))
         guard = Guard(shown(text, inputs), expression, sizes)
-        guard.holds(lambda size: 2)
-    except (UnsafeError, KeyError, TypeError, ZeroDivisionError) as error:
+        guard.holds_for(lambda size: 2)
+    except (UnsafeError, KeyError, TypeError) as error:
         problem = Problem(
             f"the program holds only where {text}, which padc cannot check",
             hint="give the dynamic dimension bounds, or a name, when exporting",

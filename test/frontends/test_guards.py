@@ -17,8 +17,13 @@ from torch.nn import functional as F
 
 import padc
 from padc.errors import UnsupportedError, UsageError
-from padc.frontends.torch_export.guarded_ranges import guarded_ranges
-from padc.frontends.torch_export.guards import Guard, guards_of
+from padc.frontends.torch_export.guarded_ranges import (
+    guarded_ranges,
+    holds,
+    input_tensors,
+)
+from padc.frontends.torch_export.guards import Guard, guards_of, read_guard
+from padc.frontends.torch_export.types import expression_of
 from padc.versions import numbers
 
 pytestmark = pytest.mark.skipif(
@@ -195,6 +200,19 @@ def test_ranges_from_zero():
     with pytest.raises(UsageError, match=r"\(2, 1\.\.16\)"):
         converted.run(torch.rand(2, 0))
     assert padc.compile(program)(torch.rand(2, 0)).shape == (2, 1)
+
+
+def test_guards_that_divide_by_zero():
+    """They do not hold there: `(n // 4) % (n // 4) == 0`, read for all n at once."""
+    sizes = {"L['x']": (0, "x")}
+    guard = read_guard("(L['x'].size()[0] % (L['x'].size()[0] // 4)) == 0", sizes)
+    program = program_of("view")
+    symbol = expression_of(input_tensors(program)[0].shape[0])
+    values: Any = {symbol: np.arange(9)}
+
+    found = holds(guard, input_tensors(program), values)
+
+    assert found.tolist() == [False] * 4 + [True] * 2 + [True] * 2 + [True]
 
 
 def test_a_guard_that_cannot_be_read(monkeypatch: pytest.MonkeyPatch):
