@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
@@ -22,6 +23,8 @@ from padc.ir.torch import SymbolicIntOp
 
 MOST_SIZES = 2**20
 """The sizes, or combinations of them, that are tried."""
+MOST_LEFT_OUT = 3
+"""The smallest sizes of a range that a guard on several may cost."""
 TORCH = Path(torch.__file__).parent
 
 Ranges = Mapping[sympy.Symbol, tuple[int, int]]
@@ -75,7 +78,8 @@ def guarded_ranges(ep: ExportedProgram, ranges: Ranges) -> Ranges:
             found[symbol] = narrowed(ep, own, tensors, symbol, low, high)
     for guard, symbols in guards:
         if len(symbols) != 1:
-            check_all(ep, guard, tensors, {s: found[s] for s in symbols})
+            common = {symbol: found[symbol] for symbol in symbols}
+            found.update(narrowed_together(ep, guard, tensors, common))
     return found
 
 
@@ -115,17 +119,33 @@ def has_range(
     return int(np.count_nonzero(np.diff(right, prepend=0, append=0))) <= 2
 
 
-def check_all(
+def narrowed_together(
     ep: ExportedProgram, guard: Guard, tensors: Sequence[torch.Tensor], ranges: Ranges
-) -> None:
-    """Raise UnsupportedError unless a guard holds for all values of its symbols."""
+) -> Ranges:
+    """
+    Ranges of several symbols in which a guard on all of them holds.
+
+    PyTorch keeps apart what it computes for sizes of 1 and 2, or of windows of them:
+    `8*h*w != 16*w`. So only the smallest sizes are left out, as few as will do. Other
+    relations between sizes are refused: no choice of ranges follows from them.
+    """
     axes = [np.arange(low, high + 1) for low, high in ranges.values()]
     count = np.prod([float(len(axis)) for axis in axes])
     if count > MOST_SIZES:
         raise refused(ep, [guard], tensors, "not all sizes can be tried")
-    grids = np.meshgrid(*axes, indexing="ij", sparse=True)
-    if not np.all(holds(guard, tensors, dict(zip(ranges, grids, strict=True)))):
-        raise refused(ep, [guard], tensors, "it does not hold for all of them")
+    for left_out in fewest_first(len(axes)):
+        kept = [axis[n:] for axis, n in zip(axes, left_out, strict=True)]
+        grids = np.meshgrid(*kept, indexing="ij", sparse=True)
+        if all(map(len, kept)) and np.all(
+            holds(guard, tensors, dict(zip(ranges, grids, strict=True)))
+        ):
+            return {s: (int(k[0]), int(k[-1])) for s, k in zip(ranges, kept)}
+    raise refused(ep, [guard], tensors, "it does not hold for all of them")
+
+
+def fewest_first(count: int) -> list[tuple[int, ...]]:
+    """How many of the smallest sizes to leave out of each of `count` ranges."""
+    return sorted(itertools.product(range(MOST_LEFT_OUT + 1), repeat=count), key=sum)
 
 
 def holds(

@@ -3,6 +3,7 @@
 
 import functools
 import math
+import re
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -275,6 +276,16 @@ def test_a_guard_on_two_sizes():
     assert problem.location is not None
     assert Path(problem.location.file) == Path(__file__)
     assert "if x.shape[0] > y.shape[0]" in problem.location.text
+
+
+def test_the_smallest_of_two_sizes_are_left_out():
+    program = exported(lambda x: x.diagonal(1, 1, 2) * 2, torch.rand(2, 4, 6), 1, 2)
+    (guard,) = guards_of(program)
+    assert guard.text == "min(x.shape[1], -1 + x.shape[2]) != 1"
+
+    text = padc.convert(program).mlir()
+
+    assert re.search(r'padc.sizes = \["\w+ in 2..64", "\w+ in 3..64"\]', text)
 
 
 def test_derived_dimensions_need_no_guard():
