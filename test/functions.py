@@ -1,6 +1,7 @@
 # pyright: basic
 """Functions as modules, for `torch.export`; skips for what it cannot export."""
 
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -73,6 +74,34 @@ def needs_export(model: nn.Module, args: tuple[Any, ...], dynamic_shapes: Any) -
     except UserError as error:
         reason = str(error).partition("!")[0]
         pytest.skip(f"PyTorch {torch.__version__} cannot export it: {reason}")
+
+
+def exportable(
+    functions: Functions, args: tuple[Any, ...], dynamic_shapes: Any = None
+) -> Functions:
+    """
+    The functions that this PyTorch can export: all of them from 2.13 on.
+
+    Those that an old one cannot are named in a warning; the test is skipped if none is
+    left.
+    """
+    if torch.__version__ >= TorchVersion("2.13"):
+        return functions
+    left: dict[str, Callable[..., Any]] = {}
+    for name, function in functions.items():
+        try:
+            torch.export.export(
+                Several({name: function}), args, dynamic_shapes=dynamic_shapes
+            )
+        except Exception as error:
+            reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+            text = f"PyTorch {torch.__version__} cannot export '{name}': {reason}"
+            warnings.warn(text, stacklevel=3)
+        else:
+            left[name] = function
+    if not left:
+        pytest.skip(f"PyTorch {torch.__version__} cannot export {', '.join(functions)}")
+    return left
 
 
 def padded(

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
-from functions import Functions, Several, check_each
+from functions import Functions, Several, check_each, exportable
 from torch import Tensor
 
 import padc
@@ -24,6 +24,7 @@ def check(
     """All functions are converted, in one package that computes what eager mode does."""
     shapes = None if dynamic is None else (tuple(dynamic),)
     options: Any = {} if target is None else {"target": target}
+    functions = exportable(functions, tuple(inputs), shapes)
     program = padc.convert(
         Several(functions), tuple(inputs), dynamic_shapes=shapes, **options
     )

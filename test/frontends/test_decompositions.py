@@ -128,7 +128,7 @@ def test_a_wrong_decomposition_is_not_used():
 
 
 def test_no_loop_is_written_out():
-    net = nn.LSTM(3, 4, num_layers=2).eval()
+    net = nn.Sequential(nn.LSTM(3, 4, num_layers=2)).eval()
     program = export_module(net, (torch.randn(20, 2, 3),))
 
     assert not decompositions_of(program, pipelines.legal_for_native())

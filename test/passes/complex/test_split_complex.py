@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import torch
-from functions import Function, Functions, Several, check_each
+from functions import Function, Functions, Several, check_each, exportable
 from torch import Tensor, fft, nn
 
 import padc
@@ -37,7 +37,7 @@ def real(functions: Functions) -> Functions:
 def check(
     functions: Functions, *inputs: Tensor, target: str = "iOS15", **tolerances: Any
 ) -> padc.Program:
-    functions = real(functions)
+    functions = exportable(real(functions), inputs)
     program = padc.convert(Several(functions), inputs, target=target)
     check_each(functions, program.run(*inputs), *inputs, **tolerances)
     return program

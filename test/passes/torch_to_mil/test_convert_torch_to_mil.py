@@ -180,6 +180,8 @@ def test_numbers_beyond_int32_are_refused(name: str) -> None:
 
 
 def test_bounds_that_are_not_numbers() -> None:
+    if not torch.zeros(1).clamp(max=math.nan).isnan().all():
+        pytest.skip(f"PyTorch {torch.__version__} ignores a bound that is NaN")
     check({"clamp": lambda x: x.clamp(max=math.nan)}, torch.randn(3))
 
 

@@ -192,7 +192,7 @@ def test_core_mls_own_ops() -> None:
 
 
 def test_dropout_in_training_is_refused() -> None:
-    model = nn.LSTM(3, 4, 2, dropout=0.5)
+    model = nn.Sequential(nn.LSTM(3, 4, 2, dropout=0.5))
 
     with pytest.raises(UnsupportedError, match=r"lstm.*draws random numbers"):
         padc.convert(model.train(), (torch.randn(3, 2, 3),))

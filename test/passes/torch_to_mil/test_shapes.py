@@ -150,7 +150,6 @@ def test_masks_of_infinity() -> None:
 
 
 DYNAMIC: Functions = {
-    "view": lambda x: x.view(x.shape[0], x.shape[1], 2, -1),
     "flatten": lambda x: x.flatten(1, 2),
     "view many": lambda x: x.reshape(x.shape[0] * x.shape[1], x.shape[2], 4, 2),
     "unflatten": lambda x: x.unflatten(3, (2, 4)),
@@ -158,7 +157,6 @@ DYNAMIC: Functions = {
     "slice": lambda x: x[:, 1:],
     "slice neg": lambda x: x[:, -2:],
     "slice end": lambda x: x[:, :-1],
-    "slice from": lambda x: x[:, :, x.shape[1] - 2 :],
     "slice steps": lambda x: x[:, ::2],
     "select": lambda x: x[:, -1],
     "select dyn": lambda x: x[:, x.shape[1] - 1],
@@ -207,4 +205,12 @@ def test_dynamic_sizes() -> None:
     x, other = torch.randn(2, 4, 6, 8), torch.randn(3, 5, 3, 8)
     dims = {0: size(5), 1: size(9), 2: size(9)}
 
+    # torch.export guards that the last size is even, and not less than the others.
+    guarded: Functions = {
+        "view": lambda x: x.view(x.shape[0], x.shape[1], 2, -1),
+        "slice from": lambda x: x[:, :, x.shape[1] - 2 :],
+    }
+    two = {0: size(5), 1: size(6)}
+
     check(DYNAMIC, x, dynamic=[dims], others=[[other]])
+    check(guarded, x, dynamic=[two], others=[[other[:, :, [0] * 6]]])
