@@ -181,13 +181,22 @@ class Tensor:
         return self if is_unsigned(self.type) else self.wrapped(self.unary("abs"))
 
     def __and__(self, other: Operand) -> Tensor:
-        return self.bitwise("logical_and", other)
+        y = self.lifted(other)
+        return self.binary("logical_and", y) if self.type == i1 else self.common_bits(y)
 
     def __or__(self, other: Operand) -> Tensor:
-        return self.bitwise("logical_or", other)
+        y = self.lifted(other)
+        if self.type == i1:
+            return self.binary("logical_or", y)
+        # Without the common bits no sum carries, so none overflows.
+        return self - self.common_bits(y) + y
 
     def __xor__(self, other: Operand) -> Tensor:
-        return self.bitwise("logical_xor", other)
+        y = self.lifted(other)
+        if self.type == i1:
+            return self.binary("logical_xor", y)
+        common = self.common_bits(y)
+        return (self - common) + (y - common)
 
     def __invert__(self) -> Tensor:
         if self.type == i1:
@@ -198,27 +207,26 @@ class Tensor:
         """The largest number of an unsigned type."""
         return self.constant(2 ** width(self.type) - 1)
 
-    def bitwise(self, name: str, other: Operand) -> Tensor:
-        """A logical op on booleans, or on each bit of integers."""
-        y = self.lifted(other)
-        if self.type == i1:
-            return self.binary(name, y)
-        bits = width(self.type) - (0 if is_unsigned(self.type) else 1)
-        total: Tensor | None = None
-        for bit in range(min(bits, 31)):
-            both = self.bit(bit).binary(name, y.bit(bit)).to(self.type) * (1 << bit)
-            total = both if total is None else total + both
-        assert total is not None
-        if is_unsigned(self.type):
+    def common_bits(self, other: Tensor) -> Tensor:
+        """`self & other` of integers, bit by bit: Core ML has no such op."""
+        bits = min(width(self.type) - (not is_unsigned(self.type)), 31)
+        known = other.value if not isinstance(other.value, SSAValue) else None
+        total = self.constant(0)
+        for number in range(bits):
+            if known is None:
+                total = total + self.bit(number) * other.bit(number) * (1 << number)
+            elif int(known) >> number & 1:
+                total = total + self.bit(number) * (1 << number)
+        if is_unsigned(self.type) or (known is not None and int(known) >= 0):
             return total
         # The sign has the weight of all other bits, and one.
-        sign = (self < 0).binary(name, y < 0).to(self.type)
-        return total - sign * (2 ** min(bits, 31) - 1) - sign
+        sign = ((self < 0) & (other < 0)).to(self.type)
+        return total - sign * (2**bits - 1) - sign
 
     def bit(self, number: int) -> Tensor:
-        """Whether a bit of an integer is set."""
+        """A bit of an integer: 0 or 1."""
         shifted = self if number == 0 else self.binary("floor_div", 1 << number)
-        return shifted.binary("mod", 2).differs(0)
+        return shifted.binary("mod", 2)
 
     def shifted(self, other: Operand, left: bool) -> Tensor:
         """Shifted by a number of bits; a shift by all or more loses all bits."""
