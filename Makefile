@@ -43,6 +43,7 @@ quick-pytest:
 conformance: .venv/tensorflow ## Apple's own tests of Core ML's ops; 2000 examples of each property
 	python test/conformance
 	pytest -q -m slow
+	PADC_DAMAGES=5000 pytest -q test/backends/coreml/test_damage.py
 	PADC_PROGRAMS=1000 pytest -q test/backends/native/test_programs.py
 	PADC_PROGRAMS=240 pytest -q test/passes/buffers/test_buffers.py
 	PADC_EXAMPLES=2000 pytest -q --hypothesis-show-statistics \

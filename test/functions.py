@@ -77,15 +77,18 @@ def needs_export(model: nn.Module, args: tuple[Any, ...], dynamic_shapes: Any) -
 
 
 def exportable(
-    functions: Functions, args: tuple[Any, ...], dynamic_shapes: Any = None
+    functions: Functions,
+    args: tuple[Any, ...],
+    dynamic_shapes: Any = None,
+    since: str = "2.13",
 ) -> Functions:
     """
-    The functions that this PyTorch can export: all of them from 2.13 on.
+    The functions that this PyTorch can export: all of them from the version `since` on.
 
     Those that an old one cannot are named in a warning; the test is skipped if none is
     left.
     """
-    if torch.__version__ >= TorchVersion("2.13"):
+    if torch.__version__ >= TorchVersion(since):
         return functions
     left: dict[str, Callable[..., Any]] = {}
     for name, function in functions.items():

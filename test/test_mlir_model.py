@@ -1,7 +1,5 @@
 """Programs in MLIR text are converted, run and verified like models."""
 
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +10,7 @@ import torch
 import padc
 from padc.errors import InvalidProgramError, UnsupportedError, UsageError
 from padc.mlir_model import MlirModel
+from padc.tools import padc_opt
 from padc.tools.padc import main
 
 TORCH_MLIR = Path(__file__).with_name("torch_mlir.txt")
@@ -77,7 +76,9 @@ def test_the_mil_level(file: Callable[[str], Path]):
         program.verify()
 
 
-def test_text_that_padc_prints(tmp_path: Path, file: Callable[[str], Path]):
+def test_text_that_padc_prints(
+    tmp_path: Path, file: Callable[[str], Path], capsys: pytest.CaptureFixture[str]
+):
     model = padc.convert(
         torch.nn.Linear(4, 5),
         (torch.randn(2, 4),),
@@ -87,11 +88,10 @@ def test_text_that_padc_prints(tmp_path: Path, file: Callable[[str], Path]):
     assert not isinstance(model.exported, MlirModel)
     torch.export.save(model.exported, tmp_path / "model.pt2")
     for passes in ("", "convert-torch-to-tcp,convert-tcp-to-mil,convert-torch-to-mil"):
-        command = [sys.executable, "-m", "padc.tools.padc_opt", "--print-weights"]
-        command += [*(["-p", passes] * bool(passes)), tmp_path / "model.pt2"]
-        text = subprocess.run(command, capture_output=True, text=True, check=True)
+        options = ["--print-weights", *(["-p", passes] * bool(passes))]
+        padc_opt.main([*options, str(tmp_path / "model.pt2")])
 
-        (actual,) = padc.convert(file(text.stdout)).run(x)
+        (actual,) = padc.convert(file(capsys.readouterr().out)).run(x)
 
         assert torch.equal(actual, expected[0])
 

@@ -2,6 +2,7 @@
 """Damaged packages: random damage, and programs that ask for too much."""
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -25,7 +26,7 @@ from padc.errors import InvalidProgramError, Obstacle, PadcError, UnsupportedErr
 
 ct: Any = coremltools
 mb: Any = Builder
-DAMAGES = 1000
+DAMAGES = int(os.environ.get("PADC_DAMAGES", "300"))
 
 
 def save(path: Path, specs: list[Any], build: Callable[..., Any]) -> Path:

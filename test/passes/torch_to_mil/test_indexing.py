@@ -11,7 +11,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from aten_cases import random
-from functions import Functions, Several
+from functions import Functions, Several, exportable
 from torch import Tensor, tensor
 from torch._decomp import core_aten_decompositions
 
@@ -41,10 +41,6 @@ READ: Functions = {
     "gather of a number": lambda x, i: x[0, 0, 0].gather(0, i[0] * 0),
     "gather of a row": lambda x, i: x[0, 0].gather(0, i[0, 0]),
     "take": lambda x, i: x.take(i - 3),
-    "combinations": lambda x, i: [
-        torch.combinations(x[0, 0]),
-        torch.combinations(x[0, 0], 3, with_replacement=True),
-    ],
     "take_along_dim": lambda x, i: x.take_along_dim(i[None, :, :1] - 2, 2),
     "take_along_dim broadcasts": lambda x, i: x[:1].take_along_dim(i[:, :, None], 1),
     "take_along_dim of all": lambda x, i: x.take_along_dim(i),
@@ -254,6 +250,16 @@ def test_what_is_searched_and_unpooled() -> None:
     x = torch.randn(3, 3, 4)
 
     check(SEARCHED, x, POSITIONS)
+
+
+def test_combinations() -> None:
+    functions: Functions = {
+        "two": torch.combinations,
+        "three": lambda x: torch.combinations(x, 3, with_replacement=True),
+    }
+    x = torch.randn(4)
+
+    check(exportable(functions, (x,), since="2.15"), x)
 
 
 def test_nan_is_above_all_limits() -> None:
