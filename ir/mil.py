@@ -484,7 +484,7 @@ def constant_types(attribute: Attribute) -> frozenset[str]:
 
 
 def element_types(value: SSAValue) -> frozenset[str]:
-    """Core ML's name of a tensor's element type, in a set; empty if it has none."""
+    """Core ML's name of a tensor's element type, in a set; empty if it lacks it."""
     if isinstance(type_ := value.type, TensorType):
         return _element_type(cast(TensorType, type_).element_type)
     return frozenset()
@@ -509,7 +509,7 @@ def describe_element(element: Attribute) -> str:
 
 
 def element_type_name(element: Attribute) -> str:
-    """Core ML's name of an element type, signed or not; Obstacle if it has none."""
+    """Core ML's name of an element type, signed or not; Obstacle if it lacks it."""
     signless = element
     if is_integer(element):
         if element.signedness.data == Signedness.SIGNED:

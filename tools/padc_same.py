@@ -286,7 +286,7 @@ def in_keras(
     dims: Sequence[Dim], sizes: Sequence[int], mode: Literal["same", "valid"]
 ) -> str | None:
     """
-    The Keras layer that crops and adds as PyTorch does; None if there is none.
+    The Keras layer that crops and adds as PyTorch does; None if Keras lacks it.
 
     Source for what Keras refuses: `BaseConvTranspose` of Keras 3's
     keras/src/layers/convolutional/base_conv_transpose.py. TensorFlow refuses output

@@ -138,7 +138,7 @@ class _Emitter:
         """Note an op that is none of Core ML's; of PyTorch's, those on tensors."""
         if isinstance(op, AtenOp) or op.dialect_name() != "torch":
             hint = f"lower it: -p {PASSES}"
-            self.problems.append(problem(op, "it is no op of Core ML", hint))
+            self.problems.append(problem(op, "it is not an op of Core ML", hint))
 
     def emit_op(self, op: mil.MilOp | ConstantOp) -> None:
         """Emit an op, unless an operand failed; note the problem if it fails."""

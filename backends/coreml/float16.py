@@ -29,7 +29,7 @@ Range: TypeAlias = tuple[float, float]
 """The least and the greatest finite number that a tensor can hold."""
 
 NARROW: Range = -LARGEST, LARGEST
-"""The range of what is computed: that float16 has its numbers is the user's choice."""
+"""The range of computed values: whoever asks for float16 answers for them."""
 
 
 def is_wide(range: Range) -> bool:

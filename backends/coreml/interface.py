@@ -62,7 +62,7 @@ def check_interface(module: ModuleOp, target: str) -> None:
 
 
 def main_of(module: ModuleOp) -> FuncOp:
-    """The function `@main`. Raises InvalidProgramError if there is none."""
+    """The function `@main`. Raises InvalidProgramError if the module lacks it."""
     main = SymbolTable.lookup_symbol(module, "main")
     if not isinstance(main, FuncOp):
         raise InvalidProgramError("the module has no function @main to emit")

@@ -70,7 +70,7 @@ def cannot_write(path: Path, why: str | None) -> UsageError:
 
 
 def rename(new: Path, path: Path, old: Path) -> None:
-    """Let `new` take the place of what is at `path`, which becomes `old`."""
+    """Move `path` to `old`, and `new` to `path`."""
     # A folder cannot be renamed to an existing one.
     if path.exists():
         path.rename(old)

@@ -75,8 +75,8 @@ PASSES = (
     "common::reduce_transposes",
     "common::remove_redundant_ops",
 )
-# Passes that look for an op of these types. They are skipped if there is none: each
-# pass walks through the program, and its end through all paths to the outputs.
+# Passes that look for an op of these types, and are skipped in a program without them:
+# each pass walks through the program, and its end through all paths to the outputs.
 LOOKS_FOR = {
     "common::divide_to_multiply": {"real_div"},
     "common::add_conv_transpose_output_shape": {"conv_transpose"},

@@ -87,7 +87,7 @@ def is_private(state: os.stat_result, others: int) -> bool:
 
 
 def secret(where: Path) -> bytes:
-    """The key of the digests, which is made if there is none. Raises OSError."""
+    """The key of the digests; the first call makes it. Raises OSError."""
     path = where / KEY
     with contextlib.suppress(FileNotFoundError), path.open("rb") as file:
         state = os.fstat(file.fileno())

@@ -118,7 +118,7 @@ class _Partitioner:
         )
 
     def number(self, value: SSAValue) -> int:
-        """The number of `value`, the next free one if it has none."""
+        """The number of `value`; the next free one for a new value."""
         return self.numbers.setdefault(value, len(self.numbers))
 
     def is_recomputed(self, value: SSAValue) -> bool:

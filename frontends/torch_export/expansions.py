@@ -13,7 +13,7 @@ from __future__ import annotations
 import contextlib
 import operator
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import sympy
@@ -57,6 +57,8 @@ class Expansion:
     """The operands of the call."""
     results: Any
     """The node of the result, or lists of nodes as the call returns them."""
+    sizes: Mapping[Node, sympy.Expr]
+    """The dynamic sizes that are computed."""
 
 
 class NotExpandedError(Exception):
@@ -87,7 +89,7 @@ def expansions_of(
         except Exception:
             # Whatever stops the trace: PyTorch traces the program in its own way.
             return None
-        found[node] = Expansion(traces[key].graph, given, traces[key].results)
+        found[node] = replace(traces[key], given=given)
     return found
 
 
@@ -134,7 +136,8 @@ def traced(
     results = pytree.tree_map(recorder.argument, made)
     recorder.graph.output(results)
     recorder.graph.eliminate_dead_code()
-    return Expansion(recorder.graph, given, results)
+    sizes = {node: expression for expression, node in recorder.sizes.items()}
+    return Expansion(recorder.graph, given, results, sizes)
 
 
 class Recorder(TorchDispatchMode):
@@ -207,7 +210,7 @@ class Recorder(TorchDispatchMode):
             case torch.SymInt():
                 return self.size(value.node.expr, value)
             case torch.SymFloat() | torch.SymBool():
-                raise NotExpandedError("a computed number that is no size")
+                raise NotExpandedError("a computed number that is not a size")
             case _:
                 return value
 

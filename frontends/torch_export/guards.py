@@ -163,7 +163,7 @@ def guards_of(ep: ExportedProgram) -> list[Guard]:
     """
     The guards of a program, each once, and those that PyTorch lacks.
 
-    Raises UnsupportedError for one that is no condition on the sizes of tensors, and
+    Raises UnsupportedError for a guard on something else than sizes of tensors, and
     UsageError where a circular pad never has enough to wrap.
     """
     inputs = input_numbers(ep)

@@ -14,6 +14,8 @@ import contextlib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, cast
 
+import sympy
+import torch
 import torch.utils._pytree as pytree
 from torch.export import ExportedProgram
 from torch.export.graph_signature import (
@@ -158,6 +160,8 @@ class Importer:
         self.leave_out_constants = leave_out_constants
         self.tensors = held_tensors(ep)
         self.function = FunctionBuilder()
+        self.sizes: dict[sympy.Expr, Imported] = {}
+        """The value of each dynamic size, by its expression."""
         self.problems: list[Problem] = []
 
     def run(self, names: Sequence[str]) -> ModuleOp:
@@ -212,7 +216,9 @@ class Importer:
 
     def import_call(self, node: Node) -> Imported:
         if (expansion := self.expansions.get(node)) is None:
-            return import_call(self.function, node)
+            size = node.meta.get("val")
+            is_size = isinstance(size, torch.SymInt)
+            return self.import_once(node, size.node.expr if is_size else None)
         values = self.function.values
         placeholders = expansion.graph.find_nodes(op="placeholder")
         for placeholder, given in zip(placeholders, expansion.given, strict=True):
@@ -221,8 +227,17 @@ class Importer:
             if each.op != "call_function":
                 continue
             each.meta["stack_trace"] = node.meta.get("stack_trace")
-            values[each] = import_call(self.function, each)
+            values[each] = self.import_once(each, expansion.sizes.get(each))
         return pytree.tree_map_only(Node, values.get, expansion.results)
+
+    def import_once(self, node: Node, size: sympy.Expr | None) -> Imported:
+        """Import a call, or take the value that its result, a size, has already."""
+        if size is None or size not in self.sizes:
+            imported = import_call(self.function, node)
+            if size is None:
+                return imported
+            self.sizes[size] = imported
+        return self.sizes[size]
 
     # --- inputs and weights ----------------------------------------------------------
 

@@ -27,10 +27,10 @@ DEFAULT_GRID_SAMPLE_POLICY: GridSamplePolicy = "auto"
 
 
 def resolve_pad_policy(name: str) -> str:
-    """The policy of this name; UsageError if there is none."""
+    """The policy of this name; UsageError for another name."""
     return resolve("pad policy", name, get_args(PadPolicy))
 
 
 def resolve_grid_sample_policy(name: str) -> str:
-    """The policy of this name; UsageError if there is none."""
+    """The policy of this name; UsageError for another name."""
     return resolve("grid sample policy", name, get_args(GridSamplePolicy))

@@ -83,7 +83,7 @@ class Attention:
     value: Tensor
     mask: Tensor | None
     known: npt.NDArray[np.bool_] | None
-    """Where the mask lets keys through; None if there is none, or it is computed."""
+    """Which keys the mask admits; None without a mask, or if it is computed."""
     is_causal: bool
     scale: float | None
     """None for one by the square root of the number of features."""

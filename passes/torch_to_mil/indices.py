@@ -208,7 +208,7 @@ class Indexed:
 
     @property
     def result_sizes(self) -> list[Size]:
-        """The sizes of what the indices select."""
+        """The sizes of the selected elements."""
         before, after = self.rest
         return [*before, *self.sizes, *after]
 

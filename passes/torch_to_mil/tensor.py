@@ -254,7 +254,7 @@ class Tensor:
         return self.binary(COMPARISONS[predicate], other, i1)
 
     def bound(self, other: Operand) -> int | None:
-        """The end of int32 next to an integer beyond it; None if there is none."""
+        """The end of int32 next to an integer beyond it; None for one in its range."""
         if self.is_float or is_narrow(self.type) or not isinstance(other, int):
             return None
         if INT32.min <= other <= INT32.max:

@@ -180,7 +180,7 @@ def lower_alias(call: TcpCall) -> SSAValue | None:
 
 
 def amounts_of(call: TcpCall, size: int) -> Amounts | None:
-    """The amounts of a static pad that equals a slice; None if there is none."""
+    """The amounts of the static pad that equals a slice; None if no pad does."""
     start = call.constant("start") or 0
     assert isinstance(start, int)
     if call.op.schema.name == "aten.narrow":

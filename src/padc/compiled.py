@@ -109,7 +109,7 @@ def compile_exported(exported: ExportedProgram) -> CompiledModel:
 
 
 def stored_model(data: bytes | None) -> StoredModel | None:
-    """The model in an entry of the cache; None if there is none that can be read."""
+    """The model in an entry of the cache; None if the entry cannot be read."""
     try:
         return None if data is None else StoredModel.from_bytes(data)
     except (ValueError, TypeError, LookupError, struct.error):

@@ -120,7 +120,7 @@ def as_result(
     groups: Groups,
     dims: Collection[int],
 ) -> SSAValue:
-    """A result as it was, a view of what has been computed."""
+    """The result in its own shape, as a view of the computed value."""
     if is_removed(call, index, x):
         left = [dim for dim in range(x.rank) if dim not in dims]
         groups = tuple(

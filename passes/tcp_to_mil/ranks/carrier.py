@@ -74,7 +74,7 @@ def is_high(value: SSAValue) -> bool:
 
 
 def rank_of(type: Attribute) -> int | None:
-    """The number of dimensions; None of what is no tensor, or has no known shape."""
+    """The number of dimensions; None if it is unknown, or the value is not a tensor."""
     if isinstance(type, VTensorType):
         return None if isinstance(type.shape, NoneAttr) else len(type.get_shape())
     return type.get_num_dims() if isinstance(type, TensorType) else None

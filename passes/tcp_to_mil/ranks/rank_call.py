@@ -135,7 +135,7 @@ class RankBuilder(AtenBuilder):
         )
 
     def merged(self, x: Carrier, groups: Groups) -> SSAValue:
-        """A tensor with a dimension for each group; of rank 1 if there is none."""
+        """A tensor with a dimension for each group; of rank 1 without groups."""
         if x.groups is not None and groups:
             if without_ones(x.groups, x.shape) == without_ones(groups, x.shape):
                 return x.value

@@ -18,7 +18,7 @@ def regrouped(call: RankCall, x: Carrier, sizes: list[Integer]) -> Groups | None
 
 
 def as_view(call: RankCall, x: Carrier, sizes: list[Integer]) -> SSAValue:
-    """The result as a view of what `x` is carried by."""
+    """The result as a view of the carrier of `x`."""
     return call.view(x.value, sizes, regrouped(call, x, sizes))
 
 

@@ -501,7 +501,7 @@ def test_an_op_that_was_not_lowered_is_refused(ctx: Context):
         ctx,
     )
 
-    assert "it is no op of Core ML" in error.message
+    assert "it is not an op of Core ML" in error.message
     assert "convert-tcp-to-mil" in (error.hint or "")
 
 
