@@ -21,7 +21,7 @@ from padc.backends.coreml.checker.checked_op import Shape
 from padc.backends.coreml.evaluator.execution import Block, Call, Execution
 from padc.backends.coreml.evaluator.loading import load_program
 from padc.backends.coreml.evaluator.package import Message, Package, element_count
-from padc.backends.coreml.evaluator.types import FP16, TensorType
+from padc.backends.coreml.evaluator.types import FP16, FP32, TensorType
 from padc.errors import InvalidProgramError, PadcError, UnsupportedError
 
 LARGE = 2**20
@@ -29,14 +29,15 @@ LARGE = 2**20
 
 
 class WeightShapes(Package):
-    """A package whose large fp16 weights only have shapes: converting them is slow."""
+    """A package whose large float weights only have shapes: their data is memory."""
 
     def _blob(self, name: str, offset: int, kind: TensorType) -> torch.Tensor:
-        if kind.dtype is not FP16 or element_count(kind) < 4096:
+        if kind.dtype not in (FP16, FP32) or element_count(kind) < 4096:
             return super()._blob(name, offset, kind)
-        as_stored = replace(FP16, held_as=torch.float16)
-        weight = super()._blob(name, offset, TensorType(as_stored, kind.shape))
-        return torch.empty(weight.shape, dtype=FP16.held_as, device="meta")
+        # Converting float16 to what it is held as would be slow.
+        stored = replace(FP16, held_as=torch.float16) if kind.dtype is FP16 else FP32
+        weight = super()._blob(name, offset, TensorType(stored, kind.shape))
+        return torch.empty(weight.shape, dtype=kind.dtype.held_as, device="meta")
 
 
 def load(package: Package, function: Message) -> Block:

@@ -147,8 +147,8 @@ def with_weights_of(package: Any, model: Any, image: Tensor) -> nn.Module:
 @pytest.mark.parametrize(
     "name",
     [
-        name if target == "iOS16" else pytest.param(name, marks=pytest.mark.slow)
-        for name, (target, *_) in CASES.items()
+        name if name == "palettized" else pytest.param(name, marks=pytest.mark.slow)
+        for name in CASES
     ],
 )
 def test_compressed_resnet50_agrees_with_its_decompressed_weights(
