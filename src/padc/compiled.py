@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import gc
 import struct
 import threading
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from importlib.metadata import version
 from typing import Any
 
@@ -20,6 +18,7 @@ from padc.backends.native.loaded_program import LoadedProgram
 from padc.backends.native.machine import machine_name
 from padc.backends.native.stored_model import StoredModel
 from padc.call_structure import CallStructure
+from padc.collection import without_collection
 from padc.compiled_model import CompiledModel
 from padc.eager_model import EagerModel
 from padc.errors import UnsupportedError
@@ -114,15 +113,3 @@ def stored_model(data: bytes | None) -> StoredModel | None:
         return None if data is None else StoredModel.from_bytes(data)
     except (ValueError, TypeError, LookupError, struct.error):
         return None
-
-
-@contextmanager
-def without_collection() -> Generator[None]:
-    """Stop Python's garbage collector, which is slow on the IR of a compilation."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()

@@ -20,6 +20,7 @@ from xdsl.utils.exceptions import DiagnosticException
 
 from padc.backends.coreml import DEFAULT_PRECISION, Precision, resolve_precision
 from padc.backends.coreml.checker import Finding, check
+from padc.collection import without_collection
 from padc.errors import InvalidProgramError, PadcError, resolve
 from padc.exported import Source, as_source, imported
 from padc.ir.dominance import verify
@@ -279,10 +280,10 @@ def convert(
     if exported is not model:
         steps.end("export")
     to_mil = pipelines.to_mil(target, pad_policy, grid_sample_policy)
-    module, weights = _lowered(
-        exported, target, [*pipelines.to_mil_tcp(), *to_mil], steps
-    )
-    pymil = _emitted(module, weights, target, precision, steps)
+    passes = [*pipelines.to_mil_tcp(), *to_mil]
+    with without_collection():
+        module, weights = _lowered(exported, target, passes, steps)
+        pymil = _emitted(module, weights, target, precision, steps)
     program = Program(
         model, exported, target, precision, pad_policy, grid_sample_policy, pymil
     )
