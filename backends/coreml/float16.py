@@ -69,23 +69,23 @@ RANGES: Mapping[str, Callable[..., Range]] = {
 
 KEEPING = (
     *("ceil", "elu", "floor", "gelu", "leaky_relu", "prelu", "round", "silu"),
-    *(
-        "softplus",
-        "concat",
-        "cumsum",
-        "crop",
-        "expand_dims",
-        "fill",
-        "gather",
-        "gather_along_axis",
-    ),
+    *("softplus", "concat", "crop", "expand_dims", "fill", "gather"),
+    *("avg_pool", "max_pool", "gather_along_axis", "reduce_log_sum_exp"),
     *("gather_nd", "identity", "pad", "reduce_max", "reduce_mean", "reduce_min"),
-    *("reduce_sum", "reshape", "resize_bilinear", "resize_nearest_neighbor"),
+    *("reshape", "resize_bilinear", "resize_nearest_neighbor"),
     *("reverse", "scatter", "scatter_along_axis", "scatter_nd", "slice_by_index"),
     *("slice_by_size", "split", "squeeze", "stack", "tile", "topk", "transpose"),
     *("upsample_bilinear", "upsample_nearest_neighbor", "band_part", "sliding_windows"),
 )
 """Ops whose results are in the range of all their operands together."""
+
+BOUNDED = (
+    *("atan", "cos", "erf", "inverse", "log", "rsqrt", "sigmoid", "sigmoid_hard"),
+    *("sign", "sin", "softmax", "softsign", "tanh", "relu6"),
+    *("instance_norm", "l2_norm", "layer_norm", "local_response_norm"),
+    "scaled_dot_product_attention",
+)
+"""Ops whose results are small, however large a mask or another operand is."""
 
 LEADS_TO_SOFTMAX = (
     *("expand_dims", "reshape", "select", "squeeze", "tile", "transpose"),
@@ -112,7 +112,7 @@ class Ranges:
             if not any(is_wide(range) for range in given.values()):
                 continue
             range = result_range(op, given)
-            if range is not None and is_wide(range):
+            if is_wide(range):
                 ranges.wide.update((output, range) for output in op.outputs)
         return ranges
 
@@ -138,8 +138,8 @@ def floats(op: Any) -> Iterator[tuple[str, Any]]:
                 yield name, var
 
 
-def result_range(op: Any, given: Mapping[str, Range]) -> Range | None:
-    """The range of the results; None if it is not that of its wide operands."""
+def result_range(op: Any, given: Mapping[str, Range]) -> Range:
+    """The range of the results: all of float32 if the op is not known to have less."""
     if op.op_type in RANGES:
         operands = [given[name] for name in ("x", "y", "a", "b") if name in given]
         range = RANGES[op.op_type](*operands)
@@ -147,7 +147,9 @@ def result_range(op: Any, given: Mapping[str, Range]) -> Range | None:
     if op.op_type == "clip":
         low, high = float(op.alpha.val), float(op.beta.val)
         return max(given["x"][0], low), min(given["x"][1], high)
-    return hull(*given.values()) if op.op_type in KEEPING else None
+    if op.op_type in KEEPING:
+        return hull(*given.values())
+    return NARROW if op.op_type in BOUNDED else (clipped(-math.inf), clipped(math.inf))
 
 
 def clipped(x: float) -> float:
@@ -167,33 +169,50 @@ def keep_masks_finite(program: Program) -> None:
         if op.op_type not in ("select", "fill"):
             continue
         for name, var in floats(op):
-            is_known = var.val is not None and is_wide(ranges.at(var))
-            if is_known and feeds_softmax(op, ranges, function.outputs):
+            numbers = masking_numbers(var)
+            if len(numbers) == 1 and feeds_softmax(
+                op, ranges, function.outputs, numbers
+            ):
                 replace_constant(op, name, var)
 
 
-def feeds_softmax(op: Any, ranges: Ranges, results: Any) -> bool:
-    """Whether only softmaxes read an op, after ops that make no number larger."""
+def masking_numbers(var: Any) -> set[float]:
+    """The finite numbers of a constant that float16 does not have."""
+    if var.val is None:
+        return set()
+    values = np.unique(var.val)
+    return set(values[np.isfinite(values) & (abs(values) > LARGEST)].tolist())
+
+
+def feeds_softmax(op: Any, ranges: Ranges, results: Any, numbers: set[float]) -> bool:
+    """
+    Whether only softmaxes read an op, after ops that make no number larger.
+
+    Other masks on the way have the same number: of two, the softmax ignores the larger.
+    """
     if op.op_type == "softmax":
         return True
-    computed = [var for _, var in floats(op) if var.val is None]
     (output, *others) = op.outputs
     return (
         op.op_type in (*LEADS_TO_SOFTMAX, "fill")
         and not others
         and output not in results
-        and not any(has_other_source(var, ranges) for var in computed)
-        and all(feeds_softmax(user, ranges, results) for user in output.child_ops)
+        and not any(has_other_source(var, ranges, numbers) for _, var in floats(op))
+        and all(
+            feeds_softmax(user, ranges, results, numbers) for user in output.child_ops
+        )
     )
 
 
-def has_other_source(var: Any, ranges: Ranges) -> bool:
-    """Whether a wide tensor is made by arithmetic, so that its size counts."""
+def has_other_source(var: Any, ranges: Ranges, numbers: set[float]) -> bool:
+    """Whether a wide tensor is made by arithmetic, or has other wide numbers."""
+    if var.val is not None:
+        return not masking_numbers(var) <= numbers
     if var not in ranges.wide:
         return False
     op = var.op
     return op.op_type not in (*LEADS_TO_SOFTMAX, "fill") or any(
-        has_other_source(each, ranges) for _, each in floats(op)
+        has_other_source(each, ranges, numbers) for _, each in floats(op)
     )
 
 

@@ -39,6 +39,12 @@ def masks(least: float) -> Functions:
         "two, bounded": lambda x, keep: torch.max(
             x + computed(keep) + causal, torch.tensor(least)
         ).softmax(-1),
+        "two that differ": lambda x, keep: (
+            x.masked_fill(~keep, least).masked_fill(~keep.T, least / 4).softmax(-1)
+        ),
+        "mixed": lambda x, keep: (
+            x.masked_fill(~keep, least) @ torch.eye(4) / 4
+        ).softmax(-1),
         "log_softmax": lambda x, keep: x.masked_fill(~keep, least).log_softmax(-1),
         "attention": lambda x, keep: F.scaled_dot_product_attention(
             x * one, x * one, x * one, attn_mask=computed(keep)
