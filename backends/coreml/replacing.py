@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -100,8 +101,7 @@ def clear(path: Path) -> None:
     prefix = f".{path.name}."
     for folder in path.parent.iterdir():
         suffix = folder.name.removeprefix(prefix)
-        # tempfile's names have eight characters.
-        if folder.name == suffix or len(suffix) != 8 or not folder.is_dir():
+        if folder.name == suffix or not is_ours(folder, suffix):
             continue
         lock = open_folder(folder)
         if lock is None:
@@ -111,6 +111,13 @@ def clear(path: Path) -> None:
                 (folder / "old").rename(path)
             shutil.rmtree(folder, ignore_errors=True)
         os.close(lock)
+
+
+def is_ours(folder: Path, suffix: str) -> bool:
+    """Whether `replacing` makes such a folder: tempfile's name, nothing else inside."""
+    if re.fullmatch(r"[a-z0-9_]{8}", suffix) is None or not folder.is_dir():
+        return False
+    return {each.name for each in folder.iterdir()} <= {"new", "old"}
 
 
 def open_folder(folder: Path) -> int | None:

@@ -185,6 +185,17 @@ def test_a_save_that_is_killed(
     assert list(tmp_path.iterdir()) == [path]
 
 
+def test_folders_of_others_stay(tmp_path: Path):
+    path = tmp_path / "model.mlpackage"
+    for name in ("original", "abcd1234"):
+        (tmp_path / f".model.mlpackage.{name}" / "mine").mkdir(parents=True)
+
+    with replacing.replacing(path) as new:
+        (new / "Manifest.json").write_text("new")
+
+    assert len(list(tmp_path.iterdir())) == 3
+
+
 def test_two_saves_at_once(tmp_path: Path):
     path = tmp_path / "model.mlpackage"
     with replacing.replacing(path) as first:
