@@ -130,6 +130,12 @@ def test_the_command_line(
             "func.func @main(%x: index) -> index { func.return %x : index }",
             "of type index",
         ),
+        (
+            "func.func @main(%x: !torch.vtensor) -> !torch.vtensor {"
+            " func.return %x : !torch.vtensor }",
+            "known dtype and rank|known rank",
+        ),
+        ("func.func @main() { cf.br ^b\n^b:\n func.return }", "has branches"),
         (TCP.replace("h in 2..8", "h"), "'h' in padc.sizes is no range"),
     ],
 )

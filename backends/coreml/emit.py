@@ -180,7 +180,7 @@ class _Emitter:
         """The Python value of a constant; the array of a weight is read-only."""
         if not isinstance(attribute, DenseResourceAttr):
             return mil.constant_of(attribute)
-        array = self.weights.array(attribute).view()
+        array = np.asarray(self.weights.array(attribute)).view()
         array.flags.writeable = False
         return array
 

@@ -15,7 +15,12 @@ from torch.export import ExportedProgram
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i64
 
 from padc.errors import Problem, SourceLocation, UnsupportedError
-from padc.frontends.torch_export.guards import Guard, InputSize, guards_of
+from padc.frontends.torch_export.guards import (
+    Guard,
+    InputSize,
+    guards_of,
+    input_tensors,
+)
 from padc.frontends.torch_export.locations import node_location
 from padc.frontends.torch_export.symbolic_sizes import as_affine
 from padc.frontends.torch_export.types import expression_of
@@ -23,6 +28,7 @@ from padc.ir.torch import SymbolicIntOp
 
 MOST_SIZES = 2**20
 """The sizes, or combinations of them, that are tried."""
+INT32_MAX = 2**31 - 1
 MOST_LEFT_OUT = 3
 """The smallest sizes of a range that a guard on several may cost."""
 TORCH = Path(torch.__file__).parent
@@ -63,7 +69,7 @@ def guarded_ranges(ep: ExportedProgram, ranges: Ranges) -> Ranges:
         ranges: The smallest and the largest value of each symbolic size.
 
     Returns:
-        The same, or smaller ranges. A symbol whose range is too large is left out of
+        The same, or smaller ranges. A symbol without an upper bound is left out of
         guards of its own: Core ML refuses it anyway.
 
     Raises:
@@ -76,6 +82,8 @@ def guarded_ranges(ep: ExportedProgram, ranges: Ranges) -> Ranges:
         own = [guard for guard, symbols in guards if symbols == [symbol]]
         if own and high - low < MOST_SIZES:
             found[symbol] = narrowed(ep, own, tensors, symbol, low, high)
+        elif own and high < INT32_MAX:
+            raise refused(ep, own, tensors, "its range is too large to try all sizes")
     for guard, symbols in guards:
         if len(symbols) != 1:
             common = {symbol: found[symbol] for symbol in symbols}
@@ -161,7 +169,7 @@ def holds(
     try:
         with np.errstate(divide="raise", invalid="raise"):
             return guard.holds(size)
-    except FloatingPointError:  # It divides by zero for some values.
+    except (FloatingPointError, ZeroDivisionError):  # It does so for some values.
         return one_by_one(guard, tensors, values)
 
 
@@ -169,8 +177,8 @@ def one_by_one(
     guard: Guard, tensors: Sequence[torch.Tensor], values: Mapping[sympy.Symbol, Any]
 ) -> Any:
     """Whether a guard holds for each of the values of symbols."""
-    symbols, arrays = list(values), np.broadcast_arrays(*values.values())
-    found = np.zeros(arrays[0].shape, bool)
+    symbols, arrays = list(values), np.broadcast_arrays(0, *values.values())[1:]
+    found = np.zeros(arrays[0].shape if arrays else (), bool)
     for index in np.ndindex(found.shape):
         numbers = [int(array[index]) for array in arrays]
 
@@ -180,13 +188,6 @@ def one_by_one(
 
         found[index] = guard.holds_for(size)
     return found
-
-
-def input_tensors(ep: ExportedProgram) -> list[torch.Tensor]:
-    """The inputs that are tensors, as the graph has them."""
-    values = {node.name: node.meta.get("val") for node in ep.graph.nodes}
-    found = [values.get(str(name)) for name in ep.graph_signature.user_inputs]
-    return [value for value in found if isinstance(value, torch.Tensor)]
 
 
 def symbols_of(guard: Guard, tensors: Sequence[torch.Tensor]) -> list[sympy.Symbol]:

@@ -92,8 +92,15 @@ class Guard:
     """The sizes that it reads, by their text in the expression."""
 
     def holds(self, size: Callable[[InputSize], Any]) -> Any:
-        """Whether it holds, for numbers or for arrays of sizes."""
-        return self._value(self.expression, size)
+        """
+        Whether it holds, for numbers or for arrays of sizes.
+
+        Raises UnsupportedError if it has no value.
+        """
+        try:
+            return self._value(self.expression, size)
+        except (ValueError, IndexError, OverflowError) as error:
+            raise UnsupportedError([unreadable(self.text)]) from error
 
     def holds_for(self, size: Callable[[InputSize], int]) -> bool:
         """Whether it holds; where it divides by zero, it does not."""
@@ -169,7 +176,19 @@ def guards_of(ep: ExportedProgram) -> list[Guard]:
     inputs = input_numbers(ep)
     texts = dict.fromkeys(getattr(ep, "_guards_code", None) or [])  # None in 2.8.
     texts |= dict.fromkeys(circular_guards(ep, inputs))
-    return [read_guard(text, inputs) for text in texts]
+    ranks = [tensor.dim() for tensor in input_tensors(ep)]
+    guards = [read_guard(text, inputs) for text in texts]
+    for guard in guards:
+        if any(size.dim >= ranks[size.number] for size in guard.sizes.values()):
+            raise UnsupportedError([unreadable(guard.text)])
+    return guards
+
+
+def input_tensors(ep: ExportedProgram) -> list[torch.Tensor]:
+    """The inputs that are tensors, as the graph has them."""
+    values = {node.name: node.meta.get("val") for node in ep.graph.nodes}
+    found = [values.get(str(name)) for name in ep.graph_signature.user_inputs]
+    return [value for value in found if isinstance(value, torch.Tensor)]
 
 
 def read_guard(text: str, inputs: Mapping[str, tuple[int, str]]) -> Guard:
@@ -181,12 +200,15 @@ def read_guard(text: str, inputs: Mapping[str, tuple[int, str]]) -> Guard:
         guard = Guard(shown(text, inputs), expression, sizes)
         guard.holds_for(lambda size: 2)
     except (UnsafeError, KeyError, TypeError) as error:
-        problem = Problem(
-            f"the program holds only where {text}, which padc cannot check",
-            hint="give the dynamic dimension bounds, or a name, when exporting",
-        )
-        raise UnsupportedError([problem]) from error
+        raise UnsupportedError([unreadable(text)]) from error
     return guard
+
+
+def unreadable(text: str) -> Problem:
+    return Problem(
+        f"the program holds only where {text}, which padc cannot check",
+        hint="give the dynamic dimension bounds, or a name, when exporting",
+    )
 
 
 def input_sizes(

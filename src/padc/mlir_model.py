@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, BlockArgument
 from xdsl.parser import Parser
 from xdsl.traits import SymbolTable
-from xdsl.utils.exceptions import DiagnosticException, ParseError
+from xdsl.utils.exceptions import DiagnosticException, ParseError, VerifyException
 from xdsl.utils.hints import isa
 
 from padc.backends import reference
@@ -71,6 +72,10 @@ class MlirModel(torch.nn.Module):
         main = SymbolTable.lookup_symbol(self.module, "main")
         if not isinstance(main, FuncOp) or main.is_declaration:
             raise InvalidProgramError(f"{path} has no function @main")
+        if len(main.body.blocks) > 1:
+            raise InvalidProgramError(f"@main of {path} has branches")
+        for type in (*main.function_type.inputs, *main.function_type.outputs):
+            described(type)
         self.main = main
         main.arg_attrs = named("input", main.args, main.arg_attrs)
         main.res_attrs = named("output", main.function_type.outputs, main.res_attrs)
@@ -150,7 +155,9 @@ def example(argument: BlockArgument, generator: torch.Generator) -> torch.Tensor
 def described(type: Attribute) -> tuple[torch.dtype, Sequence[int]]:
     """The dtype and the sizes of a tensor type."""
     if isinstance(type, VTensorType) or isa(type, TensorType[Attribute]):
-        return torch_dtype(type.element_type), type.get_shape()
+        with suppress(ValueError, VerifyException):
+            return torch_dtype(type.element_type), type.get_shape()
     raise InvalidProgramError(
-        f"@main has an argument or a result of type {type}", hint="use tensors"
+        f"@main has an argument or a result of type {type}",
+        hint="use tensors of known dtype and rank",
     )

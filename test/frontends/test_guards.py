@@ -317,6 +317,30 @@ def by_python(guard: Guard, size: int) -> bool:
     return bool(eval(guard.text, {"math": math, "x": Input}))
 
 
+def test_ranges_that_are_too_large_to_try():
+    def even(x: torch.Tensor) -> torch.Tensor:
+        return x * 2 if x.shape[0] % 2 == 0 else x * 3
+
+    program = torch.export.export(
+        One(even), (torch.rand(4),), dynamic_shapes=({0: auto(high=2**20 + 2)},)
+    )
+
+    with pytest.raises(UnsupportedError, match="range is too large to try"):
+        padc.convert(program)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["(L['x'].size()[2] - 3) ** -1 > 0", "L['x'].size()[7] > 0", "1.5 and 5 // 0"],
+)
+def test_a_guard_without_a_value(text: str, monkeypatch: pytest.MonkeyPatch):
+    program = program_of("view")
+    monkeypatch.setattr(program, "_guards_code", [text])
+
+    with pytest.raises(UnsupportedError):
+        padc.convert(program)
+
+
 def test_ranges_that_are_too_large_are_left_to_core_ml():
     program = program_of("lp_pool")
     (value,) = [n.meta["val"] for n in program.graph.nodes if n.op == "placeholder"]
