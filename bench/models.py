@@ -38,12 +38,12 @@ import torch
 from torch.export import ExportedProgram
 
 import padc
+from examples.demo import TARGET, coremltools_model
 from padc.backends.coreml import quiet
 
 with quiet():
     import coremltools as ct
 
-TARGET = "iOS17"
 WANTED_RATIO = 1.2
 Result = dict[str, Any]
 
@@ -63,14 +63,7 @@ def by_padc(exported: ExportedProgram, path: Path) -> dict[str, float]:
 
 
 def by_coremltools(exported: ExportedProgram, path: Path) -> None:
-    with redirect_stderr(io.StringIO()):  # coremltools draws progress bars.
-        converted: Any = ct.convert(
-            exported.run_decompositions({}),
-            minimum_deployment_target=getattr(ct.target, TARGET),
-            compute_precision=ct.precision.FLOAT32,
-            skip_model_load=True,
-        )
-        converted.save(str(path))
+    coremltools_model(exported).save(str(path))
 
 
 def saved_ops(path: Path) -> Counter[str]:

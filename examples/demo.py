@@ -165,17 +165,22 @@ def distance(actual: Sequence[torch.Tensor], expected: Sequence[torch.Tensor]) -
     return max(compare("", is_, should).relative_error for is_, should in pairs)
 
 
+def coremltools_model(exported: torch.export.ExportedProgram) -> Any:
+    """What coremltools makes of a program for the same target, in float32."""
+    with redirect_stderr(io.StringIO()):  # coremltools draws progress bars.
+        return ct.convert(
+            exported.run_decompositions({}),
+            minimum_deployment_target=getattr(ct.target, TARGET),
+            compute_precision=ct.precision.FLOAT32,
+            skip_model_load=True,
+        )
+
+
 def coremltools_seconds(exported: torch.export.ExportedProgram, folder: Path) -> str:
     """How long coremltools takes for the same, or that it fails."""
     start = time.perf_counter()
     try:
-        with redirect_stderr(io.StringIO()):  # coremltools draws progress bars.
-            converted: Any = ct.convert(
-                exported.run_decompositions({}),
-                minimum_deployment_target=getattr(ct.target, TARGET),
-                compute_precision=ct.precision.FLOAT32,
-                skip_model_load=True,
-            )
+        converted = coremltools_model(exported)
         converted.save(str(folder / "coremltools.mlpackage"))
     except Exception as error:
         print(f"coremltools: {type(error).__name__}: {error}", file=sys.stderr)

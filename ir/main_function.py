@@ -6,11 +6,14 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, StringAttr
 from xdsl.traits import SymbolTable
 
+from padc.errors import InvalidProgramError
+
 
 def main(module: ModuleOp) -> func.FuncOp:
-    """The function `main`, which the module has to have."""
+    """The function `main`. Raises InvalidProgramError if the module lacks it."""
     function = SymbolTable.lookup_symbol(module, "main")
-    assert isinstance(function, func.FuncOp)
+    if not isinstance(function, func.FuncOp) or function.is_declaration:
+        raise InvalidProgramError("the module has no function @main")
     return function
 
 

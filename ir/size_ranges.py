@@ -48,7 +48,7 @@ class SizeRange:
 
 def size_ranges(argument: BlockArgument) -> list[SizeRange]:
     """
-    The range of each dynamic size of `argument`; empty if the program has none.
+    The range of each dynamic size of `argument`; empty if the program gives no ranges.
 
     Raises Obstacle if the attribute is no list of ranges.
     """

@@ -206,12 +206,12 @@ class InputSpec:
         """Random values: normal for floats, 0 or 1 for other dtypes."""
         import torch
 
+        from padc.mlir_model import random_values
+
         # A dynamic size is neither 0 nor 1: torch.export specializes these.
         shape = [max(low, min(high, 2)) for low, high in self.sizes]
         generator = torch.Generator().manual_seed(0)
-        if self.dtype.is_floating_point:
-            return torch.randn(shape, generator=generator).to(self.dtype)
-        return torch.randint(0, 2, shape, generator=generator).to(self.dtype)
+        return random_values(shape, self.dtype, generator)
 
     def dynamic_shape(self) -> dict[int, Any]:
         """The dynamic dimensions, as `torch.export` takes them."""

@@ -27,7 +27,6 @@ from padc.backends.coreml.interface import (
     INT32_OUTSIDE,
     Interface,
     describe_type,
-    main_of,
     pymil_dtype,
     shape_of,
 )
@@ -40,6 +39,7 @@ from padc.errors import (
     origin,
 )
 from padc.ir import mil
+from padc.ir.main_function import main
 from padc.ir.targets import resolve_target
 from padc.ir.torch import AtenOp
 from padc.ir.weights import Weights
@@ -69,7 +69,7 @@ def emit(module: ModuleOp, weights: Weights, target: str = "newest") -> Program:
     """
     with quiet():
         _reset_conversion_state()
-        return _Emitter(main_of(module), weights, resolve_target(target)).emit()
+        return _Emitter(main(module), weights, resolve_target(target)).emit()
 
 
 class _Emitter:
@@ -135,7 +135,7 @@ class _Emitter:
         return var
 
     def note_foreign(self, op: Operation) -> None:
-        """Note an op that is none of Core ML's; of PyTorch's, those on tensors."""
+        """Note an op that was not lowered, except PyTorch's constants and lists."""
         if isinstance(op, AtenOp) or op.dialect_name() != "torch":
             hint = f"lower it: -p {PASSES}"
             self.problems.append(problem(op, "it is not an op of Core ML", hint))

@@ -67,29 +67,26 @@ RANGES: Mapping[str, Callable[..., Range]] = {
 }
 """The range of a result, from those of the operands `x` and `y`, or `a` and `b`."""
 
-KEEPING = (
-    *("ceil", "elu", "floor", "gelu", "leaky_relu", "prelu", "round", "silu"),
-    *("softplus", "concat", "crop", "expand_dims", "fill", "gather"),
-    *("avg_pool", "max_pool", "gather_along_axis", "reduce_log_sum_exp"),
-    *("gather_nd", "identity", "pad", "reduce_max", "reduce_mean", "reduce_min"),
-    *("reshape", "resize_bilinear", "resize_nearest_neighbor"),
-    *("reverse", "scatter", "scatter_along_axis", "scatter_nd", "slice_by_index"),
-    *("slice_by_size", "split", "squeeze", "stack", "tile", "topk", "transpose"),
-    *("upsample_bilinear", "upsample_nearest_neighbor", "band_part", "sliding_windows"),
+KEEPING = frozenset(
+    "avg_pool band_part ceil concat crop elu expand_dims fill floor gather "
+    "gather_along_axis gather_nd gelu identity leaky_relu max_pool pad prelu "
+    "reduce_log_sum_exp reduce_max reduce_mean reduce_min reshape resize_bilinear "
+    "resize_nearest_neighbor reverse round scatter scatter_along_axis scatter_nd silu "
+    "slice_by_index slice_by_size sliding_windows softplus split squeeze stack tile "
+    "topk transpose upsample_bilinear upsample_nearest_neighbor".split()
 )
 """Ops whose results are in the range of all their operands together."""
 
-BOUNDED = (
-    *("atan", "cos", "erf", "inverse", "log", "rsqrt", "sigmoid", "sigmoid_hard"),
-    *("sign", "sin", "softmax", "softsign", "tanh", "relu6"),
-    *("instance_norm", "l2_norm", "layer_norm", "local_response_norm"),
-    "scaled_dot_product_attention",
+BOUNDED = frozenset(
+    "atan cos erf instance_norm inverse l2_norm layer_norm local_response_norm log "
+    "relu6 rsqrt scaled_dot_product_attention sigmoid sigmoid_hard sign sin softmax "
+    "softsign tanh".split()
 )
 """Ops whose results are small, however large a mask or another operand is."""
 
-LEADS_TO_SOFTMAX = (
-    *("expand_dims", "reshape", "select", "squeeze", "tile", "transpose"),
-    *("slice_by_index", "slice_by_size", "concat"),
+LEADS_TO_SOFTMAX = frozenset(
+    "concat expand_dims fill reshape select slice_by_index slice_by_size squeeze tile "
+    "transpose".split()
 )
 """Ops that hand a masking number on to a softmax as it is."""
 
@@ -194,7 +191,7 @@ def feeds_softmax(op: Any, ranges: Ranges, results: Any, numbers: set[float]) ->
         return True
     (output, *others) = op.outputs
     return (
-        op.op_type in (*LEADS_TO_SOFTMAX, "fill")
+        op.op_type in LEADS_TO_SOFTMAX
         and not others
         and output not in results
         and not any(has_other_source(var, ranges, numbers) for _, var in floats(op))
@@ -211,7 +208,7 @@ def has_other_source(var: Any, ranges: Ranges, numbers: set[float]) -> bool:
     if var not in ranges.wide:
         return False
     op = var.op
-    return op.op_type not in (*LEADS_TO_SOFTMAX, "fill") or any(
+    return op.op_type not in LEADS_TO_SOFTMAX or any(
         has_other_source(each, ranges, numbers) for _, each in floats(op)
     )
 

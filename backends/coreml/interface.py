@@ -1,6 +1,6 @@
 # pyright: basic, reportMissingTypeStubs=false, reportAttributeAccessIssue=false
 """
-The inputs and outputs of a program, as Core ML has them.
+The inputs and outputs of a program in Core ML.
 
 Core ML has neither inputs of rank 0 nor int64: such inputs have one element more or
 are int32. What it cannot have is refused by name.
@@ -21,11 +21,9 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
-from xdsl.traits import SymbolTable
 
 from padc.backends.coreml import quiet
 from padc.errors import (
-    InvalidProgramError,
     Obstacle,
     Problem,
     SourceLocation,
@@ -33,6 +31,7 @@ from padc.errors import (
 )
 from padc.ir import mil
 from padc.ir.describe import describe_type, element_type, shape_of
+from padc.ir.main_function import main
 from padc.ir.names import unique_name
 from padc.ir.size_ranges import ATTRIBUTE, size_ranges
 
@@ -53,20 +52,12 @@ def check_interface(module: ModuleOp, target: str) -> None:
     The module may be at any level. Asked before a program is lowered, so that an
     input is named, and not the first op that it stops.
     """
-    interface = Interface(main_of(module), target)
+    interface = Interface(main(module), target)
     with quiet(), warnings.catch_warnings(action="ignore"):
         interface.input_types()
         interface.output_names()
     if interface.problems:
         raise UnsupportedError(interface.problems)
-
-
-def main_of(module: ModuleOp) -> FuncOp:
-    """The function `@main`. Raises InvalidProgramError if the module lacks it."""
-    main = SymbolTable.lookup_symbol(module, "main")
-    if not isinstance(main, FuncOp):
-        raise InvalidProgramError("the module has no function @main to emit")
-    return main
 
 
 class Interface:

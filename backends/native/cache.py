@@ -81,7 +81,7 @@ def usable_folder(*, create: bool = False) -> Path | None:
 
 
 def is_private(state: os.stat_result, others: int) -> bool:
-    """Whether a file is the user's own, and has none of the permissions `others`."""
+    """Whether a file is the user's own, and gives nobody the permissions `others`."""
     is_own = not hasattr(os, "getuid") or state.st_uid == os.getuid()
     return os.name != "posix" or (is_own and not state.st_mode & others)
 

@@ -213,7 +213,7 @@ def read_pickle(archive: Archive, name: str) -> Any:
     """
     Tensors, numbers and texts in containers, which `torch.save` wrote.
 
-    Raises UnsafeError where the pickle names a class or function that is none of these.
+    Raises UnsafeError if the pickle names any other class or function.
     """
     data = io.BytesIO(archive.read(name, archive.size(name)))
     inner = Archive(cast(IO[bytes], data))

@@ -81,7 +81,7 @@ class Lu:
 
     @property
     def info(self) -> Tensor:
-        """The first step with a pivot of 0, counted from 1; 0 if there are none."""
+        """The first step whose pivot is 0, counted from 1; 0 if no pivot is 0."""
         tops = [element(self.rows[i], i).equals(0) for i in range(len(self.pivots))]
         return first_true(tops)
 

@@ -17,10 +17,8 @@ from xdsl.dialects.builtin import (
     StringAttr,
     TensorType,
 )
-from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, BlockArgument
 from xdsl.parser import Parser
-from xdsl.traits import SymbolTable
 from xdsl.utils.exceptions import DiagnosticException, ParseError, VerifyException
 from xdsl.utils.hints import isa
 
@@ -29,7 +27,7 @@ from padc.backends.reference.dtypes import torch_dtype
 from padc.errors import InvalidProgramError, Obstacle, UsageError
 from padc.ir import make_context
 from padc.ir.dominance import verify
-from padc.ir.main_function import value_names
+from padc.ir.main_function import main, value_names
 from padc.ir.size_ranges import size_ranges
 from padc.ir.torch import VTensorType
 from padc.ir.weights import weights_of
@@ -69,16 +67,14 @@ class MlirModel(torch.nn.Module):
         super().__init__()
         self.path = str(path)
         self.context, self.module = parse(path)
-        main = SymbolTable.lookup_symbol(self.module, "main")
-        if not isinstance(main, FuncOp) or main.is_declaration:
-            raise InvalidProgramError(f"{path} has no function @main")
-        if len(main.body.blocks) > 1:
+        self.function = function = main(self.module)
+        if len(function.body.blocks) > 1:
             raise InvalidProgramError(f"@main of {path} has branches")
-        for type in (*main.function_type.inputs, *main.function_type.outputs):
+        inputs, outputs = function.function_type.inputs, function.function_type.outputs
+        for type in (*inputs, *outputs):
             described(type)
-        self.main = main
-        main.arg_attrs = named("input", main.args, main.arg_attrs)
-        main.res_attrs = named("output", main.function_type.outputs, main.res_attrs)
+        function.arg_attrs = named("input", inputs, function.arg_attrs)
+        function.res_attrs = named("output", outputs, function.res_attrs)
 
     def forward(self, *inputs: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """The outputs, as the reference computes them."""
@@ -94,19 +90,19 @@ class MlirModel(torch.nn.Module):
     def example_inputs(self) -> tuple[tuple[torch.Tensor, ...], dict[str, Any]]:
         """Random inputs, normal or 0 and 1, and no keyword arguments."""
         generator = torch.Generator().manual_seed(0)
-        return tuple(example(each, generator) for each in self.main.args), {}
+        return tuple(example(each, generator) for each in self.function.args), {}
 
     @property
     def input_names(self) -> list[str]:
         """The name of each input in a package."""
-        return value_names(self.main.arg_attrs)
+        return value_names(self.function.arg_attrs)
 
     @property
     def outputs(self) -> list[torch.Tensor]:
         """A tensor without data for each output, of its dtype and rank."""
         return [
             torch.empty([max(n, 0) for n in shape], dtype=dtype, device="meta")
-            for dtype, shape in map(described, self.main.function_type.outputs)
+            for dtype, shape in map(described, self.function.function_type.outputs)
         ]
 
 
@@ -147,6 +143,13 @@ def example(argument: BlockArgument, generator: torch.Generator) -> torch.Tensor
     except Obstacle as error:
         raise InvalidProgramError(f"an argument {error.message}") from error
     sizes = [next(lowest, 2) if size == DYNAMIC_INDEX else size for size in shape]
+    return random_values(sizes, dtype, generator)
+
+
+def random_values(
+    sizes: Sequence[int], dtype: torch.dtype, generator: torch.Generator
+) -> torch.Tensor:
+    """Normal for floats, 0 or 1 for other dtypes."""
     if dtype.is_floating_point:
         return torch.randn(sizes, generator=generator).to(dtype)
     return torch.randint(0, 2, sizes, generator=generator).to(dtype)

@@ -23,7 +23,7 @@ STRIDED: Functions = {
     "at an offset": lambda x: x.as_strided((2, 3), (1, 2), 1),
     "the start": lambda x: x.as_strided((2, 3), (3, 1)),
     "that overlaps": lambda x: x.as_strided((4, 3), (2, 1)),
-    "of what is computed": lambda x: (x + 1).as_strided((2, 2), (5, 1)),
+    "a computed tensor": lambda x: (x + 1).as_strided((2, 2), (5, 1)),
     "of a transposed tensor": lambda x: (x.t() + 1).as_strided((3, 2), (1, 2)),
     "a number": lambda x: x.as_strided((), (), 3),
     "of rank 7": lambda x: x.as_strided(

@@ -22,7 +22,7 @@ LOSSES["with what is a target"] = lambda x, i: (
 
 def test_losses() -> None:
     x = torch.randn(3, 5, generator=torch.Generator().manual_seed(0))
-    # What follows the first negative target is none, and targets may repeat.
+    # The first negative target ends the list of a row; targets may repeat.
     i = torch.tensor([[3, 0, -1, 1, -1], [1, 3, -1, 2, 0], [4, 4, 2, 1, 0]])
 
     check(LOSSES, x, i)

@@ -221,7 +221,7 @@ OF_NOTHING: Functions = {
     "prod": lambda x: x[:, :0].prod(1),
     "product of matrices": lambda x: x[:, :0] @ torch.zeros(0, 2),
     "linear": lambda x: F.linear(x[:, :0], torch.zeros(2, 0), torch.ones(2)),
-    "maximum of what is after it": lambda x: torch.cat([x[:, :0], x], 1).amax(1),
+    "maximum after nothing": lambda x: torch.cat([x[:, :0], x], 1).amax(1),
 }
 
 
