@@ -54,6 +54,8 @@ def network(request: pytest.FixtureRequest) -> tuple[nn.Module, Tensor]:
         monkeypatch.syspath_prepend(Path(__file__).parents[2])
         module = importlib.import_module(f"examples.{request.param}")
     model, (image,) = getattr(module, request.param)()
+    if request.param != "same_padding":  # It has a linear layer, so one size.
+        image = image[..., ::2, ::2]  # It takes a quarter of the time.
     return model, image
 
 

@@ -1,5 +1,6 @@
 """Saving an emitted program, and what happens to files already at its path."""
 
+import resource
 import subprocess
 import sys
 from collections.abc import Callable
@@ -9,9 +10,11 @@ from typing import Any
 import coremltools as ct
 import numpy as np
 import pytest
+import torch
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
+import padc
 from padc.backends.coreml import replacing, save
 from padc.backends.coreml.emit import emit
 from padc.backends.coreml.evaluator import load
@@ -119,28 +122,21 @@ def test_a_failing_rename_puts_the_old_package_back(
 
 def test_a_full_disk(tmp_path: Path):
     """Files may have 64 KiB, and the weights have more."""
-    program = (
-        "import resource, sys, padc, torch\n"
-        "from pathlib import Path\n"
-        "path = Path('model.mlpackage')\n"
-        "padc.convert(torch.nn.ReLU(), (torch.ones(2),)).save(path)\n"
-        "before = {p: p.read_bytes() for p in path.rglob('*') if p.is_file()}\n"
-        "large = padc.convert(torch.nn.Linear(256, 256), (torch.ones(1, 256),))\n"
-        "resource.setrlimit(resource.RLIMIT_FSIZE, (2**16, 2**16))\n"
-        "try:\n"
-        "    large.save(path)\n"
-        "except padc.UsageError as error:\n"
-        "    print(error)\n"
-        "after = {p: p.read_bytes() for p in path.rglob('*') if p.is_file()}\n"
-        "assert before == after\n"
-    )
+    path = tmp_path / "model.mlpackage"
+    padc.convert(torch.nn.ReLU(), (torch.ones(2),)).save(path)
+    before = {p: p.read_bytes() for p in path.rglob("*") if p.is_file()}
+    large = padc.convert(torch.nn.Linear(256, 256), (torch.ones(1, 256),))
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
 
-    result = subprocess.run(
-        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True
-    )
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2**16, limits[1]))
+    try:
+        with pytest.raises(UsageError, match="cannot write to .*the disk may be full"):
+            large.save(path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
 
-    assert result.returncode == 0, result.stderr
-    assert "cannot write to model.mlpackage: the disk may be full" in result.stdout
+    after = {p: p.read_bytes() for p in path.rglob("*") if p.is_file()}
+    assert before == after
     assert [path.name for path in tmp_path.iterdir()] == ["model.mlpackage"]
 
 
