@@ -207,7 +207,21 @@ class _Emitter:
             outputs = builder(**inputs, name=self.name_of(op))
         except Exception as error:
             raise Obstacle(f"coremltools: {first_line(error)}") from error
-        return outputs if isinstance(outputs, tuple | list) else [outputs]
+        outputs = outputs if isinstance(outputs, tuple | list) else [outputs]
+        for output in outputs:
+            forget_part(output)
+        return outputs
+
+
+def forget_part(output: Any) -> None:
+    """
+    Forget which elements of a float tensor pymil knows, if it knows only some.
+
+    pymil keeps them for sizes. A slice of known floats would become one of int32.
+    """
+    if output.dtype != types.int32 and output.sym_val is not None:
+        if output.val is None:
+            output._sym_val = None
 
 
 def is_lowered(op: Operation) -> TypeGuard[mil.MilOp | ConstantOp | ReturnOp]:

@@ -23,6 +23,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 
 from padc.backends.coreml import quiet
+from padc.backends.coreml.uninitialized import unfilled
 from padc.errors import (
     Obstacle,
     Problem,
@@ -123,6 +124,7 @@ class Interface:
                 mil.check_element_type(pymil_dtype(value.type), self.target)
                 hint = "return it with dimensions joined"
                 check_shape(shape_of(value.type) or (), hint)
+                check_filled(value)
             except Obstacle as error:
                 text = f"output {name}: {describe_type(value.type)} {error.message}"
                 where = location_of(value)
@@ -180,6 +182,13 @@ def check_shape(shape: Sequence[int], hint: str) -> None:
     if 0 in shape:
         message = "has no elements, and Core ML has no empty tensors"
         raise Obstacle(message, "leave it out")
+
+
+def check_filled(output: SSAValue) -> None:
+    """Raise Obstacle for an output whose numbers PyTorch leaves arbitrary."""
+    if (op := unfilled(output)) is not None:
+        message = f"is what {op.schema.name} gives: arbitrary numbers"
+        raise Obstacle(message, "fill it, or use torch.zeros")
 
 
 def pymil_dtype(type_: Attribute) -> str:

@@ -328,6 +328,46 @@ def test_empty_output_is_refused():
     assert e.value.hint == "leave it out"
 
 
+UNFILLED = {
+    "empty": lambda x: torch.empty(2, 3),
+    "a view of new_empty": lambda x: x.new_empty(2, 3).t()[1:].unsqueeze(0),
+    "empty_like": lambda x: torch.empty_like(x, dtype=torch.int32),
+    "a copy of empty_permuted": lambda x: torch.empty_permuted((2, 3), (1, 0)).clone(),
+    "empty_strided": lambda x: torch.empty_strided((2, 3), (1, 2)),
+    "new_empty_strided": lambda x: x.new_empty_strided((), ()),
+}
+
+
+@pytest.mark.parametrize("name", UNFILLED)
+def test_output_that_is_never_filled_is_refused(name: str):
+    with pytest.raises(UnsupportedError, match=r"output .*arbitrary numbers") as error:
+        emitted(UNFILLED[name], MATRIX)
+
+    assert error.value.hint == "fill it, or use torch.zeros"
+    assert error.value.location is not None
+
+
+def filled_by_rows(x: Tensor) -> Tensor:
+    y = x.new_empty(x.shape)
+    for i in range(len(x)):
+        y[i] = x[i] + 1
+    return y
+
+
+FILLED = {
+    "rows": filled_by_rows,
+    "copy_": lambda x: torch.empty_like(x).copy_(x),
+    "fill_": lambda x: [torch.empty(2, 3).fill_(2), x],
+    "zeros of the same size": lambda x: torch.zeros_like(torch.empty(2, 3)),
+    "none of its elements": lambda x: torch.cat([torch.empty(0, 5), x]),
+}
+
+
+@pytest.mark.parametrize("name", FILLED)
+def test_tensor_that_is_filled_later(name: str, tmp_path: Path):
+    check(tmp_path, FILLED[name], MATRIX)
+
+
 @pytest.mark.parametrize(
     "message, arg",
     [
