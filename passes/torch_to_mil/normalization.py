@@ -11,7 +11,7 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, f64, i32
 from padc.errors import Obstacle
 from padc.ir import mil
 from padc.ir.element_types import wide
-from padc.passes.torch_to_mil.mil_call import MilCall, lowers
+from padc.passes.torch_to_mil.mil_call import Made, MilCall, lowers
 from padc.passes.torch_to_mil.reductions import norm
 from padc.passes.torch_to_mil.shaping import Size, product, reshape, size_of, sizes_of
 from padc.passes.torch_to_mil.tensor import Tensor, is_constant
@@ -78,11 +78,14 @@ def with_statistics(
     "aten._native_batch_norm_legit_no_training",
     "aten._native_batch_norm_legit_functional",
     "aten._batch_norm_no_update",
+    "aten._batch_norm_with_update_functional",
 )
-def lower_batch_norm(call: MilCall) -> list[Tensor]:
+def lower_batch_norm(call: MilCall) -> Sequence[Made]:
     has_statistics = call.has("running_mean")
-    is_functional = call.name == "aten._native_batch_norm_legit_functional"
-    trains = "training" in call.op.schema.positions and call.boolean("training")
+    is_functional = call.name.endswith("_functional")
+    trains = call.name == "aten._batch_norm_with_update_functional" or (
+        "training" in call.op.schema.positions and call.boolean("training")
+    )
     if trains or not has_statistics:
         if has_statistics and not is_functional:
             raise Obstacle(
@@ -99,7 +102,7 @@ def lower_batch_norm(call: MilCall) -> list[Tensor]:
     ]
 
 
-def by_batch(call: MilCall) -> list[Tensor]:
+def by_batch(call: MilCall) -> Sequence[Made]:
     """Normalized by the mean and variance of each channel of this batch."""
     x = in_wide(call, "input")
     weight, bias = (optional(call, name, x) for name in ("weight", "bias"))
@@ -112,10 +115,13 @@ def by_batch(call: MilCall) -> list[Tensor]:
     deviation = inverse_root(variance, call.number("eps"))
     y = per_channel(centered * deviation, weight, bias)
     channels = [size_of(x, 1)]
-    statistics = [reshape(each, channels) for each in (mean, deviation)]
-    if len(call.op.results) == 5:
+    statistics: list[Made] = [reshape(each, channels) for each in (mean, deviation)]
+    count = len(call.op.results)
+    if count == 6:  # After the statistics, bytes that only a gradient needs.
+        statistics.append(y.ssa)
+    if count >= 5:
         statistics += updated(call, x, mean, variance)
-    return [y, *statistics][: len(call.op.results)]
+    return [y, *statistics][:count]
 
 
 def updated(call: MilCall, x: Tensor, mean: Tensor, variance: Tensor) -> list[Tensor]:

@@ -51,7 +51,37 @@ MORE: Functions = {
     "trace": lambda x: torch.trace(x[0, 0]),
 }  # fmt: skip
 
+
+def trained(norm: Any) -> Any:
+    """A batch norm in training, and what becomes of statistics of the model's own."""
+
+    def normalized(x: Tensor) -> list[Tensor]:
+        mean, variance = x[0, :, 0, 0] * 1, x[1, :, 0, 0].abs()
+        made = norm(x, mean, variance)
+        return [*(made if isinstance(made, tuple) else [made])[:3], mean, variance]
+
+    return normalized
+
+
+aten = torch.ops.aten
+
 MORE_NORMS: Functions = {
+    "batch_norm in training": trained(
+        lambda x, m, v: F.batch_norm(x, m, v, training=True, momentum=0.3)
+    ),
+    "native_batch_norm in training": trained(
+        lambda x, m, v: aten.native_batch_norm(x, v * 2, None, m, v, True, 0.3, 1e-3)
+    ),
+    "batch norm that is not in training": trained(
+        lambda x, m, v: aten._native_batch_norm_legit(
+            x, None, None, m, v, False, 0.3, 1e-3
+        )[0]
+    ),
+    "batch norm with update": trained(
+        lambda x, m, v: aten._batch_norm_with_update(
+            x, x[0, :, 1, 1], x[0, :, 2, 2], m, v, 0.3, 1e-3
+        )
+    ),
     "batch of one": lambda x: F.batch_norm(x[:1], None, None, training=True),
     "group_norm of groups": lambda x: F.group_norm(x, 4, x[0, :, 0, 0], x[1, :, 0, 0]),
     "group_norm of rank 2": lambda x: F.group_norm(x[:, :, 0, 0], 2, x[0, :, 0, 0]),
