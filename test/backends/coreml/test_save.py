@@ -130,7 +130,7 @@ def test_a_full_disk(tmp_path: Path):
 
     resource.setrlimit(resource.RLIMIT_FSIZE, (2**16, limits[1]))
     try:
-        with pytest.raises(UsageError, match="cannot write to .*the disk may be full"):
+        with pytest.raises(UsageError, match=r"cannot write to .*the disk may be full"):
             large.save(path)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
