@@ -62,6 +62,10 @@ compat: .venv/ready ## the tests with the oldest and the newest packages; the wh
 support: .venv/ready ## docs/support.md: what works, by running it
 	python -m padc.tools.update_support
 
+.PHONY: operators
+operators: .venv/ready ## docs/operators.md: ATen's ops, and PyTorch's samples of them
+	python -m padc.tools.update_operators
+
 .PHONY: grid-sample-counts
 grid-sample-counts: .venv/ready ## docs/grid_sample.md: the ops that it becomes
 	python -m padc.tools.update_grid_sample
