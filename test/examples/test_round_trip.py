@@ -1,4 +1,4 @@
-"""The text of the example networks: padc and torch-mlir both read it back."""
+"""The text of the example networks: padc reads it back, and torch-mlir that of ATen."""
 
 import importlib
 import io
@@ -12,9 +12,12 @@ from torch import nn
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 
+import padc
 from padc.frontends.torch_export import import_exported_program
 from padc.ir import make_context
 from padc.ir.weights import weights_of
+from padc.passes import pipelines
+from padc.verification import sample_inputs
 
 NETWORKS = ("resnet50", "unet", "style_transfer", "same_padding")
 
@@ -79,3 +82,30 @@ def test_torch_mlir_reads_the_text(texts: dict[bool, str], debug: bool):
     convolution = next(op for op in operations if "aten.conv" in op.operation.name)
     # Those of a plain nn.Sequential have no line.
     assert (".py" in str(convolution.operation.location)) == (".py" in texts[debug])
+
+
+@pytest.mark.slow
+def test_the_mil_level_is_a_model(
+    program: torch.export.ExportedProgram, tmp_path: Path
+):
+    """Printed with its weights and converted, it is the same package."""
+    ctx, module = pipelines.import_program(program, legal=pipelines.legal_for_mil())
+    to_mil = pipelines.to_mil("iOS17", "auto", "auto")
+    pipelines.run_passes(ctx, module, [*pipelines.to_mil_tcp(), *to_mil])
+    assert "torch" not in str(module)
+    text = io.StringIO()
+    weights_of(ctx).print_blobs = True
+    printer = Printer(text)
+    printer.print_op(module)
+    printer.print_metadata(ctx.loaded_dialects)
+    (tmp_path / "program.mlir").write_text(text.getvalue())
+
+    converted = [padc.convert(each) for each in (program, tmp_path / "program.mlir")]
+
+    for each, name in zip(converted, "ab", strict=True):
+        each.save(tmp_path / f"{name}.mlpackage")
+    one, two = (sorted((tmp_path / f"{n}.mlpackage").rglob("weight.bin")) for n in "ab")
+    assert [p.read_bytes() for p in one] == [p.read_bytes() for p in two]
+    for inputs in sample_inputs(program):
+        results = [each.run(*inputs) for each in converted]
+        assert all(map(torch.equal, *results))
