@@ -23,6 +23,7 @@ from torch._ops import OpOverload
 from torch._subclasses import FakeTensor, FakeTensorMode
 from torch.export import ExportedProgram, default_decompositions
 from torch.fx import Node
+from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from padc.errors import Obstacle
@@ -87,6 +88,50 @@ def decompositions_of(ep: ExportedProgram, legal: Collection[str]) -> Decomposit
     rules = {op: rule for trial in trials.values() for op, rule in trial.items()}
     # PyTorch writes one of these ops as others of them, where it replaces ops in place.
     return {**rules, **strided.RULES} if rules.keys() & strided.RULES.keys() else rules
+
+
+def unmarked_views(ep: ExportedProgram) -> Decompositions:
+    """
+    The composites of `ep` that return views although their schemas do not say so.
+
+    PyTorch keeps them whole unless they are in the table, and then loses what ops in
+    place change through such a view: `einsum("ij->ji", y)[0] = 0`.
+    """
+    nodes = list(nodes_of(ep.graph_module))
+    if not any(is_in_place(node) for node in nodes):
+        return {}
+    targets: set[Any] = {node.target for node in nodes if is_unmarked(node)}
+    table = default_table()
+    return {op: table[op] for op in targets & table.keys()}
+
+
+def is_in_place(node: Node) -> bool:
+    return isinstance(node.target, OpOverload) and node.target._schema.is_mutable
+
+
+def is_unmarked(node: Node) -> bool:
+    """Whether a composite returns a view although its schema does not say so."""
+    op = node.target
+    key = torch._C.DispatchKey.CompositeImplicitAutograd
+    if (
+        not isinstance(op, OpOverload)
+        or is_always_decomposed(op)
+        or not torch._C._dispatch_has_kernel_for_dispatch_key(op.name(), key)
+    ):
+        return False
+    values = pytree.tree_map_only(
+        Node, lambda each: each.meta["val"], (node.args, node.kwargs)
+    )
+    memory = {StorageWeakRef(each.untyped_storage()) for each in tensors_of(values)}
+    with contextlib.ExitStack() as stack:
+        for tensor in tensors_of(values)[:1]:
+            stack.enter_context(tensor.fake_mode)
+            stack.enter_context(without_guards(tensor.fake_mode))
+        try:
+            results = tensors_of(op(*values[0], **values[1]))
+        except Exception:
+            return True  # A view, for all that is known.
+    return any(StorageWeakRef(each.untyped_storage()) in memory for each in results)
 
 
 def functional_target(node: Node) -> OpOverload | None:

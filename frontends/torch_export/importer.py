@@ -46,6 +46,7 @@ from padc.frontends.torch_export.calls import import_call
 from padc.frontends.torch_export.decompositions import (
     Decompositions,
     decompositions_of,
+    unmarked_views,
 )
 from padc.frontends.torch_export.dropouts import without_idle_dropouts
 from padc.frontends.torch_export.expansions import (
@@ -127,10 +128,11 @@ def decompose(
     try:
         with TRACING, quiet():
             functional = without_idle_dropouts(ep)
+            views = unmarked_views(functional)
             if table:
                 with contextlib.suppress(Exception):
-                    return functional.run_decompositions({**table})
-            return functional.run_decompositions({})
+                    return functional.run_decompositions({**views, **table})
+            return functional.run_decompositions({**views})
     except Exception as error:
         importer = Importer(ep, weights, {}, {}, False)
         importer.import_placeholders(list(ep.graph.nodes))

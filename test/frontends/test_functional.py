@@ -263,6 +263,34 @@ def test_programs_that_have_to_be_decomposed(function: Callable[..., Any]):
     assert in_place_changes(program.graph) is None
 
 
+@pytest.mark.parametrize(
+    "view",
+    [
+        lambda x: torch.einsum("ij->ji", x),
+        lambda x: torch.einsum("ii->i", x),
+        lambda x: torch.meshgrid(x[0], x[1], indexing="ij")[1],
+        lambda x: torch.broadcast_tensors(x, x[0])[0],
+        lambda x: torch.atleast_3d(x),
+    ],
+)
+@pytest.mark.parametrize("changes_view", [True, False])
+def test_a_composite_that_returns_a_view(
+    view: Callable[[Tensor], Tensor], changes_view: bool
+):
+    def function(x: Tensor) -> tuple[Tensor, ...]:
+        y = x * 2
+        result = view(y)
+        (result[0] if changes_view else y).mul_(3)
+        return y + 0, result + 0
+
+    x = torch.randn(4, 4)
+
+    module, weights = imported(exported(function, x))
+
+    results = reference.run(module, x, weights=weights)
+    torch.testing.assert_close(tuple(results), function(x))
+
+
 def test_programs_that_share_memory():
     read_as_they_are = 0
     for seed in range(20):
@@ -303,4 +331,7 @@ STEPS: list[Callable[[Tensor, Tensor], Tensor]] = [
     lambda x, y: torch.cat([x[:2], y[2:]]),
     lambda x, y: x.sub_(1),
     lambda x, y: x.tanh(),
+    lambda x, y: torch.einsum("ij->ji", x),
+    lambda x, y: torch.broadcast_tensors(x, y)[0],
+    lambda x, y: x.type_as(y),
 ]
