@@ -217,10 +217,13 @@ class Importer:
                     self.function.values[each] = self.function.values[node]
 
     def import_call(self, node: Node) -> Imported:
+        value = node.meta.get("val")
+        size = value.node.expr if isinstance(value, torch.SymInt) else None
+        if isinstance(size, sympy.Integer):
+            # PyTorch found it to be constant: the remainder of 8*n by 8 is 0.
+            return self.function.constant("int", int(size))
         if (expansion := self.expansions.get(node)) is None:
-            size = node.meta.get("val")
-            is_size = isinstance(size, torch.SymInt)
-            return self.import_once(node, size.node.expr if is_size else None)
+            return self.import_once(node, size)
         values = self.function.values
         placeholders = expansion.graph.find_nodes(op="placeholder")
         for placeholder, given in zip(placeholders, expansion.given, strict=True):

@@ -35,14 +35,30 @@ def lower_resample(build: MilBuilder, op: tcp.ResampleOp) -> SSAValue:
         op.mode.data is not ResampleMode.NEAREST
     )
     x = cast(build, op.input, f32) if is_half else op.input
-    for i, (dim, size) in enumerate(zip(op.dims.get_values(), op.sizes, strict=True)):
-        if (new_size := integer_of(size)) is None:
-            raise Obstacle(
-                "no integer arithmetic of ATen computes the new size",
-                "give a size that is computed by +, -, * and //",
-            )
-        x = resample_dimension(build, op, x, i, dim, new_size)
+    dims, new_sizes = op.dims.get_values(), list(map(new_size_of, op.sizes))
+    if op.mode.data is ResampleMode.AREA and set(new_sizes) == {1}:
+        x = mean(build, x, dims)
+    else:
+        for i, (dim, new_size) in enumerate(zip(dims, new_sizes, strict=True)):
+            x = resample_dimension(build, op, x, i, dim, new_size)
     return cast(build, x, f16) if is_half else x
+
+
+def new_size_of(size: SSAValue) -> Integer:
+    """The size as a number or a computed value; raises Obstacle if it is neither."""
+    if (new_size := integer_of(size)) is None:
+        raise Obstacle(
+            "no integer arithmetic of ATen computes the new size",
+            "give a size that is computed by +, -, * and //",
+        )
+    return new_size
+
+
+def mean(build: MilBuilder, x: SSAValue, dims: Sequence[int]) -> SSAValue:
+    """The mean over `dims`, which stay, with size 1."""
+    type = tensor_type(x)
+    shape = [1 if i in dims else size for i, size in enumerate(type.get_shape())]
+    return build.emit("reduce_mean", type, shape, x=x, axes=list(dims), keep_dims=True)
 
 
 def cast(build: MilBuilder, x: SSAValue, element_type: Attribute) -> SSAValue:
@@ -182,8 +198,7 @@ def resample_dimension(
     sizes = list(type.get_shape())
     before, size, after = sizes[:dim], sizes[dim], sizes[dim + 1 :]
     if sampling.mode is ResampleMode.AREA and new_size == 1:
-        shape = [*before, 1, *after]
-        return build.emit("reduce_mean", type, shape, x=x, axes=[dim], keep_dims=True)
+        return mean(build, x, [dim])
     if size == DYNAMIC_INDEX or not isinstance(new_size, int):
         is_average = sampling.antialias or sampling.mode is ResampleMode.AREA
         resample = resample_windows if is_average else resample_dynamic

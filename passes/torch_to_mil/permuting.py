@@ -151,10 +151,10 @@ def lower_pixel_shuffle(call: MilCall) -> Tensor:
         call, [*batch, times(channels, 1, r * r), times(height, r), times(width, r)]
     )
     if x.is_float:
-        x = reshape(x, [-1, channels, height, width])
-        n, c, h, w = x.shape[0], *call.result_shape()[-3:]
-        x = x.emit("pixel_shuffle", [n, c, h, w], x=x, upscale_factor=r)
-        return reshape(x, wanted)
+        images = reshape(x, [-1, channels, height, width]) if len(batch) != 1 else x
+        shape = [images.shape[0], *call.result_shape()[-3:]]
+        y = images.emit("pixel_shuffle", shape, x=images, upscale_factor=r)
+        return reshape(y, wanted) if len(batch) != 1 else y
     x = reshape(x, [-1, r, r, height, width])
     return reshape(transpose(x, [0, 3, 1, 4, 2]), wanted)
 
@@ -175,10 +175,10 @@ def lower_pixel_unshuffle(call: MilCall) -> Tensor:
     height, width = times(height, 1, r), times(width, 1, r)
     wanted = known_sizes(call, [*batch, times(channels, r * r), height, width])
     if x.is_float and mil.OPS["pixel_unshuffle"].form(call.build.target) is not None:
-        x = reshape(x, [-1, *sizes_of(x)[-3:]])
-        shape = [x.shape[0], *call.result_shape()[-3:]]
-        x = x.emit("pixel_unshuffle", shape, x=x, downscale_factor=r)
-        return reshape(x, wanted)
+        images = reshape(x, [-1, *sizes_of(x)[-3:]]) if len(batch) != 1 else x
+        shape = [images.shape[0], *call.result_shape()[-3:]]
+        y = images.emit("pixel_unshuffle", shape, x=images, downscale_factor=r)
+        return reshape(y, wanted) if len(batch) != 1 else y
     x = reshape(x, [-1, height, r, width, r])
     return reshape(transpose(x, [0, 2, 4, 1, 3]), wanted)
 

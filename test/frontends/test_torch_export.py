@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import nn
 from torch.export import Dim, ExportedProgram
 from xdsl.context import Context
@@ -25,6 +26,7 @@ from padc.errors import (
 from padc.frontends.torch_export import export_module, import_exported_program, load
 from padc.ir import make_context
 from padc.ir import torch as torch_d
+from padc.ir.torch import ListConstructOp
 from padc.ir.weights import Weights, weights_of
 
 X = torch.ones(2, 3, 8, 8)
@@ -368,6 +370,19 @@ def test_arithmetic_on_sizes():
         "aten.div.int",
         "aten.Float.Scalar",
     } <= used
+
+
+def test_a_size_that_is_the_same_for_all_inputs():
+    """Padding to a multiple of 8 pads nothing if the size is one."""
+    module = import_model(
+        Call(lambda x: F.pad(x, (0, (8 - x.shape[1] % 8) % 8))),
+        torch.ones(2, 32),
+        dynamic_shapes=(({1: 8 * Dim("n", min=2, max=9)},),),
+    )
+
+    (pad,) = (op for op in aten_ops(module) if op.schema.name == "aten.pad")
+    (amounts,) = (x.owner for x in pad.operands if isinstance(x.owner, ListConstructOp))
+    assert [each.owner.value.value.data for each in amounts.operands] == [0, 0]
 
 
 def test_assertions_are_left_out():

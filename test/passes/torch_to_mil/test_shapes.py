@@ -4,14 +4,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import pytest
 import torch
 import torch.nn.functional as F
 from aten_cases import SHAPES, random, without
-from functions import Functions
+from functions import Function, Functions
 from mil_functions import check, size
 from torch import Tensor
+from torch.export import Dim
+
+import padc
 
 DTYPES = torch.float16, torch.int64, torch.int8
 
@@ -214,3 +218,22 @@ def test_dynamic_sizes() -> None:
 
     check(DYNAMIC, x, dynamic=[dims], others=[[other]])
     check(guarded, x, dynamic=[two], others=[[other[:, :, [0] * 6]]])
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: F.pixel_shuffle(x, 2),
+        lambda x: F.pixel_unshuffle(x, 2),
+        lambda x: F.adaptive_avg_pool2d(x, 1),
+    ],
+)
+def test_one_op_of_dynamic_sizes(function: Callable[[Tensor], Tensor]):
+    x, other = torch.randn(1, 4, 6, 8), torch.randn(1, 4, 4, 12)
+    sizes = ({2: 2 * Dim("h", max=9), 3: 2 * Dim("w", max=9)},)
+
+    program = padc.convert(Function(function), (x,), dynamic_shapes=(sizes,))
+
+    assert program.operation_count == 1
+    for each in (x, other):
+        torch.testing.assert_close(program.run(each)[0], function(each))
