@@ -153,6 +153,18 @@ POLYNOMIALS: Functions = {
 """Of a tensor, and of degrees."""
 
 
+HERMITE: Functions = named(torch.special, "hermite_polynomial_h hermite_polynomial_he")
+
+
+CLOSE: Functions = {
+    "isclose": lambda x, y: torch.isclose(x, y),
+    "isclose in all bits": lambda x, y: torch.isclose(x, y, rtol=0, atol=0),
+    "isclose within 3": lambda x, y: torch.isclose(x, y, atol=3),
+    "isclose of booleans": lambda x, y: torch.isclose(x.bool(), y.bool()),
+}
+"""Of integers."""
+
+
 DEGREES = torch.tensor([-1.0, 0, 1, 2, 3.7, 6])
 
 

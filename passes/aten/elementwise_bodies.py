@@ -275,9 +275,15 @@ def fmin(x: Element, y: Element) -> Element:
 def isclose(
     x: Element, y: Element, rtol: float, atol: float, equal_nan: bool
 ) -> Element:
+    """The distance of integers is computed in float32, unless they must be equal."""
+    close = x.equals(y)
+    if not (rtol or atol):
+        return close | (x.is_nan() & y.is_nan()) if equal_nan else close
+    if not x.is_float:
+        x, y = x.to(f32), y.to(f32)
     allowed = atol + abs(y * rtol)
     distance = abs(x - y)
-    close = x.equals(y) | ((distance <= allowed) & (distance < math.inf))
+    close = close | ((distance <= allowed) & (distance < math.inf))
     return close | (x.is_nan() & y.is_nan()) if equal_nan else close
 
 

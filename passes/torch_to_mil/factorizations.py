@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NoReturn
 
 import numpy as np
 from xdsl.dialects.builtin import i32
@@ -364,8 +363,3 @@ def lower_ormqr(call: MilCall) -> Tensor:
     if call.boolean("left"):
         return given.times(x, transpose=transpose)
     return transposed(given.times(transposed(x), transpose=not transpose))
-
-
-@lowers("aten.linalg_matrix_exp", "aten.matrix_exp")
-def lower_matrix_exp(call: MilCall) -> NoReturn:
-    raise Obstacle("Core ML has no exponential of matrices", "compute it before")

@@ -6,7 +6,7 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, i1, i32
 
 from padc.errors import Obstacle
 from padc.ir.element_types import wide
-from padc.passes.torch_to_mil.indices import gathered_along
+from padc.passes.torch_to_mil.indices import gathered, gathered_along
 from padc.passes.torch_to_mil.mil_call import MilCall, lowers
 from padc.passes.torch_to_mil.reductions import reduce
 from padc.passes.torch_to_mil.shaping import expand_dims, positions, reshape
@@ -44,10 +44,46 @@ def lower_multilabel_margin_loss(call: MilCall) -> list[Tensor]:
     terms = (1 - at_targets + expand_dims(x, [1])).maximum(0)
     counted = (given & others).to(i1).select(terms, 0)
     loss = reduce("sum", counted, [1, 2], False) / classes
+    results = [
+        averaged(call, reshape(loss, batch)),
+        reshape(is_target, list(original)),
+    ]
+    return results[: len(call.op.results)]
+
+
+def averaged(call: MilCall, loss: Tensor) -> Tensor:
+    """The losses, their mean or their sum, as `reduction` says."""
     reduction = call.integer("reduction")
     if reduction == NONE:
-        loss = reshape(loss, batch)
-    else:
-        loss = reduce("mean" if reduction == MEAN else "sum", loss, [0], False)
-    results = [loss, reshape(is_target, list(original))]
-    return results[: len(call.op.results)]
+        return loss
+    name = "mean" if reduction == MEAN else "sum"
+    return reduce(name, loss, list(range(loss.rank)), False)
+
+
+@lowers("aten.multi_margin_loss")
+def lower_multi_margin_loss(call: MilCall) -> Tensor:
+    """
+    The sum of weight[t] max(0, margin - x[t] + x[c])^p over other classes c, by count.
+
+    PyTorch's decomposition does not take a target of rank 0.
+    """
+    x, target = call.tensor("self"), call.tensor("target")
+    if not target.rank and call.integer("reduction") == NONE:
+        raise Obstacle(
+            "torch.export gives its result the shape [1], eager mode []",
+            "give the target the shape [1]",
+        )
+    x = (x if x.rank == 2 else reshape(x, [1, -1])).to(wide(x.type))
+    target = target if target.rank else expand_dims(target, [0])
+    classes = x.shape[1]
+    if DYNAMIC_INDEX in x.shape:
+        raise Obstacle("a number of rows or classes that varies", "give static sizes")
+    column = expand_dims(target, [1])
+    terms = (call.number("margin") - gathered_along(x, column, 1) + x).maximum(0)
+    if call.number("p") == 2:
+        terms = terms * terms
+    terms = column.equals(positions(x, 1)).select(0, terms)
+    loss = reduce("sum", terms, [1], False) / classes
+    if call.has("weight"):
+        loss = loss * gathered(call.tensor("weight").to(x.type), target, 0)
+    return reshape(averaged(call, loss), call.result_shape())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -19,12 +20,14 @@ from padc.passes.torch_to_mil.indices import (
     numbers,
 )
 from padc.passes.torch_to_mil.mil_call import MilCall, lowers
+from padc.passes.torch_to_mil.parts import stack
 from padc.passes.torch_to_mil.shaping import (
     broadcast_to,
     expand_dims,
     reshape,
     size_of,
     sizes_of,
+    slice_dim,
 )
 from padc.passes.torch_to_mil.tensor import Tensor
 
@@ -162,3 +165,27 @@ def lower_nonzero_numpy(call: MilCall) -> list[list[Tensor]]:
     if (array := call.known_array(call.op.arg("self"))) is None:
         raise Obstacle(*MASK)
     return [[call.constant_tensor(each, i32) for each in np.nonzero(array)]]
+
+
+@lowers("aten.nonzero_static")
+def lower_nonzero_static(call: MilCall) -> Tensor:
+    """The first `size` positions that are not 0, a row each; then rows to fill up."""
+    x, size = call.tensor("self"), call.integer("size")
+    if DYNAMIC_INDEX in x.shape:
+        raise Obstacle("positions in a tensor of dynamic size", "give static sizes")
+    found = flattened(x.to(i1).to(i32))
+    place = found.emit("cumsum", found.shape, x=found, axis=0, exclusive=True)
+    # All others are written to one place more, which is left out.
+    place = found.differs(0).select(place, size).minimum(size)
+    none = Tensor(x.build, x.build.constant(np.full(size + 1, -1, np.int32)), i32)
+    every = np.arange(found.shape[0], dtype=np.int32)
+    inputs = {"data": none, "indices": place, "updates": every, "axis": 0}
+    where = none.emit("scatter", [size + 1], **inputs, mode="update")
+    where = slice_dim(where, 0, 0, size)
+    strides = [math.prod(x.shape[dim + 1 :]) for dim in range(x.rank)]
+    columns = [
+        where.maximum(0).binary("floor_div", stride).binary("mod", count)
+        for stride, count in zip(strides, x.shape, strict=True)
+    ]
+    value = call.integer("fill_value")
+    return stack([(where < 0).select(value, column) for column in columns], 1)

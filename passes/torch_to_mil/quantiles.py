@@ -1,4 +1,4 @@
-"""Quantiles, which are sorted elements at fractional positions, and histograms."""
+"""Quantiles, which are sorted elements at fractional positions."""
 
 from __future__ import annotations
 
@@ -90,33 +90,3 @@ def arranged(call: MilCall, found: Tensor, dim: int) -> Tensor:
         return expand_dims(squeeze(found, [dim]), kept)
     others = [d for d in range(found.rank) if d != dim]
     return expand_dims(transpose(found, [dim, *others]), [d + 1 for d in kept])
-
-
-@lowers("aten.histc")
-def lower_histogram(call: MilCall) -> Tensor:
-    """
-    The number of elements in each of `bins` ranges of equal length.
-
-    The last range has its end. Elements outside of [min, max] do not count, nor does
-    NaN; equal bounds stand for the extremes, or for one less and more if these agree.
-    """
-    x, bins = flat(call.tensor("self")), call.integer("bins")
-    x = x if x.rank else expand_dims(x, [0])
-    low, high = bounds(call, x)
-    inside = (x >= low) & (x <= high)
-    position = (x - low) * bins / (high - low)
-    index = inside.select(position, 0).to(i32).minimum(bins - 1)
-    none = call.constant_tensor(np.zeros(bins), x.type)
-    counts = inside.to(x.type)
-    return none.emit(
-        "scatter", [bins], data=none, indices=index, updates=counts, axis=0, mode="add"
-    )
-
-
-def bounds(call: MilCall, x: Tensor) -> tuple[Tensor, Tensor]:
-    low, high = call.number("min"), call.number("max")
-    if low != high:
-        return x.constant(low), x.constant(high)
-    least, most = reduce("min", x, [0], False), reduce("max", x, [0], False)
-    same = least.equals(most).to(x.type)
-    return least - same, most + same

@@ -16,11 +16,13 @@ from aten_cases import (
     AUTO,
     BINARY,
     BOOLEAN,
+    CLOSE,
     DEGREES,
     DYNAMIC,
     EDGES,
     EMPTY,
     FLOATS,
+    HERMITE,
     INTEGERS,
     NORMS,
     POLYNOMIALS,
@@ -135,6 +137,19 @@ def test_polynomials() -> None:
     x = torch.cat([torch.tensor([0.0, 0.5, 1, -1]), torch.randn(20)])
 
     check(POLYNOMIALS, x[:, None], DEGREES)
+
+
+def test_degrees_of_hermite_polynomials() -> None:
+    degrees = torch.tensor([-1.0, 0, 1, 2, 3.7, 6, 40, 128, 129, 1e9])
+
+    check(HERMITE, torch.tensor([0.0, 0.5, 1, -1, 3])[:, None], degrees)
+
+
+def test_integers_that_are_close() -> None:
+    x = torch.tensor([1, 100000, 100000, 0, 2**31 - 1, -3, 2**24 + 1])
+    y = torch.tensor([1, 100001, 100002, 0, -(2**31) + 5, -3, 2**24])
+
+    check(CLOSE, x, y)
 
 
 @pytest.mark.parametrize("dtype", FLOATS)

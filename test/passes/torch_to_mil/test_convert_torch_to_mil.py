@@ -11,8 +11,10 @@ from aten_cases import (
     ARITHMETIC,
     BINARY,
     BOOLEAN,
+    CLOSE,
     DEGREES,
     EDGES,
+    HERMITE,
     INTEGERS,
     POLYNOMIALS,
     SPECIAL,
@@ -72,11 +74,30 @@ def test_polynomials() -> None:
     check(POLYNOMIALS, x[:, None], DEGREES)
 
 
+def test_degrees_of_hermite_polynomials() -> None:
+    """
+    PyTorch has those of degree 128 at most in float32.
+
+    It fuses products and sums, whose rounding adds up over the degrees.
+    """
+    degrees = torch.tensor([-1.0, 0, 1, 2, 3.7, 6, 40, 128, 129, 1e9])
+    x = torch.cat([torch.tensor([0.0, 0.5, 1, -1]), torch.randn(20)])
+
+    check(HERMITE, x[:, None], degrees, rtol=1e-5, atol=1e-5)
+
+
 def test_degrees_that_the_program_computes_are_refused() -> None:
-    hermite = torch.special.hermite_polynomial_h
+    legendre = torch.special.legendre_polynomial_p
 
     with pytest.raises(UnsupportedError, match="a degree that the program computes"):
-        check({"hermite": hermite}, torch.randn(3), torch.ones(3))
+        check({"legendre": legendre}, torch.randn(3), torch.ones(3))
+
+
+def test_integers_that_are_close() -> None:
+    x = torch.tensor([1, 100000, 100000, 0, 2**31 - 1, -3, 2**24 + 1])
+    y = torch.tensor([1, 100001, 100002, 0, -(2**31) + 5, -3, 2**24])
+
+    check(CLOSE, x, y)
 
 
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
