@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 
-from xdsl.dialects.builtin import DYNAMIC_INDEX
+from xdsl.dialects.builtin import DYNAMIC_INDEX, f16
 
 from padc.errors import Obstacle
-from padc.ir.element_types import wide
 from padc.passes.torch_to_mil.contraction import matmul
 from padc.passes.torch_to_mil.matrices import identity
 from padc.passes.torch_to_mil.mil_call import MilCall, lowers
@@ -31,7 +30,11 @@ def lower_matrix_exp(call: MilCall) -> Tensor:
     Taylor polynomial approximation" (Mathematics 7, 2019), which PyTorch follows too.
     """
     x = call.tensor("self")
-    x = x.to(wide(x.type))
+    if x.type == f16:
+        raise Obstacle(
+            "the exponential of a float16 matrix, which PyTorch computes wrongly",
+            "compute it in float32",
+        )
     if DYNAMIC_INDEX in x.shape[-2:]:
         raise Obstacle("the exponential of a matrix of dynamic size", "give its size")
     columns = reduce("sum", abs(x), [x.rank - 2], True)

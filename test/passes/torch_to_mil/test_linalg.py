@@ -185,6 +185,14 @@ def test_matrix_exponential(name: str) -> None:
     torch.testing.assert_close(y, expected, rtol=2e-5, atol=1e-5, equal_nan=True)
 
 
+def test_exponential_that_is_wrong_in_eager_mode_is_refused() -> None:
+    x = torch.eye(3).half()
+    assert not (torch.matrix_exp(x)[0, 0] - math.e).abs() < 1  # -20896 in PyTorch 2.13
+
+    with pytest.raises(UnsupportedError, match="which PyTorch computes wrongly"):
+        padc.convert(Several({"exp": torch.matrix_exp}), (x,))
+
+
 def test_large_matrices_are_refused() -> None:
     with pytest.raises(UnsupportedError, match="a matrix of 9 rows"):
         padc.convert(Several({"inv": linalg.inv}), (torch.eye(9),))
