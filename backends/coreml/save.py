@@ -109,6 +109,7 @@ LOOKS_FOR = {
     "mil_backend::fuse_activation_silu": {"sigmoid"},
     "mil_backend::fuse_pow2_sqrt": {"pow"},
 }
+INT16_MAX = 2**15 - 1
 # It mixes up the channels of the weight.
 WRONG_FOR_GROUPED_TRANSPOSE = ("common::fuse_conv_batchnorm",)
 # It adds the default epsilon of 1e-5 to a variance of 1.
@@ -204,13 +205,16 @@ def exact_batch_norms() -> Generator[None]:
 
 def is_for_int16(op: Any) -> bool:
     """
-    Whether the indices of a gather can be 16 bits wide.
+    Whether coremltools may let an op compute with integers of 16 bits.
 
-    coremltools assumes that a dynamic size is small.
+    It does so whatever their values are: only indices into known sizes are small.
     """
-    if op.op_type not in ("gather", "gather_along_axis"):
+    if op.x.is_tensor_or_scalar_of(dtype="int32"):
+        return False
+    if op.op_type == "squeeze":
         return True
-    return not is_symbolic(op.x.shape[op.axis.val])
+    sizes = op.x.shape if op.op_type == "gather_nd" else [op.x.shape[op.axis.val]]
+    return all(not is_symbolic(size) and size <= INT16_MAX for size in sizes)
 
 
 def _has_grouped_transpose(program: Program) -> bool:

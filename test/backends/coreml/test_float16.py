@@ -9,7 +9,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from functions import Functions, Several, check_each
-from torch import Tensor
+from torch import Tensor, nn
 
 import padc
 
@@ -103,3 +103,20 @@ def test_ops_that_compute_in_float32() -> None:
     # A product bounds what is computed after it.
     after = dtypes({"": lambda x, keep: F.relu(rest(x, keep) @ x)})
     assert (after["add"], after["matmul"], after["relu"]) == ("fp32", "fp16", "fp16")
+
+
+@pytest.mark.parametrize("target", ["iOS16", "iOS17", "iOS18"])
+def test_integers_keep_their_values(target: str):
+    """coremltools casts integers of these ops to 16 bits, whatever their values."""
+
+    class Integers(nn.Module):
+        def forward(self, x: Tensor, n: Tensor, i: Tensor):
+            count, places = n[:1].squeeze(0), torch.topk(n, 2).indices
+            return x[i] * 2, n[i], count + 1, n.gather(0, i), places, n.topk(3).values
+
+    args = (torch.ones(3), torch.tensor([70000, -40000, 5]), torch.tensor([2, 0]))
+
+    program = padc.convert(Integers(), args, precision="float16", target=target)
+
+    for actual, expected in zip(program.run(*args), Integers()(*args), strict=True):
+        assert torch.equal(actual, expected)
