@@ -16,6 +16,14 @@ constant has the element type that Core ML expects there, so plain integers stan
 every integer type, and plain floats for fp16 and fp32. i64 tensors are allowed where
 int32 is: PyTorch's int64 becomes Core ML's int32.
 
+A state, which a program keeps between predictions, is an argument of the function:
+
+```mlir
+func.func @main(%cache: !mil.state<tensor<1x8xf16>>) -> tensor<1x8xf16> {
+  %old = mil.read_state(input = %cache) : (!mil.state<tensor<1x8xf16>>)
+     -> tensor<1x8xf16>
+```
+
 Some ops have a new definition in a later iOS version. An op is valid if any version
 defines this form of it; `MilOp.check(target)` asks about one version.
 """
@@ -54,10 +62,20 @@ from xdsl.dialects.builtin import (
     i32,
     i64,
 )
-from xdsl.ir import Attribute, Dialect, Operation, OpTrait, SSAValue
+from xdsl.ir import (
+    Attribute,
+    Dialect,
+    Operation,
+    OpTrait,
+    ParametrizedAttribute,
+    SSAValue,
+    TypeAttribute,
+)
 from xdsl.irdl import (
     IRDLOperation,
+    irdl_attr_definition,
     irdl_op_definition,
+    param_def,
     prop_def,
     traits_def,
     var_operand_def,
@@ -115,6 +133,19 @@ NUMPY_TYPES: dict[np.dtype[Any], AnyDenseElement] = {
     for type_ in (f16, f32, i1, i8, i16, i32, i64, *map(unsigned, (8, 16, 32)))
 }
 """The element type of an array of each numpy dtype."""
+
+
+@irdl_attr_definition
+class StateType(ParametrizedAttribute, TypeAttribute):
+    """A tensor that a program keeps between predictions."""
+
+    name = "mil.state"
+
+    tensor: TensorType[Attribute] = param_def()
+
+
+STATE = "state"
+"""The domain of inputs that are states."""
 
 
 @dataclass(frozen=True)
@@ -484,7 +515,13 @@ def constant_types(attribute: Attribute) -> frozenset[str]:
 
 
 def element_types(value: SSAValue) -> frozenset[str]:
-    """Core ML's name of a tensor's element type, in a set; empty if it lacks it."""
+    """
+    Core ML's name of a tensor's element type, in a set; empty if it lacks it.
+
+    `STATE` for a state.
+    """
+    if isinstance(value.type, StateType):
+        return frozenset({STATE})
     if isinstance(type_ := value.type, TensorType):
         return _element_type(cast(TensorType, type_).element_type)
     return frozenset()
@@ -589,8 +626,10 @@ def _declare_ops() -> dict[str, type[MilOp]]:
 
 
 def _declare_op(name: str, forms: tuple[tuple[str, str], ...]) -> type[MilOp]:
-    # A random op gives another result each time: no pass may merge two.
-    traits: tuple[OpTrait, ...] = () if name.startswith("random_") else (Pure(),)
+    # A random op gives another result each time, and a state has another value after
+    # an update: no pass may merge two.
+    is_pure = not name.startswith("random_") and not name.endswith("_state")
+    traits: tuple[OpTrait, ...] = (Pure(),) if is_pure else ()
     return irdl_op_definition(
         type(
             "".join(part.capitalize() for part in name.split("_")) + "Op",
@@ -610,4 +649,4 @@ def _declare_op(name: str, forms: tuple[tuple[str, str], ...]) -> type[MilOp]:
 OPS = _declare_ops()
 """Every op of the dialect, by Core ML's name."""
 
-Mil = Dialect("mil", list(OPS.values()))
+Mil = Dialect("mil", list(OPS.values()), [StateType])

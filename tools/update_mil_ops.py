@@ -11,8 +11,8 @@ types each of its type variables stands for:
     conv iOS17 x:T weight:U bias:U? strides:int32?! | T=fp16,fp32 U=fp16,fp32
 
 `?` marks an optional input, `!` an input that must be constant, `*` a tuple of values.
-Ops on functions, lists and states, which are not tensors, are left out. So is `const`:
-a constant is written where it is used.
+Ops on functions and lists, which are not tensors, are left out. So is `const`: a
+constant is written where it is used. `state` is the type of a state.
 """
 
 from collections.abc import Iterator
@@ -29,8 +29,9 @@ NOT_TENSOR_INPUTS = {
     "InternalInputType",
     "ListInputType",
     "PyFunctionInputType",
-    "StateInputType",
 }
+DIALECT_OPS = {"coreml_update_state": "iOS18"}
+"""Ops that a package has as other ones, with the first target that has these."""
 
 
 def mil_ops() -> str:
@@ -40,7 +41,10 @@ def mil_ops() -> str:
         from coremltools.converters.mil.mil.ops.registry import SSAOpRegistry
 
     lines = ["# Written by tools/update_mil_ops.py, which explains the format."]
-    for name, forms in sorted(SSAOpRegistry.core_ops.items()):
+    registered = dict(SSAOpRegistry.core_ops)
+    for name, since in DIALECT_OPS.items():
+        registered[name] = {getattr(ct.target, since): SSAOpRegistry.dialect_ops[name]}
+    for name, forms in sorted(registered.items()):
         previous = None
         for target in TARGETS:
             if (op := forms.get(getattr(ct.target, target))) is None:
@@ -64,6 +68,8 @@ def _inputs(inputs: dict[str, Any]) -> Iterator[str]:
                 yield f"{name}:{spec.type_domain_id or _types(spec.type_domain)}{marks}"
             case "TupleInputType":
                 yield f"{name}:any{marks}*"
+            case "StateInputType":
+                yield f"{name}:state{marks}"
             case "ListOrTensorOrDictInputType":
                 yield f"{name}:any{marks}"
             case kind:

@@ -80,3 +80,15 @@
 
 // CHECK: mil.levitate
 %y = mil.levitate(axis = 1) : () -> tensor<2xf32>
+
+// -----
+
+// CHECK: mil.read_state of iOS18 takes state as 'input', not tensor<2xf16>
+%x = "test.op"() : () -> tensor<2xf16>
+%y = mil.read_state(input = %x) : (tensor<2xf16>) -> tensor<2xf16>
+
+// -----
+
+// CHECK: as 'x', not !mil.state<tensor<2xf16>>
+%x = "test.op"() : () -> !mil.state<tensor<2xf16>>
+%y = mil.relu(x = %x) : (!mil.state<tensor<2xf16>>) -> tensor<2xf16>

@@ -16,6 +16,15 @@ func.func @tuple(%a : tensor<2xf32>) {
   func.return
 }
 
+// CHECK-LABEL: func.func @state(%cache: !mil.state<tensor<2x4xf16>>
+func.func @state(%cache : !mil.state<tensor<2x4xf16>>, %x : tensor<2x4xf16>) {
+  // CHECK-NEXT: %old = mil.read_state(input = %cache) : (!mil.state<tensor<2x4xf16>>) -> tensor<2x4xf16>
+  %old = mil.read_state(input = %cache) : (!mil.state<tensor<2x4xf16>>) -> tensor<2x4xf16>
+  // CHECK-NEXT: %new = mil.coreml_update_state(state = %cache, value = %x) : (!mil.state<tensor<2x4xf16>>, tensor<2x4xf16>) -> tensor<2x4xf16>
+  %new = mil.coreml_update_state(state = %cache, value = %x) : (!mil.state<tensor<2x4xf16>>, tensor<2x4xf16>) -> tensor<2x4xf16>
+  func.return
+}
+
 // CHECK-LABEL: func.func @several_results
 func.func @several_results(%x : tensor<4xf32>) {
   // CHECK-NEXT: %values, %indices = mil.topk(x = %x, k = 2) {note = "kept"} : (tensor<4xf32>) -> (tensor<2xf32>, tensor<2xi32>)
