@@ -23,7 +23,7 @@ PASSES = {
         "decompose-pads",
         "convert-tcp-to-mil",
     ),
-    "torch_to_mil": ("convert-torch-to-mil",),
+    "torch_to_mil": ("convert-torch-to-mil", "convert-buffers-to-states"),
     "to_linalg": (
         "decompose-conv-transpose",
         "convert-torch-to-linalg",

@@ -34,7 +34,14 @@ from padc.passes.tcp_to_mil.decompose_pads import DecomposePadsPass
 from padc.passes.tcp_to_mil.policies import GridSamplePolicy, PadPolicy
 from padc.passes.tcp_to_mil.reduce_ranks import ReduceRanksPass
 from padc.passes.tcp_to_mil.tabulate_scaled_sizes import TabulateScaledSizesPass
+from padc.passes.torch_to_mil.convert_buffers_to_states import (
+    ConvertBuffersToStatesPass,
+)
 from padc.passes.torch_to_mil.convert_torch_to_mil import ConvertTorchToMilPass
+from padc.passes.torch_to_mil.states_policy import (
+    DEFAULT_STATES_POLICY,
+    StatesPolicy,
+)
 from padc.passes.torch_to_tcp.convert_torch_to_tcp import ConvertTorchToTcpPass
 from padc.passes.torch_to_tcp.fold_batch_norm import FoldBatchNormPass
 from padc.passes.torch_to_tcp.fold_constants import FoldConstantsPass
@@ -74,9 +81,13 @@ def to_mil_tcp() -> list[ModulePass]:
 
 
 def to_mil(
-    target: str, pad_policy: PadPolicy, grid_sample_policy: GridSamplePolicy
+    target: str,
+    pad_policy: PadPolicy,
+    grid_sample_policy: GridSamplePolicy,
+    states: StatesPolicy = DEFAULT_STATES_POLICY,
+    precision: str = "float32",
 ) -> list[ModulePass]:
-    """From tcp to Core ML's ops."""
+    """From tcp to Core ML's ops, which will compute in `precision`."""
     return [
         # Before any decomposition copies the sizes that it replaces.
         TabulateScaledSizesPass(),
@@ -90,6 +101,8 @@ def to_mil(
         ConvertTcpToMilPass(target),
         # After it, since resampling and other lowerings build ATen ops.
         ConvertTorchToMilPass(target),
+        # After all that lowers arguments, since it takes those of Core ML's types.
+        ConvertBuffersToStatesPass(target, states, precision),
         # Removes what pads folded into convolutions and pools leave unused.
         CanonicalizePass(),
     ]

@@ -23,6 +23,10 @@ from padc.passes.tcp_to_mil.policies import (
     resolve_grid_sample_policy,
     resolve_pad_policy,
 )
+from padc.passes.torch_to_mil.states_policy import (
+    DEFAULT_STATES_POLICY,
+    resolve_states_policy,
+)
 from padc.tools import padc_check, padc_run, padc_same
 from padc.tools.models import add_input_option, add_trust_option, load_model
 from padc.tools.version_action import VersionAction
@@ -120,6 +124,16 @@ def parser() -> argparse.ArgumentParser:
         ),
     )
     convert.add_argument(
+        "--states",
+        default=DEFAULT_STATES_POLICY,
+        help=(
+            "which buffers that the model changes are states of Core ML (default: "
+            "%(default)s): auto, those that a state of iOS18 holds as they are, and "
+            "float32 ones with --precision float16; native, all, else an error; "
+            "inputs, none; the others are inputs, and outputs NAME_out"
+        ),
+    )
+    convert.add_argument(
         "--verify",
         action="store_true",
         help="run the package and compare its outputs with PyTorch's",
@@ -180,6 +194,7 @@ def run_convert(arguments: argparse.Namespace) -> None:
     resolve_precision(arguments.precision)
     resolve_pad_policy(arguments.pad_policy)
     resolve_grid_sample_policy(arguments.grid_sample_policy)
+    resolve_states_policy(arguments.states)
     progress = Progress(arguments.print_ir_after_all)
     model = load_model(arguments.model, arguments.input, trust=arguments.trust)
     program = convert(
@@ -189,6 +204,7 @@ def run_convert(arguments: argparse.Namespace) -> None:
         precision=arguments.precision,
         pad_policy=arguments.pad_policy,
         grid_sample_policy=arguments.grid_sample_policy,
+        states=arguments.states,
         dynamic_shapes=model.dynamic_shapes,
         observer=progress,
     )
@@ -217,8 +233,10 @@ def run_verify(arguments: argparse.Namespace) -> None:
 
 def print_agreement(comparisons: Sequence[Comparison]) -> None:
     for comparison in comparisons:
+        name = comparison.name
+        what = name if name.startswith("buffer ") else f"output '{name}'"
         print(
-            f"output '{comparison.name}' agrees with PyTorch: max error "
+            f"{what} agrees with PyTorch: max error "
             f"{comparison.max_error:.2e}, {comparison.relative_error:.2e} of its range"
         )
 

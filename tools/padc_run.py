@@ -114,13 +114,15 @@ def run_package(arguments: argparse.Namespace) -> Mapping[str, Any]:
     if arguments.input:
         raise UsageError(f"--input is given, but {arguments.model} has its inputs")
     from padc.coreml import load
+    from padc.session import Session
 
     model = load(
         arguments.model,
         function_name=arguments.function,
         precision=arguments.precision or "program",
     )
-    return model.predict(read_inputs(arguments.inputs, model.inputs))
+    session = Session(model)
+    return session.predict(read_inputs(arguments.inputs, session.inputs))
 
 
 def run_model(arguments: argparse.Namespace) -> dict[str, npt.NDArray[Any]]:
@@ -183,17 +185,18 @@ def interpreted(
 ) -> Callable[[Mapping[str, torch.Tensor]], dict[str, torch.Tensor]]:
     """A function that computes outputs by name with the reference, at the tcp level."""
     from padc.backends.calls.input_check import InputCheck
-    from padc.backends.reference import run
     from padc.exported import imported
     from padc.frontends.torch_export.guards import GuardCheck, guards_of
+    from padc.interpreter import Interpreter
     from padc.ir.main_function import main, value_names
     from padc.ir.weights import weights_of
     from padc.mlir_model import MlirModel
     from padc.passes import pipelines
 
     ctx, module = imported(source)
-    weights = weights_of(ctx)
-    check, names = InputCheck(main(module)), value_names(main(module).res_attrs)
+    function, interpreter = main(module), Interpreter(module, weights_of(ctx))
+    check, names = InputCheck(function), value_names(function.res_attrs)
+    returned = [names[i] for i in interpreter.results]
     check_guards = GuardCheck(
         [] if isinstance(source, MlirModel) else guards_of(source)
     )
@@ -201,9 +204,9 @@ def interpreted(
 
     def program(inputs: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
         tensors = list(inputs.values())
-        check(tensors)
+        check(interpreter.given(tensors, interpreter.buffers))
         check_guards(tensors)
-        return dict(zip(names, run(module, *tensors, weights=weights), strict=True))
+        return dict(zip(returned, interpreter(*tensors), strict=True))
 
     return program
 

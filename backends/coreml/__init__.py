@@ -14,6 +14,8 @@ DEFAULT_PRECISION: Precision = "float32"
 
 LOCATIONS = "padc.locations"
 """Key of a package's metadata: JSON of `{output of an op: "file:line"}`."""
+BUFFERS = "padc.buffers"
+"""Key of a package's metadata: JSON of the buffers that the program changes."""
 
 
 @contextmanager

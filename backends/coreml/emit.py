@@ -12,6 +12,7 @@ at once, except ops that only fail because an operand did.
 
 from collections.abc import Mapping, Sequence, Set
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -22,6 +23,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from padc.backends.coreml import quiet
+from padc.backends.coreml.buffers import BufferFeature
 from padc.backends.coreml.interface import (
     INT32,
     INT32_OUTSIDE,
@@ -39,6 +41,7 @@ from padc.errors import (
     origin,
 )
 from padc.ir import mil
+from padc.ir.buffers import changed_buffers
 from padc.ir.main_function import main
 from padc.ir.targets import resolve_target
 from padc.ir.torch import AtenOp
@@ -64,7 +67,8 @@ def emit(module: ModuleOp, weights: Weights, target: str = "newest") -> Program:
     """
     Translate `@main` of `module` to a pymil program for `target`.
 
-    The attribute `padc.name` names the inputs and outputs. Raises `UnsupportedError`
+    The attribute `padc.name` names the inputs and outputs. The program's attribute
+    `changed_buffers` describes the buffers that it changes. Raises `UnsupportedError`
     with everything that Core ML or coremltools does not support.
     """
     with quiet():
@@ -86,8 +90,7 @@ class _Emitter:
         input_types = self.interface.input_types()
         output_names = self.interface.output_names()
         placeholders = {
-            type_.name: mb.placeholder(type_.shape.symbolic_shape, type_.dtype)
-            for type_ in input_types.values()
+            type_.name: placeholder_of(type_) for type_ in input_types.values()
         }
         version = getattr(ct.target, self.target)
         outputs: list[Any] = []
@@ -97,7 +100,10 @@ class _Emitter:
                 if shape_of(argument.type) == ():
                     name = self.interface.unique(f"{type_.name}_scalar")
                     var = mb.squeeze(x=var, name=name)
-                if (dtype := pymil_dtype(argument.type)) in INT32_OUTSIDE:
+                is_state = isinstance(argument.type, mil.StateType)
+                if not is_state and (
+                    (dtype := pymil_dtype(argument.type)) in INT32_OUTSIDE
+                ):
                     var = mb.cast(x=var, dtype=dtype)
                 self.values[argument] = var
             for op in self.live_ops():
@@ -112,16 +118,30 @@ class _Emitter:
                 raise UnsupportedError(self.problems)
             function.set_outputs(outputs)
         function.set_input_types(tuple(input_types.values()))  # pyright: ignore
-        program = Program()
+        program: Any = Program()
         program.add_function("main", function)
+        program.changed_buffers = self.buffer_features(output_names)
         return program
+
+    def buffer_features(self, output_names: Sequence[str]) -> list[BufferFeature]:
+        """The buffers that the program changes, as the package has them."""
+        inputs, found = self.interface.input_names, list[BufferFeature]()
+        for each in changed_buffers(self.main):
+            feature = BufferFeature(each.name, inputs[each.argument])
+            if each.result is not None:
+                output = output_names[each.result]
+                initial = each.initial_array(self.weights)
+                feature = replace(feature, output=output, initial=initial)
+            found.append(feature)
+        return found
 
     def live_ops(self) -> list[Operation]:
         """The live ops of the function, in order."""
         live: dict[Operation, None] = {}
         for op in reversed(self.main.body.block.ops):
             uses = (use for result in op.results for use in result.uses)
-            if isinstance(op, ReturnOp) or any(use.operation in live for use in uses):
+            is_kept = isinstance(op, ReturnOp | mil.OPS["coreml_update_state"])
+            if is_kept or any(use.operation in live for use in uses):
                 live[op] = None
         return [*reversed(live)]
 
@@ -198,7 +218,8 @@ class _Emitter:
             variables = [self.values[value] for value in values]
             input = form.inputs[name]
             inputs[name] = variables if input.variadic else variables[0]
-            bound[input.variable] = types.builtin_to_string(variables[0].dtype)
+            if not types.is_state(variables[0].sym_type):
+                bound[input.variable] = types.builtin_to_string(variables[0].dtype)
         for name, attribute in op.constants.data.items():
             element = constant_type(attribute, form.inputs[name], bound)
             inputs[name] = constant(self.constant_value(attribute), element)
@@ -222,6 +243,13 @@ def forget_part(output: Any) -> None:
     if output.dtype != types.int32 and output.sym_val is not None:
         if output.val is None:
             output._sym_val = None
+
+
+def placeholder_of(type_: Any) -> Any:
+    """The placeholder of an input or a state."""
+    is_state = isinstance(type_, ct.StateType)
+    make = mb.state_tensor_placeholder if is_state else mb.placeholder
+    return make(type_.shape.symbolic_shape, type_.dtype)
 
 
 def is_lowered(op: Operation) -> TypeGuard[mil.MilOp | ConstantOp | ReturnOp]:

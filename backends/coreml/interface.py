@@ -69,6 +69,8 @@ class Interface:
         self.target = target
         self.problems: list[Problem] = []
         self.used_names: set[str] = set()
+        self.input_names: Sequence[str] = ()
+        """The names of the inputs in the package, after `input_types`."""
 
     def unique(self, name: str) -> str:
         """`name` as an identifier of MIL that differs from every other name."""
@@ -102,7 +104,12 @@ class Interface:
         names = self.names("input", len(arguments), self.main.arg_attrs)
         ranges: dict[str, Any] = {}
         found: dict[BlockArgument, Any] = {}
+        self.input_names = names
         for argument, name in zip(arguments, names, strict=True):
+            if isinstance(state := argument.type, mil.StateType):
+                wrapped: Any = ct.TensorType(None, state.tensor.get_shape(), types.fp16)
+                found[argument] = ct.StateType(wrapped, name)
+                continue
             try:
                 dtype = input_dtype(argument, self.target)
                 shape = input_shape(argument, ranges)

@@ -15,7 +15,14 @@ from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
-from padc.backends.coreml import DEFAULT_PRECISION, LOCATIONS, quiet, resolve_precision
+from padc.backends.coreml import (
+    BUFFERS,
+    DEFAULT_PRECISION,
+    LOCATIONS,
+    quiet,
+    resolve_precision,
+)
+from padc.backends.coreml.buffers import to_json
 from padc.backends.coreml.checker import check
 from padc.backends.coreml.float16 import keep_masks_finite, selector
 from padc.backends.coreml.replacing import replacing
@@ -264,6 +271,8 @@ def save_package(program: Program, path: str | Path, target: str | None = None) 
         metadata["com.github.apple.coremltools.version"] = ct.__version__
         metadata["com.github.apple.coremltools.source"] = "padc"
         metadata[LOCATIONS] = json.dumps(locations(program))
+        if buffers := getattr(program, "changed_buffers", None):
+            metadata[BUFFERS] = to_json(buffers)
         (data / "model.mlmodel").write_bytes(model.SerializeToString())
         root, items = str(uuid.uuid4()), str(uuid.uuid4())
         manifest = {

@@ -14,6 +14,7 @@ from xdsl.rewriter import InsertPoint
 from padc.backends.native.compile_program import compile_program, text_of
 from padc.backends.native.stored_model import StoredModel
 from padc.frontends.torch_export import held_tensors, weight_array
+from padc.ir.buffers import changed_names
 from padc.ir.main_function import main, value_names
 from padc.ir.torch import BindSymbolicShapeOp, SymbolicIntOp
 from padc.ir.weights import Array, weights_of
@@ -33,7 +34,8 @@ def compile_model(exported: ExportedProgram) -> tuple[StoredModel, bool]:
     weights = weights_of(ctx)
     function = main(module)
     declaration = text_of(declared(function))
-    outputs = value_names(function.res_attrs)
+    names = value_names(function.res_attrs)
+    outputs = names[: len(names) - len(changed_names(function))]
     held = held_tensors(exported)
     sources = {
         name: source

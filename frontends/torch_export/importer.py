@@ -11,6 +11,7 @@ collected, and raised as one `UnsupportedError` at the end.
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, cast
 
@@ -59,14 +60,28 @@ from padc.frontends.torch_export.function_builder import (
     Imported,
     named,
 )
-from padc.frontends.torch_export.functional import in_place_changes
+from padc.frontends.torch_export.functional import (
+    in_place_changes,
+    trained_statistics,
+)
 from padc.frontends.torch_export.locations import node_location, stack_location
 from padc.frontends.torch_export.nodes import live_nodes
 from padc.frontends.torch_export.output_names import output_names
 from padc.frontends.torch_export.symbolic_sizes import SymbolicSizes
 from padc.frontends.torch_export.types import describe, tensor_type
-from padc.frontends.torch_export.weights import held_tensors, weight_array
+from padc.frontends.torch_export.weights import (
+    held_tensors,
+    is_shared,
+    weight_array,
+)
 from padc.ir import torch as torch_d
+from padc.ir.buffers import (
+    BUFFER,
+    Initial,
+    buffer_attributes,
+    text,
+    update_attributes,
+)
 from padc.ir.names import unique_name
 from padc.ir.weights import Weights
 
@@ -86,7 +101,8 @@ def import_exported_program(
 
     Its arguments are the program's tensor inputs, its results the tensor outputs; the
     attribute `padc.name` of each has its name (see `output_names`). An output that is
-    None is left out.
+    None is left out. The buffers that the program changes are further arguments and
+    results (see `padc.ir.buffers`).
 
     Args:
         ep: The program, which is not changed.
@@ -100,21 +116,22 @@ def import_exported_program(
     Raises:
         UnsupportedError: Lists all parts of the program that padc cannot express.
     """
-    names = output_names(ep)
+    names, trained = output_names(ep), trained_statistics(ep)
     table: Decompositions = {}
     if legal is not None:
         with TRACING, quiet():
             table = decompositions_of(ep, legal)
     if not table and ep.dialect == "ATEN":
-        return Importer(ep, weights, {}, {}, leave_out_constants).run(names)
+        return Importer(ep, weights, {}, {}, leave_out_constants).run(names, trained)
     if (changed := in_place_changes(ep.graph)) is not None:
         with TRACING, quiet():
             expansions = expansions_of(ep, table, legal or ())
         if expansions is not None:
             importer = Importer(ep, weights, changed, expansions, leave_out_constants)
-            return importer.run(names)
+            return importer.run(names, trained)
     functional = decompose(ep, weights, table)
-    return Importer(functional, weights, {}, {}, leave_out_constants).run(names)
+    importer = Importer(functional, weights, {}, {}, leave_out_constants)
+    return importer.run(names, trained)
 
 
 def decompose(
@@ -136,6 +153,8 @@ def decompose(
     except Exception as error:
         importer = Importer(ep, weights, {}, {}, False)
         importer.import_placeholders(list(ep.graph.nodes))
+        # What PyTorch says of buffers that share memory is about itself.
+        importer.check_shared(buffers := held_buffers(ep), buffers)
         location = SourceLocation.of(stack_location(str(error)))
         message = f"PyTorch cannot make the program functional: {error}"
         problem = Problem(message.partition("\n")[0], location)
@@ -165,24 +184,37 @@ class Importer:
         self.sizes: dict[sympy.Expr, Imported] = {}
         """The value of each dynamic size, by its expression."""
         self.problems: list[Problem] = []
+        self.changed_buffers = {
+            cast(str, spec.target): spec.arg
+            for spec in ep.graph_signature.output_specs
+            if spec.kind == OutputKind.BUFFER_MUTATION
+        }
+        """What becomes of each buffer that the program changes, by its target."""
 
-    def run(self, names: Sequence[str]) -> ModuleOp:
-        """The module; `names` are the outputs' names, made unique."""
+    def run(self, names: Sequence[str], trained: Collection[str] = ()) -> ModuleOp:
+        """
+        The module; `names` are the outputs' names, made unique.
+
+        `trained` are statistics that batch norms update.
+        """
         nodes = list(self.ep.graph.nodes)
-        self.check_outputs()
-        input_names = self.import_placeholders(nodes)
+        self.check_outputs(trained)
+        argument_attributes = self.import_placeholders(nodes)
         self.import_calls(nodes)
-        outputs, output_names = self.import_outputs(nodes[-1], names, set(input_names))
+        taken = set(map(name_of, argument_attributes))
+        outputs, result_attributes = self.import_outputs(nodes[-1], names, taken)
+        updates, update_attributes = self.import_updates(argument_attributes, taken)
         if self.problems:
             raise UnsupportedError(self.problems)
-        self.function.add(ReturnOp(*outputs))
+        returned = [*outputs, *updates]
+        self.function.add(ReturnOp(*returned))
         block = self.function.block
         function = FuncOp(
             "main",
-            (block.arg_types, [output.type for output in outputs]),
+            (block.arg_types, [value.type for value in returned]),
             Region(block),
-            arg_attrs=name_attributes(input_names),
-            res_attrs=name_attributes(output_names),
+            arg_attrs=ArrayAttr(argument_attributes),
+            res_attrs=ArrayAttr([*result_attributes, *update_attributes]),
         )
         return ModuleOp([function])
 
@@ -246,12 +278,13 @@ class Importer:
 
     # --- inputs and weights ----------------------------------------------------------
 
-    def import_placeholders(self, nodes: Sequence[Node]) -> list[str]:
-        """Import arguments and weights; returns the names of the arguments."""
+    def import_placeholders(self, nodes: Sequence[Node]) -> list[DictionaryAttr]:
+        """Import arguments and weights; returns the attributes of the arguments."""
         placeholders = [node for node in nodes if node.op == "placeholder"]
         specs = self.ep.graph_signature.input_specs
         arguments: list[Node] = []
         literals: list[tuple[Node, str]] = []
+        buffers: list[tuple[Node, str]] = []
         for node, spec in zip(placeholders, specs, strict=True):
             if spec.kind == InputKind.USER_INPUT:
                 if isinstance(spec.arg, TensorArgument):
@@ -261,14 +294,55 @@ class Importer:
                 elif not isinstance(spec.arg, ConstantArgument):
                     self.refuse_input(node, spec)
             elif spec.kind in HELD:
-                if node.users:
-                    literals.append((node, cast(str, spec.target)))
+                target = cast(str, spec.target)
+                if target in self.changed_buffers:
+                    buffers.append((node, target))
+                elif node.users:
+                    literals.append((node, target))
             else:
                 self.refuse_input(node, spec)
         self.import_sizes(arguments)
         for node, target in literals:
             self.attempt(node, lambda node: self.import_literal(node, target))
-        return [node.name for node in arguments]
+        held = [target for _, target in (*literals, *buffers)]
+        self.check_shared(self.changed_buffers, held)
+        names = [node.name for node in arguments]
+        return [*name_attributes(names), *self.import_buffers(buffers, set(names))]
+
+    def check_shared(self, buffers: Collection[str], held: Sequence[str]) -> None:
+        """Refuse to change memory of `buffers` that another tensor has, too."""
+        for target in buffers:
+            for other in held:
+                if other != target and is_shared(
+                    self.tensors[target], self.tensors[other]
+                ):
+                    message = f"the model changes its buffer '{target}', which shares"
+                    message = f"{message} memory with '{other}'"
+                    self.report(None, Obstacle(message, "clone() one of them"))
+
+    def import_buffers(
+        self, buffers: Sequence[tuple[Node, str]], taken: set[str]
+    ) -> list[DictionaryAttr]:
+        """Import the buffers that the program changes as arguments."""
+        attributes: list[DictionaryAttr] = []
+        for node, target in buffers:
+            self.attempt(node, lambda node: self.import_buffer(node, target))
+            if node in self.function.values:
+                name = unique_name(identifier(target), taken)
+                taken.add(name)
+                self.function.values[node].name_hint = name
+                initial = self.literal(target)
+                attributes.append(buffer_attributes(name, target, initial))
+        return attributes
+
+    def import_buffer(self, node: Node, target: str) -> SSAValue:
+        if isinstance(tensor_type(self.tensors[target]).element_type, ComplexType):
+            text = describe(node.meta["val"])
+            message = f"the model changes its buffer '{target}' of type {text}"
+            raise Obstacle(message, "hold torch.view_as_real(x) in the buffer")
+        if self.tensors[target].is_meta:
+            raise no_data(target)
+        return self.import_argument(node)
 
     def refuse_input(self, node: Node, spec: InputSpec) -> None:
         if spec.kind == InputKind.USER_INPUT:
@@ -311,48 +385,53 @@ class Importer:
 
     def import_literal(self, node: Node, name: str) -> SSAValue:
         """A tensor that the model holds, by name; an integer of rank 0 in line."""
+        if self.tensors[name].is_meta:
+            raise no_data(name)
+        op = self.function.add(torch_d.LiteralOp(self.literal(name)))
+        return named(op.results[0], node.name)
+
+    def literal(self, name: str) -> Initial:
+        """The data of a tensor that the model holds."""
         tensor = self.tensors[name]
-        if tensor.is_meta:
-            raise Obstacle(f"'{name}' is on the meta device, without data", "load it")
         type = tensor_type(tensor)
         builtin_type = TensorType(type.element_type, tensor.shape)
         array = weight_array(tensor)
         if tensor.dim() == 0 and isinstance(type.element_type, IntegerType):
             data = BytesAttr(array.tobytes())
-            value = DenseIntOrFPElementsAttr(cast(Any, builtin_type), data)
-        else:
-            unique = self.weights.add(name, array)
-            self.weights.sources[unique] = name
-            value = DenseResourceAttr.from_params(unique, builtin_type)
-        op = self.function.add(torch_d.LiteralOp(value))
-        return named(op.results[0], node.name)
+            return DenseIntOrFPElementsAttr(cast(Any, builtin_type), data)
+        unique = self.weights.add(name, array)
+        self.weights.sources[unique] = name
+        return DenseResourceAttr.from_params(unique, builtin_type)
 
     # --- outputs ---------------------------------------------------------------------
 
-    def check_outputs(self) -> None:
-        """Refuse programs that change their buffers or inputs."""
+    def check_outputs(self, trained: Collection[str]) -> None:
+        """Refuse programs that change inputs, parameters, or `trained` statistics."""
         nodes = {node.name: node for node in self.ep.graph.nodes}
         for spec in self.ep.graph_signature.output_specs:
-            match spec.kind:
-                case OutputKind.USER_OUTPUT:
+            # By name: PyTorch 2.8 has no PARAMETER_MUTATION.
+            match spec.kind.name:
+                case "USER_OUTPUT":
                     continue
-                case OutputKind.BUFFER_MUTATION:
+                case "BUFFER_MUTATION":
+                    if spec.target not in trained:
+                        continue
                     message = f"the model changes its buffer '{spec.target}'"
-                    hint = (
-                        "call model.eval() before exporting, or return the new value "
-                        "as an output"
-                    )
-                case OutputKind.USER_INPUT_MUTATION:
+                    hint = "it is in training: call model.eval() before exporting"
+                case "PARAMETER_MUTATION":
+                    message = f"the model changes its parameter '{spec.target}'"
+                    hint = "register it as a buffer"
+                case "USER_INPUT_MUTATION":
                     message = f"the model changes its input '{spec.target}' in place"
                     hint = "work on a clone and return it as an output"
-                case _:
-                    message, hint = f"an output of kind {spec.kind.name}", None
+                case name:
+                    message, hint = f"an output of kind {name}", None
             self.report(nodes.get(spec.arg.name), Obstacle(message, hint))
 
     def import_outputs(
         self, node: Node, proposed: Sequence[str], taken: set[str]
-    ) -> tuple[list[SSAValue], list[str]]:
-        """The tensors that the function returns, and their names."""
+    ) -> tuple[list[SSAValue], list[DictionaryAttr]]:
+        """The tensors that the model returns, and their attributes."""
         specs = self.ep.graph_signature.output_specs
         first_user = sum(spec.kind != OutputKind.USER_OUTPUT for spec in specs)
         outputs: list[SSAValue] = []
@@ -374,8 +453,52 @@ class Importer:
                 message = f"{which} is not a tensor: {spec.arg}"
                 hint = "return a tensor, or leave it out"
                 self.report(None, Obstacle(message, hint))
-        return outputs, names
+        return outputs, name_attributes(names)
+
+    def import_updates(
+        self, arguments: Sequence[DictionaryAttr], taken: set[str]
+    ) -> tuple[list[SSAValue], list[DictionaryAttr]]:
+        """The new values of the buffers that the program changes."""
+        nodes = {node.name: node for node in self.ep.graph.nodes}
+        values: list[SSAValue] = []
+        attributes: list[DictionaryAttr] = []
+        for entry in arguments:
+            if (target := text(entry.data, BUFFER)) is None:
+                continue
+            node = nodes[self.changed_buffers[target].name]
+            if node in self.function.values:
+                values.append(self.function.values[node])
+                name = unique_name(f"{name_of(entry)}_out", taken)
+                taken.add(name)
+                attributes.append(update_attributes(name, target))
+        return values, attributes
 
 
-def name_attributes(names: Sequence[str]) -> ArrayAttr[DictionaryAttr]:
-    return ArrayAttr(DictionaryAttr({"padc.name": StringAttr(name)}) for name in names)
+def identifier(name: str) -> str:
+    """The name of a buffer as every format takes it."""
+    name = re.sub(r"\W", "_", name, flags=re.ASCII)
+    return name if re.match("[A-Za-z_]", name) else f"_{name}"
+
+
+def held_buffers(ep: ExportedProgram) -> list[str]:
+    """The buffers that a program uses."""
+    specs = ep.graph_signature.input_specs
+    names = {node.name for node in ep.graph.nodes if node.users}
+    return [
+        cast(str, spec.target)
+        for spec in specs
+        if spec.kind == InputKind.BUFFER and spec.arg.name in names
+    ]
+
+
+def no_data(name: str) -> Obstacle:
+    return Obstacle(f"'{name}' is on the meta device, without data", "load it")
+
+
+def name_of(entry: DictionaryAttr) -> str:
+    """The name in the attributes of an argument."""
+    return cast(StringAttr, entry.data["padc.name"]).data
+
+
+def name_attributes(names: Sequence[str]) -> list[DictionaryAttr]:
+    return [DictionaryAttr({"padc.name": StringAttr(name)}) for name in names]

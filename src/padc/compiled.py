@@ -27,6 +27,7 @@ from padc.frontends.torch_export import held_tensors
 from padc.frontends.torch_export.fingerprint import fingerprint
 from padc.frontends.torch_export.guards import GuardCheck, guards_of
 from padc.ir import make_context
+from padc.ir.buffers import changed_names
 from padc.ir.main_function import value_names
 from padc.ir.weights import weights_of
 from padc.native_model import NativeModel
@@ -53,7 +54,8 @@ def compile(
 
     Args:
         model: A module, or what `torch.export.export` or `torch.export.load` returned.
-            Its weights are copied.
+            Its weights are copied, and buffers that it changes: the compiled model
+            changes its own.
         example_inputs: For a module, a tuple of its arguments, to export it with.
             Tensors may have any shape and dtype; calls take the same ones.
         dynamic_shapes: For a module, the dimensions whose sizes may vary between calls,
@@ -94,16 +96,18 @@ def compile_exported(exported: ExportedProgram) -> CompiledModel:
             stored, is_kept = compile_model(exported)
         if is_kept:
             cache.write(name, stored.to_bytes())
-    ctx = make_context()
-    stored.bind(held_tensors(exported), weights_of(ctx))
+    ctx, held = make_context(), held_tensors(exported)
+    stored.bind(held, weights_of(ctx))
     function = stored.function(ctx)
+    names, changed = value_names(function.arg_attrs), changed_names(function)
     return NativeModel(
         CallStructure(exported),
         LoadedProgram(ctx, stored.program),
         InputCheck(function),
         guards,
-        value_names(function.arg_attrs),
+        names[: len(names) - len(changed)],
         stored.outputs,
+        [held[name].detach().clone() for name in changed],
     )
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import io
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
@@ -20,10 +20,14 @@ from xdsl.utils.exceptions import DiagnosticException
 
 from padc.backends.coreml import DEFAULT_PRECISION, Precision, resolve_precision
 from padc.backends.coreml.checker import Finding, check
+from padc.backends.coreml.evaluator import load
 from padc.collection import without_collection
 from padc.errors import InvalidProgramError, PadcError, resolve
 from padc.exported import Source, as_source, imported
+from padc.interpreter import initial_tensor
+from padc.ir.buffers import changed_buffers
 from padc.ir.dominance import verify
+from padc.ir.main_function import main
 from padc.ir.targets import DEFAULT_TARGET, resolve_target
 from padc.ir.weights import Weights, weights_of
 from padc.passes import pipelines
@@ -35,12 +39,17 @@ from padc.passes.tcp_to_mil.policies import (
     resolve_grid_sample_policy,
     resolve_pad_policy,
 )
+from padc.passes.torch_to_mil.states_policy import (
+    DEFAULT_STATES_POLICY,
+    StatesPolicy,
+    resolve_states_policy,
+)
+from padc.session import Session
 from padc.verification import (
     Comparison,
-    run_package,
+    compare_calls,
     sample_inputs,
     tensor_outputs,
-    verify_package,
 )
 
 Stage: TypeAlias = Literal["torch", "tcp", "mil"]
@@ -82,7 +91,13 @@ class Program:
     """Which pads are Core ML's own ops; see `convert`."""
     grid_sample_policy: GridSamplePolicy
     """Which grid samples are Core ML's own ops; see `convert`."""
+    states: StatesPolicy
+    """Which buffers that the model changes are states; see `convert`."""
     _pymil: Any = field(repr=False)
+    _initial: Mapping[str, torch.Tensor] = field(repr=False)
+    """The values at export of the buffers that the model changes."""
+    _running: Session | None = field(default=None, init=False, repr=False)
+    """What `run` runs, once it was called."""
 
     @property
     def operation_count(self) -> int:
@@ -129,7 +144,11 @@ class Program:
             pipelines.run_passes(ctx, module, pipelines.to_mil_tcp())
         if stage == "mil":
             to_mil = pipelines.to_mil(
-                self.target, self.pad_policy, self.grid_sample_policy
+                self.target,
+                self.pad_policy,
+                self.grid_sample_policy,
+                self.states,
+                self.precision,
             )
             pipelines.run_passes(ctx, module, to_mil)
         text = io.StringIO()
@@ -139,6 +158,9 @@ class Program:
     def run(self, *inputs: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """
         Save the program to a temporary package, and run that on this machine.
+
+        Buffers that the model changes keep their new values for the next call, as in
+        the model. They start with their values at export, also after `reset`.
 
         Args:
             *inputs: The tensors that the model takes, in its order and of its dtypes;
@@ -152,15 +174,25 @@ class Program:
             UsageError: The inputs do not fit, or have values that int32 does not have.
             UnsupportedError: The evaluator cannot run the program on these values.
         """
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "program.mlpackage"
-            self._save_unchecked(path)
-            outputs = run_package(path, inputs)
+        if self._running is None:
+            self._running = self._session()
+        outputs = self._running.run(inputs)
         return tuple(
             # Inputs and outputs of Core ML have at least rank 1.
             output.to(like.dtype).reshape(output.shape if like.dim() else ())
             for output, like in zip(outputs, tensor_outputs(self.exported), strict=True)
         )
+
+    def reset(self) -> None:
+        """Give the buffers that `run` changed the values that they had at export."""
+        if self._running is not None:
+            self._running.reset()
+
+    def _session(self) -> Session:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "program.mlpackage"
+            self._save_unchecked(path)
+            return Session(load(path))
 
     def check(self) -> list[Finding]:
         """
@@ -188,10 +220,12 @@ class Program:
         Args:
             inputs: The samples to compare on: for each, the tensors that the model
                 takes, in order. By default two: the example inputs, and random ones of
-                the same shapes and dtypes. Give others for other dynamic sizes.
+                the same shapes and dtypes. Give others for other dynamic sizes. If the
+                model changes buffers, all samples are run twice, one after the other.
 
         Returns:
-            For each output, the comparison with the largest relative error.
+            For each output, and each buffer that the model changes, the comparison with
+            the largest relative error.
 
         Raises:
             WrongResultError: An output is off by more of its range than
@@ -202,12 +236,13 @@ class Program:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "program.mlpackage"
             self.save(path)
-            return verify_package(
+            return compare_calls(
                 self.model,
                 self.exported,
-                path,
+                Session(load(path)),
                 sample_inputs(self.exported) if inputs is None else inputs,
                 self.precision,
+                self._initial,
             )
 
 
@@ -219,6 +254,7 @@ def convert(
     precision: Precision = DEFAULT_PRECISION,
     pad_policy: PadPolicy = DEFAULT_PAD_POLICY,
     grid_sample_policy: GridSamplePolicy = DEFAULT_GRID_SAMPLE_POLICY,
+    states: StatesPolicy = DEFAULT_STATES_POLICY,
     dynamic_shapes: Any = None,
     verify: bool = False,
     observer: Observer | None = None,
@@ -242,6 +278,11 @@ def convert(
         grid_sample_policy: Which grid samples are Core ML's own ops. "auto": those that
             Core ML computes as PyTorch does. "native": all, with an error for those
             that Core ML does not have. "decompose": none.
+        states: Which buffers that the model changes in `forward` are Core ML's states;
+            each of the others is an input and an output, which the caller hands on.
+            "auto": those that states hold as they are, from iOS18 on: float16, bool and
+            8-bit integers, and float32 if `precision` is "float16". "native": all, with
+            an error for the others. "inputs": none.
         dynamic_shapes: For a module, the dimensions whose sizes may vary between calls,
             as `torch.export.export` takes them. Each needs a `max`.
         verify: Whether to run the program and compare it with the model, as
@@ -274,18 +315,31 @@ def convert(
     resolve_precision(precision)
     resolve_pad_policy(pad_policy)
     resolve_grid_sample_policy(grid_sample_policy)
+    resolve_states_policy(states)
     steps = _Steps(observer)
     exported = as_source("padc.convert", model, example_inputs, dynamic_shapes)
     model = model if isinstance(model, torch.nn.Module) else exported
     if exported is not model:
         steps.end("export")
-    to_mil = pipelines.to_mil(target, pad_policy, grid_sample_policy)
+    to_mil = pipelines.to_mil(target, pad_policy, grid_sample_policy, states, precision)
     passes = [*pipelines.to_mil_tcp(), *to_mil]
     with without_collection():
         module, weights = _lowered(exported, target, passes, steps)
         pymil = _emitted(module, weights, target, precision, steps)
+    initial = {
+        each.name: initial_tensor(each, weights)
+        for each in changed_buffers(main(module))
+    }
     program = Program(
-        model, exported, target, precision, pad_policy, grid_sample_policy, pymil
+        model,
+        exported,
+        target,
+        precision,
+        pad_policy,
+        grid_sample_policy,
+        states,
+        pymil,
+        initial,
     )
     if verify:
         program.verify()

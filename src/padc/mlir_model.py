@@ -22,12 +22,13 @@ from xdsl.parser import Parser
 from xdsl.utils.exceptions import DiagnosticException, ParseError, VerifyException
 from xdsl.utils.hints import isa
 
-from padc.backends import reference
 from padc.backends.reference.dtypes import torch_dtype
 from padc.errors import InvalidProgramError, Obstacle, UsageError
+from padc.interpreter import Interpreter
 from padc.ir import make_context
 from padc.ir.dominance import verify
 from padc.ir.main_function import main, value_names
+from padc.ir.mil import StateType
 from padc.ir.size_ranges import size_ranges
 from padc.ir.torch import VTensorType
 from padc.ir.weights import weights_of
@@ -72,13 +73,15 @@ class MlirModel(torch.nn.Module):
             raise InvalidProgramError(f"@main of {path} has branches")
         inputs, outputs = function.function_type.inputs, function.function_type.outputs
         for type in (*inputs, *outputs):
-            described(type)
+            if not isinstance(type, StateType):
+                described(type)
         function.arg_attrs = named("input", inputs, function.arg_attrs)
         function.res_attrs = named("output", outputs, function.res_attrs)
+        self.interpreter = Interpreter(self.module, weights_of(self.context))
 
     def forward(self, *inputs: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """The outputs, as the reference computes them."""
-        return reference.run(self.module, *inputs, weights=weights_of(self.context))
+        return self.interpreter(*inputs)
 
     def program(self) -> tuple[Context, ModuleOp]:
         """A copy of the program, whose weights share their memory."""
@@ -90,19 +93,23 @@ class MlirModel(torch.nn.Module):
     def example_inputs(self) -> tuple[tuple[torch.Tensor, ...], dict[str, Any]]:
         """Random inputs, normal or 0 and 1, and no keyword arguments."""
         generator = torch.Generator().manual_seed(0)
-        return tuple(example(each, generator) for each in self.function.args), {}
+        arguments = [self.function.args[i] for i in self.interpreter.arguments]
+        return tuple(example(each, generator) for each in arguments), {}
 
     @property
     def input_names(self) -> list[str]:
         """The name of each input in a package."""
-        return value_names(self.function.arg_attrs)
+        names = value_names(self.function.arg_attrs)
+        return [names[i] for i in self.interpreter.arguments]
 
     @property
     def outputs(self) -> list[torch.Tensor]:
         """A tensor without data for each output, of its dtype and rank."""
+        types = self.function.function_type.outputs.data
+        returned = [types[i] for i in self.interpreter.results]
         return [
             torch.empty([max(n, 0) for n in shape], dtype=dtype, device="meta")
-            for dtype, shape in map(described, self.function.function_type.outputs)
+            for dtype, shape in map(described, returned)
         ]
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
 
 from padc.backends.calls.input_check import InputCheck
+from padc.backends.calls.output_tensors import write_results
 from padc.backends.native.loaded_program import LoadedProgram
 from padc.call_structure import CallStructure
 from padc.call_values import are_arrays, as_array, as_targets, check_apart, check_names
@@ -27,6 +29,7 @@ class NativeModel(CompiledModel):
         guards: GuardCheck,
         input_names: Sequence[str],
         output_names: Sequence[str],
+        buffers: Sequence[torch.Tensor] = (),
     ):
         self._structure = structure
         self._program = program
@@ -34,7 +37,10 @@ class NativeModel(CompiledModel):
         self._check_guards = guards
         self.input_names = tuple(input_names)
         self.output_names = tuple(output_names)
-        self._is_direct = structure.is_flat and not guards.guards
+        self._buffers = list(buffers)
+        """The buffers that the model changes: its last inputs and outputs."""
+        self._lock = threading.Lock()
+        self._is_direct = structure.is_flat and not guards.guards and not buffers
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self._is_direct and not kwargs:
@@ -42,7 +48,7 @@ class NativeModel(CompiledModel):
             if tensors is not None:
                 return self._structure.outputs(tensors)
         leaves = self._structure.flatten(args, kwargs)
-        results = self._program(self._checked(leaves))
+        results = self._run(self._checked(leaves))
         if are_arrays(leaves):
             return self._structure.outputs([as_array(result) for result in results])
         return self._structure.outputs(results)
@@ -56,13 +62,30 @@ class NativeModel(CompiledModel):
         inputs = self._checked(self._structure.flatten(args, kwargs))
         targets = as_targets(outputs)
         check_apart(targets, inputs)
-        self._program(inputs, targets)
+        self._run(inputs, targets)
 
     def run_named(self, inputs: Mapping[str, torch.Tensor]) -> dict[str, Any]:
         check_names(inputs, self.input_names)
         tensors = [inputs[name] for name in self.input_names]
         self._check(tensors)
-        return dict(zip(self.output_names, self._program(tensors), strict=True))
+        return dict(zip(self.output_names, self._run(tensors), strict=True))
+
+    def _run(
+        self,
+        inputs: Sequence[torch.Tensor],
+        targets: Sequence[torch.Tensor] | None = None,
+    ) -> Sequence[torch.Tensor]:
+        """The outputs, in `targets` if they are given; changes the buffers."""
+        if not self._buffers:
+            return self._program(inputs, targets)
+        with self._lock:
+            results = self._program([*inputs, *self._buffers])
+            count = len(results) - len(self._buffers)
+            if targets is not None:
+                write_results(results[:count], targets)
+            # New tensors: a result may share memory with an output or an input.
+            self._buffers = [x.clone() for x in results[count:]]
+        return results[:count] if targets is None else targets
 
     def _checked(self, leaves: list[Any]) -> list[torch.Tensor]:
         """The tensors among these arguments; UsageError unless they fit."""
@@ -72,7 +95,7 @@ class NativeModel(CompiledModel):
 
     def _check(self, tensors: Sequence[torch.Tensor]) -> None:
         """Raise UsageError unless the program takes these tensors."""
-        self._check_types(tensors)
+        self._check_types([*tensors, *self._buffers])
         self._check_guards(tensors)
 
     def report(self) -> str:

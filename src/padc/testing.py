@@ -15,9 +15,9 @@ from collections.abc import Callable
 import torch
 import torch.utils._pytree as pytree
 
-from padc.backends.reference import run
 from padc.coreml_program import convert
 from padc.errors import Problem, UnsupportedError
+from padc.interpreter import Interpreter
 from padc.ir.dominance import verify
 from padc.ir.weights import weights_of
 from padc.passes import pipelines
@@ -52,7 +52,7 @@ def compile_for_oracle(program: torch.export.ExportedProgram) -> Compiled:
     ctx, module = pipelines.import_program(program)
     pipelines.run_passes(ctx, module, pipelines.to_reference())
     verify(module)
-    return lambda *inputs: run(module, *inputs, weights=weights_of(ctx))
+    return Interpreter(module, weights_of(ctx))
 
 
 def compile_for_coreml(program: torch.export.ExportedProgram) -> Compiled:

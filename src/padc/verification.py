@@ -6,21 +6,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import torch
 import torch.utils._pytree as pytree
 from torch.export import ExportedProgram
 from torch.export.graph_signature import OutputKind, TensorArgument
+from torch.func import functional_call
 
 from padc.backends.coreml import DEFAULT_PRECISION
-from padc.backends.coreml.evaluator import Feature, Model, load
+from padc.backends.coreml.evaluator import load
 from padc.errors import UsageError, WrongResultError
 from padc.exported import Source
-from padc.frontends.torch_export import module_of
+from padc.frontends.torch_export import held_tensors, module_of
 from padc.mlir_model import MlirModel
+from padc.session import Session, as_inputs, is_tensor
 
 __all__ = [
     "TOLERANCES",
@@ -49,7 +49,7 @@ class Comparison:
     """
 
     name: str
-    """The name of the output."""
+    """The name of the output; `buffer NAME` for a buffer that the model changes."""
     max_error: float
     """The largest absolute error, in the output's units; infinite where shapes or NaNs
     differ."""
@@ -65,8 +65,9 @@ def run_package(
 
     Args:
         path: A `.mlpackage` that holds an ML program.
-        inputs: A tensor for each input of the package, in its order and of its shape.
-            Any dtype will do if the package's dtype has all of the values.
+        inputs: A tensor for each input of the package, in its order and of its shape:
+            those of the model, then its buffers that are inputs. States are zeros. Any
+            dtype will do if the package's dtype has all of the values.
 
     Returns:
         The outputs in the package's order, of its dtypes and shapes: int32 for int64,
@@ -84,40 +85,13 @@ def run_package(
         >>> run_package("relu.mlpackage", [torch.tensor([-1.0, 1.0])])
         (tensor([0., 1.]),)
     """
-    return _run(load(path), inputs)
-
-
-def _run(model: Model, inputs: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:
+    model = load(path)
     if len(inputs) != len(model.inputs):
         raise UsageError(
             f"the package takes {len(model.inputs)} inputs, got {len(inputs)}"
         )
-    given = {
-        feature.name: _as_input(feature, tensor)
-        for feature, tensor in zip(model.inputs, inputs, strict=True)
-    }
-    outputs = model.predict(given)
+    outputs = model.predict(as_inputs(model.inputs, inputs))
     return tuple(torch.from_numpy(outputs[feature.name]) for feature in model.outputs)
-
-
-def _as_input(feature: Feature, tensor: torch.Tensor) -> npt.NDArray[Any]:
-    """The same values in the dtype of the feature; UsageError if it lacks some."""
-    if not _is_tensor(tensor):
-        raise UsageError(
-            f"the input '{feature.name}' is of type {type(tensor).__name__}",
-            hint="give a torch.Tensor",
-        )
-    exact = tensor.detach().cpu()
-    # numpy has no bfloat16.
-    exact = (exact.float() if exact.dtype == torch.bfloat16 else exact).numpy()
-    # Core ML takes int32 for int64, floats for bool, and [1] for rank 0.
-    array = np.real(exact).astype(feature.dtype)
-    if not np.array_equal(array, exact, equal_nan=array.dtype.kind == "f"):
-        raise UsageError(
-            f"the input '{feature.name}' of dtype {tensor.dtype} has values that the "
-            f"package's {feature.dtype} does not have"
-        )
-    return array.reshape(feature.shape) if tensor.dim() == 0 else array
 
 
 def sample_inputs(exported: Source) -> list[tuple[torch.Tensor, ...]]:
@@ -148,7 +122,7 @@ def sample_inputs(exported: Source) -> list[tuple[torch.Tensor, ...]]:
             hint="give inputs to verify",
         )
     leaves = pytree.tree_leaves(exported.example_inputs)
-    examples = tuple(leaf for leaf in leaves if _is_tensor(leaf))
+    examples = tuple(leaf for leaf in leaves if is_tensor(leaf))
     generator = torch.Generator().manual_seed(0)
 
     def random_like(tensor: torch.Tensor) -> torch.Tensor:
@@ -198,6 +172,9 @@ def verify_package(
     """
     Run a saved package and its model on the same inputs, and compare all outputs.
 
+    If the model changes buffers, all samples are run twice, one after the other, and
+    the buffers are compared after each. The model's own buffers do not change.
+
     Args:
         model: The model that was converted.
         exported: Its export, which has the structure of its arguments.
@@ -226,24 +203,67 @@ def verify_package(
         >>> verify_package(program.model, program.exported, "relu.mlpackage", [sample])
         [Comparison(name='relu', max_error=0.0, relative_error=0.0)]
     """
-    package = load(path)
+    session = Session(load(path))
+    return compare_calls(model, exported, session, inputs, precision)
+
+
+def compare_calls(
+    model: torch.nn.Module | ExportedProgram,
+    exported: Source,
+    session: Session,
+    inputs: Sequence[Sequence[torch.Tensor]],
+    precision: str,
+    initial: Mapping[str, torch.Tensor] | None = None,
+) -> list[Comparison]:
+    """
+    Like `verify_package`, with a package that is loaded.
+
+    If it changes buffers, all samples are run twice, one after the other, and the
+    buffers are compared, too. `initial` are their values at export, by default those
+    that they have now.
+    """
     if not inputs:
         raise UsageError("there are no inputs to compare the package on")
+    names = [each.buffer for each in session.buffers]
+    values = initial_values(exported) if names and initial is None else initial
+    eager = EagerCalls(model, {name: known(values or {}, name) for name in names})
     worst: dict[str, Comparison] = {}
-    for sample in inputs:
+    for sample in [*inputs, *inputs] if names else inputs:
         example = exported.example_inputs or (tuple(sample), {})
-        actual = _run(package, sample)
-        expected = _run_eager(model, example, sample)
+        actual = list(session.run(sample))
+        expected = eager(example, sample)
         if len(actual) != len(expected):
             raise UsageError(
-                f"{path} has {len(actual)} outputs, the model has {len(expected)}"
+                f"the package has {len(actual)} outputs, the model has {len(expected)}"
             )
-        for feature, is_, should in zip(package.outputs, actual, expected, strict=True):
-            found = compare(feature.name, is_, should)
-            known = worst.get(feature.name, found)
-            worst[feature.name] = max(known, found, key=lambda c: c.relative_error)
+        actual += [session.buffer(each) for each in session.buffers]
+        expected += eager.buffers.values()
+        shown = [each.name for each in session.outputs]
+        shown += [f"buffer {each.input}" for each in session.buffers]
+        for name, is_, should in zip(shown, actual, expected, strict=True):
+            found = compare(name, is_, should)
+            worst[name] = max(
+                worst.get(name, found), found, key=lambda c: c.relative_error
+            )
     _check_tolerance(worst.values(), TOLERANCES[precision])
     return list(worst.values())
+
+
+def known(values: Mapping[str, torch.Tensor], name: str) -> torch.Tensor:
+    """The value of a buffer; UsageError if the model does not have it."""
+    if name not in values:
+        raise UsageError(
+            f"the package changes a buffer '{name}', which the model does not have",
+            hint="give the model that was converted",
+        )
+    return values[name]
+
+
+def initial_values(exported: Source) -> Mapping[str, torch.Tensor]:
+    """The buffers and parameters of a program, by name."""
+    if isinstance(exported, MlirModel):
+        return exported.interpreter.buffers
+    return held_tensors(exported)
 
 
 def _check_tolerance(comparisons: Iterable[Comparison], tolerance: float) -> None:
@@ -261,24 +281,39 @@ def _check_tolerance(comparisons: Iterable[Comparison], tolerance: float) -> Non
         )
 
 
-def _run_eager(
-    model: torch.nn.Module | ExportedProgram,
-    example: tuple[Any, ...],
-    inputs: Sequence[torch.Tensor],
-) -> list[torch.Tensor]:
-    """The model's outputs; arguments that are not tensors are those of the example."""
-    tensors = iter(inputs)
-    leaves, spec = pytree.tree_flatten(example)
-    given = [next(tensors) if _is_tensor(leaf) else leaf for leaf in leaves]
-    args, kwargs = pytree.tree_unflatten(given, spec)
-    call = module_of(model) if isinstance(model, ExportedProgram) else model
-    with torch.inference_mode():
-        result = call(*args, **kwargs)
-    return [leaf for leaf in pytree.tree_leaves(result) if _is_tensor(leaf)]
+class EagerCalls:
+    """Calls of a model in PyTorch that change copies of its buffers."""
 
+    def __init__(
+        self,
+        model: torch.nn.Module | ExportedProgram,
+        buffers: Mapping[str, torch.Tensor],
+    ):
+        self._module = module_of(model) if isinstance(model, ExportedProgram) else model
+        self.buffers = {name: value.clone() for name, value in buffers.items()}
+        """The buffers that the model changes."""
 
-def _is_tensor(leaf: Any) -> TypeGuard[torch.Tensor]:
-    return isinstance(leaf, torch.Tensor)
+    def __call__(
+        self, example: tuple[Any, ...], inputs: Sequence[torch.Tensor]
+    ) -> list[torch.Tensor]:
+        """The outputs; arguments that are not tensors are those of the example."""
+        tensors = iter(inputs)
+        leaves, spec = pytree.tree_flatten(example)
+        given = [next(tensors) if is_tensor(leaf) else leaf for leaf in leaves]
+        args, kwargs = pytree.tree_unflatten(given, spec)
+        with torch.inference_mode():
+            result = self._call(args, kwargs)
+        return [leaf for leaf in pytree.tree_leaves(result) if is_tensor(leaf)]
+
+    def _call(self, args: Any, kwargs: Any) -> Any:
+        if not self.buffers:
+            return self._module(*args, **kwargs)
+        if isinstance(self._module, MlirModel):
+            step = self._module.interpreter.step
+            outputs, self.buffers = step(args, self.buffers)
+            return outputs
+        # Puts new values that the model assigns into the dictionary, too.
+        return functional_call(self._module, self.buffers, args, kwargs)
 
 
 def compare(name: str, actual: torch.Tensor, expected: torch.Tensor) -> Comparison:

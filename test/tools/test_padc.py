@@ -68,6 +68,12 @@ class Counter(nn.Module):
         return x + self.count
 
 
+class InPlace(nn.Module):
+    def forward(self, x):
+        x.add_(1)  # the line that changes
+        return x * 2
+
+
 class Branch(nn.Module):
     def forward(self, x):
         if x.sum() > 0:  # the line that branches
@@ -112,6 +118,10 @@ def rank6_inside():
 
 def counter():
     return Counter(), (X,)
+
+
+def in_place():
+    return InPlace(), (X,)
 
 
 def branch():
@@ -270,6 +280,7 @@ def test_print_ir_after_all(padc: Padc):
         "decompose-pads",
         "convert-tcp-to-mil",
         "convert-torch-to-mil",
+        "convert-buffers-to-states",
         "canonicalize",
     ]
     assert all(part.splitlines()[1] == "builtin.module {" for part in parts)
@@ -277,6 +288,33 @@ def test_print_ir_after_all(padc: Padc):
         (parts[0], parts[5], parts[-1]), ("torch.aten.pad", "tcp.replic", "mil.conv")
     ):
         assert op in part
+
+
+def test_buffers_that_a_model_changes(padc: Padc):
+    options = ("--target", "iOS18", "-o", "m.mlpackage")
+
+    native = padc("convert", "models:counter", *options, "--states", "native")
+    check_refused(
+        native, 3, "buffer 'count' cannot be a state", "# the line that counts"
+    )
+
+    half = ("--precision", "float16", "--states", "native", "--verify")
+    outcome = padc("convert", "models:counter", *options, *half)
+
+    assert "\nbuffer count agrees with PyTorch: " in outcome.out, outcome.err
+    assert [state.name for state in load("m.mlpackage").states] == ["count"]
+    verified = padc("verify", "models:counter", "m.mlpackage", *half[:2])
+    assert verified.exit_code == 0, verified.err
+
+    outcome = padc("convert", "models:counter", *options, "--states", "inputs")
+
+    assert [x.name for x in load("m.mlpackage").inputs] == ["x", "count"]
+    assert [x.name for x in load("m.mlpackage").outputs] == ["add", "count_out"]
+    run = padc("run", "m.mlpackage", "--inputs", "random:0")
+    assert run.out.splitlines()[1] == "count_out: float32 (), min 1, max 1, mean 1"
+    for model in ("good", "other"):
+        verified = padc("verify", f"models:{model}", "m.mlpackage")
+        assert verified.exit_code == 2 and "buffer 'count'" in verified.err
 
 
 def test_replaces_a_package(padc: Padc):
@@ -333,7 +371,7 @@ UNSUPPORTED: dict[str, list[str]] = {
         "output pad: float32[1,2,1,1,1,5]",
         "# the pad of rank 6",
     ],
-    "counter": ["buffer 'count'", "# the line that counts", "hint: "],
+    "in_place": ["input 'x' in place", "# the line that changes", "hint: "],
     "branch": ["# the line that branches", "data-dependent", "hint: "],
 }
 

@@ -19,7 +19,12 @@ from padc.backends.coreml.checker.shapes import WeightShapes, compute, load
 from padc.backends.coreml.evaluator.execution import Block
 from padc.backends.coreml.evaluator.features import Feature, describe
 from padc.backends.coreml.evaluator.package import Message
-from padc.backends.coreml.evaluator.types import DTYPES, TensorType
+from padc.backends.coreml.evaluator.types import (
+    DTYPES,
+    FP16,
+    StateType,
+    TensorType,
+)
 from padc.errors import InvalidProgramError, SourceLocation, UnsupportedError
 from padc.ir.targets import TARGETS, resolve_target
 
@@ -111,8 +116,12 @@ class _FunctionChecker:
         outputs = self.read_block(
             self.function.block_specializations[self.function.opset], inputs
         )
-        for item in description.state:
-            inputs.pop(item.name, None)
+        states = {
+            name: inputs.pop(name)
+            for name, value in list(inputs.items())
+            if isinstance(value.type, StateType)
+        }
+        self.check_states(description.state, states)
         self.check_features("input", description.input, inputs)
         # The outputs of a classifier are not those of its program.
         if not description.predictedFeatureName:
@@ -294,6 +303,31 @@ class _FunctionChecker:
             ):
                 message = f"it is {value.type}, but described as {feature.expected}"
                 self.report("description", kind, name, message)
+
+    def check_states(
+        self, described: Sequence[Message], values: Mapping[str, Value]
+    ) -> None:
+        features = {item.name: describe(item) for item in described}
+        for name in sorted(features.keys() ^ values.keys()):
+            where = "describes no" if name in values else "only describes the"
+            message = f"the model {where} state of this name"
+            self.report("description", "state", name, message)
+        for name, value in values.items():
+            assert isinstance(value.type, StateType)
+            tensor, feature = value.type.tensor, features.get(name)
+            if not is_available("iOS18", self.target):
+                self.report("state", "state", name, f"{self.target} has no states")
+            if tensor.dtype is not FP16:
+                message = f"it is {tensor.dtype}, a state is fp16"
+                self.report("state", "state", name, message)
+            if not tensor.shape or None in tensor.shape:
+                message = f"it is {tensor}, a state has a fixed shape, and no rank of 0"
+                self.report("state", "state", name, message)
+            if feature is not None and (
+                feature.dtype != tensor.dtype.storage or not fits(feature.shape, tensor)
+            ):
+                message = f"it is {tensor}, but described as {feature.expected}"
+                self.report("description", "state", name, message)
 
 
 def fits(shape: Sequence[int], kind: TensorType) -> bool:

@@ -52,6 +52,10 @@ RULES: dict[str, Rule] = {
         "adjust_io_to_supported_types.py"
     ),
     "io-rank": Rule(f"{COREMLTOOLS}/issues/1765"),
+    "state": Rule(
+        f"{COREMLTOOLS}/blob/9.0/coremltools/converters/mil/backend/mil/load.py, "
+        "get_func_input"
+    ),
     "name-unique": Rule(f"{COREMLTOOLS}/blob/9.0/mlmodel/format/MIL.proto"),
     "name-form": Rule(
         f"{COREMLTOOLS}/blob/9.0/coremltools/converters/mil/mil/passes/defs/"
@@ -92,9 +96,13 @@ SINCE: dict[str, str] = {
         ),
         "iOS15",
     ),
-    **dict.fromkeys(("read_state", "write_state"), "iOS18"),
+    "write_state": "iOS18",
 }
 """The first target of the ops that `padc.ir.mil` does not declare."""
+
+
+SAVED = {name: op for name, op in mil.OPS.items() if name != "coreml_update_state"}
+"""The ops of `padc.ir.mil` that packages have: an update is saved as `write_state`."""
 
 
 def is_available(since: str, target: str) -> bool:
@@ -103,19 +111,19 @@ def is_available(since: str, target: str) -> bool:
 
 def form_of(op: Op, target: str) -> mil.Form | None:
     """The op in the target's opset; None if it does not have it, or `SINCE` has it."""
-    op_type = mil.OPS.get(op.type)
+    op_type = SAVED.get(op.type)
     return None if op_type is None else op_type.form(target)
 
 
 @rule("opset", DOCUMENTATION)
 def opset(op: Op, target: str) -> Iterator[str]:
     """The target's opset has the op."""
-    known = op.type in mil.OPS or op.type in SINCE
+    known = op.type in SAVED or op.type in SINCE
     if not known:
         yield "Core ML has no such op"
     elif op.type in SINCE and not is_available(SINCE[op.type], target):
         yield f"the op needs {SINCE[op.type]}, not {target}"
-    elif op.type in mil.OPS and form_of(op, target) is None:
+    elif op.type in SAVED and form_of(op, target) is None:
         since = next(t for t in TARGETS if form_of(op, t) is not None)
         yield f"the op needs {since}, not {target}"
 

@@ -111,6 +111,7 @@ class Model:
         outputs: The outputs, in the package's order.
         states: The states, which a program keeps between predictions.
         limits: The memory and the time that a prediction may take.
+        metadata: What the package's author wrote about it, by key.
 
     Example:
         >>> import numpy as np, padc, torch
@@ -128,7 +129,9 @@ class Model:
         program: Block,
         rounding: bool,
         limits: Limits,
+        metadata: Mapping[str, str] | None = None,
     ):
+        self.metadata = dict(metadata or {})
         self.inputs = inputs
         self.outputs = outputs
         self.states = states
@@ -253,7 +256,8 @@ def load(
     _check_features(inputs, program.inputs, TensorType, limits)
     _check_features(states, program.inputs, StateType, limits)
     _check_features(arrays, program.outputs, TensorType, limits)
-    return Model(inputs, outputs, states, program, rounding, limits)
+    metadata = spec.description.metadata.userDefined
+    return Model(inputs, outputs, states, program, rounding, limits, metadata)
 
 
 def _check_features(

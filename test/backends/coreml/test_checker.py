@@ -388,9 +388,80 @@ def test_what_breaks_a_rule_is_found(name: str, tmp_path: Path):
         assert finding.source in str(finding) and finding.output in str(finding)
 
 
+STATES: dict[str, tuple[str, Callable[[Any], Any]]] = {
+    "element type": (
+        "it is fp32, a state is fp16",
+        lambda s: setattr(wrapped(s), "dataType", FP32),
+    ),
+    "rank": ("no rank of 0", lambda s: clear_shape(wrapped(s))),
+    "dynamic size": (
+        "a fixed shape",
+        lambda s: wrapped(s).dimensions[0].unknown.SetInParent(),
+    ),
+    "other shape": (
+        "described as float16 of shape (2, 1)",
+        lambda s: s.description.state[0].type.stateType.arrayType.shape.append(1),
+    ),
+    "not described": (
+        "describes no state",
+        lambda s: s.description.ClearField("state"),
+    ),
+    "only described": (
+        "only describes the state",
+        lambda s: (
+            setattr(s.description.state.add(), "name", "other")
+            or s.description.state[1].type.CopyFrom(s.description.state[0].type)
+        ),
+    ),
+    "saved update": (
+        "Core ML has no such op",
+        lambda s: setattr(find(s, "write_state"), "type", "coreml_update_state"),
+    ),
+}
+"""For each edit of a package with a state, what is found."""
+
+
+def wrapped(spec: Any) -> Any:
+    """The type of the tensor in the state of a package."""
+    inputs = spec.mlProgram.functions["main"].inputs
+    (state,) = [x for x in inputs if x.type.WhichOneof("type") == "stateType"]
+    return state.type.stateType.wrappedType.tensorType
+
+
+def save_accumulator(path: Path) -> Path:
+    """A package with a state `total` of shape (2,)."""
+    total = nn.Module()
+    total.register_buffer("total", torch.zeros(2, dtype=torch.float16))
+    total.forward = lambda x: total.total.add_(x) * 2  # pyright: ignore
+    x = torch.ones(2, dtype=torch.float16)
+    padc.convert(total, (x,), target="iOS18").save(path)
+    return path
+
+
+@pytest.mark.parametrize("name", STATES)
+def test_what_breaks_a_rule_of_states_is_found(name: str, tmp_path: Path):
+    message, change = STATES[name]
+    path = save_accumulator(tmp_path / "m.mlpackage")
+    assert check(path) == []
+    edit(path, change)
+
+    findings = check(path)
+
+    assert message in "\n".join(map(str, findings))
+
+
+def test_states_need_ios18(tmp_path: Path):
+    path = save_accumulator(tmp_path / "m.mlpackage")
+
+    messages = {finding.message for finding in check(path, "iOS17")}
+
+    assert "iOS17 has no states" in messages
+
+
 def test_every_rule_has_a_case():
-    # The last is that of the test of weights.
-    covered = {rule for case in CASES.values() for rule in case.rules} | {"weights"}
+    # The last are those of the tests of weights and states.
+    covered = {rule for case in CASES.values() for rule in case.rules}
+    covered |= {"weights", "state"}
 
     assert covered == RULES.keys()
     assert all(rule.source.startswith("https://") for rule in RULES.values())
