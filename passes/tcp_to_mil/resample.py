@@ -11,7 +11,7 @@ from xdsl.ir import Attribute, SSAValue
 
 from padc.errors import Obstacle
 from padc.ir import resampling, tcp
-from padc.ir.tcp import Coordinates, ResampleMode, tensor_type
+from padc.ir.tcp import Amount, Coordinates, ResampleMode, tensor_type
 from padc.ir.torch import (
     AtenOp,
     ConstantIntOp,
@@ -44,7 +44,7 @@ def lower_resample(build: MilBuilder, op: tcp.ResampleOp) -> SSAValue:
     return cast(build, x, f16) if is_half else x
 
 
-def new_size_of(size: SSAValue) -> Integer:
+def new_size_of(size: Amount) -> Integer:
     """The size as a number or a computed value; raises Obstacle if it is neither."""
     if (new_size := integer_of(size)) is None:
         raise Obstacle(
