@@ -284,6 +284,7 @@ def test_observer_is_told_of_each_step(model: Padded, image: Tensor):
         "decompose-pads",
         "convert-tcp-to-mil",
         "convert-torch-to-mil",
+        "convert-buffers-to-states",
         "canonicalize",
         "emit",
         "optimize",
@@ -342,18 +343,6 @@ def test_verify_on_given_inputs(program: padc.Program, image: Tensor):
 # --- what cannot be converted -------------------------------------------------------
 
 
-class Counter(nn.Module):
-    count: Tensor
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.register_buffer("count", torch.zeros(()))
-
-    def forward(self, x: Tensor) -> Tensor:
-        self.count += 1  # counts
-        return x + self.count
-
-
 class InPlace(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         return x.mul_(2)  # in place
@@ -368,11 +357,10 @@ class Svd(nn.Module):
 @pytest.mark.parametrize(
     "model, problems",
     [
-        (Counter(), [("buffer 'count'", "counts")]),
         (InPlace(), [("input 'x' in place", "in place")]),
         (Svd(), [("aten.linalg_svd", "svd"), ("aten.igamma", "igamma")]),
     ],
-    ids=["buffer", "input", "two ops"],
+    ids=["input", "two ops"],
 )
 def test_unsupported(model: nn.Module, problems: list[tuple[str, str]]):
     with pytest.raises(padc.UnsupportedError) as error:
