@@ -24,12 +24,24 @@ func.func @main(%cache: !mil.state<tensor<1x8xf16>>) -> tensor<1x8xf16> {
      -> tensor<1x8xf16>
 ```
 
+`mil.cond` and `mil.while_loop` have blocks, which use values from around them:
+
+```mlir
+%y = mil.cond(pred = %p) : (tensor<i1>) -> tensor<2xf32> {
+  mil.yield %x : tensor<2xf32>
+} {
+  %z = mil.relu(x = %x) : (tensor<2xf32>) -> tensor<2xf32>
+  mil.yield %z : tensor<2xf32>
+}
+```
+
 Some ops have a new definition in a later iOS version. An op is valid if any version
 defines this form of it; `MilOp.check(target)` asks about one version.
 """
 
 from __future__ import annotations
 
+import abc
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -40,6 +52,7 @@ from typing import Any, ClassVar, cast
 import numpy as np
 import numpy.typing as npt
 from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
     AnyDenseElement,
     AnyFloat,
     ArrayAttr,
@@ -68,6 +81,7 @@ from xdsl.ir import (
     Operation,
     OpTrait,
     ParametrizedAttribute,
+    Region,
     SSAValue,
     TypeAttribute,
 )
@@ -79,16 +93,17 @@ from xdsl.irdl import (
     prop_def,
     traits_def,
     var_operand_def,
+    var_region_def,
     var_result_def,
 )
 from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
-from xdsl.traits import Pure
+from xdsl.traits import IsTerminator, Pure, RecursiveMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 
 from padc.errors import Obstacle
 from padc.ir.targets import TARGETS
-from padc.ir.type_tests import is_integer
+from padc.ir.type_tests import is_integer, is_tensor
 from padc.ir.weights import numpy_dtype
 
 MAX_RANK = 5
@@ -221,6 +236,7 @@ class MilOp(IRDLOperation):
 
     FORMS: ClassVar[tuple[tuple[str, str], ...]]
     """The op's forms as (target, text), oldest first."""
+    HAS_BLOCKS: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -229,10 +245,12 @@ class MilOp(IRDLOperation):
         constants: Mapping[str, Attribute],
         result_types: Sequence[Attribute],
         attributes: Mapping[str, Attribute] | None = None,
+        *blocks: Region,
     ):
         super().__init__(
             operands=[arguments],
             result_types=[result_types],
+            regions=[blocks] if self.HAS_BLOCKS else [],
             properties={
                 "argument_names": ArrayAttr(map(StringAttr, argument_names)),
                 "constants": DictionaryAttr(constants),
@@ -381,7 +399,10 @@ class MilOp(IRDLOperation):
         parser.parse_punctuation(":")
         type_ = parser.parse_function_type()
         arguments = parser.resolve_operands(operands, type_.inputs.data, position)
-        return cls(arguments, names, constants, type_.outputs.data, attributes)
+        blocks: list[Region] = []
+        while cls.HAS_BLOCKS and (block := parser.parse_optional_region()):
+            blocks.append(block)
+        return cls(arguments, names, constants, type_.outputs.data, attributes, *blocks)
 
     def print(self, printer: Printer) -> None:
         def print_ssa_input(item: tuple[str, list[SSAValue]]) -> None:
@@ -409,6 +430,120 @@ class MilOp(IRDLOperation):
         printer.print_function_type(
             self.arguments.types, [output.type for output in self.outputs]
         )
+
+
+@irdl_op_definition
+class YieldOp(IRDLOperation):
+    """Ends a block of a `BlockOp`, and gives the block's results."""
+
+    name = "mil.yield"
+
+    values = var_operand_def(TensorType)
+
+    traits = traits_def(IsTerminator(), Pure())
+
+    assembly_format = "attr-dict ($values^ `:` type($values))?"
+
+    def __init__(self, values: Sequence[SSAValue]):
+        super().__init__(operands=[values])
+
+
+class BlockOp(MilOp):
+    """An op of Core ML with two blocks, which `mil.yield` ends."""
+
+    HAS_BLOCKS: ClassVar[bool] = True
+
+    blocks = var_region_def("single_block")
+
+    traits = traits_def(RecursiveMemoryEffect())
+
+    def results_of(self, block: Region) -> Sequence[SSAValue]:
+        """The values that a block gives."""
+        end = block.block.last_op
+        if not isinstance(end, YieldOp):
+            raise VerifyException(f"a block of {self.name} ends in '{YieldOp.name}'")
+        return end.values
+
+    def verify_(self) -> None:
+        super().verify_()
+        if len(self.blocks) != 2:
+            raise VerifyException(f"{self.name} has {len(self.blocks)} blocks, not 2")
+        self.verify_blocks(*self.blocks)
+
+    @abc.abstractmethod
+    def verify_blocks(self, first: Region, second: Region) -> None:
+        """Check the arguments and results of the blocks."""
+
+    def check_values(
+        self, what: str, values: Sequence[SSAValue], expected: Sequence[Attribute]
+    ) -> None:
+        """Raise `VerifyException` unless values have the types expected."""
+        if len(values) != len(expected) or not all(
+            are_compatible(value.type, type_)
+            for value, type_ in zip(values, expected, strict=True)
+        ):
+            given, wanted = (
+                ", ".join(map(str, types))
+                for types in ([value.type for value in values], expected)
+            )
+            raise VerifyException(
+                f"{self.name} needs {what} of type ({wanted}), not ({given})"
+            )
+
+    def print(self, printer: Printer) -> None:
+        super().print(printer)
+        for block in self.blocks:
+            printer.print_string(" ")
+            printer.print_region(block)
+
+
+@irdl_op_definition
+class CondOp(BlockOp):
+    """The results of the first block if `pred` is true, else of the second one."""
+
+    name = "mil.cond"
+    FORMS: ClassVar[tuple[tuple[str, str], ...]] = (("iOS15", "pred:bool"),)
+
+    def verify_blocks(self, first: Region, second: Region) -> None:
+        self.check_values("a 'pred'", self.operands, [SCALAR])
+        for block in (first, second):
+            self.check_values("blocks with arguments", block.block.args, [])
+            results = self.results_of(block)
+            self.check_values("results of a block", results, self.result_types)
+
+
+@irdl_op_definition
+class WhileLoopOp(BlockOp):
+    """
+    `loop_vars`, replaced by the results of the second block while the first gives true.
+    """
+
+    name = "mil.while_loop"
+    FORMS: ClassVar[tuple[tuple[str, str], ...]] = (("iOS15", "loop_vars:any*"),)
+
+    def verify_blocks(self, first: Region, second: Region) -> None:
+        types = self.operand_types
+        for block in (first, second):
+            self.check_values("arguments of a block", block.block.args, types)
+        self.check_values("a condition", self.results_of(first), [SCALAR])
+        self.check_values("results of its body", self.results_of(second), types)
+        self.check_values("results", self.results, types)
+
+
+SCALAR = TensorType(i1, [])
+"""The type of a condition."""
+
+
+def are_compatible(a: Attribute, b: Attribute) -> bool:
+    """Whether tensors of both types may have the same shape."""
+    if not is_tensor(a) or not is_tensor(b):
+        return False
+    if a.element_type != b.element_type or a.get_num_dims() != b.get_num_dims():
+        return False
+    return all(
+        m == n or DYNAMIC_INDEX in (m, n)
+        for m, n in zip(a.get_shape(), b.get_shape(), strict=True)
+    )
 
 
 def op(
@@ -647,6 +782,6 @@ def _declare_op(name: str, forms: tuple[tuple[str, str], ...]) -> type[MilOp]:
 
 
 OPS = _declare_ops()
-"""Every op of the dialect, by Core ML's name."""
+"""Every op of the dialect without blocks, by Core ML's name."""
 
-Mil = Dialect("mil", list(OPS.values()), [StateType])
+Mil = Dialect("mil", [*OPS.values(), CondOp, WhileLoopOp, YieldOp], [StateType])

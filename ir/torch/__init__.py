@@ -4,6 +4,7 @@ The `torch` dialect: an ATen graph, in the text that torch-mlir reads and writes
 - `types`: tensors and Python values.
 - `schemas`, `aten`: one op for each ATen schema in `aten_schemas.txt`.
 - `constants`, `containers`: Python constants, literals, lists and tuples.
+- `control_flow`: branches and loops.
 - `symbolic_sizes`: sizes that are known only at run time.
 - `casts`: the dialect `torch_c`, casts to and from builtin types.
 """
@@ -27,6 +28,7 @@ from padc.ir.torch.constants import (
     constant_value,
 )
 from padc.ir.torch.containers import ListConstructOp, ListUnpackOp, TupleConstructOp
+from padc.ir.torch.control_flow import IfOp, IfYieldOp, LoopConditionOp, LoopOp
 from padc.ir.torch.schemas import (
     LIST_ELEMENTS,
     Argument,
@@ -76,9 +78,13 @@ Torch = TorchDialect(
         ConstantIntOp,
         ConstantNoneOp,
         ConstantStrOp,
+        IfOp,
+        IfYieldOp,
         ListConstructOp,
         ListUnpackOp,
         LiteralOp,
+        LoopConditionOp,
+        LoopOp,
         OperatorOp,
         SymbolicIntOp,
         TupleConstructOp,
@@ -121,11 +127,15 @@ __all__ = [
     "FloatType",
     "FromBuiltinTensorOp",
     "GeneratorType",
+    "IfOp",
+    "IfYieldOp",
     "IntType",
     "ListConstructOp",
     "ListType",
     "ListUnpackOp",
     "LiteralOp",
+    "LoopConditionOp",
+    "LoopOp",
     "NoneType",
     "NotConstantError",
     "NumberType",

@@ -92,3 +92,55 @@
 // CHECK: as 'x', not !mil.state<tensor<2xf16>>
 %x = "test.op"() : () -> !mil.state<tensor<2xf16>>
 %y = mil.relu(x = %x) : (!mil.state<tensor<2xf16>>) -> tensor<2xf16>
+
+// -----
+
+// CHECK: mil.cond has 1 blocks, not 2
+%p = "test.op"() : () -> tensor<i1>
+mil.cond(pred = %p) : (tensor<i1>) -> () {
+  mil.yield
+}
+
+// -----
+
+// CHECK: mil.cond needs results of a block of type (tensor<2xf32>), not (tensor<i1>)
+%p = "test.op"() : () -> tensor<i1>
+%y = mil.cond(pred = %p) : (tensor<i1>) -> tensor<2xf32> {
+  mil.yield %p : tensor<i1>
+} {
+  mil.yield %p : tensor<i1>
+}
+
+// -----
+
+// CHECK: mil.cond needs a 'pred' of type (tensor<i1>), not (tensor<1xi1>)
+%p = "test.op"() : () -> tensor<1xi1>
+mil.cond(pred = %p) : (tensor<1xi1>) -> () {
+  mil.yield
+} {
+  mil.yield
+}
+
+// -----
+
+// CHECK: mil.while_loop needs a condition of type (tensor<i1>), not (tensor<2xf32>)
+%x = "test.op"() : () -> tensor<2xf32>
+%y = mil.while_loop(loop_vars = [%x]) : (tensor<2xf32>) -> tensor<2xf32> {
+^bb0(%v: tensor<2xf32>):
+  mil.yield %v : tensor<2xf32>
+} {
+^bb0(%v: tensor<2xf32>):
+  mil.yield %v : tensor<2xf32>
+}
+
+// -----
+
+// CHECK: a block of mil.while_loop ends in 'mil.yield'
+%x = "test.op"() : () -> tensor<2xf32>
+%y = mil.while_loop(loop_vars = [%x]) : (tensor<2xf32>) -> tensor<2xf32> {
+^bb0(%v: tensor<2xf32>):
+  "test.termop"() : () -> ()
+} {
+^bb0(%v: tensor<2xf32>):
+  mil.yield %v : tensor<2xf32>
+}

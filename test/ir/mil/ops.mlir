@@ -70,3 +70,30 @@ func.func @versions(%x : tensor<1x2x4x4xf32>, %roi : tensor<1x1x5x1x1xf32>, %i :
   %1 = mil.gather(x = %x, indices = %i, axis = 1) : (tensor<1x2x4x4xf32>, tensor<2xi64>) -> tensor<1x2x4x4xf32>
   func.return
 }
+
+// Blocks, which use values from around them.
+// CHECK-LABEL: func.func @blocks
+func.func @blocks(%x : tensor<2x?xf32>, %p : tensor<i1>) {
+  // CHECK-NEXT: %y = mil.cond(pred = %p) : (tensor<i1>) -> tensor<2x?xf32> {
+  %y = mil.cond(pred = %p) : (tensor<i1>) -> tensor<2x?xf32> {
+    // CHECK-NEXT: mil.yield %x : tensor<2x?xf32>
+    mil.yield %x : tensor<2x?xf32>
+  // CHECK-NEXT: } {
+  } {
+    %z = mil.relu(x = %x) : (tensor<2x?xf32>) -> tensor<2x?xf32>
+    mil.yield %z : tensor<2x?xf32>
+  }
+  // CHECK: %c, %w = mil.while_loop(loop_vars = [%p, %y]) : (tensor<i1>, tensor<2x?xf32>) -> (tensor<i1>, tensor<2x?xf32>) {
+  %c, %w = mil.while_loop(loop_vars = [%p, %y]) : (tensor<i1>, tensor<2x?xf32>) -> (tensor<i1>, tensor<2x?xf32>) {
+  // CHECK-NEXT: ^bb0(%q: tensor<i1>, %v: tensor<2x?xf32>):
+  ^bb0(%q: tensor<i1>, %v: tensor<2x?xf32>):
+    // CHECK-NEXT: mil.yield %q : tensor<i1>
+    mil.yield %q : tensor<i1>
+  } {
+  ^bb0(%q: tensor<i1>, %v: tensor<2x?xf32>):
+    %n = mil.logical_not(x = %q) : (tensor<i1>) -> tensor<i1>
+    // CHECK: mil.yield %n, %{{.*}} : tensor<i1>, tensor<2x?xf32>
+    mil.yield %n, %v : tensor<i1>, tensor<2x?xf32>
+  }
+  func.return
+}

@@ -42,3 +42,45 @@ torch.bind_symbolic_shape %x, [], affine_map<() -> (2)> : !torch.vtensor<[2,2],f
 
 // CHECK: 'complex' is not a type of the torch dialect
 %x = torch.operator "mine.list"() : () -> !torch.list<complex>
+
+// -----
+
+// CHECK: torch.prim.If expects its branch to have (!torch.int), got (!torch.bool)
+%c = torch.constant.bool true
+%y = torch.prim.If %c -> (!torch.int) {
+  torch.prim.If.yield %c : !torch.bool
+} else {
+  %int1 = torch.constant.int 1
+  torch.prim.If.yield %int1 : !torch.int
+}
+
+// -----
+
+// CHECK: torch.prim.If expects its branch to have (!torch.vtensor<[2],f32>), got (!torch.vtensor<[3],f32>)
+%c = torch.constant.bool true
+%x = torch.operator "mine.tensor"() : () -> !torch.vtensor<[3],f32>
+%y = torch.prim.If %c -> (!torch.vtensor<[2],f32>) {
+  torch.prim.If.yield %x : !torch.vtensor<[3],f32>
+} else {
+  torch.prim.If.yield %x : !torch.vtensor<[3],f32>
+}
+
+// -----
+
+// CHECK: torch.prim.Loop expects its body to have (!torch.int, !torch.int), got (!torch.int)
+%c = torch.constant.bool true
+%n = torch.constant.int 1
+%y = torch.prim.Loop %n, %c, init(%n) {
+^bb0(%i: !torch.int):
+  torch.prim.Loop.condition %c, iter(%i : !torch.int)
+} : (!torch.int, !torch.bool, !torch.int) -> !torch.int
+
+// -----
+
+// CHECK: a region of torch.prim.Loop ends in 'torch.prim.Loop.condition'
+%c = torch.constant.bool true
+%n = torch.constant.int 1
+torch.prim.Loop %n, %c, init() {
+^bb0(%i: !torch.int):
+  "test.termop"() : () -> ()
+} : (!torch.int, !torch.bool) -> ()

@@ -98,3 +98,51 @@ func.func @casts(%x: !torch.vtensor<[?],si64>) -> !torch.vtensor<[?],si64> {
   %1 = torch_c.from_builtin_tensor %0 : tensor<?xi64> -> !torch.vtensor<[?],si64>
   return %1 : !torch.vtensor<[?],si64>
 }
+
+// CHECK-LABEL: func.func @branches
+func.func @branches(%x : !torch.vtensor<[2,?],f32>, %c : !torch.bool) {
+  // CHECK-NEXT: %y, %n = torch.prim.If %c -> (!torch.vtensor<[2,?],f32>, !torch.int) {
+  %y, %n = torch.prim.If %c -> (!torch.vtensor<[2,?],f32>, !torch.int) {
+    // CHECK-NEXT: torch.constant.int 1
+    %int1 = torch.constant.int 1
+    // CHECK-NEXT: torch.prim.If.yield %x, %int1 : !torch.vtensor<[2,?],f32>, !torch.int
+    torch.prim.If.yield %x, %int1 : !torch.vtensor<[2,?],f32>, !torch.int
+  // CHECK-NEXT: } else {
+  } else {
+    %int2 = torch.constant.int 2
+    %z = torch.aten.relu %x : !torch.vtensor<[2,?],f32> -> !torch.vtensor<[2,?],f32>
+    // CHECK: torch.prim.If.yield %z, %int2 : !torch.vtensor<[2,?],f32>, !torch.int
+    torch.prim.If.yield %z, %int2 : !torch.vtensor<[2,?],f32>, !torch.int
+  // CHECK-NEXT: } {note = "kept"}
+  } {note = "kept"}
+  // CHECK-NEXT: torch.prim.If %c -> () {
+  torch.prim.If %c -> () {
+    // CHECK-NEXT: torch.prim.If.yield
+    torch.prim.If.yield
+  } else {
+    torch.prim.If.yield
+  }
+  return
+}
+
+// CHECK-LABEL: func.func @loops
+func.func @loops(%x : !torch.vtensor<[2],f32>, %n : !torch.int) {
+  // CHECK-NEXT: %true = torch.constant.bool true
+  %true = torch.constant.bool true
+  // CHECK-NEXT: %y = torch.prim.Loop %n, %true, init(%x) {
+  %y = torch.prim.Loop %n, %true, init(%x) {
+  // CHECK-NEXT: ^bb0(%i: !torch.int, %v: !torch.vtensor<[2],f32>):
+  ^bb0(%i: !torch.int, %v: !torch.vtensor<[2],f32>):
+    // CHECK-NEXT: torch.prim.Loop.condition %true, iter(%x : !torch.vtensor<[2],f32>)
+    torch.prim.Loop.condition %true, iter(%x : !torch.vtensor<[2],f32>)
+  // CHECK-NEXT: } : (!torch.int, !torch.bool, !torch.vtensor<[2],f32>) -> !torch.vtensor<[2],f32>
+  } : (!torch.int, !torch.bool, !torch.vtensor<[2],f32>) -> !torch.vtensor<[2],f32>
+  // CHECK-NEXT: torch.prim.Loop %n, %true, init() {
+  torch.prim.Loop %n, %true, init() {
+  ^bb0(%i: !torch.int):
+    // CHECK: torch.prim.Loop.condition %true, iter()
+    torch.prim.Loop.condition %true, iter()
+  // CHECK-NEXT: } : (!torch.int, !torch.bool) -> ()
+  } : (!torch.int, !torch.bool) -> ()
+  return
+}
