@@ -59,10 +59,10 @@ def to_real() -> list[ModulePass]:
     return [SplitComplexPass()]
 
 
-def to_tcp() -> list[ModulePass]:
-    """From torch to tcp."""
+def to_tcp(nested: bool = True) -> list[ModulePass]:
+    """From torch to tcp; `nested` tells whether that holds in branches and loops."""
     return [
-        ConvertTorchToTcpPass(),
+        ConvertTorchToTcpPass(nested),
         # Joins pads with pads, slices and constants, which decompositions would hide.
         CanonicalizePass(),
     ]
@@ -111,7 +111,8 @@ def to_mil(
 def to_native_tcp() -> list[ModulePass]:
     """From torch to the tcp program that is split into native parts."""
     # Batch norms fold into the convolutions that remain after canonicalization.
-    return [*to_tcp(), FoldBatchNormPass()]
+    # PyTorch runs branches and loops, and is faster on ATen's ops than on tcp's.
+    return [*to_tcp(nested=False), FoldBatchNormPass()]
 
 
 def to_buffers() -> list[ModulePass]:

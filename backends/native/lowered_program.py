@@ -12,8 +12,9 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint
 
 from padc.errors import Problem
-from padc.ir.torch import AtenOp
-from padc.passes.common.lowering import lower_ops
+from padc.ir.main_function import main
+from padc.ir.torch import AtenOp, IfOp, LoopOp
+from padc.passes.common.lowering import Replacement, lower_ops, problem
 from padc.passes.to_linalg.aten.lower import in_torch, lower
 
 
@@ -54,14 +55,24 @@ def lower_program(module: ModuleOp) -> LoweredProgram:
     originals = dict[Operation, Operation](
         zip(aten_ops(copy), aten_ops(module), strict=True)
     )
-    outcome = lower_ops(copy, AtenOp, lower, cast=in_torch)
+    outcome = lower_ops(copy, AtenOp, lower_outside, cast=in_torch)
     for value, copied in values.items():
         # A replacement may be a value that was replaced itself.
         while copied in outcome.replaced:
             copied = outcome.replaced[copied]
         values[value] = copied
-    problems = {originals[op]: problem for op, problem in outcome.problems.items()}
+    problems = {originals[op]: each for op, each in outcome.problems.items()}
+    problems |= {
+        op: problem(op, "padc compiles no branches and loops; PyTorch runs it", None)
+        for op in main(module).body.block.ops
+        if isinstance(op, IfOp | LoopOp)
+    }
     return LoweredProgram(problems, values)
+
+
+def lower_outside(op: AtenOp) -> Replacement:
+    """Lower an op, unless it is in a branch or a loop, which PyTorch runs."""
+    return None if isinstance(op.parent_op(), IfOp | LoopOp) else lower(op)
 
 
 def aten_ops(module: ModuleOp) -> list[AtenOp]:
@@ -91,6 +102,8 @@ def slice_of(
 
 def captured(op: Operation) -> list[SSAValue]:
     """The values that `op` and the ops in its regions take from outside."""
+    if not op.regions:
+        return [*op.operands]
     inner = set(op.walk())
     return [
         operand

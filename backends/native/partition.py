@@ -19,6 +19,7 @@ from xdsl.rewriter import InsertPoint
 from xdsl.traits import SymbolTable
 from xdsl.utils.hints import isa
 
+from padc.backends.native.lowered_program import captured
 from padc.ir import torch as torch_dialect
 from padc.ir.torch import AtenOp, VTensorType
 
@@ -66,7 +67,7 @@ def is_recomputed(op: Operation) -> bool:
         return True
     if isinstance(op, torch_dialect.FromBuiltinTensorOp):
         return True
-    if any(is_tensor(result) for result in op.results):
+    if op.regions or any(is_tensor(result) for result in op.results):
         return False
     if not isinstance(op, AtenOp):
         return True
@@ -127,7 +128,7 @@ class _Partitioner:
 
     def level_of(self, op: Operation) -> int:
         """The first level that runs such ops and has all operands of `op`."""
-        level = max([ARGUMENT, *(self.levels[operand] for operand in op.operands)])
+        level = max([ARGUMENT, *(self.levels[operand] for operand in captured(op))])
         if is_recomputed(op) or (level % 2 == 0) == self.is_native(op):
             return level
         return level + 1
@@ -154,7 +155,7 @@ class _Partitioner:
             return values[value]
 
         def clone(op: Operation) -> None:
-            for operand in op.operands:
+            for operand in captured(op):
                 here(operand)
             builder.insert(op.clone(values))
 
@@ -175,7 +176,8 @@ class _Partitioner:
     def leaves(self, value: SSAValue, level: int) -> bool:
         """Whether the part of `level`, which computes `value`, has to return it."""
         for use in value.uses:
-            user = use.operation
+            user = self.block.find_ancestor_op_in_block(use.operation)
+            assert user is not None
             if isinstance(user, func.ReturnOp):
                 # A recomputed value that is returned is computed with its operands.
                 if not self.is_recomputed(value) or self.levels[value] != level:

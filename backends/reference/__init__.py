@@ -21,7 +21,7 @@ from xdsl.dialects.builtin import (
     ModuleOp,
     TensorType,
 )
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.traits import SymbolTable
 from xdsl.utils.hints import isa
 
@@ -57,7 +57,7 @@ def run(
     if not isinstance(function, func.FuncOp):
         raise InvalidProgramError(f"the module has no function @{entry} to run")
     _check_inputs(function, inputs)
-    unknown = [op for op in function.body.block.ops if not _is_known(op)]
+    unknown = [op for op in function.body.walk() if not _is_known(op)]
     if unknown:
         raise UnsupportedError(
             [
@@ -71,19 +71,43 @@ def run(
         )
     weights = Weights() if weights is None else weights
     values: dict[SSAValue, Value] = dict(zip(function.args, inputs, strict=True))
-    for op in function.body.block.ops:
+    results = _run_block(function.body.block, values, weights)
+    if not isinstance(function.body.block.last_op, func.ReturnOp):
+        raise InvalidProgramError(f"@{entry} does not return")
+    return tuple(results)
+
+
+def _run_block(
+    block: Block, values: dict[SSAValue, Value], weights: Weights
+) -> Sequence[Value]:
+    """Run the ops of a block; returns the operands of the last one."""
+    operands: Sequence[Value] = []
+    for op in block.ops:
         operands = [values[operand] for operand in op.operands]
-        if isinstance(op, func.ReturnOp):
-            return tuple(operands)
+        if isinstance(op, TERMINATORS):
+            break
         try:
-            results = _evaluate(op, operands, weights)
+            results = _evaluate(op, operands, values, weights)
         # PyTorch and the checks of pads raise these for sizes known only at run time.
         except (ValueError, RuntimeError) as error:
             raise UsageError(
                 f"'{op.name}': {error}", location=SourceLocation.of(op.location)
             ) from error
         values.update(zip(op.results, results, strict=True))
-    raise InvalidProgramError(f"@{entry} does not return")
+    return operands
+
+
+def _run_loop(
+    op: torch_dialect.LoopOp, values: dict[SSAValue, Value], weights: Weights
+) -> Sequence[Value]:
+    block = op.body.block
+    most, condition, *carried = (values[operand] for operand in op.operands)
+    number = 0
+    while condition and number < most:
+        values.update(zip(block.args, [number, *carried], strict=True))
+        condition, *carried = _run_block(block, values, weights)
+        number += 1
+    return carried
 
 
 def _check_inputs(function: func.FuncOp, inputs: Sequence[Value]) -> None:
@@ -113,9 +137,17 @@ def _check_inputs(function: func.FuncOp, inputs: Sequence[Value]) -> None:
 
 
 def _evaluate(
-    op: Operation, operands: Sequence[Value], weights: Weights
+    op: Operation,
+    operands: Sequence[Value],
+    values: dict[SSAValue, Value],
+    weights: Weights,
 ) -> Sequence[Value]:
     match op:
+        case torch_dialect.IfOp():
+            region = op.on_true if operands[0] else op.on_false
+            return _run_block(region.block, values, weights)
+        case torch_dialect.LoopOp():
+            return _run_loop(op, values, weights)
         case torch_dialect.AtenOp():
             return _call_aten(op, operands)
         case torch_dialect.LiteralOp() | arith.ConstantOp():
@@ -128,8 +160,10 @@ def _is_known(op: Operation) -> bool:
     known = (
         torch_dialect.AtenOp,
         torch_dialect.LiteralOp,
+        torch_dialect.IfOp,
+        torch_dialect.LoopOp,
         arith.ConstantOp,
-        func.ReturnOp,
+        *TERMINATORS,
     )
     return isinstance(op, known) or type(op) in EVALUATORS
 
@@ -159,6 +193,12 @@ def _constant(value: Attribute, weights: Weights) -> Value:
         case _:
             raise InvalidProgramError(f"no value for constant {value}")
 
+
+TERMINATORS = (
+    func.ReturnOp,
+    torch_dialect.IfYieldOp,
+    torch_dialect.LoopConditionOp,
+)
 
 EVALUATORS: Mapping[type[Operation], Evaluator] = {
     arith.IndexCastOp: lambda op, args: args,
