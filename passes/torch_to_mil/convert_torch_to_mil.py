@@ -32,6 +32,7 @@ from padc.ir.weights import Weights, weights_of
 from padc.passes.common.lowering import Replacement, lower_all
 from padc.passes.common.mil_builder import MilBuilder
 from padc.passes.common.retyping import retype
+from padc.passes.torch_to_mil.control_flow import lower_control_flow
 from padc.passes.torch_to_mil.lowerings import LOWERINGS
 from padc.passes.torch_to_mil.mil_call import MilCall
 from padc.passes.torch_to_mil.signature import lower_signatures
@@ -54,6 +55,7 @@ class ConvertTorchToMilPass(ModulePass):
         region_dce(op.body)  # Results that nothing uses need no row.
         rule = partial(lower, target=target, weights=weights)
         lower_all(op, AtenOp, rule, cast=partial(in_torch, target=target))
+        lower_control_flow(op, target)
         lower_signatures(op)
 
 

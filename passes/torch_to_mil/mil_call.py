@@ -15,6 +15,7 @@ from xdsl.dialects.builtin import (
     TensorType,
     UnrealizedConversionCastOp,
     f32,
+    i1,
     i32,
 )
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -24,6 +25,7 @@ from padc.ir import mil
 from padc.ir.element_types import is_float, width
 from padc.ir.tcp import AnyTensor, tensor_type
 from padc.ir.torch import (
+    BoolType,
     FloatType,
     FromBuiltinTensorOp,
     LiteralOp,
@@ -87,9 +89,7 @@ class MilCall(AtenCall):
 
     def raw(self, x: SSAValue) -> SSAValue:
         """A value of the torch dialect as a builtin tensor, of its own type."""
-        if isinstance(x.owner, FromBuiltinTensorOp):
-            return x.owner.operand
-        return self.insert(ToBuiltinTensorOp(x))
+        return as_builtin(self.build, x)
 
     def is_empty(self, name: str) -> bool:
         """Whether a tensor argument has no elements."""
@@ -181,11 +181,7 @@ class MilCall(AtenCall):
 
     def scalar(self, value: SSAValue) -> Tensor:
         """A computed number of the torch dialect, as a tensor of rank 0."""
-        type: Attribute = f32 if isinstance(value.type, FloatType) else i32
-        if isinstance(value.owner, UnrealizedConversionCastOp):
-            return Tensor(self.build, value.owner.inputs[0], type)
-        cast = UnrealizedConversionCastOp.get([value], [TensorType(type, ())])
-        return Tensor(self.build, self.insert(cast), type)
+        return Tensor(self.build, as_builtin(self.build, value), scalar_type(value))
 
     # --- results ----------------------------------------------------------------
 
@@ -229,6 +225,27 @@ class MilCall(AtenCall):
         type = self.op.results[index].type
         assert isinstance(type, VTensorType)
         return builtin_type(type)
+
+
+def scalar_type(value: SSAValue) -> Attribute:
+    """The element type of a computed number of the torch dialect."""
+    match value.type:
+        case FloatType():
+            return f32
+        case BoolType():
+            return i1
+        case _:
+            return i32
+
+
+def as_builtin(build: MilBuilder, x: SSAValue) -> SSAValue:
+    """A tensor or a computed number of the torch dialect as a builtin tensor."""
+    if isinstance(x.owner, FromBuiltinTensorOp | UnrealizedConversionCastOp):
+        return x.owner.operands[0]
+    if isinstance(x.type, VTensorType):
+        return build.insert(ToBuiltinTensorOp(x))
+    type = TensorType(scalar_type(x), ())
+    return build.insert(UnrealizedConversionCastOp.get([x], [type]))
 
 
 def before_cast(x: SSAValue, type: Attribute) -> SSAValue:

@@ -1,4 +1,4 @@
-"""Arithmetic on sizes: integers, and floats computed from them."""
+"""Arithmetic on sizes: integers, floats computed from them, and comparisons."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import NoReturn
 
 import numpy as np
-from xdsl.dialects.builtin import f32, i32
+from xdsl.dialects.builtin import f32, i1, i32
 from xdsl.ir import SSAValue
 
 from padc.errors import Obstacle
@@ -103,3 +103,66 @@ def lower_rounding(call: MilCall) -> NoReturn:
         "64 bits and Core ML in 32",
         "compute sizes by +, -, * and //",
     )
+
+
+# --- comparisons ----------------------------------------------------------------------
+
+
+def boolean(call: MilCall, value: SSAValue) -> Tensor:
+    """A bool, known or computed."""
+    try:
+        return Tensor(call.build, np.bool_(constant_value(value)), i1)
+    except NotConstantError:
+        return call.scalar(value)
+
+
+def comparison(name: str, compare: Callable[[Tensor, Tensor], Tensor]) -> None:
+    @lowers(f"aten.{name}.int")
+    def lower_int(call: MilCall) -> Tensor:  # pyright: ignore[reportUnusedFunction]
+        a, b = (integer(call, call.as_size(x)) for x in call.op.operands)
+        return compare(a, b)
+
+    @lowers(*(f"aten.{name}.{each}" for each in MIXED))
+    def lower_float(call: MilCall) -> Tensor:  # pyright: ignore[reportUnusedFunction]
+        a, b = (real(call, operand) for operand in call.op.operands)
+        return compare(a, b)
+
+
+comparison("eq", lambda a, b: a.equals(b))
+comparison("ge", lambda a, b: a >= b)
+comparison("gt", lambda a, b: a > b)
+comparison("le", lambda a, b: a <= b)
+comparison("lt", lambda a, b: a < b)
+comparison("ne", lambda a, b: a.differs(b))
+
+
+@lowers("aten.__and__.bool")
+def lower_and(call: MilCall) -> Tensor:
+    a, b = (boolean(call, operand) for operand in call.op.operands)
+    return a & b
+
+
+@lowers("aten.__or__.bool")
+def lower_or(call: MilCall) -> Tensor:
+    a, b = (boolean(call, operand) for operand in call.op.operands)
+    return a | b
+
+
+@lowers("aten.__not__")
+def lower_not(call: MilCall) -> Tensor:
+    return ~boolean(call, call.op.arg("self"))
+
+
+@lowers("aten.Bool.Tensor")
+def lower_condition(call: MilCall) -> Tensor:
+    return reshape(call.tensor("a").to(i1), [])
+
+
+@lowers("aten.Bool.int")
+def lower_nonzero_integer(call: MilCall) -> Tensor:
+    return integer(call, call.size("a")).differs(0)
+
+
+@lowers("aten.Bool.float")
+def lower_nonzero_float(call: MilCall) -> Tensor:
+    return real(call, call.op.arg("a")).differs(0)
