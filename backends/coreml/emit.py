@@ -3,7 +3,8 @@
 Emission of a module's `@main` as a program of coremltools' pymil.
 
 One walk over the function, in order: an op of the `mil` dialect becomes the pymil op
-of its name, a constant becomes pymil's. The type that pymil infers for each result is
+of its name, a constant becomes pymil's. The blocks of an op are walked in the same way,
+when pymil asks for them. The type that pymil infers for each result is
 compared with the type that the IR declares.
 
 An op that fails does not stop the walk. All problems of a program are raised
@@ -13,22 +14,23 @@ at once, except ops that only fail because an operand did.
 from collections.abc import Mapping, Sequence, Set
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from functools import partial
 from typing import Any, TypeGuard
 
 import numpy as np
 from xdsl.dialects.arith import ConstantOp
 from xdsl.dialects.builtin import DenseResourceAttr, ModuleOp, TensorType
 from xdsl.dialects.func import FuncOp, ReturnOp
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from padc.backends.coreml import quiet
 from padc.backends.coreml.buffers import BufferFeature
 from padc.backends.coreml.interface import (
     INT32,
-    INT32_OUTSIDE,
     Interface,
     describe_type,
+    dtype_outside,
     pymil_dtype,
     shape_of,
 )
@@ -101,21 +103,16 @@ class _Emitter:
                     name = self.interface.unique(f"{type_.name}_scalar")
                     var = mb.squeeze(x=var, name=name)
                 is_state = isinstance(argument.type, mil.StateType)
-                if not is_state and (
-                    (dtype := pymil_dtype(argument.type)) in INT32_OUTSIDE
-                ):
-                    var = mb.cast(x=var, dtype=dtype)
+                if not is_state:
+                    dtype = pymil_dtype(argument.type)
+                    if dtype_outside(dtype, self.target) != dtype:
+                        var = mb.cast(x=var, dtype=dtype)
                 self.values[argument] = var
-            for op in self.live_ops():
-                if not is_lowered(op):
-                    self.note_foreign(op)
-                elif not isinstance(op, ReturnOp):
-                    self.emit_op(op)
-                elif not self.problems:
-                    for value, name in zip(op.arguments, output_names, strict=True):
-                        outputs.append(self.emit_output(value, name, outputs))
+            results = self.emit_ops(self.main.body.block)
             if self.problems:
                 raise UnsupportedError(self.problems)
+            for value, name in zip(results, output_names, strict=True):
+                outputs.append(self.emit_output(value, name, outputs))
             function.set_outputs(outputs)
         function.set_input_types(tuple(input_types.values()))  # pyright: ignore
         program: Any = Program()
@@ -135,15 +132,16 @@ class _Emitter:
             found.append(feature)
         return found
 
-    def live_ops(self) -> list[Operation]:
-        """The live ops of the function, in order."""
-        live: dict[Operation, None] = {}
-        for op in reversed(self.main.body.block.ops):
-            uses = (use for result in op.results for use in result.uses)
-            is_kept = isinstance(op, ReturnOp | mil.OPS["coreml_update_state"])
-            if is_kept or any(use.operation in live for use in uses):
-                live[op] = None
-        return [*reversed(live)]
+    def emit_ops(self, block: Block) -> Sequence[SSAValue]:
+        """Emit the ops of a block; returns the values that it returns."""
+        for op in live_ops(block):
+            if isinstance(op, ReturnOp | mil.YieldOp):
+                return op.operands
+            if is_lowered(op):
+                self.emit_op(op)
+            else:
+                self.note_foreign(op)
+        return []
 
     def emit_output(self, value: SSAValue, name: str, outputs: Sequence[Any]) -> Any:
         """The pymil variable of a result, under its name in the package."""
@@ -171,6 +169,8 @@ class _Emitter:
                 raise Obstacle(f"coremltools makes {len(values)} results of it")
             for result, value in zip(op.results, values):
                 check_result(result.type, value)
+        except BlockError:
+            return  # The problems of its ops are noted.
         except Obstacle as error:
             text, where = f"{describe(op)}: {error.message}", op.location
             self.problems.append(Problem(text, SourceLocation.of(where), error.hint))
@@ -179,6 +179,8 @@ class _Emitter:
 
     def converted(self, op: mil.MilOp | ConstantOp) -> Sequence[Any]:
         """The pymil variables of the op's results."""
+        if isinstance(op, mil.BlockOp):
+            return self.convert_blocks(op)
         if isinstance(op, mil.MilOp):
             return self.convert_mil(op)
         return [self.convert_constant(op.value, self.name_of(op))]
@@ -233,6 +235,56 @@ class _Emitter:
             forget_part(output)
         return outputs
 
+    # --- ops with blocks --------------------------------------------------------------
+
+    def convert_blocks(self, op: mil.BlockOp) -> Sequence[Any]:
+        """The pymil variables of a `cond` or `while_loop`."""
+        first, second = (partial(self.emit_block, each.block) for each in op.blocks)
+        given = [self.values[operand] for operand in op.operands]
+        name = self.name_of(op)
+        try:
+            if isinstance(op, mil.CondOp):
+                outputs = mb.cond(
+                    pred=given[0], _true_fn=first, _false_fn=second, name=name
+                )
+            else:
+                carried = [self.without_value(var) for var in given]
+                outputs = mb.while_loop(
+                    _cond=first, _body=second, loop_vars=carried, name=name
+                )
+        except BlockError:
+            raise
+        except Exception as error:
+            raise Obstacle(f"coremltools: {first_line(error)}") from error
+        return outputs if isinstance(outputs, tuple | list) else [outputs]
+
+    def emit_block(self, block: Block, *arguments: Any) -> list[Any]:
+        """Emit a block of an op; returns the variables of its results."""
+        self.values.update(zip(block.args, arguments, strict=True))
+        results = self.emit_ops(block)
+        if any(value not in self.values for value in results):
+            raise BlockError
+        inside = {value for op in block.ops for value in op.results}
+        made: list[Any] = []
+        for value in results:
+            var = self.values[value]
+            if value not in inside or var.op.op_type == "const" or var in made:
+                var = mb.identity(x=var, name=self.interface.unique("result"))
+            made.append(var)
+        return made
+
+    def without_value(self, var: Any) -> Any:
+        """
+        A variable whose value pymil does not know.
+
+        It would fold the first iteration's value into the body where it seems to stay.
+        """
+        if var.sym_val is None:
+            return var
+        hidden = mb.identity(x=var, name=self.interface.unique("initial"))
+        hidden._sym_val = None
+        return hidden
+
 
 def forget_part(output: Any) -> None:
     """
@@ -252,8 +304,27 @@ def placeholder_of(type_: Any) -> Any:
     return make(type_.shape.symbolic_shape, type_.dtype)
 
 
-def is_lowered(op: Operation) -> TypeGuard[mil.MilOp | ConstantOp | ReturnOp]:
-    return isinstance(op, mil.MilOp | ConstantOp | ReturnOp)
+class BlockError(Exception):
+    """An op in a block failed."""
+
+
+KEPT = ReturnOp, mil.YieldOp, mil.OPS["coreml_update_state"]
+"""Ops that are emitted even if they have no results that are used."""
+
+
+def live_ops(block: Block) -> list[Operation]:
+    """The ops that the block's results need, in order."""
+    live: dict[Operation, None] = {}
+    for op in reversed(block.ops):
+        users = (use.operation for result in op.results for use in result.uses)
+        is_kept = isinstance(op, KEPT)
+        if is_kept or any(block.find_ancestor_op_in_block(u) in live for u in users):
+            live[op] = None
+    return [*reversed(live)]
+
+
+def is_lowered(op: Operation) -> TypeGuard[mil.MilOp | ConstantOp]:
+    return isinstance(op, mil.MilOp | ConstantOp)
 
 
 def scope(op: Operation) -> AbstractContextManager[Any]:

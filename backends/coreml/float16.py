@@ -18,6 +18,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from padc.backends.coreml import quiet
+from padc.backends.coreml.blocks import blocks_of, operations_of
 
 with quiet():
     from coremltools.converters.mil.mil import Builder, Program
@@ -100,18 +101,60 @@ class Ranges:
     @classmethod
     def of(cls, program: Program) -> Ranges:
         ranges = cls()
-        for op in program.functions["main"].operations:
-            if op.op_type == "const":
-                continue
-            given: dict[str, Range] = {}
-            for name, var in floats(op):
-                given[name] = hull(ranges.at(var), *filter(None, [given.get(name)]))
-            if not any(is_wide(range) for range in given.values()):
-                continue
-            range = result_range(op, given)
-            if is_wide(range):
-                ranges.wide.update((output, range) for output in op.outputs)
+        ranges.visit(program.functions["main"])
         return ranges
+
+    def visit(self, block: Any) -> None:
+        """Note the ranges of what the ops of a block compute, in order."""
+        for op in block.operations:
+            if op.op_type == "cond":
+                self.visit_branches(op)
+            elif op.op_type == "while_loop":
+                self.visit_loop(op)
+            elif op.op_type != "const":
+                self.visit_op(op)
+
+    def visit_op(self, op: Any) -> None:
+        given: dict[str, Range] = {}
+        for name, var in floats(op):
+            given[name] = hull(self.at(var), *filter(None, [given.get(name)]))
+        if any(is_wide(range) for range in given.values()):
+            range = result_range(op, given)
+            for output in op.outputs:
+                self.note(output, range)
+
+    def visit_branches(self, op: Any) -> None:
+        for block in op.blocks:
+            self.visit(block)
+        for output, *results in zip(op.outputs, *(b.outputs for b in op.blocks)):
+            self.note(output, hull(*map(self.at, results)))
+
+    def visit_loop(self, op: Any) -> None:
+        """The ranges of carried values grow until an iteration changes nothing."""
+        test, body = op.blocks
+        carried = [self.at(var) for var in op.loop_vars]
+        is_first = True
+        while True:
+            for inputs in (test.inputs, body.inputs):
+                for var, range in zip(inputs, carried):
+                    self.note(var, range)
+            self.visit(test)
+            self.visit(body)
+            grown = [hull(a, self.at(b)) for a, b in zip(carried, body.outputs)]
+            if grown == carried:
+                break
+            # Of one that has grown twice, nothing is known.
+            carried = [
+                b if is_first or a == b else (clipped(-math.inf), clipped(math.inf))
+                for a, b in zip(carried, grown)
+            ]
+            is_first = False
+        for output, range in zip(op.outputs, carried):
+            self.note(output, range)
+
+    def note(self, var: Any, range: Range) -> None:
+        if is_wide(range) and var.is_tensor_or_scalar_of(dtype="fp32"):
+            self.wide[var] = range
 
     def at(self, var: Any) -> Range:
         if var in self.wide:
@@ -161,15 +204,13 @@ def clipped(x: float) -> float:
 def keep_masks_finite(program: Program) -> None:
     """Replace masking numbers that only a softmax reads by float16's largest."""
     ranges = Ranges.of(program)
-    function = program.functions["main"]
-    for op in list(function.operations):
+    results = {var for block in blocks_of(program) for var in block.outputs}
+    for op in list(operations_of(program)):
         if op.op_type not in ("select", "fill"):
             continue
         for name, var in floats(op):
             numbers = masking_numbers(var)
-            if len(numbers) == 1 and feeds_softmax(
-                op, ranges, function.outputs, numbers
-            ):
+            if len(numbers) == 1 and feeds_softmax(op, ranges, results, numbers):
                 replace_constant(op, name, var)
 
 
@@ -208,8 +249,10 @@ def has_other_source(var: Any, ranges: Ranges, numbers: set[float]) -> bool:
     if var not in ranges.wide:
         return False
     op = var.op
-    return op.op_type not in LEADS_TO_SOFTMAX or any(
-        has_other_source(each, ranges, numbers) for _, each in floats(op)
+    return (
+        op is None
+        or op.op_type not in LEADS_TO_SOFTMAX
+        or any(has_other_source(each, ranges, numbers) for _, each in floats(op))
     )
 
 
@@ -229,7 +272,7 @@ def selector(program: Program) -> Callable[[Any], bool]:
     # The pass replaces variables as it goes: what it asks of is decided before.
     kept = {
         op.name
-        for op in program.functions["main"].operations
+        for op in operations_of(program)
         if op.op_type != "const" and ranges.has_wide(op)
     }
     return lambda op: op.name not in kept and not samples_grid(op)

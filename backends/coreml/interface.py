@@ -35,6 +35,7 @@ from padc.ir.describe import describe_type, element_type, shape_of
 from padc.ir.main_function import main
 from padc.ir.names import unique_name
 from padc.ir.size_ranges import ATTRIBUTE, size_ranges
+from padc.ir.targets import TARGETS
 
 with quiet():
     import coremltools as ct
@@ -42,8 +43,8 @@ with quiet():
 
 INT32 = np.iinfo(np.int32)
 
-INT32_OUTSIDE = ("int16", "uint16")
-"""Types that Core ML has, but not for inputs and outputs, which are int32 instead."""
+OUTSIDE = {"fp32": "iOS15", "int32": "iOS15", "fp16": "iOS16", "int8": "iOS26"}
+"""The first target that has inputs and outputs of each of these types."""
 
 
 def check_interface(module: ModuleOp, target: str) -> None:
@@ -146,12 +147,23 @@ def location_of(value: SSAValue) -> SourceLocation | None:
 
 
 def input_dtype(argument: BlockArgument, target: str) -> Any:
-    """An input's dtype in the package: int32 for those of `INT32_OUTSIDE`."""
+    """An input's dtype in the package."""
     dtype = pymil_dtype(argument.type)
     mil.check_element_type(dtype, target)
-    if dtype in INT32_OUTSIDE:
-        return types.int32
-    return types.string_to_builtin(dtype)
+    return types.string_to_builtin(dtype_outside(dtype, target))
+
+
+def dtype_outside(dtype: str, target: str) -> str:
+    """
+    The dtype of an input that the program computes with in `dtype`.
+
+    coremltools would replace an input of another dtype itself, except in the blocks of
+    branches and loops.
+    """
+    since = OUTSIDE.get(dtype)
+    if since is not None and TARGETS.index(since) <= TARGETS.index(target):
+        return dtype
+    return "int32" if "int" in dtype else "fp32"
 
 
 def input_shape(argument: BlockArgument, ranges: dict[str, Any]) -> list[Any]:

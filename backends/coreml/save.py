@@ -22,6 +22,7 @@ from padc.backends.coreml import (
     quiet,
     resolve_precision,
 )
+from padc.backends.coreml.blocks import operations_of
 from padc.backends.coreml.buffers import to_json
 from padc.backends.coreml.checker import check
 from padc.backends.coreml.float16 import keep_masks_finite, selector
@@ -190,13 +191,7 @@ def run_pass(program: Program, name: str) -> None:
 
 def op_types(program: Program) -> set[str]:
     """The types of all ops, those in nested blocks included."""
-    found: set[str] = set()
-    blocks: list[Any] = list(program.functions.values())
-    while blocks:
-        for op in blocks.pop().operations:
-            found.add(op.op_type)
-            blocks += op.blocks
-    return found
+    return {op.op_type for op in operations_of(program)}
 
 
 @contextlib.contextmanager
@@ -293,10 +288,11 @@ def save_package(program: Program, path: str | Path, target: str | None = None) 
 def locations(program: Program) -> dict[str, str]:
     """The "file:line" of each op, by the names of its outputs."""
     lines: dict[str, str] = {}
-    for op in program.functions["main"].operations:
+    for op in operations_of(program):
         known = [line for line in op.scopes[ScopeSource.EXIR_STACK_TRACE] if line]
         if known and op.op_type != "const":
-            lines.update((output.name, known[0]) for output in op.outputs)
+            # The lines of the ops around it come first.
+            lines.update((output.name, known[-1]) for output in op.outputs)
     return lines
 
 

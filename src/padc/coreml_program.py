@@ -101,9 +101,10 @@ class Program:
 
     @property
     def operation_count(self) -> int:
-        """The number of ops in the Core ML program, not counting constants."""
-        operations = self._pymil.functions["main"].operations
-        return sum(operation.op_type != "const" for operation in operations)
+        """The number of ops, also in branches and loops, without constants."""
+        from padc.backends.coreml.blocks import operations_of
+
+        return sum(op.op_type != "const" for op in operations_of(self._pymil))
 
     def save(self, path: str | Path) -> None:
         """
