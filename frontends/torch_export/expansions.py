@@ -37,7 +37,7 @@ from padc.frontends.torch_export.decompositions import (
 )
 from padc.frontends.torch_export.dropouts import is_idle_dropout
 from padc.frontends.torch_export.functional import OWNING, is_read_as_view
-from padc.frontends.torch_export.nodes import schema_name
+from padc.frontends.torch_export.nodes import nodes_of, schema_name
 
 ARITHMETIC: Mapping[Any, Callable[..., Any]] = {
     sympy.Add: operator.add,
@@ -75,7 +75,7 @@ def expansions_of(
     """
     traces: dict[Any, Expansion] = {}
     found: dict[Node, Expansion] = {}
-    for node in ep.graph.nodes:
+    for node in nodes_of(ep.graph_module):
         target = functional_target(node)
         if target is None or is_read_as_view(node) or is_idle_dropout(node):
             continue

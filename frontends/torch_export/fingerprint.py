@@ -17,7 +17,7 @@ import torch.utils._pytree as pytree
 from torch.export import ExportedProgram
 from torch.fx import Node
 
-from padc.frontends.torch_export.nodes import nodes_of
+from padc.frontends.torch_export.nodes import attribute_of, graph_modules
 from padc.frontends.torch_export.weights import held_tensors, weight_array
 
 
@@ -40,7 +40,11 @@ def _lines(ep: ExportedProgram) -> Iterator[str]:
         data = _digest(tensor) if is_inline or name in ep.constants else ""
         yield f"{name}: {_type(tensor)} {data}"
     # The branches of `cond` and regions without gradients are among the modules.
-    yield from map(_line, nodes_of(ep.graph_module))
+    for module in graph_modules(ep.graph_module):
+        for node in module.graph.nodes:
+            yield _line(node)
+            if node.op == "get_attr" and isinstance(node.meta.get("val"), torch.Tensor):
+                yield _digest(attribute_of(module, str(node.target)))
 
 
 def _line(node: Node) -> str:

@@ -17,7 +17,7 @@ from xdsl.dialects.builtin import (
     TensorType,
     f32,
 )
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
 from padc.errors import Obstacle
@@ -53,7 +53,7 @@ ENUM_CODES: Mapping[Any, int] = {
 
 
 class FunctionBuilder:
-    """Appends ops to the body of a function; equal constants and lists are one op."""
+    """Appends ops to a function or region; equal constants and lists are one op."""
 
     def __init__(self):
         self.block = Block()
@@ -61,6 +61,15 @@ class FunctionBuilder:
         self.values: dict[Node, Imported] = {}
         """What each imported node has become."""
         self.constants: dict[tuple[Any, ...], SSAValue] = {}
+
+    def region(self, types: Sequence[Attribute]) -> FunctionBuilder:
+        """A builder of a region of this function, whose block has these arguments."""
+        inner = FunctionBuilder()
+        for type in types:
+            inner.block.insert_arg(type, len(inner.block.args))
+        inner.values = self.values
+        inner.constants = dict(self.constants)
+        return inner
 
     def add(self, op: Operation, node: Node | None = None) -> Operation:
         """Append an op, located at the user's line of `node`."""
@@ -72,6 +81,8 @@ class FunctionBuilder:
         """The value of a node's argument `given`, for ATen's type `type`."""
         if isinstance(given, Node):
             return self.imported_operand(type, self.values[given])
+        if isinstance(given, SSAValue):
+            return given
         if given is None or not type.rstrip("?").endswith("]"):
             return self.constant(type, given)
         list_type = type.rstrip("?")

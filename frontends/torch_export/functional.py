@@ -18,10 +18,11 @@ import torch
 from torch._ops import OpOverload
 from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind
-from torch.fx import Graph, Node
+from torch.fx import Graph, GraphModule, Node
 
+from padc.frontends.torch_export.control_flow import is_control_flow
 from padc.frontends.torch_export.dropouts import DROPOUTS, is_idle_dropout
-from padc.frontends.torch_export.nodes import schema_name
+from padc.frontends.torch_export.nodes import graph_modules, schema_name
 from padc.frontends.torch_export.scalars import SCALAR_OPS
 
 # Composites whose results have memory of their own.
@@ -51,12 +52,22 @@ SAME = DROPOUTS | {"aten.detach_"}
 """Ops that return their operand itself."""
 
 
-def in_place_changes(graph: Graph) -> Mapping[Node, Sequence[Node]] | None:
+def in_place_changes(module: GraphModule) -> Mapping[Node, Sequence[Node]] | None:
     """
-    The ops in place of `graph`, each with the nodes that stand for the changed tensor.
+    The ops in place of `module`, each with the nodes that stand for the changed tensor.
 
     None if the graph has to be decomposed: `as_functional` does not describe it.
     """
+    found: dict[Node, Sequence[Node]] = {}
+    for each in graph_modules(module):
+        if (changes := changes_in(each.graph)) is None:
+            return None
+        found |= changes
+    return found
+
+
+def changes_in(graph: Graph) -> Mapping[Node, Sequence[Node]] | None:
+    """`in_place_changes` of one graph."""
     same: dict[Node, list[Node]] = {}
     changed: dict[Node, Sequence[Node]] = {}
     seen: set[Node] = set()
@@ -120,7 +131,7 @@ def is_kept(name: str, node: Node) -> bool:
     if node.target in SCALAR_OPS or node.target is operator.getitem:
         return True
     if not isinstance(node.target, OpOverload):
-        return False  # It calls another graph.
+        return is_control_flow(node)  # Others call a graph in another mode.
     if name in DROPOUTS:
         return is_idle_dropout(node)
     if node.target._schema.is_mutable:

@@ -26,7 +26,7 @@ from torch.export.graph_signature import (
     OutputKind,
     TensorArgument,
 )
-from torch.fx import Node
+from torch.fx import GraphModule, Node
 from xdsl.dialects.builtin import (
     ArrayAttr,
     BytesAttr,
@@ -40,10 +40,16 @@ from xdsl.dialects.builtin import (
     TensorType,
 )
 from xdsl.dialects.func import FuncOp, ReturnOp
-from xdsl.ir import Region, SSAValue
+from xdsl.ir import Attribute, Region, SSAValue
 
 from padc.errors import Obstacle, Problem, SourceLocation, UnsupportedError
 from padc.frontends.torch_export.calls import import_call
+from padc.frontends.torch_export.control_flow import (
+    UnimportedError,
+    import_control_flow,
+    is_control_flow,
+    operand,
+)
 from padc.frontends.torch_export.decompositions import (
     Decompositions,
     decompositions_of,
@@ -65,7 +71,7 @@ from padc.frontends.torch_export.functional import (
     trained_statistics,
 )
 from padc.frontends.torch_export.locations import node_location, stack_location
-from padc.frontends.torch_export.nodes import live_nodes
+from padc.frontends.torch_export.nodes import attribute_of, live_nodes
 from padc.frontends.torch_export.output_names import output_names
 from padc.frontends.torch_export.symbolic_sizes import SymbolicSizes
 from padc.frontends.torch_export.types import describe, tensor_type
@@ -123,7 +129,7 @@ def import_exported_program(
             table = decompositions_of(ep, legal)
     if not table and ep.dialect == "ATEN":
         return Importer(ep, weights, {}, {}, leave_out_constants).run(names, trained)
-    if (changed := in_place_changes(ep.graph)) is not None:
+    if (changed := in_place_changes(ep.graph_module)) is not None:
         with TRACING, quiet():
             expansions = expansions_of(ep, table, legal or ())
         if expansions is not None:
@@ -181,6 +187,8 @@ class Importer:
         self.leave_out_constants = leave_out_constants
         self.tensors = held_tensors(ep)
         self.function = FunctionBuilder()
+        self.module = ep.graph_module
+        """The graph that is being imported."""
         self.sizes: dict[sympy.Expr, Imported] = {}
         """The value of each dynamic size, by its expression."""
         self.problems: list[Problem] = []
@@ -205,7 +213,7 @@ class Importer:
         outputs, result_attributes = self.import_outputs(nodes[-1], names, taken)
         updates, update_attributes = self.import_updates(argument_attributes, taken)
         if self.problems:
-            raise UnsupportedError(self.problems)
+            raise UnsupportedError(list(dict.fromkeys(self.problems)))
         returned = [*outputs, *updates]
         self.function.add(ReturnOp(*returned))
         block = self.function.block
@@ -234,6 +242,8 @@ class Importer:
             self.function.values[node] = importer(node)
         except Obstacle as error:
             self.report(node, error)
+        except UnimportedError:
+            pass  # What stopped the import of a function has been reported.
 
     # --- the body --------------------------------------------------------------------
 
@@ -241,6 +251,8 @@ class Importer:
         """Import the calls that the outputs need."""
         live = live_nodes(nodes)
         for node in nodes:
+            if node.op == "get_attr" and isinstance(node.meta.get("val"), torch.Tensor):
+                self.attempt(node, self.import_constant)
             if node.op != "call_function" or node not in live:
                 continue
             self.attempt(node, self.import_call)
@@ -249,6 +261,8 @@ class Importer:
                     self.function.values[each] = self.function.values[node]
 
     def import_call(self, node: Node) -> Imported:
+        if is_control_flow(node):
+            return import_control_flow(self, node)
         value = node.meta.get("val")
         size = value.node.expr if isinstance(value, torch.SymInt) else None
         if isinstance(size, sympy.Integer):
@@ -275,6 +289,44 @@ class Importer:
                 return imported
             self.sizes[size] = imported
         return self.sizes[size]
+
+    # --- functions that ops call ------------------------------------------------------
+
+    def graph(self, node: Node) -> GraphModule:
+        """The function that a node of the current graph names."""
+        return cast(GraphModule, self.module.get_submodule(cast(str, node.target)))
+
+    def inline(
+        self, module: GraphModule, operands: Sequence[Imported]
+    ) -> list[Imported]:
+        """
+        Add the ops of a graph; returns its results.
+
+        Raises UnimportedError if an op cannot be imported.
+        """
+        *nodes, output = module.graph.nodes
+        placeholders = module.graph.find_nodes(op="placeholder")
+        self.function.values.update(zip(placeholders, operands, strict=True))
+        outer = self.module, self.sizes
+        # Its sizes are those of this call.
+        self.module, self.sizes = module, dict(self.sizes)
+        self.import_calls([*nodes, output])
+        self.module, self.sizes = outer
+        results = pytree.tree_leaves(output.args[0])
+        if any(isinstance(x, Node) and x not in self.function.values for x in results):
+            raise UnimportedError
+        return [operand(self, result) for result in results]
+
+    def region(
+        self, types: Sequence[Attribute], build: Callable[[Sequence[SSAValue]], None]
+    ) -> Region:
+        """A region whose block has arguments of these types, and what `build` adds."""
+        outer, self.function = self.function, self.function.region(types)
+        try:
+            build(self.function.block.args)
+            return Region(self.function.block)
+        finally:
+            self.function = outer
 
     # --- inputs and weights ----------------------------------------------------------
 
@@ -390,9 +442,21 @@ class Importer:
         op = self.function.add(torch_d.LiteralOp(self.literal(name)))
         return named(op.results[0], node.name)
 
+    def import_constant(self, node: Node) -> SSAValue:
+        """A constant that the function of a branch or loop holds."""
+        tensor = attribute_of(self.module, cast(str, node.target))
+        op = self.function.add(torch_d.LiteralOp(self.data_of(tensor, node.name)))
+        return named(op.results[0], node.name)
+
     def literal(self, name: str) -> Initial:
         """The data of a tensor that the model holds."""
-        tensor = self.tensors[name]
+        data = self.data_of(self.tensors[name], name)
+        if isinstance(data, DenseResourceAttr):
+            self.weights.sources[data.resource_handle.data] = name
+        return data
+
+    def data_of(self, tensor: torch.Tensor, name: str) -> Initial:
+        """A tensor; all but an integer of rank 0 is stored by its name."""
         type = tensor_type(tensor)
         builtin_type = TensorType(type.element_type, tensor.shape)
         array = weight_array(tensor)
@@ -400,7 +464,6 @@ class Importer:
             data = BytesAttr(array.tobytes())
             return DenseIntOrFPElementsAttr(cast(Any, builtin_type), data)
         unique = self.weights.add(name, array)
-        self.weights.sources[unique] = name
         return DenseResourceAttr.from_params(unique, builtin_type)
 
     # --- outputs ---------------------------------------------------------------------

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -27,6 +28,11 @@ def graph_modules(module: GraphModule) -> list[GraphModule]:
 def nodes_of(module: GraphModule) -> list[Node]:
     """The nodes of all of `graph_modules`."""
     return [node for each in graph_modules(module) for node in each.graph.nodes]
+
+
+def attribute_of(module: GraphModule, name: str) -> Any:
+    """What a module holds under a name with dots."""
+    return operator.attrgetter(name)(module)
 
 
 def is_mutable(node: Node) -> bool:

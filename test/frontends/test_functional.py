@@ -160,7 +160,7 @@ def test_the_same_module_without_decompositions(
     program = exported(function, x)
     names = {schema_name(node.target) for node in program.graph.nodes}
     assert {f"aten.{name}" for name in ops} <= names
-    assert in_place_changes(program.graph) is not None
+    assert in_place_changes(program.graph_module) is not None
 
     actual, weights = imported(program)
     monkeypatch.setattr(importer, "in_place_changes", lambda graph: None)
@@ -183,7 +183,7 @@ def test_order_of_changes():
 
     x = torch.randn(3, 4)
     program = exported(function, x)
-    assert len(in_place_changes(program.graph) or ()) == 5
+    assert len(in_place_changes(program.graph_module) or ()) == 5
 
     module, weights = imported(program)
 
@@ -260,7 +260,7 @@ def of_integers(x: Tensor) -> Any:
 def test_programs_that_have_to_be_decomposed(function: Callable[..., Any]):
     program = exported(lambda x: function(x), X)
 
-    assert in_place_changes(program.graph) is None
+    assert in_place_changes(program.graph_module) is None
 
 
 @pytest.mark.parametrize(
@@ -309,7 +309,7 @@ def test_programs_that_share_memory():
 
         x = torch.randn(4, 4, generator=torch.Generator().manual_seed(seed))
         program = exported(function, x)
-        read_as_they_are += bool(in_place_changes(program.graph))
+        read_as_they_are += bool(in_place_changes(program.graph_module))
 
         module, weights = imported(program)
 
