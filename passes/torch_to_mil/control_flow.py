@@ -45,6 +45,7 @@ def lower_control_flow(module: ModuleOp, target: str) -> None:
 def lower_if(op: IfOp, target: str) -> Sequence[SSAValue]:
     build = MilBuilder(op, target)
     types = [crossing_type(result) for result in op.results]
+    check_sizes(op)
     condition = crossing(build, op.condition)
     blocks = [op.detach_region(op.regions[0]) for _ in range(2)]
     for block in blocks:
@@ -52,6 +53,18 @@ def lower_if(op: IfOp, target: str) -> Sequence[SSAValue]:
         assert end is not None
         replace_end(end, end.operands, target)
     return build.insert_all(mil.CondOp([condition], ["pred"], {}, types, None, *blocks))
+
+
+def check_sizes(op: IfOp) -> None:
+    """Raise Obstacle if the branches give a result in different sizes."""
+    first, second = (region.block.last_op for region in op.regions)
+    assert first is not None and second is not None
+    for a, b in zip(first.operand_types, second.operand_types, strict=True):
+        if isinstance(a, VTensorType) and isinstance(b, VTensorType) and a != b:
+            raise Obstacle(
+                f"one branch gives {describe_type(a)} and the other {describe_type(b)}",
+                "pad the results of both to one size",
+            )
 
 
 def lower_loop(op: LoopOp, target: str) -> Sequence[SSAValue]:

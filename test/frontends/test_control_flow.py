@@ -426,6 +426,14 @@ def test_problems_in_a_branch_are_reported_once() -> None:
     assert str(error.value).count("aten.rand") == 1
 
 
+def test_branches_that_differ_in_size() -> None:
+    def model(x: Tensor) -> Tensor:
+        return torch.cond(x.sum() > 0, lambda x: x * 2, lambda x: x[:2] + 1, (x,))
+
+    with pytest.raises(UnsupportedError, match=r"cond.*one branch gives float32\["):
+        padc.convert(Function(model), (torch.ones(3),))
+
+
 def test_tensors_of_six_dimensions_cannot_leave_a_branch() -> None:
     def model(x: Tensor) -> Tensor:
         y = torch.cond(x.sum() > 0, lambda x: x + 1, lambda x: x * 2, (x[None],))
