@@ -524,3 +524,20 @@ def test_what_returns_nothing():
     text = refusal(model, torch.ones(3, dtype=HALF), target="iOS18")
 
     assert "the model returns nothing" in text
+
+
+def test_assignments_in_submodules():
+    """torch.export forgets them, and the program would be another one."""
+    x = torch.ones(3)
+    inner = Buffers(replaced, last=torch.zeros(3))
+    unread = Buffers(lambda m, x: setattr(m, "last", x * 2) or m.last + 1, last=Z)
+    in_place = Buffers(running_mean, mean=torch.zeros(3))
+    model = nn.Sequential(in_place, Buffers(running_mean, mean=torch.ones(3)))
+
+    text = refusal(nn.Sequential(nn.ReLU(), inner), x)
+    program = convert(model, (x[None],))
+
+    assert "the model assigns its buffer '1.last'" in text
+    assert "m.last = x * 2 + m.last" in text and "self.last.copy_(value)" in text
+    check_calls(program.run, model, [(x[None],), (2 * x[None],)], 0)
+    convert(nn.Sequential(nn.ReLU(), unread), (x,))

@@ -1,4 +1,4 @@
-# pyright: reportUnknownMemberType=false
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
 """
 Modules to exported programs, and these to modules again.
 
@@ -14,6 +14,7 @@ import io
 import logging
 import sys
 import threading
+import traceback
 import warnings
 from collections.abc import Generator, Mapping
 from typing import Any
@@ -22,7 +23,7 @@ import torch
 import torch.utils._pytree as pytree
 from torch.export import ExportedProgram
 
-from padc.errors import Problem, UnsupportedError, UsageError
+from padc.errors import Problem, SourceLocation, UnsupportedError, UsageError
 from padc.frontends.torch_export.locations import error_location
 
 TRACING = threading.RLock()
@@ -56,7 +57,8 @@ def export_module(
     """
     args, named = distinct_tensors((args, dict(kwargs or {})))
     try:
-        return trace(module, args, named, dynamic_shapes)
+        with assigned_buffers(module) as assigned:
+            exported = trace(module, args, named, dynamic_shapes)
     except Exception as error:
         reason, location = explain(error), error_location(error)
         check_runs(module, args, named)
@@ -72,6 +74,50 @@ def export_module(
             "torch.export.draft_export lists everything that it cannot trace",
         )
         raise UnsupportedError([problem]) from error
+    # Where the program does not read the old value, nothing depends on the new one.
+    if problems := [assigned[name] for name in assigned if is_read(exported, name)]:
+        raise UnsupportedError(problems)
+    return exported
+
+
+def is_read(exported: ExportedProgram, buffer: str) -> bool:
+    """Whether a program uses the value that a buffer has before the call."""
+    used = {node.name for node in exported.graph.nodes if node.users}
+    specs = exported.graph_signature.input_specs
+    return any(spec.target == buffer and spec.arg.name in used for spec in specs)
+
+
+@contextlib.contextmanager
+def assigned_buffers(module: torch.nn.Module) -> Generator[dict[str, Problem]]:
+    """
+    The buffers of submodules that `forward` assigns anew while it is traced.
+
+    torch.export records an assignment to a buffer of the model itself only.
+    """
+    modules: dict[str, torch.nn.Module] = dict(module.named_modules())
+    names = {id(each): name for name, each in modules.items() if name}
+    found: dict[str, Problem] = {}
+    assign: Any = torch.nn.Module.__setattr__
+
+    def record(self: torch.nn.Module, name: str, value: Any) -> None:
+        old = self.__dict__.get("_buffers", {}).get(name)
+        if id(self) in names and old is not None and old is not value:
+            buffer = f"{names[id(self)]}.{name}"
+            caller = traceback.extract_stack(limit=2)[0]
+            found[buffer] = Problem(
+                f"the model assigns its buffer '{buffer}', which torch.export does "
+                "not record in a submodule",
+                SourceLocation(caller.filename, caller.lineno or 0),
+                f"change it in place: self.{name}.copy_(value)",
+            )
+        assign(self, name, value)
+
+    with TRACING:
+        torch.nn.Module.__setattr__ = record
+        try:
+            yield found
+        finally:
+            torch.nn.Module.__setattr__ = assign
 
 
 def module_of(ep: ExportedProgram) -> torch.nn.Module:
