@@ -354,7 +354,7 @@ def filled_by_rows(x: Tensor) -> Tensor:
     return y
 
 
-FILLED = {
+FILLED_LATER = {
     "rows": filled_by_rows,
     "copy_": lambda x: torch.empty_like(x).copy_(x),
     "fill_": lambda x: [torch.empty(2, 3).fill_(2), x],
@@ -363,9 +363,9 @@ FILLED = {
 }
 
 
-@pytest.mark.parametrize("name", FILLED)
+@pytest.mark.parametrize("name", FILLED_LATER)
 def test_tensor_that_is_filled_later(name: str, tmp_path: Path):
-    check(tmp_path, FILLED[name], MATRIX)
+    check(tmp_path, FILLED_LATER[name], MATRIX)
 
 
 @pytest.mark.parametrize(
