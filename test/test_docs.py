@@ -1,5 +1,5 @@
 """
-The examples in the documents run.
+The examples in the documents run, and their links lead to files.
 
 The blocks of a document run in order, in one folder and with one set of variables:
 
@@ -28,9 +28,10 @@ from padc.tools import padc as padc_tool
 from padc.tools import padc_opt
 
 ROOT = Path(__file__).parents[1]
+ALL_DOCUMENTS = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]
 DOCUMENTS = [
     path
-    for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"))
+    for path in ALL_DOCUMENTS
     if re.search(r"^ *```(python|pycon|console)$", path.read_text(), re.MULTILINE)
 ]
 TOOLS: dict[str, Callable[[Sequence[str]], None]] = {
@@ -38,6 +39,27 @@ TOOLS: dict[str, Callable[[Sequence[str]], None]] = {
     "padc-opt": padc_opt.main,
 }
 ERROR = re.compile(r"^(padc: )?error: ", re.MULTILINE)
+
+
+@pytest.mark.parametrize("document", ALL_DOCUMENTS, ids=lambda path: path.stem)
+def test_links_lead_to_files(document: Path) -> None:
+    assert missing_targets(document.read_text(), document.parent) == []
+
+
+def test_missing_targets_are_found(tmp_path: Path) -> None:
+    (tmp_path / "there.md").touch()
+    text = "[a](there.md#part), [b c](absent.md), [d](https://example.org), [e](#part)"
+
+    assert missing_targets(text, tmp_path) == ["absent.md"]
+
+
+def missing_targets(text: str, folder: Path) -> list[str]:
+    """The files and folders that relative links lead to, and that do not exist."""
+    text = re.sub(r"^ *```.*?^ *```$", "", text, flags=re.MULTILINE | re.DOTALL)
+    targets = re.findall(r"\]\(([^)#\s]+)(?:#[^)\s]*)?\)", text)
+    return [
+        each for each in targets if "://" not in each and not (folder / each).exists()
+    ]
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.stem)
