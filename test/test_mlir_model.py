@@ -147,6 +147,9 @@ def test_what_is_no_program(text: str, message: str, file: Callable[[str], Path]
 def test_usage(tmp_path: Path, file: Callable[[str], Path]):
     with pytest.raises(UsageError, match="No such file"):
         padc.convert(tmp_path / "none.mlir")
+    for name in ("state.pth", "model.mlpackage", "model"):
+        with pytest.raises(UsageError, match=rf"{name} is neither a \.pt2 nor"):
+            padc.convert(tmp_path / name)
     with pytest.raises(UsageError, match="has its inputs"):
         padc.convert(file(TCP), (torch.ones(1),))
     with pytest.raises(UsageError, match="takes models of PyTorch"):

@@ -49,11 +49,6 @@ def is_factory(name: str) -> bool:
     return re.fullmatch(r"[\w.]+:[\w.]+", name) is not None
 
 
-def is_mlir(name: str) -> bool:
-    """Whether this is a file of MLIR text."""
-    return name.endswith(".mlir")
-
-
 @dataclass(frozen=True)
 class LoadedModel:
     """A model and its inputs, as `padc.convert` takes them."""
@@ -73,8 +68,7 @@ def load_model(
     name: str, input_specs: Sequence[str], *, trust: bool = False
 ) -> LoadedModel:
     """Load a `.pt2` or `.mlir` file, or call a factory."""
-    from padc.frontends.torch_export import load
-    from padc.mlir_model import MlirModel
+    from padc.exported import load_source
 
     if not is_factory(name):
         if input_specs:
@@ -82,9 +76,7 @@ def load_model(
                 f"--input is given, but {name} has its inputs already",
                 hint="name a factory, pkg.module:factory, to choose inputs",
             )
-        if is_mlir(name):
-            return LoadedModel(MlirModel(name))
-        return LoadedModel(load(name, trust=trust))
+        return LoadedModel(load_source(name, trust=trust))
     import torch
 
     made = call_factory(name)

@@ -18,7 +18,6 @@ from padc.tools.models import (
     add_input_option,
     add_trust_option,
     is_factory,
-    is_mlir,
     load_model,
 )
 from padc.tools.whole_file import whole_file
@@ -140,11 +139,12 @@ def run_model(arguments: argparse.Namespace) -> dict[str, npt.NDArray[Any]]:
     import torch
 
     from padc.call_values import as_array, check_names
+    from padc.mlir_model import MlirModel
 
     loaded = load_model(arguments.model, arguments.input, trust=arguments.trust)
     source = loaded.source("padc run")
     inputs = tensor_inputs(source)
-    backend = "reference" if is_mlir(arguments.model) else "native"
+    backend = "reference" if isinstance(source, MlirModel) else "native"
     if (arguments.backend or backend) == "reference":
         program = interpreted(source)
     else:

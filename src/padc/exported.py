@@ -32,11 +32,30 @@ def as_source(
     A path names a `.mlir` or a `.pt2` file. Raises UsageError as `as_exported` does.
     """
     if isinstance(model, str | Path):
-        model = load(model) if Path(model).suffix == ".pt2" else MlirModel(model)
+        model = load_source(model)
     if not isinstance(model, MlirModel):
         return as_exported(caller, model, example_inputs, dynamic_shapes)
     check_no_inputs(example_inputs, dynamic_shapes)
     return model
+
+
+def load_source(path: str | Path, *, trust: bool = False) -> Source:
+    """
+    The program in a `.pt2` or a `.mlir` file.
+
+    Raises UsageError for other files; `trust` is for `.pt2` files, see `padc.load`.
+    """
+    match Path(path).suffix:
+        case ".pt2":
+            return load(path, trust=trust)
+        case ".mlir":
+            return MlirModel(path)
+        case _:
+            raise UsageError(
+                f"{path} is neither a .pt2 nor a .mlir file",
+                hint="write the model's export with torch.export.save; commands also "
+                "take pkg.module:factory",
+            )
 
 
 def check_no_inputs(example_inputs: Any, dynamic_shapes: Any) -> None:

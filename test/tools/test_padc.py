@@ -396,7 +396,8 @@ USAGE: dict[str, list[str]] = {
     "verify models:good m.mlpackage --precision int8": ["'int8'", "float32, float16"],
     # The model.
     "convert missing.pt2 -o m.mlpackage": ["missing.pt2"],
-    "convert models -o m.mlpackage": ["no file models"],
+    "convert models -o m.mlpackage": ["models is neither a .pt2", "module:factory"],
+    "convert models.pth -o m.mlpackage": ["neither a .pt2 nor a .mlir", "export.save"],
     "convert missing:model -o m.mlpackage": ["no module missing", "run padc from"],
     "convert models.missing:model -o m.mlpackage": ["no module models.missing"],
     "convert models:missing -o m.mlpackage": ["models has no missing"],
