@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from xdsl.context import Context
@@ -25,13 +26,12 @@ from padc.ir.torch import (
     ListType,
     ListUnpackOp,
     LiteralOp,
-    NotConstantError,
     ToBuiltinTensorOp,
     VTensorType,
 )
 from padc.ir.weights import Array, numpy_dtype, weights_of
 from padc.passes.aten.builder import AtenBuilder
-from padc.passes.common.lowering import problem
+from padc.passes.common.lowering import attempt
 from padc.passes.complex import (
     arithmetic,
     creation,
@@ -85,13 +85,9 @@ class SplitComplexPass(ModulePass):
             dead.append(each)
             if not all(is_split(x, split) for x in each.operands):
                 continue  # What makes the operand has been reported.
-            try:
-                rewrite(each, split)
-            except Obstacle as error:
-                problems.append(problem(each, error.message, error.hint))
-            except NotConstantError as error:
-                message = f"an argument is computed: {error}"
-                problems.append(problem(each, message, "make it a constant"))
+            outcome = attempt(each, partial(rewrite, split=split))
+            if isinstance(outcome, Problem):
+                problems.append(outcome)
         if problems:
             raise UnsupportedError(problems)
         for each in reversed(dead):
