@@ -146,7 +146,7 @@ def run_model(arguments: argparse.Namespace) -> dict[str, npt.NDArray[Any]]:
     inputs = tensor_inputs(source)
     backend = "reference" if isinstance(source, MlirModel) else "native"
     if (arguments.backend or backend) == "reference":
-        program = interpreted(source)
+        program = on_reference(source)
     else:
         program = compiled(source, [input.name for input in inputs])
     given = read_inputs(arguments.inputs, inputs)
@@ -180,27 +180,23 @@ def compiled(
     return model.run_named
 
 
-def interpreted(
+def on_reference(
     source: Source,
 ) -> Callable[[Mapping[str, torch.Tensor]], dict[str, torch.Tensor]]:
     """A function that computes outputs by name with the reference, at the tcp level."""
     from padc.backends.calls.input_check import InputCheck
-    from padc.exported import imported
+    from padc.exported import interpreted
     from padc.frontends.torch_export.guards import GuardCheck, guards_of
-    from padc.interpreter import Interpreter
-    from padc.ir.main_function import main, value_names
-    from padc.ir.weights import weights_of
+    from padc.ir.main_function import value_names
     from padc.mlir_model import MlirModel
-    from padc.passes import pipelines
 
-    ctx, module = imported(source)
-    function, interpreter = main(module), Interpreter(module, weights_of(ctx))
-    check, names = InputCheck(function), value_names(function.res_attrs)
+    interpreter = interpreted(source)
+    check = InputCheck(interpreter.function)
+    names = value_names(interpreter.function.res_attrs)
     returned = [names[i] for i in interpreter.results]
     check_guards = GuardCheck(
         [] if isinstance(source, MlirModel) else guards_of(source)
     )
-    pipelines.run_passes(ctx, module, pipelines.to_reference())
 
     def program(inputs: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
         tensors = list(inputs.values())

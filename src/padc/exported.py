@@ -13,6 +13,9 @@ from xdsl.dialects.builtin import ModuleOp
 
 from padc.errors import UsageError
 from padc.frontends.torch_export import export_module, load
+from padc.interpreter import Interpreter
+from padc.ir.dominance import verify
+from padc.ir.weights import weights_of
 from padc.mlir_model import MlirModel
 from padc.passes import pipelines
 
@@ -74,6 +77,14 @@ def imported(
     if isinstance(source, MlirModel):
         return source.program()
     return pipelines.import_program(source, legal=legal)
+
+
+def interpreted(source: Source) -> Interpreter:
+    """The program as the reference runs it, with explicit padding."""
+    ctx, module = imported(source)
+    pipelines.run_passes(ctx, module, pipelines.to_reference())
+    verify(module)
+    return Interpreter(module, weights_of(ctx))
 
 
 def as_exported(

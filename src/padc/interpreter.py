@@ -25,7 +25,7 @@ class Interpreter:
 
     def __init__(self, module: ModuleOp, weights: Weights):
         self._module, self._weights = module, weights
-        function = main(module)
+        self.function = function = main(module)
         buffers = changed_buffers(function)
         self._updates = {
             each.name: each.result for each in buffers if each.result is not None

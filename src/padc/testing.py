@@ -17,10 +17,7 @@ import torch.utils._pytree as pytree
 
 from padc.coreml_program import convert
 from padc.errors import Problem, UnsupportedError
-from padc.interpreter import Interpreter
-from padc.ir.dominance import verify
-from padc.ir.weights import weights_of
-from padc.passes import pipelines
+from padc.exported import interpreted
 
 __all__ = ["compile_for_coreml", "compile_for_native", "compile_for_oracle"]
 
@@ -49,10 +46,7 @@ def compile_for_oracle(program: torch.export.ExportedProgram) -> Compiled:
         >>> compile_for_oracle(exported)(torch.tensor([-1.0, 1.0]))
         (tensor([0., 1.]),)
     """
-    ctx, module = pipelines.import_program(program)
-    pipelines.run_passes(ctx, module, pipelines.to_reference())
-    verify(module)
-    return Interpreter(module, weights_of(ctx))
+    return interpreted(program)
 
 
 def compile_for_coreml(program: torch.export.ExportedProgram) -> Compiled:
