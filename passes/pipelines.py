@@ -1,7 +1,8 @@
 """
 The pipelines: which passes run, in which order, and why in this order.
 
-    exported program -- import_program --> torch -- to_tcp --> tcp -- to_mil --> mil
+    exported program -- import_program --> torch -- to_mil --> mil
+                                           torch -- to_tcp --> tcp
                                            tcp -- to_buffers --> memref
                                            memref -- to_llvm --> llvm
 
@@ -87,8 +88,9 @@ def to_mil(
     states: StatesPolicy = DEFAULT_STATES_POLICY,
     precision: str = "float32",
 ) -> list[ModulePass]:
-    """From tcp to Core ML's ops, which will compute in `precision`."""
+    """From torch to Core ML's ops, which will compute in `precision`."""
     return [
+        *to_mil_tcp(),
         # Before any decomposition copies the sizes that it replaces.
         TabulateScaledSizesPass(),
         # Before those that take pads and other ops of few dimensions.

@@ -139,19 +139,20 @@ class Program:
         """
         resolve("stage", stage, get_args(Stage))
         ops = None if stage == "torch" else pipelines.legal_for_mil()
-        ctx, module = imported(self.exported, ops)
-        _narrow_sizes(module, self.exported)
-        if stage != "torch":
-            pipelines.run_passes(ctx, module, pipelines.to_mil_tcp())
-        if stage == "mil":
-            to_mil = pipelines.to_mil(
+        passes = {
+            "torch": [],
+            "tcp": pipelines.to_mil_tcp(),
+            "mil": pipelines.to_mil(
                 self.target,
                 self.pad_policy,
                 self.grid_sample_policy,
                 self.states,
                 self.precision,
-            )
-            pipelines.run_passes(ctx, module, to_mil)
+            ),
+        }
+        ctx, module = imported(self.exported, ops)
+        _narrow_sizes(module, self.exported)
+        pipelines.run_passes(ctx, module, passes[stage])
         text = io.StringIO()
         Printer(text).print_op(module)
         return text.getvalue() + "\n"
@@ -322,8 +323,7 @@ def convert(
     model = model if isinstance(model, torch.nn.Module) else exported
     if exported is not model:
         steps.end("export")
-    to_mil = pipelines.to_mil(target, pad_policy, grid_sample_policy, states, precision)
-    passes = [*pipelines.to_mil_tcp(), *to_mil]
+    passes = pipelines.to_mil(target, pad_policy, grid_sample_policy, states, precision)
     with without_collection():
         module, weights = _lowered(exported, target, passes, steps)
         pymil = _emitted(module, weights, target, precision, steps)

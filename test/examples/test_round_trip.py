@@ -91,7 +91,7 @@ def test_the_mil_level_is_a_model(
     """Printed with its weights and converted, it is the same package."""
     ctx, module = pipelines.import_program(program, legal=pipelines.legal_for_mil())
     to_mil = pipelines.to_mil("iOS17", "auto", "auto")
-    pipelines.run_passes(ctx, module, [*pipelines.to_mil_tcp(), *to_mil])
+    pipelines.run_passes(ctx, module, to_mil)
     assert "torch" not in str(module)
     text = io.StringIO()
     weights_of(ctx).print_blobs = True

@@ -37,7 +37,7 @@ def emitted(
     ctx, module = pipelines.import_program(exported, legal=pipelines.legal_for_mil())
     check_interface(module, target)
     to_mil = pipelines.to_mil(target, "auto", "auto")
-    pipelines.run_passes(ctx, module, [*pipelines.to_mil_tcp(), *to_mil])
+    pipelines.run_passes(ctx, module, to_mil)
     return emit(module, weights_of(ctx), target)
 
 
@@ -471,7 +471,7 @@ def test_the_mil_level_as_text(tmp_path: Path):
     exported = torch.export.export(model.eval(), (X,), dynamic_shapes=sizes)
     ctx, module = pipelines.import_program(exported, legal=pipelines.legal_for_mil())
     to_mil = pipelines.to_mil("iOS17", "auto", "auto")
-    pipelines.run_passes(ctx, module, [*pipelines.to_mil_tcp(), *to_mil])
+    pipelines.run_passes(ctx, module, to_mil)
     assert "torch" not in str(module)
     text = io.StringIO()
     weights_of(ctx).print_blobs = True
