@@ -26,7 +26,7 @@ ATTRIBUTE = "padc.sizes"
 
 @dataclass(frozen=True)
 class SizeRange:
-    """A dynamic size, both of whose bounds it may take."""
+    """A dynamic size, from its smallest value to its largest one, both included."""
 
     name: str
     lower: int
@@ -38,7 +38,7 @@ class SizeRange:
         match = re.fullmatch(r"(.+) in (\d+)\.\.(\d+)", text)
         if match is None or int(match[2]) > int(match[3]):
             raise Obstacle(
-                f"'{text}' in {ATTRIBUTE} is no range", 'write "name in 1..8"'
+                f"'{text}' in {ATTRIBUTE} is not a range", 'write "name in 1..8"'
             )
         return SizeRange(match[1], int(match[2]), int(match[3]))
 
@@ -50,7 +50,7 @@ def size_ranges(argument: BlockArgument) -> list[SizeRange]:
     """
     The range of each dynamic size of `argument`; empty if the program gives no ranges.
 
-    Raises Obstacle if the attribute is no list of ranges.
+    Raises Obstacle if the attribute is not a list of ranges.
     """
     return bound_ranges(argument) or declared_ranges(argument)
 
@@ -90,5 +90,6 @@ def declared_ranges(argument: BlockArgument) -> list[SizeRange]:
     if entry is None:
         return []
     if not isa(entry, ArrayAttr[StringAttr]):
-        raise Obstacle(f"{ATTRIBUTE} is no list of strings", 'write ["name in 1..8"]')
+        message = f"{ATTRIBUTE} is not a list of strings"
+        raise Obstacle(message, 'write ["name in 1..8"]')
     return [SizeRange.parse(each.data) for each in entry]

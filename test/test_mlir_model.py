@@ -136,7 +136,7 @@ def test_the_command_line(
             "known dtype and rank|known rank",
         ),
         ("func.func @main() { cf.br ^b\n^b:\n func.return }", "has branches"),
-        (TCP.replace("h in 2..8", "h"), "'h' in padc.sizes is no range"),
+        (TCP.replace("h in 2..8", "h"), "'h' in padc.sizes is not a range"),
     ],
 )
 def test_what_is_no_program(text: str, message: str, file: Callable[[str], Path]):

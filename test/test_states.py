@@ -457,8 +457,8 @@ def refusal(model: nn.Module, *args: Tensor, **options: Any) -> str:
     ("value", "options", "parts"),
     [
         (ONES, {"target": "iOS17"}, ["iOS17 has no states", "choose iOS18"]),
-        (ONES, {"target": "iOS18"}, ["float32[3]", "choose precision float16"]),
-        (ONES.int(), {"target": "iOS18"}, ["int32[3]", "choose states auto"]),
+        (ONES, {"target": "iOS18"}, ["float32[3]", "set precision='float16'"]),
+        (ONES.int(), {"target": "iOS18"}, ["int32[3]", "set states='auto'"]),
         (1e9 * ONES, {"target": "iOS18", "precision": "float16"}, ["above 65504"]),
     ],
 )

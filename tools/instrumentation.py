@@ -189,7 +189,7 @@ def passes_of_reproducer(path: str | None) -> str:
             if not line.startswith("//"):
                 break
     raise InvalidProgramError(
-        f"{path} is no reproducer: no line at its top starts with '{PASSES_KEY}'",
+        f"{path} is not a reproducer: no line at its top starts with '{PASSES_KEY}'",
         hint="padc-opt --mlir-pass-pipeline-crash-reproducer=FILE writes reproducers",
     )
 

@@ -36,7 +36,7 @@ class Archive:
     The members of an archive, by their path without the archive's own folder.
 
     Raises UnsafeError if the archive is not as PyTorch writes it, and
-    `zipfile.BadZipFile` if it is no archive.
+    `zipfile.BadZipFile` if it is not an archive.
     """
 
     def __init__(self, file: IO[bytes]):
@@ -98,7 +98,9 @@ def check_directory(file: IO[bytes], size: int) -> None:
         raise zipfile.BadZipFile("it is too short")
     end = END_OF_DIRECTORY.unpack(tail[-END_OF_DIRECTORY.size :])
     if end[0] != b"PK\x05\x06" or end[-1]:
-        raise zipfile.BadZipFile("it is no archive, or does not end as PyTorch's do")
+        raise zipfile.BadZipFile(
+            "it is not an archive, or does not end as PyTorch's do"
+        )
     directory_bytes = end[5]
     if 0xFFFFFFFF in end[5:7] or 0xFFFF in end[1:5]:
         if len(tail) < ends or not tail.startswith(b"PK\x06\x06"):

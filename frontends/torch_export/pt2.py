@@ -74,8 +74,8 @@ def load(path: str | Path, *, trust: bool = False) -> ExportedProgram:
     except UnsafeError as error:
         raise UsageError(
             f"{path} is not safe to load: {error}",
-            hint="if you trust whoever wrote it, and the way it came here, give "
-            "--trust, or trust=True: then the file may run any code",
+            hint="if you trust its author and where you got it from, set trust=True "
+            "(--trust): loading it can then run any code",
         ) from error
     except Exception as error:
         raise InvalidProgramError(

@@ -95,7 +95,7 @@ class ConvertBuffersToStatesPass(ModulePass):
                 continue  # It is a state already.
             try:
                 if not has_states:
-                    hint = f"choose {SINCE} or a newer target, or states auto"
+                    hint = f"choose {SINCE} or a newer target, or set states='auto'"
                     raise Obstacle(f"{target} has no states", hint)
                 self.check(function, each, weights_of(ctx))
                 states.append(each)
@@ -121,25 +121,25 @@ class ConvertBuffersToStatesPass(ModulePass):
             raise Obstacle(
                 f"states are float16, which does not have all values of "
                 f"{describe_type(type)}",
-                "choose states auto, by which it is an input and an output",
+                "set states='auto': the buffer then becomes an input and an output",
             )
         if self.precision != "float16":
             raise Obstacle(
-                f"states are float16, it is {describe_type(type)}",
-                "choose precision float16, make the buffer float16, or choose states "
-                "auto",
+                f"states are float16, and it is {describe_type(type)}",
+                "set precision='float16', make the buffer float16, or set "
+                "states='auto'",
             )
         initial = buffer.initial_array(weights)
         finite = initial[np.isfinite(initial)]
         if finite.size and abs(finite).max() > LARGEST:
             raise Obstacle(
                 f"float16 does not have its values above {LARGEST:g}",
-                "choose states auto, by which it is an input and an output",
+                "set states='auto': the buffer then becomes an input and an output",
             )
 
 
 def warn(problems: Sequence[Problem]) -> None:
-    """Say that a program whose target has states has other inputs and outputs, too."""
+    """Warn that buffers become inputs and outputs although the target has states."""
     first, *others = problems
     more = f", and {len(others)} more" if others else ""
     warnings.warn(
@@ -161,7 +161,7 @@ class LocatedBuilder(MilBuilder):
 
 @dataclass(frozen=True)
 class State:
-    """A buffer on its way to become a state."""
+    """A buffer that becomes a state."""
 
     argument: BlockArgument
     """The state."""

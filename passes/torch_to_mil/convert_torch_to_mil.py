@@ -60,13 +60,14 @@ class ConvertTorchToMilPass(ModulePass):
 
 
 def lower(op: AtenOp, target: str, weights: Weights) -> Replacement:
-    """Build what replaces the results of `op`; Obstacle if there is no row for it."""
+    """Build what replaces the results of `op`; raises Obstacle if it has no row."""
     if not op.results:
         return []  # It only checks something, which a Core ML program cannot.
     lowering = LOWERINGS.get(op.schema.name)
     if lowering is None:
         raise Obstacle(
-            "padc has no row for it, and PyTorch no decomposition that ends in rows",
+            "padc does not lower this op, and PyTorch does not decompose it into ops "
+            "that padc lowers",
             "write it with other ops of PyTorch",
         )
     call = MilCall(op, MilBuilder(op, target), weights)

@@ -47,7 +47,11 @@ from padc.passes.torch_to_mil.tensor import Tensor
 
 @dataclass(frozen=True)
 class Lu:
-    """`p @ l @ u`, in one matrix, and the row that each step exchanged, from 0 on."""
+    """
+    The factors of `p @ l @ u`: `l` below the diagonal of one matrix, and `u` above.
+
+    Step `i` exchanged row `i` and row `pivots[i]`, counted from 0.
+    """
 
     rows: Sequence[Tensor]
     pivots: Sequence[Tensor]
@@ -86,7 +90,11 @@ class Lu:
 
 
 def first_true(conditions: Sequence[Tensor]) -> Tensor:
-    """The number of the first condition that holds, from 1 on, or 0; of matrices."""
+    """
+    The number of the first condition that holds, counted from 1; 0 if none holds.
+
+    The conditions have the shape `[..., 1, 1]`; the result does not have these two.
+    """
     found = conditions[-1].to(i32) * len(conditions)
     for number, condition in reversed(list(enumerate(conditions[:-1], 1))):
         found = condition.select(number, found)
@@ -144,7 +152,10 @@ def permutation(like: Tensor, count: int, pivots: Sequence[Tensor]) -> Tensor:
 
 def check_pivots(call: MilCall) -> None:
     if "pivot" in call.op.schema.positions and not call.boolean("pivot"):
-        raise Obstacle("it takes no pivots, which PyTorch has for GPUs only")
+        raise Obstacle(
+            "it has pivot=False, which PyTorch computes on GPUs only",
+            "leave pivot=True, the default",
+        )
 
 
 @lowers("aten._lu_with_info", "aten.linalg_lu_factor", "aten.linalg_lu_factor_ex")
@@ -174,7 +185,9 @@ def triangles(x: Tensor) -> list[Tensor]:
 @lowers("aten.lu_unpack")
 def lower_lu_unpack(call: MilCall) -> list[Tensor]:
     if not (call.boolean("unpack_data") and call.boolean("unpack_pivots")):
-        raise Obstacle("it leaves out factors, which are empty tensors", "unpack all")
+        raise Obstacle(
+            "the factors that it does not unpack are empty tensors", "unpack all"
+        )
     x = small(call, "LU_data")
     p = permutation(x, x.shape[-2], pivots_of(call, "LU_pivots"))
     return [p, *triangles(x)]
@@ -182,7 +195,11 @@ def lower_lu_unpack(call: MilCall) -> list[Tensor]:
 
 @lowers("aten.linalg_lu_solve", "aten.lu_solve")
 def lower_lu_solve(call: MilCall) -> Tensor:
-    """`a @ x = b`; from the right, and with `adjoint`, of the transposed matrices."""
+    """
+    The solution of `a @ x = b`; with `adjoint`, of `a.mT @ x = b`.
+
+    If not `left`, of `x @ a = b`, which is `a.mT @ x.mT = b.mT`.
+    """
     is_old = call.name == "aten.lu_solve"
     lu = square(call, "LU_data" if is_old else "LU")
     pivots = pivots_of(call, "LU_pivots" if is_old else "pivots")
@@ -314,7 +331,9 @@ def lower_qr(call: MilCall) -> list[Tensor]:
         return [done.product(rows), done.r]
     r = slice_dim(done.r, x.rank - 2, 0, min(rows, columns))
     if mode == "r":
-        raise Obstacle("without Q, which is an empty tensor", "ask for Q and R")
+        raise Obstacle(
+            "it has mode='r', for which Q is an empty tensor", "use mode='reduced'"
+        )
     return [done.product(min(rows, columns)), r]
 
 

@@ -38,8 +38,8 @@ def check_small(x: Tensor, size: int) -> None:
     if is_dynamic or size > LARGEST:
         text = "dynamic size" if is_dynamic else f"{size} rows"
         raise Obstacle(
-            f"a matrix of {text}, of which Core ML has no linear algebra",
-            f"matrices of {LARGEST} rows or less are computed",
+            f"a matrix of {text}; Core ML has no linear algebra",
+            f"matrices of at most {LARGEST} rows are unrolled",
         )
 
 

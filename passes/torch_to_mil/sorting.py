@@ -82,8 +82,7 @@ def in_order_of_index(values: Tensor, indices: Tensor, dim: int) -> Tensor:
     size = size_of(values, dim)
     if isinstance(size, int) and size > MOST:
         raise Obstacle(
-            f"a stable sort of {size} elements, of which Core ML's int32 can number "
-            f"{MOST}",
+            f"a stable sort of {size} elements; Core ML's int32 suffices for {MOST}",
             "sort without stable=True",
         )
     if size == 1:

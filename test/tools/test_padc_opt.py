@@ -676,4 +676,4 @@ def test_a_file_that_is_no_reproducer(tmp_path: Path):
     result = run("--run-reproducer", path)
 
     assert result.returncode == 4
-    assert "crop.mlir is no reproducer" in result.stderr
+    assert "crop.mlir is not a reproducer" in result.stderr

@@ -119,7 +119,7 @@ def lower_index(call: LinalgCall) -> SSAValue:
             type = value.type.element_type
             if type == i1:
                 raise Obstacle(
-                    "a mask as an index, of which the result's size depends",
+                    "a mask as an index, on which the result's size depends",
                     "use torch.where",
                 )
             given[dim] = Operand(call.as_tensor(value), type)
