@@ -81,7 +81,7 @@ def changed_buffers(function: FuncOp) -> list[ChangedBuffer]:
 
 
 def changed_names(function: FuncOp) -> list[str]:
-    """The names of the buffers that the arguments of `function` are."""
+    """The names of the buffers among the arguments of `function`."""
     names = [text(each, BUFFER) for each in entries(function.arg_attrs)]
     return [name for name in names if name is not None]
 

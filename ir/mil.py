@@ -628,7 +628,7 @@ def constant_of(attribute: Attribute) -> Constant:
         case DenseResourceAttr():
             return attribute
         case _:
-            raise ValueError(f"{attribute} is no constant of Core ML")
+            raise ValueError(f"{attribute} is not a constant of Core ML")
 
 
 def constant_types(attribute: Attribute) -> frozenset[str]:

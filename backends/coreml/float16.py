@@ -30,7 +30,7 @@ Range: TypeAlias = tuple[float, float]
 """The least and the greatest finite number that a tensor can hold."""
 
 NARROW: Range = -LARGEST, LARGEST
-"""The range of computed values: whoever asks for float16 answers for them."""
+"""The range that computed values are assumed to have: float16 is the user's choice."""
 
 
 def is_wide(range: Range) -> bool:

@@ -2,8 +2,8 @@
 """
 The inputs and outputs of a program in Core ML.
 
-Core ML has neither inputs of rank 0 nor int64: such inputs have one element more or
-are int32. What it cannot have is refused by name.
+Core ML has neither inputs of rank 0 nor int64: inputs of rank 0 get the shape [1], and
+int64 inputs become int32. Inputs and outputs that it cannot have are refused by name.
 """
 
 import re

@@ -33,11 +33,11 @@ MOVING = frozenset(
         *("unfold", "unflatten.int", "unsqueeze", "view", "view_as"),
     )
 )
-"""Ops each of whose results' elements is one of the first operand, perhaps cast."""
+"""Ops that only move elements of the first operand, or cast them."""
 
 
 def unfilled(value: SSAValue) -> AtenOp | None:
-    """The op that allocated a tensor, all of whose elements are still arbitrary."""
+    """The op that allocated a tensor, if all elements are still arbitrary."""
     owner: Operation | object = value.owner
     while isinstance(owner, AtenOp):
         if owner.schema.name in EMPTY:

@@ -90,7 +90,7 @@ def is_read(exported: ExportedProgram, buffer: str) -> bool:
 @contextlib.contextmanager
 def assigned_buffers(module: torch.nn.Module) -> Generator[dict[str, Problem]]:
     """
-    The buffers of submodules that `forward` assigns anew while it is traced.
+    The buffers of submodules that `forward` assigns while it is traced.
 
     torch.export records an assignment to a buffer of the model itself only.
     """

@@ -45,7 +45,7 @@ Integer: TypeAlias = int | SSAValue
 """A number that is known, or a value of type `!torch.int`."""
 
 LARGEST_SIZE = 2**13
-"""A dynamic size is taken to be no larger where that has to be known."""
+"""The size that is assumed for a dynamic one where a bound has to be known."""
 
 INT64_MAX = 2**63 - 1
 """What ATen takes for the end of a dimension."""

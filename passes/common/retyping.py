@@ -1,4 +1,4 @@
-"""Narrower element types for those that a way out does not have."""
+"""Narrower element types in place of those that a target does not have."""
 
 from __future__ import annotations
 

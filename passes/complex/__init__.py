@@ -1,5 +1,5 @@
 """
-Complex tensors as pairs of real ones, for ways out that have no complex numbers.
+Complex tensors as pairs of real ones, for targets that have no complex numbers.
 
 A row says what the real and the imaginary part of an ATen op's result are. It takes a
 `ComplexCall`, and computes with `Real`s and `Complex`es, whose operators insert ATen

@@ -55,7 +55,7 @@ def half(length: int, sign: Sign) -> Spectra:
 
 
 def from_half(length: int, sign: Sign) -> Spectra:
-    """From these to the signal, of which the real part counts."""
+    """From these to the signal, which is the real part of the result."""
     matrix = full(length, sign)[: length // 2 + 1]
     twice = slice(1, (length + 1) // 2)
     matrix[twice] *= 2

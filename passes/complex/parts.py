@@ -55,7 +55,7 @@ LISTS = (
 """Ops whose result is a list."""
 
 POSITIONS = ("condition", "index", "indices", "mask")
-"""The names of tensor arguments that are no elements of the result."""
+"""The names of tensor arguments whose elements are not among those of the result."""
 
 
 @row(*(f"aten.{name}" for name in (*MOVES, *JOINS, *SUMS)))

@@ -1,7 +1,7 @@
 """
 Rewrite complex tensors as pairs of real ones, and Fourier transforms as products.
 
-Complex inputs and outputs stay: no way out that needs this pass has them.
+Complex inputs and outputs stay: targets that need this pass do not have them.
 """
 
 from __future__ import annotations

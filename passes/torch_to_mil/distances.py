@@ -51,7 +51,7 @@ def pair(call: MilCall, *names: str) -> tuple[Tensor, Tensor]:
 
 
 def euclidean(a: Tensor, b: Tensor) -> Tensor:
-    """`sqrt(|a|^2 + |b|^2 - 2 a.b)`, of which rounding may make less than 0."""
+    """`sqrt(max(|a|^2 + |b|^2 - 2 a.b, 0))`, since rounding may give less than 0."""
     squares = [total(x.unary("square"), [x.rank - 1]) for x in (a, b)]
     sums = expand_dims(squares[0], [a.rank - 1]) + expand_dims(squares[1], [b.rank - 2])
     square = sums + matmul(a * -2, b, transpose_y=True)

@@ -13,9 +13,9 @@ GOLDEN = (1 + math.sqrt(5)) / 2
 
 def divisor(a: Tensor, b: Tensor) -> Tensor:
     """
-    Euclid's algorithm, with the steps that the largest numbers of the type may take.
+    Euclid's algorithm, with as many steps as numbers of the type can take.
 
-    Consecutive Fibonacci numbers take most (G. Lame, 1844). The n-th is about
+    Consecutive Fibonacci numbers take the most (G. Lame, 1844). The n-th is about
     `GOLDEN^n / sqrt(5)`.
     """
     bits = min(width(a.type), 32)
@@ -35,7 +35,7 @@ def lower_gcd(call: MilCall) -> Tensor:
 
 @lowers("aten.lcm")
 def lower_lcm(call: MilCall) -> Tensor:
-    """`|a / gcd(a, b) * b|`, of which narrow types take the lowest bits; 0 of zeros."""
+    """`|a / gcd(a, b) * b|`; 0 if one is 0. Narrow types keep the low bits."""
     a, b = operands(call)
     common = divisor(a, b).maximum(1)
     product = a.binary("floor_div", common).binary("mul", b)

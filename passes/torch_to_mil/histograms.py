@@ -35,8 +35,9 @@ def lower_histogram(call: MilCall) -> Tensor:
     """
     The number of elements in each of `bins` ranges of equal length.
 
-    The last range has its end. Elements outside of [min, max] do not count, nor does
-    NaN; equal bounds stand for the extremes, or for one less and more if these agree.
+    The last range includes its upper end. Elements outside of [min, max] do not count,
+    nor does NaN. If min equals max, the range is that of the data, extended by 1 at
+    both ends if all elements are equal.
     """
     x, bins = flat(call.tensor("self")), call.integer("bins")
     x = x if x.rank else expand_dims(x, [0])
@@ -72,7 +73,7 @@ def lower_histogram_with_edges(call: MilCall) -> list[Tensor]:
 @lowers("aten.histogramdd", "aten.histogramdd.int_bins")
 @lowers("aten.histogramdd.TensorList_bins")
 def lower_joint_histogram(call: MilCall) -> Sequence[Made]:
-    """Of the columns of `self`, each with edges of its own."""
+    """The joint histogram of the columns of `self`, each of which has its own edges."""
     columns, edges = columns_and_edges(call)
     return [histogram(call, columns, edges), edges]
 
@@ -106,9 +107,10 @@ def columns_and_edges(call: MilCall) -> tuple[list[Tensor], list[Tensor]]:
 
 def evenly_spaced(call: MilCall, x: Tensor, bins: int, place: int) -> Tensor:
     """
-    The ends of `bins` ranges of equal length, from the least to the greatest element.
+    The edges of `bins` ranges of equal length, from the least to the greatest element.
 
-    Equal ends are moved apart by 1. Each half is computed from its end, as `linspace`.
+    If both are equal, they are moved apart to a distance of 1. Each half of the edges
+    is computed from its end, as `linspace` does.
     """
     if call.has("range"):
         low, high = numbers(call, "range")[2 * place : 2 * place + 2]
@@ -137,9 +139,9 @@ def histogram(
     call: MilCall, columns: Sequence[Tensor], edges: Sequence[Tensor]
 ) -> Tensor:
     """
-    The weight of the elements between edges, of which the last one is included.
+    The weight of the elements in each cell. The last cell includes its upper edge.
 
-    With `density`, divided by the sum of all and by the size of each cell.
+    With `density`, it is divided by the sum of all weights and by the cell's size.
     """
     shape = [each.shape[0] - 1 for each in edges]
     if min(shape) < 1:
@@ -159,7 +161,7 @@ def histogram(
 
 
 def divided(x: Tensor, edges: Sequence[Tensor]) -> Tensor:
-    """A histogram by its sum and by the size of each cell."""
+    """A histogram, divided by its sum and by the size of each cell."""
     x = x / reduce("sum", x, list(range(x.rank)), False)
     for dim, limits in enumerate(edges):
         bins = limits.shape[0] - 1

@@ -173,7 +173,7 @@ def check_mask(mask: Array, x: Tensor, dim: int) -> None:
 @dataclass(frozen=True)
 class Indexed:
     """
-    A tensor of which some adjacent dimensions are indexed.
+    A tensor, some of whose adjacent dimensions are indexed.
 
     `x` is the tensor with these dimensions moved together, by `perm`. They begin at
     `first`. The shapes of the indices broadcast to `sizes`.

@@ -43,7 +43,7 @@ from padc.passes.torch_to_mil.tensor import Tensor, broadcast
 
 @dataclass(frozen=True)
 class Elimination:
-    """Rows of which the first columns are an upper triangle with the pivots."""
+    """Rows whose first columns are an upper triangle, with the pivots as diagonal."""
 
     rows: Sequence[Tensor]
     pivots: Sequence[Tensor]
@@ -205,7 +205,7 @@ def lower_solve_triangular(call: MilCall) -> Tensor:
 
 @lowers("aten.linalg_cholesky", "aten.cholesky", "aten.linalg_cholesky_ex")
 def lower_cholesky(call: MilCall) -> list[Tensor]:
-    """The triangle `l` of which `l @ l.mT` is a positive matrix; column by column."""
+    """The lower triangle `l` with `x = l @ l.mT`, computed column by column."""
     x = square(call, "self")
     x = transposed(x) if call.boolean("upper") else x
     size, rows = x.shape[-1], rows_of(x)

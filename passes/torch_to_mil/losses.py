@@ -1,4 +1,4 @@
-"""Losses that PyTorch does not decompose, or not rightly."""
+"""Losses that PyTorch does not decompose, or decomposes wrongly."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ NONE, MEAN = 0, 1
 @lowers("aten.multilabel_margin_loss", "aten.multilabel_margin_loss_forward")
 def lower_multilabel_margin_loss(call: MilCall) -> list[Tensor]:
     """
-    The sum of max(0, 1 - (x[t] - x[c])) over targets t and other classes c, by count.
+    The sum of max(0, 1 - (x[t] - x[c])), divided by the number of classes.
 
-    The targets of a row are those before the first negative one. PyTorch 2.13's
-    decomposition gives other numbers.
+    Here t are the targets, and c the classes that are not targets. The targets of a row
+    are those before the first negative one. PyTorch 2.13's decomposition gives other
+    numbers.
     """
     x, target = call.tensor("self"), call.tensor("target")
     if DYNAMIC_INDEX in x.shape:
@@ -63,9 +64,10 @@ def averaged(call: MilCall, loss: Tensor) -> Tensor:
 @lowers("aten.multi_margin_loss")
 def lower_multi_margin_loss(call: MilCall) -> Tensor:
     """
-    The sum of weight[t] max(0, margin - x[t] + x[c])^p over other classes c, by count.
+    The sum of weight[t] max(0, margin - x[t] + x[c])^p over the classes c except t.
 
-    PyTorch's decomposition does not take a target of rank 0.
+    The sum is divided by the number of classes. PyTorch's decomposition does not take a
+    target of rank 0.
     """
     x, target = call.tensor("self"), call.tensor("target")
     if not target.rank and call.integer("reduction") == NONE:

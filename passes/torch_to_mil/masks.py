@@ -153,7 +153,7 @@ def lower_masked_select(call: MilCall) -> Tensor:
 
 @lowers("aten.nonzero", "aten.argwhere")
 def lower_nonzero(call: MilCall) -> Tensor:
-    """The positions where a constant is not 0, a row each."""
+    """The positions where a constant is not 0, one in each row."""
     if (array := call.known_array(call.op.arg("self"))) is None:
         raise Obstacle(*MASK)
     return call.constant_tensor(np.argwhere(array), call.result_element_type())
@@ -169,7 +169,11 @@ def lower_nonzero_numpy(call: MilCall) -> list[list[Tensor]]:
 
 @lowers("aten.nonzero_static")
 def lower_nonzero_static(call: MilCall) -> Tensor:
-    """The first `size` positions that are not 0, a row each; then rows to fill up."""
+    """
+    The positions of the first `size` elements that are not 0, one in each row.
+
+    If there are fewer, the other rows hold `fill_value`.
+    """
     x, size = call.tensor("self"), call.integer("size")
     if DYNAMIC_INDEX in x.shape:
         raise Obstacle("positions in a tensor of dynamic size", "give static sizes")

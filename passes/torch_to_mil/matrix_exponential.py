@@ -23,11 +23,12 @@ SQUARINGS = 126
 @lowers("aten.linalg_matrix_exp", "aten.matrix_exp")
 def lower_matrix_exp(call: MilCall) -> Tensor:
     """
-    The Taylor polynomial of the matrix by 2^s, squared s times.
+    The Taylor polynomial of the matrix divided by 2^s, squared s times.
 
-    s is the least number for which the 1-norm by 2^s is at most `MOST`. Source: P.
-    Bader, S. Blanes and F. Casas, "Computing the matrix exponential with an optimized
-    Taylor polynomial approximation" (Mathematics 7, 2019), which PyTorch follows too.
+    s is the least number for which the 1-norm, divided by 2^s, is at most `MOST`.
+    Source: P. Bader, S. Blanes and F. Casas, "Computing the matrix exponential with an
+    optimized Taylor polynomial approximation" (Mathematics 7, 2019), which PyTorch
+    follows too.
     """
     x = call.tensor("self")
     if x.type == f16:

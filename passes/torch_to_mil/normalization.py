@@ -246,9 +246,10 @@ def layers(
 @lowers("aten.rms_norm")
 def lower_rms_norm(call: MilCall) -> Tensor:
     """
-    `x / sqrt(mean(x^2) + eps) * weight`, of `x` and `sqrt(eps)` by their maximum.
+    `x / sqrt(mean(x^2) + eps) * weight`.
 
-    So squares neither overflow nor vanish, if the program is converted to float16.
+    `x` and `sqrt(eps)` are divided by the larger of them first: then squares neither
+    overflow nor vanish if the program is converted to float16.
     """
     x = in_wide(call, "input")
     dims = normalized_dims(call, x)

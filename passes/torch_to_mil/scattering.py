@@ -76,12 +76,12 @@ def scattered_along(
 
 
 def has_sizes_of(x: Tensor, index: Index, dim: int) -> bool:
-    """Whether `index` has the sizes of `x` except along `dim`, as far as it is seen."""
+    """Whether `index` is known to have the sizes of `x` except along `dim`."""
     return all(d == dim or has_same_size(x, index, d) for d in range(x.rank))
 
 
 def is_known(x: Index) -> bool:
-    """Whether pymil may fold a tensor to a constant: no input has a part in it."""
+    """Whether pymil may fold a tensor to a constant, since it depends on no input."""
     todo = [x.value] if isinstance(x, Tensor) else []
     seen: set[object] = set()
     while todo:

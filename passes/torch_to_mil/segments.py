@@ -15,16 +15,17 @@ from padc.passes.torch_to_mil.shaping import positions, reshape
 from padc.passes.torch_to_mil.tensor import Tensor
 
 NEUTRAL = {"max": -math.inf, "mean": 0, "min": math.inf, "prod": 1, "sum": 0}
-"""What each reduction begins with."""
+"""The neutral element of each reduction."""
 
 
 @lowers("aten.segment_reduce")
 def lower_segment_reduce(call: MilCall) -> Tensor:
     """
-    Each segment with its initial value; the mean of none without one is NaN.
+    The reduction of each segment, starting from the initial value if there is one.
 
-    All elements are compared with the bounds of all segments. PyTorch begins a mean
-    with the initial value, too, and does not divide it if there are no elements.
+    All elements are compared with the bounds of all segments. The mean of an empty
+    segment is the initial value, or NaN if there is none. PyTorch adds the initial
+    value to the sum of a mean, too.
     """
     x, name = call.tensor("data"), str(call.constant("reduce"))
     dim = call.dim("axis", x.rank)

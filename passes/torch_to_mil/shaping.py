@@ -82,7 +82,7 @@ def reshape(x: Tensor, sizes: Sequence[Size]) -> Tensor:
 
 
 def without_one(sizes: Sequence[Size]) -> list[Size]:
-    """`sizes`, of which one that has to be computed is -1."""
+    """`sizes`, with -1 in place of one that has to be computed."""
     if any(isinstance(size, int) and size < 0 for size in sizes):
         return list(sizes)
     computed = [dim for dim, size in enumerate(sizes) if isinstance(size, Tensor)]

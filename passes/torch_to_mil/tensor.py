@@ -234,7 +234,7 @@ class Tensor:
         outside = (amount < 0) | (amount >= bits)
         most = min(bits, 32) - 1
         power = self.constant(2).binary("pow", amount.maximum(0).minimum(most - 1))
-        # 2^31 is no int32: the last bit is shifted on its own.
+        # 2^31 does not fit int32: the last bit is shifted on its own.
         rest = (amount >= most).to(self.type) + 1
         if left:
             return outside.select(0, self * power * rest)

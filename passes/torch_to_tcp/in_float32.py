@@ -1,4 +1,4 @@
-"""Float types that a way out does not have, computed in float32 inside a program."""
+"""Float types that a target does not have, computed in float32 inside a program."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ops that only move elements, in cases that coremltools does not convert."""
+"""Ops that only move elements, in cases that Core ML's own op does not take."""
 
 from __future__ import annotations
 
