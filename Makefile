@@ -50,6 +50,10 @@ conformance: .venv/tensorflow ## Apple's own tests of Core ML's ops; 2000 exampl
 		test/passes/torch_to_tcp/test_pads.py \
 		test/passes/torch_to_tcp/test_grid_sample.py
 
+.PHONY: differential
+differential: .venv/ready ## 10000 random programs in eager mode and on each path
+	python test/differential --programs 10000
+
 .PHONY: conformance-onnx
 conformance-onnx: .venv/onnx ## ONNX' own tests of padded ops, mapped onto tcp
 	python test/conformance/onnx_nodes.py
