@@ -24,6 +24,7 @@ from xdsl.transforms.common_subexpression_elimination import (
 
 from padc.frontends.torch_export import import_exported_program
 from padc.ir import make_context
+from padc.ir.precisions import DEFAULT_PRECISION
 from padc.ir.weights import weights_of
 from padc.passes.complex.split_complex import SplitComplexPass
 from padc.passes.tcp_to_mil.convert_tcp_to_mil import ConvertTcpToMilPass
@@ -86,7 +87,7 @@ def to_mil(
     pad_policy: PadPolicy,
     grid_sample_policy: GridSamplePolicy,
     states: StatesPolicy = DEFAULT_STATES_POLICY,
-    precision: str = "float32",
+    precision: str = DEFAULT_PRECISION,
 ) -> list[ModulePass]:
     """From torch to Core ML's ops, which will compute in `precision`."""
     return [

@@ -3,14 +3,9 @@
 import logging
 from collections.abc import Generator
 from contextlib import contextmanager
-from typing import Literal, TypeAlias, get_args
 
-from padc.errors import MissingEnvironmentError, resolve
+from padc.errors import MissingEnvironmentError
 from padc.versions import require
-
-Precision: TypeAlias = Literal["float32", "float16"]
-"""What floats can be computed in."""
-DEFAULT_PRECISION: Precision = "float32"
 
 LOCATIONS = "padc.locations"
 """Key of a package's metadata: JSON of `{output of an op: "file:line"}`."""
@@ -34,8 +29,3 @@ def quiet() -> Generator[None]:
         ) from error
     finally:
         logger.setLevel(level)
-
-
-def resolve_precision(name: str) -> str:
-    """A precision for its name; `UsageError` for another name."""
-    return resolve("precision", name, get_args(Precision))

@@ -17,10 +17,8 @@ from typing import Any
 
 from padc.backends.coreml import (
     BUFFERS,
-    DEFAULT_PRECISION,
     LOCATIONS,
     quiet,
-    resolve_precision,
 )
 from padc.backends.coreml.blocks import operations_of
 from padc.backends.coreml.buffers import to_json
@@ -28,6 +26,7 @@ from padc.backends.coreml.checker import check
 from padc.backends.coreml.float16 import keep_masks_finite, selector
 from padc.backends.coreml.replacing import replacing
 from padc.errors import Problem, UnsupportedError, UsageError
+from padc.ir.precisions import DEFAULT_PRECISION, resolve_precision
 
 with quiet():
     import coremltools as ct

@@ -38,12 +38,13 @@ from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
-from padc.errors import Obstacle, Problem, SourceLocation, UnsupportedError, resolve
+from padc.errors import Obstacle, Problem, SourceLocation, UnsupportedError
 from padc.ir import mil
 from padc.ir.buffers import ChangedBuffer, changed_buffers
 from padc.ir.describe import describe_type
 from padc.ir.main_function import main, value_names
 from padc.ir.names import unique_name
+from padc.ir.precisions import DEFAULT_PRECISION, resolve_precision
 from padc.ir.targets import DEFAULT_TARGET, TARGETS, resolve_target
 from padc.ir.tcp import AnyTensor, tensor_type
 from padc.ir.weights import Array, Weights, weights_of
@@ -76,13 +77,13 @@ class ConvertBuffersToStatesPass(ModulePass):
     policy: str = DEFAULT_STATES_POLICY
     """Which buffers: auto, native or inputs, which leaves them all as they are."""
 
-    precision: str = "float32"
+    precision: str = DEFAULT_PRECISION
     """What floats will be computed in: float16 lets float32 buffers become states."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         target = resolve_target(self.target)
         resolve_states_policy(self.policy)
-        resolve("precision", self.precision, ("float32", "float16"))
+        resolve_precision(self.precision)
         function = main(op)
         returned = function.get_return_op()
         has_states = TARGETS.index(target) >= TARGETS.index(SINCE)

@@ -18,7 +18,6 @@ from xdsl.passes import ModulePass
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import DiagnosticException
 
-from padc.backends.coreml import DEFAULT_PRECISION, Precision, resolve_precision
 from padc.backends.coreml.checker import Finding, check
 from padc.backends.coreml.evaluator import load
 from padc.collection import without_collection
@@ -28,6 +27,7 @@ from padc.interpreter import initial_tensor
 from padc.ir.buffers import changed_buffers
 from padc.ir.dominance import verify
 from padc.ir.main_function import main
+from padc.ir.precisions import DEFAULT_PRECISION, Precision, resolve_precision
 from padc.ir.targets import DEFAULT_TARGET, resolve_target
 from padc.ir.weights import Weights, weights_of
 from padc.passes import pipelines

@@ -14,11 +14,11 @@ from torch.export import ExportedProgram
 from torch.export.graph_signature import OutputKind, TensorArgument
 from torch.func import functional_call
 
-from padc.backends.coreml import DEFAULT_PRECISION
 from padc.backends.coreml.evaluator import load
 from padc.errors import UsageError, WrongResultError
 from padc.exported import Source
 from padc.frontends.torch_export import held_tensors, module_of
+from padc.ir.precisions import DEFAULT_PRECISION
 from padc.mlir_model import MlirModel
 from padc.session import Session, as_inputs, is_tensor
 
