@@ -32,8 +32,8 @@ from xdsl.ir import Attribute
 from xdsl.rewriter import Rewriter
 from xdsl.traits import SymbolTable
 
-from padc.backends.reference.dtypes import torch_dtype
 from padc.ir.tcp import fill_type
+from padc.ir.torch_tensors import torch_dtype
 
 TO_BUFFERS = (
     "one-shot-bufferize{bufferize-function-boundaries "

@@ -18,11 +18,11 @@ from xdsl.ir.affine import (
 from xdsl.utils.hints import isa
 
 from padc.backends.calls.parameters import Parameter, misfit
-from padc.backends.reference.dtypes import dtype_name
 from padc.errors import UsageError
 from padc.ir.main_function import value_names
 from padc.ir.tcp import AnyTensor
 from padc.ir.torch import BindSymbolicShapeOp, SymbolicIntOp, VTensorType
+from padc.ir.torch_tensors import dtype_name
 
 UNBOUNDED = 2**63 - 1
 

@@ -13,10 +13,11 @@ from xdsl.rewriter import InsertPoint
 
 from padc.backends.native.compile_program import compile_program, text_of
 from padc.backends.native.stored_model import StoredModel
-from padc.frontends.torch_export import held_tensors, weight_array
+from padc.frontends.torch_export import held_tensors
 from padc.ir.buffers import changed_names
 from padc.ir.main_function import main, value_names
 from padc.ir.torch import BindSymbolicShapeOp, SymbolicIntOp
+from padc.ir.torch_tensors import weight_array
 from padc.ir.weights import Array, weights_of
 from padc.passes import pipelines
 from padc.passes.torch_to_tcp.folded_norm import FoldedNorm

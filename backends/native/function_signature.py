@@ -12,7 +12,7 @@ from xdsl.ir import Attribute
 from xdsl.utils.hints import isa
 
 from padc.backends.calls.parameters import Parameter
-from padc.backends.reference.dtypes import dtype_name
+from padc.ir.torch_tensors import dtype_name
 from padc.passes.buffers.memref_builder import AnyMemRef
 
 

@@ -26,7 +26,6 @@ from xdsl.traits import SymbolTable
 from xdsl.utils.hints import isa
 
 from padc.backends.reference import tcp
-from padc.backends.reference.dtypes import torch_dtype, weight_tensor
 from padc.backends.reference.tcp import Evaluator, Value
 from padc.errors import (
     InvalidProgramError,
@@ -36,6 +35,7 @@ from padc.errors import (
     UsageError,
 )
 from padc.ir import torch as torch_dialect
+from padc.ir.torch_tensors import torch_dtype, weight_tensor
 from padc.ir.weights import Weights
 
 

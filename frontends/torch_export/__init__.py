@@ -18,15 +18,12 @@
 from padc.frontends.torch_export.export import export_module, module_of
 from padc.frontends.torch_export.importer import import_exported_program
 from padc.frontends.torch_export.pt2 import load
-from padc.frontends.torch_export.types import ELEMENT_TYPES
-from padc.frontends.torch_export.weights import held_tensors, weight_array
+from padc.frontends.torch_export.weights import held_tensors
 
 __all__ = [
-    "ELEMENT_TYPES",
     "export_module",
     "held_tensors",
     "import_exported_program",
     "load",
     "module_of",
-    "weight_array",
 ]

@@ -18,7 +18,8 @@ from torch.export import ExportedProgram
 from torch.fx import Node
 
 from padc.frontends.torch_export.nodes import attribute_of, graph_modules
-from padc.frontends.torch_export.weights import held_tensors, weight_array
+from padc.frontends.torch_export.weights import held_tensors
+from padc.ir.torch_tensors import weight_array
 
 
 def fingerprint(ep: ExportedProgram) -> str:

@@ -75,11 +75,7 @@ from padc.frontends.torch_export.nodes import attribute_of, live_nodes
 from padc.frontends.torch_export.output_names import output_names
 from padc.frontends.torch_export.symbolic_sizes import SymbolicSizes
 from padc.frontends.torch_export.types import describe, tensor_type
-from padc.frontends.torch_export.weights import (
-    held_tensors,
-    is_shared,
-    weight_array,
-)
+from padc.frontends.torch_export.weights import held_tensors, is_shared
 from padc.ir import torch as torch_d
 from padc.ir.buffers import (
     BUFFER,
@@ -89,6 +85,7 @@ from padc.ir.buffers import (
     update_attributes,
 )
 from padc.ir.names import unique_name
+from padc.ir.torch_tensors import weight_array
 from padc.ir.weights import Weights
 
 HELD = (InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR)

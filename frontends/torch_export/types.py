@@ -1,47 +1,19 @@
 # pyright: basic
-"""Types of the `torch` dialect for PyTorch's dtypes, and for the values of nodes."""
+"""Types of the `torch` dialect for the values of nodes."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import sympy
 import torch
 from torch.fx import Node
-from xdsl.dialects.builtin import (
-    DYNAMIC_INDEX,
-    BFloat16Type,
-    ComplexType,
-    IntegerType,
-    Signedness,
-    f16,
-    f32,
-    f64,
-    i1,
-)
+from xdsl.dialects.builtin import DYNAMIC_INDEX
 from xdsl.ir import Attribute
 
 from padc.errors import Obstacle
 from padc.ir import torch as torch_d
-
-ELEMENT_TYPES: Mapping[torch.dtype, Attribute] = {
-    torch.bool: i1,
-    **{
-        dtype: IntegerType(dtype.itemsize * 8, Signedness.UNSIGNED)
-        for dtype in (torch.uint8, torch.uint16, torch.uint32, torch.uint64)
-    },
-    **{
-        dtype: IntegerType(dtype.itemsize * 8, Signedness.SIGNED)
-        for dtype in (torch.int8, torch.int16, torch.int32, torch.int64)
-    },
-    torch.float16: f16,
-    torch.bfloat16: BFloat16Type(),
-    torch.float32: f32,
-    torch.float64: f64,
-    torch.complex64: ComplexType(f32),
-    torch.complex128: ComplexType(f64),
-}
+from padc.ir.torch_tensors import ELEMENT_TYPES
 
 
 def tensor_type(tensor: torch.Tensor) -> torch_d.VTensorType:

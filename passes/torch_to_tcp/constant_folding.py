@@ -25,9 +25,6 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from padc.errors import Obstacle
-from padc.frontends.torch_export.types import ELEMENT_TYPES, tensor_type
-from padc.frontends.torch_export.weights import weight_array
 from padc.ir.torch import (
     AtenOp,
     ConstantDeviceOp,
@@ -37,6 +34,12 @@ from padc.ir.torch import (
     NotConstantError,
     VTensorType,
     constant_value,
+)
+from padc.ir.torch_tensors import (
+    ELEMENT_TYPES,
+    torch_dtype,
+    weight_array,
+    weight_tensor,
 )
 from padc.ir.weights import Weights
 
@@ -176,10 +179,9 @@ def is_shared(op: AtenOp) -> bool:
 
 def has_other_type(value: SSAValue, tensor: torch.Tensor) -> bool:
     """Whether a value is not declared with the type of `tensor`."""
-    try:
-        return value.type != tensor_type(tensor)
-    except Obstacle:
+    if tensor.layout != torch.strided or tensor.dtype not in ELEMENT_TYPES:
         return True
+    return value.type != VTensorType.get(ELEMENT_TYPES[tensor.dtype], tensor.shape)
 
 
 def without_elements(type: Attribute) -> torch.Tensor | None:
@@ -187,9 +189,11 @@ def without_elements(type: Attribute) -> torch.Tensor | None:
     if not isinstance(type, VTensorType):
         return None
     shape = type.get_shape()
-    if 0 not in shape or DYNAMIC_INDEX in shape or type.element_type not in DTYPES:
+    element_type = type.element_type
+    known = element_type in ELEMENT_TYPES.values()
+    if 0 not in shape or DYNAMIC_INDEX in shape or not known:
         return None
-    return torch.empty(shape, dtype=DTYPES[type.element_type])
+    return torch.empty(shape, dtype=torch_dtype(element_type))
 
 
 def bytes_of(values: Any) -> int:
@@ -219,25 +223,19 @@ def call(op: AtenOp, operands: Sequence[Any]) -> Sequence[Any]:
     return [result] if len(op.results) == 1 else list(result)
 
 
-DTYPES = {element: dtype for dtype, element in ELEMENT_TYPES.items()}
-
-
 def tensor_of(op: LiteralOp, weights: Weights) -> torch.Tensor:
     """The value of a literal, which shares the memory of the weight if it can."""
     type = op.result.type
     assert isinstance(type, VTensorType)
-    array = weights.array(op.value)
-    # PyTorch has no tensors that are read-only. Nothing writes to this one.
-    array = array if array.flags.writeable else array.copy()
-    return torch.from_numpy(array).view(DTYPES[type.element_type])
+    return weight_tensor(weights.array(op.value), type.element_type)
 
 
 def literal_of(tensor: torch.Tensor, name: str, weights: Weights) -> LiteralOp:
     """A literal: an integer of rank 0 in line, as the importer has it."""
-    type = tensor_type(tensor)
-    builtin_type = TensorType[Attribute](type.element_type, tensor.shape)
+    element_type = ELEMENT_TYPES[tensor.dtype]
+    builtin_type = TensorType(element_type, tensor.shape)
     array = weight_array(tensor)
-    if tensor.dim() == 0 and isinstance(type.element_type, IntegerType):
+    if tensor.dim() == 0 and isinstance(element_type, IntegerType):
         data = BytesAttr(array.tobytes())
         return LiteralOp(DenseIntOrFPElementsAttr(cast(Any, builtin_type), data))
     unique = weights.add(name, array)

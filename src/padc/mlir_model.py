@@ -22,7 +22,6 @@ from xdsl.parser import Parser
 from xdsl.utils.exceptions import DiagnosticException, ParseError, VerifyException
 from xdsl.utils.hints import isa
 
-from padc.backends.reference.dtypes import torch_dtype
 from padc.errors import InvalidProgramError, Obstacle, UsageError
 from padc.interpreter import Interpreter
 from padc.ir import make_context
@@ -31,6 +30,7 @@ from padc.ir.main_function import main, value_names
 from padc.ir.mil import StateType
 from padc.ir.size_ranges import size_ranges
 from padc.ir.torch import VTensorType
+from padc.ir.torch_tensors import torch_dtype
 from padc.ir.weights import weights_of
 
 

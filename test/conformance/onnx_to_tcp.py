@@ -20,12 +20,12 @@ from xdsl.dialects.builtin import ModuleOp, TensorType, i64
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Region, SSAValue
 
-from padc.frontends.torch_export import ELEMENT_TYPES
 from padc.ir import padding, tcp
 from padc.ir.element_types import least_value
 from padc.ir.padding import Amounts
 from padc.ir.tcp import Coordinates, ResampleMode, tensor_type
 from padc.ir.torch import VTensorType, builtin_type
+from padc.ir.torch_tensors import ELEMENT_TYPES
 from padc.passes.aten.builder import AtenBuilder
 
 

@@ -1,11 +1,10 @@
-"""Element types of the IR as PyTorch dtypes, and weights as tensors."""
+"""PyTorch's dtypes and tensors, as element types and weights of the IR, and back."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from xdsl.dialects.builtin import (
     BFloat16Type,
@@ -15,6 +14,9 @@ from xdsl.dialects.builtin import (
     Float64Type,
     IntegerType,
     Signedness,
+    f16,
+    f32,
+    f64,
     i1,
 )
 from xdsl.ir import Attribute
@@ -22,6 +24,25 @@ from xdsl.utils.hints import isa
 
 from padc.ir.tcp import AnyTensor
 from padc.ir.torch import VTensorType
+from padc.ir.weights import Array
+
+ELEMENT_TYPES: Mapping[torch.dtype, Attribute] = {
+    torch.bool: i1,
+    **{
+        dtype: IntegerType(dtype.itemsize * 8, Signedness.UNSIGNED)
+        for dtype in (torch.uint8, torch.uint16, torch.uint32, torch.uint64)
+    },
+    **{
+        dtype: IntegerType(dtype.itemsize * 8, Signedness.SIGNED)
+        for dtype in (torch.int8, torch.int16, torch.int32, torch.int64)
+    },
+    torch.float16: f16,
+    torch.bfloat16: BFloat16Type(),
+    torch.float32: f32,
+    torch.float64: f64,
+    torch.complex64: ComplexType(f32),
+    torch.complex128: ComplexType(f64),
+}
 
 
 def torch_dtype(element_type: Attribute) -> torch.dtype:
@@ -54,7 +75,7 @@ def dtype_name(type: Attribute) -> str | None:
     return None
 
 
-def weight_tensor(array: npt.NDArray[Any], element_type: Attribute) -> torch.Tensor:
+def weight_tensor(array: Array, element_type: Attribute) -> torch.Tensor:
     """A weight as a tensor, without a copy if its memory is writable."""
     if element_type == i1:
         # Any byte but 0 is true; PyTorch computes with true as 1.
@@ -62,3 +83,15 @@ def weight_tensor(array: npt.NDArray[Any], element_type: Attribute) -> torch.Ten
     # numpy does not have bfloat16: its bits are held as 16-bit integers.
     tensor = torch.as_tensor(np.require(array, requirements=["W"]))
     return tensor.view(torch_dtype(element_type))
+
+
+def weight_array(tensor: torch.Tensor) -> Array:
+    """
+    The data of a tensor as a weight, without a copy if it is contiguous.
+
+    numpy does not have bfloat16: its bits are returned, as uint16.
+    """
+    tensor = tensor.detach().cpu().resolve_conj().resolve_neg().contiguous()
+    if tensor.dtype == torch.bfloat16:
+        return tensor.view(torch.int16).numpy().view(np.uint16)
+    return tensor.numpy()
