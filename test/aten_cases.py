@@ -54,6 +54,8 @@ UNARY: Functions = {
     "gelu": lambda x: F.gelu(x.clamp(-9, 9)),
     "gelu tanh": lambda x: F.gelu(x, approximate="tanh"),
     "clamp": lambda x: x.clamp(-0.3, 0.7),
+    "clamp to a number": lambda x: x.clamp(0.5, 0.5),
+    "clamp, bounds swapped": lambda x: x.clamp(0.7, -0.3),
     "clamp_min": lambda x: x.clamp(min=0.1),
     "clamp_max": lambda x: x.clamp(max=0.1),
     "add": lambda x: x + 0.3,

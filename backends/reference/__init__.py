@@ -168,9 +168,14 @@ def _is_known(op: Operation) -> bool:
     return isinstance(op, known) or type(op) in EVALUATORS
 
 
+STRIDELESS = {"aten.view": "aten.reshape"}
+"""What stands for an op that needs strides: those here may differ from the model's."""
+
+
 def _call_aten(op: torch_dialect.AtenOp, operands: Sequence[Value]) -> Sequence[Value]:
     schema = op.schema
-    namespace, packet, overload = [*schema.name.split("."), "default"][:3]
+    name = STRIDELESS.get(schema.name, schema.name)
+    namespace, packet, overload = [*name.split("."), "default"][:3]
     function = getattr(getattr(getattr(torch.ops, namespace), packet), overload)
     # PyTorch takes the arguments after the "*" of a schema by name only.
     by_name = {a.name for a in function._schema.arguments if a.kwarg_only}

@@ -40,8 +40,8 @@ def unary(name: str, **constants: Any) -> Body:
 
 
 def clip(x: Tensor, low: Tensor | float | None, high: Tensor | float | None) -> Tensor:
-    """Core ML's clip, where both bounds are known and the lower one is the lower."""
-    if isinstance(low, int | float) and isinstance(high, int | float) and low <= high:
+    """Core ML's clip, where both bounds are known and differ as they should."""
+    if isinstance(low, int | float) and isinstance(high, int | float) and low < high:
         return x.unary("clip", alpha=x.constant(low).value, beta=x.constant(high).value)
     x = x if low is None else x.maximum(low)
     return x if high is None else x.minimum(high)

@@ -25,6 +25,18 @@ def test_programs(path: str):
     assert right >= len(SEEDS) / 2
 
 
+def test_views_of_results_with_other_strides():
+    """Eager mode's grid_sampler gives channels the stride 1."""
+    x, grid = torch.randn(5, 5, 3, 3), torch.randn(5, 1, 3, 2)
+    calls = [
+        Call(aten.grid_sampler_2d.default, (Ref(0), Ref(1), 2, 1, True)),
+        Call(aten.view.default, (Ref(2), [15, 5, 1, 1, 1])),
+    ]
+    program = Program([x, grid], calls, [3])
+
+    assert [problem(program, path) for path in PATHS] == [None] * len(PATHS)
+
+
 def test_a_wrong_program_is_shrunk():
     x = torch.randn(3, 4)
     calls = [
