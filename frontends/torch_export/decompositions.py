@@ -31,7 +31,12 @@ from padc.frontends.compat import error_on_new_guards
 from padc.frontends.torch_export import strided
 from padc.frontends.torch_export.calls import with_numbers
 from padc.frontends.torch_export.dropouts import DROPOUTS
-from padc.frontends.torch_export.nodes import nodes_of, schema_name
+from padc.frontends.torch_export.nodes import (
+    is_composite,
+    is_mutable,
+    nodes_of,
+    schema_name,
+)
 from padc.frontends.torch_export.scalars import SCALAR_OPS
 from padc.ir.torch import schema_of
 
@@ -98,25 +103,20 @@ def unmarked_views(ep: ExportedProgram) -> Decompositions:
     place change through such a view: `einsum("ij->ji", y)[0] = 0`.
     """
     nodes = list(nodes_of(ep.graph_module))
-    if not any(is_in_place(node) for node in nodes):
+    if not any(is_mutable(node) for node in nodes):
         return {}
     targets: set[Any] = {node.target for node in nodes if is_unmarked(node)}
     table = default_table()
     return {op: table[op] for op in targets & table.keys()}
 
 
-def is_in_place(node: Node) -> bool:
-    return isinstance(node.target, OpOverload) and node.target._schema.is_mutable
-
-
 def is_unmarked(node: Node) -> bool:
     """Whether a composite returns a view although its schema does not say so."""
     op = node.target
-    key = torch._C.DispatchKey.CompositeImplicitAutograd
     if (
         not isinstance(op, OpOverload)
         or is_always_decomposed(op)
-        or not torch._C._dispatch_has_kernel_for_dispatch_key(op.name(), key)
+        or not is_composite(op)
     ):
         return False
     values = pytree.tree_map_only(
@@ -172,10 +172,8 @@ def imported_name(op: OpOverload, args: Any) -> str | None:
 @functools.cache
 def is_always_decomposed(op: OpOverload) -> bool:
     """Whether `op` is a composite that returns views: PyTorch never keeps those."""
-    key = torch._C.DispatchKey.CompositeImplicitAutograd
-    return any(
-        argument.alias_info is not None for argument in op._schema.arguments
-    ) and torch._C._dispatch_has_kernel_for_dispatch_key(op.name(), key)
+    arguments = op._schema.arguments
+    return any(each.alias_info is not None for each in arguments) and is_composite(op)
 
 
 @functools.cache

@@ -22,7 +22,7 @@ from torch.fx import Graph, GraphModule, Node
 
 from padc.frontends.torch_export.control_flow import is_control_flow
 from padc.frontends.torch_export.dropouts import DROPOUTS, is_idle_dropout
-from padc.frontends.torch_export.nodes import graph_modules, schema_name
+from padc.frontends.torch_export.nodes import graph_modules, is_composite, schema_name
 from padc.frontends.torch_export.scalars import SCALAR_OPS
 
 # Composites whose results have memory of their own.
@@ -109,8 +109,7 @@ def may_be_view(node: Node) -> bool:
     if any(argument.alias_info is not None for argument in op._schema.arguments):
         return not op._schema.is_mutable
     # The schemas of composites do not tell, as that of meshgrid.
-    key = torch._C.DispatchKey.CompositeImplicitAutograd
-    return torch._C._dispatch_has_kernel_for_dispatch_key(op.name(), key)
+    return is_composite(op)
 
 
 def is_of_same_type(node: Node) -> bool:

@@ -8,12 +8,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
+from torch._ops import OpOverload
 from torch.fx import GraphModule, Node
 
 
 def schema_name(target: Any) -> str:
     """The name of an ATen op with its overload; "" if `target` is another callable."""
-    if not isinstance(target, torch._ops.OpOverload):
+    if not isinstance(target, OpOverload):
         return ""
     name = target._schema.name.replace("::", ".")
     overload = target._schema.overload_name
@@ -38,7 +39,13 @@ def attribute_of(module: GraphModule, name: str) -> Any:
 def is_mutable(node: Node) -> bool:
     """Whether `node` calls an op that changes one of its operands."""
     target = node.target
-    return isinstance(target, torch._ops.OpOverload) and target._schema.is_mutable
+    return isinstance(target, OpOverload) and target._schema.is_mutable
+
+
+def is_composite(op: OpOverload) -> bool:
+    """Whether PyTorch defines `op`, and its gradient, by other ops."""
+    key = torch._C.DispatchKey.CompositeImplicitAutograd
+    return torch._C._dispatch_has_kernel_for_dispatch_key(op.name(), key)
 
 
 def live_nodes(nodes: Sequence[Node]) -> set[Node]:
