@@ -20,7 +20,7 @@ import torch.utils._pytree as pytree
 from torch._decomp import decomposition_table
 from torch._dispatch.python import enable_python_dispatcher
 from torch._ops import OpOverload
-from torch._subclasses import FakeTensor, FakeTensorMode
+from torch._subclasses import FakeTensor
 from torch.export import ExportedProgram, default_decompositions
 from torch.fx import Node
 from torch.multiprocessing.reductions import StorageWeakRef
@@ -123,10 +123,7 @@ def is_unmarked(node: Node) -> bool:
         Node, lambda each: each.meta["val"], (node.args, node.kwargs)
     )
     memory = {StorageWeakRef(each.untyped_storage()) for each in tensors_of(values)}
-    with contextlib.ExitStack() as stack:
-        for tensor in tensors_of(values)[:1]:
-            stack.enter_context(tensor.fake_mode)
-            stack.enter_context(without_guards(tensor.fake_mode))
+    with tracing(values):
         try:
             results = tensors_of(op(*values[0], **values[1]))
         except Exception:
@@ -258,12 +255,7 @@ class Trial(TorchDispatchMode):
         tensors = tensors_of((args, kwargs, node.meta["val"]))
         self.largest = MOST_ELEMENTS * max(map(elements, tensors), default=1)
         self.largest = max(self.largest, FEW_ELEMENTS)
-        with contextlib.ExitStack() as stack:
-            if tensors:
-                stack.enter_context(tensors[0].fake_mode)
-                stack.enter_context(without_guards(tensors[0].fake_mode))
-            stack.enter_context(below_autograd())
-            stack.enter_context(self)
+        with tracing(tensors), below_autograd(), self:
             op(*args, **kwargs)
 
     def __torch_dispatch__(
@@ -321,11 +313,17 @@ def below_autograd() -> Generator[None]:
 
 
 @contextlib.contextmanager
-def without_guards(mode: FakeTensorMode) -> Generator[None]:
-    """Raise where code depends on the example's sizes among the dynamic ones."""
-    env: Any = mode.shape_env
-    if env is None:
-        yield
-        return
-    with error_on_new_guards(env), env.ignore_fresh_unbacked_symbols():
+def tracing(values: Any) -> Generator[None]:
+    """
+    Enter the mode of the fake tensors in `values`.
+
+    Raises where code depends on the example's sizes among the dynamic ones.
+    """
+    with contextlib.ExitStack() as stack:
+        for tensor in tensors_of(values)[:1]:
+            stack.enter_context(tensor.fake_mode)
+            env: Any = tensor.fake_mode.shape_env
+            if env is not None:
+                stack.enter_context(error_on_new_guards(env))
+                stack.enter_context(env.ignore_fresh_unbacked_symbols())
         yield

@@ -10,7 +10,6 @@ same arguments.
 
 from __future__ import annotations
 
-import contextlib
 import operator
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -33,7 +32,7 @@ from padc.frontends.torch_export.decompositions import (
     is_always_decomposed,
     signature_of,
     tensors_of,
-    without_guards,
+    tracing,
 )
 from padc.frontends.torch_export.dropouts import is_idle_dropout
 from padc.frontends.torch_export.functional import OWNING, is_read_as_view
@@ -126,12 +125,7 @@ def traced(
     )
     for each in given:
         recorder.add_placeholder(each.meta["val"])
-    with contextlib.ExitStack() as stack:
-        for tensor in tensors_of((args, kwargs, node.meta["val"]))[:1]:
-            stack.enter_context(tensor.fake_mode)
-            stack.enter_context(without_guards(tensor.fake_mode))
-        stack.enter_context(below_autograd())
-        stack.enter_context(recorder)
+    with tracing((args, kwargs, node.meta["val"])), below_autograd(), recorder:
         made = target(*args, **kwargs)
     results = pytree.tree_map(recorder.argument, made)
     recorder.graph.output(results)
