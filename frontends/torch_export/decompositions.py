@@ -32,6 +32,7 @@ from padc.frontends.torch_export import strided
 from padc.frontends.torch_export.calls import with_numbers
 from padc.frontends.torch_export.dropouts import DROPOUTS
 from padc.frontends.torch_export.nodes import (
+    functional_name,
     is_composite,
     is_mutable,
     nodes_of,
@@ -67,9 +68,6 @@ That loss of [5] elements with the target [1, 3, -1, 2, 0] comes out twice as la
 
 IMPORTED = DROPOUTS | {"aten._native_batch_norm_legit_no_training"}
 """The importer has other ops for these."""
-
-IN_PLACE = {"aten.transpose": "aten.transpose.int"}
-"""Functional ops whose overload is not called like that of the op in place."""
 
 
 def decompositions_of(ep: ExportedProgram, legal: Collection[str]) -> Decompositions:
@@ -138,9 +136,9 @@ def functional_target(node: Node) -> OpOverload | None:
         return None
     if not target._schema.is_mutable:
         return target
-    namespace, name = target._schema.name.split("::")
-    packet = getattr(getattr(torch.ops, namespace), name.removesuffix("_"), None)
-    return getattr(packet, target._overloadname, None)
+    name = functional_name(schema_name(target))
+    namespace, packet, overload = [*name.split("."), "default"][:3]
+    return getattr(getattr(getattr(torch.ops, namespace), packet, None), overload, None)
 
 
 def is_decomposed(op: OpOverload, args: Any, legal: Collection[str]) -> bool:
@@ -156,9 +154,7 @@ def imported_name(op: OpOverload, args: Any) -> str | None:
     """The schema that a call of `op` is imported as; None if it cannot be."""
     name = schema_name(op)
     if op._schema.is_mutable:
-        packet, dot, overload = name.removeprefix("aten.").partition(".")
-        name = f"aten.{packet.removesuffix('_')}{dot}{overload}"
-        name = IN_PLACE.get(name, name)
+        name = functional_name(name)
     schema = schema_of(name)
     try:
         return None if schema is None else with_numbers(schema, args)[0].name

@@ -22,7 +22,12 @@ from torch.fx import Graph, GraphModule, Node
 
 from padc.frontends.torch_export.control_flow import is_control_flow
 from padc.frontends.torch_export.dropouts import DROPOUTS, is_idle_dropout
-from padc.frontends.torch_export.nodes import graph_modules, is_composite, schema_name
+from padc.frontends.torch_export.nodes import (
+    functional_name,
+    graph_modules,
+    is_composite,
+    schema_name,
+)
 from padc.frontends.torch_export.scalars import SCALAR_OPS
 
 # Composites whose results have memory of their own.
@@ -191,6 +196,6 @@ def as_functional(node: Node) -> tuple[str, Sequence[Any]]:
             # Whether cuDNN may compute it: true in PyTorch's builds for CUDA.
             return name, [*node.args[:-1], False]
         case _ if name in IN_PLACE:
-            return name.replace("_.", ".").removesuffix("_"), node.args
+            return functional_name(name), node.args
         case _:
             return name, node.args

@@ -11,6 +11,9 @@ import torch
 from torch._ops import OpOverload
 from torch.fx import GraphModule, Node
 
+RENAMED = {"aten.transpose": "aten.transpose.int"}
+"""Functional ops whose overload has another name than that of the op in place."""
+
 
 def schema_name(target: Any) -> str:
     """The name of an ATen op with its overload; "" if `target` is another callable."""
@@ -19,6 +22,13 @@ def schema_name(target: Any) -> str:
     name = target._schema.name.replace("::", ".")
     overload = target._schema.overload_name
     return f"{name}.{overload}" if overload else name
+
+
+def functional_name(name: str) -> str:
+    """The name of the op that computes what one in place does: `aten.add.Tensor`."""
+    namespace, packet, *overload = name.split(".")
+    name = ".".join([namespace, packet.removesuffix("_"), *overload])
+    return RENAMED.get(name, name)
 
 
 def graph_modules(module: GraphModule) -> list[GraphModule]:
