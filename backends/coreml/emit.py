@@ -74,6 +74,8 @@ def emit(module: ModuleOp, weights: Weights, target: str = "newest") -> Program:
     with everything that Core ML or coremltools does not support.
     """
     with quiet():
+        # Op names are counted from the last program on otherwise. coremltools.convert
+        # calls this too; there is no public function for it.
         _reset_conversion_state()
         return _Emitter(main(module), weights, resolve_target(target)).emit()
 
@@ -282,7 +284,7 @@ class _Emitter:
         if var.sym_val is None:
             return var
         hidden = mb.identity(x=var, name=self.interface.unique("initial"))
-        hidden._sym_val = None
+        hidden._sym_val = None  # The property `sym_val` has no setter.
         return hidden
 
 

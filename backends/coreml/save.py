@@ -38,11 +38,15 @@ with quiet():
     from coremltools.converters.mil.mil.scope import ScopeSource
     from coremltools.converters.mil.mil.types.symbolic import is_symbolic
 
-# The order is that of coremltools' default pipeline. Left out are passes for quantised
-# weights, states, images, loops, complex numbers and ops that only its TensorFlow
-# frontend emits; passes that change pads, since Core ML needs them as padc wrote them;
-# the guard of gathers against negative indices, which padc makes positive; and passes
-# that are wrong in coremltools 9.0:
+# The order is that of coremltools' default pipeline. Left out are:
+# - passes for quantised weights, images, complex numbers, and ops that only its
+#   TensorFlow frontend emits: padc's programs have none of these.
+# - passes for states: convert-buffers-to-states orders the updates, and reads the new
+#   values from the states, as these passes would.
+# - loop_invariant_elimination: it only removes carried values that stay the same.
+# - passes that change pads: Core ML needs them as padc wrote them.
+# - the guard of gathers against negative indices: padc makes them positive.
+# Three are wrong in coremltools 9.0:
 # - fuse_conv_bias negates a constant in place, for all its users and in the model.
 # - fuse_conv_scale takes c / conv(x) for conv(x) / c.
 # - select_optimization replaces select(c, -inf, b) by -inf + b: NaN where b is inf.
@@ -117,9 +121,10 @@ LOOKS_FOR = {
     "mil_backend::fuse_pow2_sqrt": {"pow"},
 }
 INT16_MAX = 2**15 - 1
-# It mixes up the channels of the weight.
+# fuse_conv_batchnorm mixes up the channels of the weight of a grouped conv_transpose.
 WRONG_FOR_GROUPED_TRANSPOSE = ("common::fuse_conv_batchnorm",)
-# It adds the default epsilon of 1e-5 to a variance of 1.
+# fuse_elementwise_to_batchnorm writes a batch_norm with variance 1 and without epsilon,
+# whose default of 1e-5 would be added.
 WITHOUT_EPSILON = ("common::fuse_elementwise_to_batchnorm",)
 FLOAT16_PASSES = (
     "common::dedup_op_and_var_names",
@@ -175,6 +180,7 @@ def optimize(program: Program, precision: str = DEFAULT_PRECISION) -> None:
             run_pass(program, name)
         program.validate()
         try:
+            # coremltools.convert calls this after its passes; validate() does not.
             program._check_early_error_out_for_invalid_program()
         except ValueError as error:
             message = " ".join(str(error).split())
@@ -195,7 +201,7 @@ def op_types(program: Program) -> set[str]:
 
 @contextlib.contextmanager
 def exact_batch_norms() -> Generator[None]:
-    """Let the batch norms that are built without an epsilon have none."""
+    """Let the epsilon of a batch norm default to 0, not to coremltools' 1e-5."""
     original = batch_norm.default_inputs
     batch_norm.default_inputs = lambda self: original(self) + DefaultInputs(epsilon=0.0)
     try:

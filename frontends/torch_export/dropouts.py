@@ -46,6 +46,7 @@ def without_idle_dropouts(ep: ExportedProgram) -> ExportedProgram:
             node.graph.erase_node(node)
     for each in graph_modules(module):
         each.recompile()
+    # PyTorch's own passes copy programs so: the constructor takes every attribute.
     return ep._update(module, signature)
 
 

@@ -5,6 +5,9 @@
 `torch.export.load` unpickles what a file says, evaluates its texts, and loads machine
 code. Here the archive, its graph and its pickles are checked first, and PyTorch only
 gets the parsed graph and tensors. What the check does not know is refused.
+
+PyTorch has no public function that takes the parts of a file: `torch._export.serde` is
+private, and the same in PyTorch 2.8 to 2.15.
 """
 
 from __future__ import annotations
