@@ -5,13 +5,19 @@
 - `pt2`: `.pt2` files to exported programs; `archive`, `program_text` and
   `expressions` check that these run no code.
 - `importer`: exported programs to modules with a function `main`.
-- `calls`, `scalars`: a node of the graph becomes an op.
+- `calls`, `scalars`, `control_flow`: a node of the graph becomes an op, or a branch or
+  a loop.
 - `function_builder`: the function that an import builds, and the operands of its ops.
 - `nodes`: questions about the nodes of a graph.
 - `symbolic_sizes`, `types`, `weights`, `output_names`, `locations`: what else the
   importer reads from a program.
 - `functional`, `dropouts`: programs with ops in place, and with idle dropouts.
-- `decompositions`: which ops PyTorch decomposes, since the path does not have them.
+- `decompositions`: which ops PyTorch decomposes, since the path does not have them;
+  `strided`: decompositions of padc's own, of ops on strides.
+- `expansions`: replaces calls by the graphs of their decompositions, one at a time.
+- `guards`: the conditions on input sizes that a program holds under;
+  `circular_guards`: those that PyTorch lacks; `guarded_ranges`: the ranges of sizes in
+  which all of them hold.
 - `fingerprint`: a key of all that an import depends on.
 """
 

@@ -1,6 +1,18 @@
 """
 From the torch dialect to tcp.
 
-Passes: `convert_torch_to_tcp`, `fold_batch_norm`. Every other file serves the first
-pass: each holds the lowerings of a family of ATen ops, which `lowerings` collects.
+Passes, in the order in which they run, and the files that serve them:
+
+    fold_constants        computes ATen ops on constants, for Core ML
+      constant_folding    computes one op, with PyTorch
+    narrow_float64        computes float64 values in float32, for Core ML
+    widen_bfloat16        computes bfloat16 values in float32, for Core ML
+      in_float32          what these two share
+    convert_torch_to_tcp  makes padding explicit
+      tcp_call            the call that a lowering takes
+      lowerings           the table of all lowerings
+    fold_batch_norm       folds batch norms into convolutions, for machine code
+      folded_norm         the weights of a folded batch norm
+
+Every other file holds the lowerings of a family of ATen ops.
 """
