@@ -19,6 +19,7 @@ MODULES = (
     "padc.coreml",
     "padc.dynamo",
     "padc.errors",
+    "padc.mlir_model",
     "padc.nn",
     "padc.testing",
     "padc.verification",

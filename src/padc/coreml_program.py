@@ -1,5 +1,9 @@
 # pyright: reportUnknownMemberType=false
-"""`padc.convert`, and the Core ML program that it returns."""
+"""
+`padc.convert`, and the Core ML program that it returns.
+
+coremltools takes seconds to load: functions import the files that need it.
+"""
 
 from __future__ import annotations
 
@@ -23,6 +27,7 @@ from padc.backends.coreml.evaluator import load
 from padc.collection import without_collection
 from padc.errors import InvalidProgramError, PadcError, resolve
 from padc.exported import Source, as_source, imported
+from padc.frontends.torch_export.guarded_ranges import narrow_sizes
 from padc.interpreter import initial_tensor
 from padc.ir.buffers import changed_buffers
 from padc.ir.dominance import verify
@@ -267,7 +272,9 @@ def convert(
     Args:
         model: A module, or what `torch.export.export` or `torch.export.load` returned;
             or the path of a `.pt2` file, or of a `.mlir` file as torch-mlir and padc
-            print it, at any level, with the data of its weights.
+            print it, at any level, with the data of its weights. A `.pt2` file is read
+            as data, and refused if it could run code: `padc.load(path, trust=True)`
+            loads such a file.
         example_inputs: For a module, a tuple of its arguments, to export it with.
             Tensors of rank 5 and less, of dtypes that Core ML has or can represent
             (int64 becomes int32); float64, bfloat16 and complex ones are refused.
@@ -298,6 +305,7 @@ def convert(
     Raises:
         UsageError: An argument does not fit.
         UnsupportedError: Parts of the model cannot be converted; lists all of them.
+        InvalidProgramError: The file of a path is damaged, or its MLIR does not verify.
         MissingEnvironmentError: coremltools is not installed.
         WrongResultError: `verify` found a difference.
 
@@ -372,8 +380,6 @@ def _lowered(
 
 def _narrow_sizes(module: ModuleOp, exported: Source) -> None:
     """Narrow dynamic sizes to those for which the program is the model."""
-    from padc.frontends.torch_export.guarded_ranges import narrow_sizes
-
     if isinstance(exported, ExportedProgram):
         narrow_sizes(module, exported)
 

@@ -33,6 +33,8 @@ from padc.ir.torch import VTensorType
 from padc.ir.torch_tensors import torch_dtype
 from padc.ir.weights import weights_of
 
+__all__ = ["MlirModel"]
+
 
 class MlirModel(torch.nn.Module):
     """
@@ -80,11 +82,31 @@ class MlirModel(torch.nn.Module):
         self.interpreter = Interpreter(self.module, weights_of(self.context))
 
     def forward(self, *inputs: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        """The outputs, as the reference computes them."""
+        """
+        Interpret the program with the reference.
+
+        Buffers that the program changes keep their new values for the next call.
+
+        Args:
+            *inputs: A tensor for each input, of its shape and dtype, in order.
+
+        Returns:
+            The outputs, in order.
+
+        Raises:
+            UsageError: The inputs do not fit.
+            UnsupportedError: The reference does not have an op of the program.
+        """
         return self.interpreter(*inputs)
 
     def program(self) -> tuple[Context, ModuleOp]:
-        """A copy of the program, whose weights share their memory."""
+        """
+        Copy the program, to lower it.
+
+        Returns:
+            A context, which has the weights, and the module. The weights share the
+            memory of the original.
+        """
         ctx = make_context()
         weights_of(ctx).update(weights_of(self.context))
         return ctx, self.module.clone()
