@@ -10,7 +10,6 @@ file. numpy has no bfloat16: the bits of a bfloat16 are held as `uint16`.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Protocol, TypeAlias
 
@@ -34,7 +33,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Dialect
 
 from padc.errors import InvalidProgramError
-from padc.ir.names import unique_name
+from padc.ir.names import identifier, unique_name
 from padc.ir.type_tests import is_tensor
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -104,10 +103,7 @@ class Weights(dict[str, Array]):
 
         Returns the name in the store.
         """
-        name = re.sub(r"[^\w$.]", "_", name, flags=re.ASCII)
-        if not re.match(r"[A-Za-z_]", name):
-            name = f"_{name}"
-        unique = unique_name(name, self)
+        unique = unique_name(identifier(name, also="$."), self)
         self[unique] = array
         return unique
 

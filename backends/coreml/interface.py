@@ -6,7 +6,6 @@ Core ML has neither inputs of rank 0 nor int64: inputs of rank 0 get the shape [
 int64 inputs become int32. Inputs and outputs that it cannot have are refused by name.
 """
 
-import re
 import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -33,7 +32,7 @@ from padc.errors import (
 from padc.ir import mil
 from padc.ir.describe import describe_type, element_type, shape_of
 from padc.ir.main_function import main
-from padc.ir.names import unique_name
+from padc.ir.names import identifier, unique_name
 from padc.ir.size_ranges import ATTRIBUTE, size_ranges
 from padc.ir.targets import TARGETS
 
@@ -75,10 +74,7 @@ class Interface:
 
     def unique(self, name: str) -> str:
         """`name` as an identifier of MIL that differs from every other name."""
-        name = re.sub(r"\W", "_", name, flags=re.ASCII)
-        if not re.match("[A-Za-z_]", name):
-            name = f"_{name}"
-        unique = unique_name(name, self.used_names)
+        unique = unique_name(identifier(name), self.used_names)
         self.used_names.add(unique)
         return unique
 

@@ -11,7 +11,6 @@ collected, and raised as one `UnsupportedError` at the end.
 from __future__ import annotations
 
 import contextlib
-import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, cast
 
@@ -84,7 +83,7 @@ from padc.ir.buffers import (
     text,
     update_attributes,
 )
-from padc.ir.names import unique_name
+from padc.ir.names import identifier, unique_name
 from padc.ir.torch_tensors import weight_array
 from padc.ir.weights import Weights
 
@@ -532,12 +531,6 @@ class Importer:
                 taken.add(name)
                 attributes.append(update_attributes(name, target))
         return values, attributes
-
-
-def identifier(name: str) -> str:
-    """The name of a buffer as every format takes it."""
-    name = re.sub(r"\W", "_", name, flags=re.ASCII)
-    return name if re.match("[A-Za-z_]", name) else f"_{name}"
 
 
 def held_buffers(ep: ExportedProgram) -> list[str]:
