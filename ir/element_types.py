@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 from xdsl.dialects.builtin import (
     AnyFloat,
     BFloat16Type,
     Float16Type,
+    Float32Type,
+    Float64Type,
     IntegerType,
     Signedness,
     f32,
@@ -16,6 +19,14 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute
 
 from padc.ir.type_tests import is_integer
+
+LARGEST_FINITE: Mapping[type[Attribute], float] = {
+    BFloat16Type: (2 - 2**-7) * 2.0**127,
+    Float16Type: 65504.0,
+    Float32Type: (2 - 2**-23) * 2.0**127,
+    Float64Type: (2 - 2**-52) * 2.0**1023,
+}
+"""The largest finite number of each float."""
 
 
 def is_float(type: Attribute) -> bool:

@@ -16,15 +16,17 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
+from xdsl.dialects.builtin import Float16Type, Float32Type
 
 from padc.backends.coreml import quiet
 from padc.backends.coreml.blocks import blocks_of, operations_of
+from padc.ir.element_types import LARGEST_FINITE
 
 with quiet():
     from coremltools.converters.mil.mil import Builder, Program
     from coremltools.converters.mil.mil.scope import ScopeSource
 
-LARGEST = float(np.finfo(np.float16).max)
+LARGEST = LARGEST_FINITE[Float16Type]
 
 Range: TypeAlias = tuple[float, float]
 """The least and the greatest finite number that a tensor can hold."""
@@ -194,7 +196,7 @@ def result_range(op: Any, given: Mapping[str, Range]) -> Range:
 
 def clipped(x: float) -> float:
     """What float32 has of a bound: beyond it, results are infinite in PyTorch too."""
-    most = float(np.finfo(np.float32).max)
+    most = LARGEST_FINITE[Float32Type]
     return 0.0 if math.isnan(x) else min(max(x, -most), most)
 
 

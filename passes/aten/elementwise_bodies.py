@@ -13,7 +13,7 @@ from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float64Type, f32, i
 from xdsl.ir import Attribute
 
 from padc.errors import Obstacle
-from padc.ir.element_types import is_unsigned, wide, width
+from padc.ir.element_types import LARGEST_FINITE, is_unsigned, wide, width
 from padc.passes.aten.element import Element
 
 Body: TypeAlias = Callable[..., Element]
@@ -221,18 +221,10 @@ def nan_to_num(
 ) -> Element:
     if not x.is_float:
         return x
-    largest = LARGEST[type(x.type)]
+    largest = LARGEST_FINITE[type(x.type)]
     y = x.is_nan().select(nan or 0.0, x)
     y = x.equals(math.inf).select(largest if high is None else high, y)
     return x.equals(-math.inf).select(-largest if low is None else low, y)
-
-
-LARGEST: Mapping[type[Attribute], float] = {
-    BFloat16Type: 3.3895313892515355e38,
-    Float16Type: 65504.0,
-    type(f32): 3.4028234663852886e38,
-    Float64Type: 1.7976931348623157e308,
-}
 
 
 def heaviside(x: Element, at_zero: Element) -> Element:
@@ -309,7 +301,7 @@ def frexp(x: Element) -> tuple[Element, Element]:
 def nextafter(x: Element, y: Element) -> Element:
     """`x` plus or minus the distance to the number next to it, or the largest one."""
     digits, least = FORMATS[type(x.type)]
-    largest = LARGEST[type(x.type)]
+    largest = LARGEST_FINITE[type(x.type)]
     x, y = x.to(wide(x.type)), y.to(wide(x.type))
     mantissa, exponent = frexp(x)
     up = y > x

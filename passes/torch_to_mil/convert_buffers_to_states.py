@@ -42,6 +42,7 @@ from padc.errors import Obstacle, Problem, SourceLocation, UnsupportedError
 from padc.ir import mil
 from padc.ir.buffers import ChangedBuffer, changed_buffers
 from padc.ir.describe import describe_type
+from padc.ir.element_types import LARGEST_FINITE
 from padc.ir.main_function import main, value_names
 from padc.ir.names import unique_name
 from padc.ir.precisions import DEFAULT_PRECISION, resolve_precision
@@ -58,7 +59,7 @@ SINCE = "iOS18"
 """The first target that has states."""
 EXACT = (f16, i1, i8, mil.unsigned(8))
 """The element types all of whose values float16 has."""
-LARGEST = float(np.finfo(np.float16).max)
+LARGEST = LARGEST_FINITE[type(f16)]
 FLAG = "is_initialized"
 """The name of the state that is zero until the first prediction ends."""
 FLAG_TYPE = TensorType(f16, [1])

@@ -9,10 +9,7 @@ from xdsl.dialects.arith import ConstantOp
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     AnyFloat,
-    BFloat16Type,
     ComplexType,
-    Float16Type,
-    Float32Type,
     IntegerType,
     NoneAttr,
     Signedness,
@@ -23,7 +20,7 @@ from xdsl.utils.hints import isa
 
 from padc.errors import Obstacle
 from padc.ir import padding, tcp
-from padc.ir.element_types import is_wide_unsigned
+from padc.ir.element_types import LARGEST_FINITE, is_wide_unsigned
 from padc.ir.padding import Amounts
 from padc.ir.tcp import Amount, tensor_type
 from padc.ir.tcp.pad_patterns import full_value
@@ -260,13 +257,6 @@ def rank_of(type: Attribute) -> int:
     return len(type.get_shape())
 
 
-LARGEST: dict[type[Attribute], float] = {
-    BFloat16Type: (2 - 2**-7) * 2.0**127,
-    Float16Type: 65504.0,
-    Float32Type: (2 - 2**-23) * 2.0**127,
-}
-
-
 def fill_value(value: float | int, element_type: Attribute) -> float | int:
     """
     The fill that PyTorch uses for `value`; an integer as a bit pattern.
@@ -288,7 +278,7 @@ def fill_value(value: float | int, element_type: Attribute) -> float | int:
         if not least <= value <= most:
             raise Obstacle(f"fill {value} does not fit {element_type}")
         return int(value) % 2**bits
-    largest = LARGEST.get(type(element_type), math.inf)
+    largest = LARGEST_FINITE.get(type(element_type), math.inf)
     if math.isfinite(value) and abs(value) > largest:
         raise Obstacle(f"fill {value} does not fit {element_type}")
     return value
