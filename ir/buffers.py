@@ -14,7 +14,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
-import numpy as np
 from xdsl.dialects.builtin import (
     ArrayAttr,
     DenseIntOrFPElementsAttr,
@@ -28,7 +27,7 @@ from xdsl.ir import Attribute
 
 from padc.errors import InvalidProgramError
 from padc.ir.type_tests import is_tensor
-from padc.ir.weights import Array, Weights
+from padc.ir.weights import Array, Weights, float32_of_bfloat16
 
 BUFFER, INITIAL, UPDATES = "padc.buffer", "padc.initial", "padc.updates"
 
@@ -51,7 +50,7 @@ class ChangedBuffer:
         """The value at export; float32 for bfloat16, which numpy does not have."""
         array, type = weights.array(self.initial), self.initial.get_type()
         if is_tensor(type) and type.element_type == bf16:
-            return (array.astype(np.uint32) << 16).view(np.float32)
+            return float32_of_bfloat16(array)
         return array
 
 

@@ -136,6 +136,11 @@ def numpy_dtype(element_type: Attribute) -> np.dtype[Any]:
             return np.dtype(_FLOATS[type(element_type)])
 
 
+def float32_of_bfloat16(bits: Array) -> Array:
+    """The values of a bfloat16 weight, whose bits begin those of a float32."""
+    return (bits.astype(np.uint32) << 16).view(np.float32)
+
+
 class WeightsInterface(OpAsmDialectInterface):
     """The interface through which xDSL's parser and printer use `Weights`."""
 

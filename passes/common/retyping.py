@@ -24,7 +24,7 @@ from padc.errors import Obstacle, UnsupportedError
 from padc.ir.mil import describe_element
 from padc.ir.torch import LiteralOp, VTensorType
 from padc.ir.type_tests import is_integer, is_tensor
-from padc.ir.weights import Weights, numpy_dtype
+from padc.ir.weights import Weights, float32_of_bfloat16, numpy_dtype
 from padc.passes.common.lowering import problem
 
 
@@ -90,8 +90,8 @@ def retype_constant(
                 f"{high}, which {describe_element(new)} does not have",
                 "use smaller numbers",
             )
-    if old == bf16:  # numpy has its bits, which begin a float32.
-        array = (array.astype(np.uint32) << 16).view(np.float32)
+    if old == bf16:
+        array = float32_of_bfloat16(array)
     # A float64 too large for a float32 becomes infinite, as in PyTorch.
     with np.errstate(over="ignore"):
         array = array.astype(dtype)
