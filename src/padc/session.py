@@ -49,10 +49,6 @@ class Session:
 
     def run(self, inputs: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:
         """The outputs, without those that are new values of buffers."""
-        if len(inputs) != len(self.inputs):
-            raise UsageError(
-                f"the package takes {len(self.inputs)} inputs, got {len(inputs)}"
-            )
         outputs = self.predict(as_inputs(self.inputs, inputs))
         return tuple(torch.from_numpy(outputs[each.name]) for each in self.outputs)
 
@@ -76,6 +72,8 @@ def as_inputs(
     features: Sequence[Feature], inputs: Sequence[torch.Tensor]
 ) -> dict[str, npt.NDArray[Any]]:
     """The arrays of inputs in their order, by name; UsageError if they do not fit."""
+    if len(inputs) != len(features):
+        raise UsageError(f"the package takes {len(features)} inputs, got {len(inputs)}")
     return {
         feature.name: as_input(feature, tensor)
         for feature, tensor in zip(features, inputs, strict=True)

@@ -86,10 +86,6 @@ def run_package(
         (tensor([0., 1.]),)
     """
     model = load(path)
-    if len(inputs) != len(model.inputs):
-        raise UsageError(
-            f"the package takes {len(model.inputs)} inputs, got {len(inputs)}"
-        )
     outputs = model.predict(as_inputs(model.inputs, inputs))
     return tuple(torch.from_numpy(outputs[feature.name]) for feature in model.outputs)
 
