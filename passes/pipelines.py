@@ -171,8 +171,8 @@ def legal_for_native() -> frozenset[str]:
     from padc.passes.torch_to_tcp.lowerings import LOWERINGS as TO_TCP
 
     # PyTorch's own code for these is faster: 196 instead of 388 us of 256x256 elements
-    # for ldexp. Decomposed scans take quadratic time.
-    whole = {"aten.cumprod", "aten.cumsum", "aten.ldexp.Tensor", "aten.logaddexp2"}
+    # for ldexp.
+    whole = {"aten.ldexp.Tensor", "aten.logaddexp2"}
     return frozenset(TO_TCP.keys() | TO_LINALG.keys() | whole)
 
 

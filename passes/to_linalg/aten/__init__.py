@@ -2,6 +2,7 @@
 
 from padc.passes.to_linalg.aten import (
     creation,
+    cumulative,
     elementwise,
     indexing,
     joining,
@@ -21,6 +22,7 @@ __all__ = [
     "LOWERINGS",
     "LinalgCall",
     "creation",
+    "cumulative",
     "elementwise",
     "indexing",
     "joining",

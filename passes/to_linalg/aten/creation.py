@@ -186,3 +186,21 @@ def lower_meshgrid(call: LinalgCall) -> Replacement:
         for x, dim in zip(given, order, strict=True)
     ]
     return [parts]
+
+
+@lowers("aten.one_hot")
+def lower_one_hot(call: LinalgCall) -> SSAValue:
+    """1 where the last index is the element, 0 elsewhere."""
+    build, x = call.build, call.operand("self")
+    sizes = build.sizes(x.tensor)
+    classes = call.result_type().get_shape()[-1]
+    if classes == DYNAMIC_INDEX:
+        raise Obstacle("a number of classes that it finds", "give num_classes")
+
+    def body(inner: LinalgBuilder, args: Sequence[SSAValue]) -> SSAValue:
+        place = from_size(inner, inner.loop_index(len(sizes)), i64)
+        element = Number(inner, args[0], x.type).to(i64)
+        return place.equals(element).to(i64).value
+
+    exprs = [AffineExpr.dimension(i) for i in range(len(sizes))]
+    return build.compute([*sizes, classes], i64, body, [(x.tensor, exprs)])

@@ -295,6 +295,54 @@ def test_shapes_of_nothing(shape: tuple[int, ...]) -> None:
     check(functions, torch.randn(shape))
 
 
+CUMULATIVE: Functions = {
+    "cumsum": lambda x: x.cumsum(1),
+    "cumsum last": lambda x: x.cumsum(-1),
+    "cumsum first": lambda x: x.cumsum(0),
+    "cumsum of a number": lambda x: x[0, 0, 0].cumsum(0),
+    "cumsum in float64": lambda x: x.cumsum(1, dtype=torch.float64),
+    "cumsum of a row": lambda x: x[0, :, 0].cumsum(0),
+    "cumsum of nothing": lambda x: x[:, :0].cumsum(1),
+    "cumprod": lambda x: x.cumprod(1),
+}
+
+
+@pytest.mark.parametrize("dtype", [*FLOATS, torch.int32, torch.uint8, torch.bool])
+def test_cumulative_ops(dtype: torch.dtype) -> None:
+    check(CUMULATIVE, random((2, 70, 3), dtype))
+
+
+def test_cumulative_ops_of_dynamic_sizes() -> None:
+    check(
+        without(CUMULATIVE, "cumsum of nothing"),
+        torch.randn(2, 5, 3),
+        dynamic=[{0: AUTO, 1: AUTO}],
+        others=[[torch.randn(4, 9, 3)]],
+    )
+
+
+def test_cumulative_ops_of_special_numbers() -> None:
+    x = torch.tensor([1.0, math.inf, 2, -math.inf, 0, math.nan, 1e38, 3e38])
+
+    check({"sum": lambda x: x.cumsum(0), "product": lambda x: x.cumprod(0)}, x)
+    assert float(x[-2:].cumsum(0)[1]) == math.inf
+
+
+def test_one_hot() -> None:
+    functions: Functions = {
+        "rows": lambda x: F.one_hot(x, 7),
+        "of a number": lambda x: F.one_hot(x[0, 0], 7),
+    }
+
+    check(functions, torch.randint(0, 7, (2, 5)))
+    check(
+        functions,
+        torch.randint(0, 7, (2, 5)),
+        dynamic=[{1: AUTO}],
+        others=[[torch.randint(0, 7, (2, 9))]],
+    )
+
+
 def test_tensors_of_rank_0() -> None:
     functions = {
         **only(REDUCTIONS, "sum mean amax amin argmax argmin any all prod"),
