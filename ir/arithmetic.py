@@ -179,7 +179,7 @@ class SymbolicInteger(abc.ABC):
 
 
 Operation: TypeAlias = Literal["add", "sub", "mul", "floordiv", "max", "min"]
-"""What a program computes of two symbolic integers."""
+"""The name of a binary operation on symbolic integers."""
 
 COMPUTED: dict[Operation, Callable[[int, int], int]] = {
     "add": lambda a, b: a + b,
@@ -189,7 +189,7 @@ COMPUTED: dict[Operation, Callable[[int, int], int]] = {
     "max": max,
     "min": min,
 }
-"""What an operation computes of integers that are known."""
+"""The result of each operation on two known integers."""
 
 _KEEP_LEFT = {("add", 0), ("sub", 0), ("mul", 1), ("floordiv", 1)}
 """Operations and right operands that have no effect."""

@@ -47,12 +47,12 @@ class Amounts:
 
     @property
     def added(self) -> Amounts:
-        """What is added on both sides; amounts that crop become 0."""
+        """The amounts added on both sides; amounts that crop become 0."""
         return Amounts(max(self.lower, 0), max(self.upper, 0))
 
     @property
     def cropped(self) -> Amounts:
-        """What is cropped on both sides, negative; amounts that add become 0."""
+        """The amounts cropped on both sides, negative; amounts that add become 0."""
         return Amounts(min(self.lower, 0), min(self.upper, 0))
 
 

@@ -96,7 +96,7 @@ def text_of(
 # --- reproducers -----------------------------------------------------------------
 
 PASSES_KEY = "// passes: "
-"""What the line of a reproducer starts with that holds its passes."""
+"""The start of the line of a reproducer that holds its passes."""
 
 
 @dataclass

@@ -58,7 +58,7 @@ class LoadedModel:
     dynamic_shapes: Any = None
 
     def source(self, caller: str) -> Source:
-        """What it is imported from."""
+        """The `MlirModel` or the `ExportedProgram` of the model; exports a module."""
         from padc.exported import as_source
 
         return as_source(caller, self.model, self.inputs, self.dynamic_shapes)

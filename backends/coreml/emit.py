@@ -62,7 +62,7 @@ with quiet():
 mb: Any = Builder
 
 PASSES = "convert-torch-to-tcp,convert-tcp-to-mil,convert-torch-to-mil"
-"""What lowers a program whose ops none of the other passes have to decompose."""
+"""Passes that suffice for a program whose ops need no decomposition."""
 
 
 def emit(module: ModuleOp, weights: Weights, target: str = "newest") -> Program:

@@ -195,7 +195,7 @@ def result_range(op: Any, given: Mapping[str, Range]) -> Range:
 
 
 def clipped(x: float) -> float:
-    """What float32 has of a bound: beyond it, results are infinite in PyTorch too."""
+    """A bound clipped to float32; beyond it, PyTorch's results are infinite too."""
     most = LARGEST_FINITE[Float32Type]
     return 0.0 if math.isnan(x) else min(max(x, -most), most)
 

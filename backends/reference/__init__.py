@@ -169,7 +169,7 @@ def _is_known(op: Operation) -> bool:
 
 
 STRIDELESS = {"aten.view": "aten.reshape"}
-"""What stands for an op that needs strides: those here may differ from the model's."""
+"""Ops in place of those that need strides, which may differ from the model's."""
 
 
 def _call_aten(op: torch_dialect.AtenOp, operands: Sequence[Value]) -> Sequence[Value]:

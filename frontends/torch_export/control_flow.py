@@ -55,7 +55,7 @@ class UnimportedError(Exception):
 
 
 class Importer(Protocol):
-    """What imports the graphs of functions."""
+    """The importer of the graphs of functions."""
 
     function: FunctionBuilder
     """The function, or region of it, that ops are added to."""

@@ -48,7 +48,7 @@ ARITHMETIC: Mapping[Any, Callable[..., Any]] = {
 
 @dataclass(frozen=True)
 class Expansion:
-    """What a call becomes."""
+    """The graph that replaces a call."""
 
     graph: Graph
     """Its placeholders stand for `given`."""
@@ -119,7 +119,7 @@ def pattern(node: Node, given: Sequence[Node]) -> tuple[int, ...]:
 def traced(
     target: OpOverload, node: Node, given: Sequence[Node], recorder: Recorder
 ) -> Expansion:
-    """What a call of `target` with the arguments of `node` becomes."""
+    """The graph that a call of `target` with the arguments of `node` is traced to."""
     args, kwargs = pytree.tree_map_only(
         Node, lambda each: each.meta["val"], (node.args, node.kwargs)
     )
@@ -195,7 +195,7 @@ class Recorder(TorchDispatchMode):
                 pass
 
     def argument(self, value: Any) -> Any:
-        """What stands for a value in the graph; NotExpandedError if nothing does."""
+        """A value as an argument of the graph; NotExpandedError if it has none."""
         match value:
             case torch.Tensor():
                 if (node := self.tensors.get(id(value))) is None:

@@ -25,7 +25,7 @@ from padc.frontends.torch_export.locations import node_location
 from padc.ir import torch as torch_d
 
 Imported: TypeAlias = Any
-"""What a node becomes: an SSAValue, or a sequence of them if it has several results."""
+"""The value of a node: an SSAValue, or a sequence of them if it has several results."""
 
 # c10/core/ScalarType.h, c10/core/MemoryFormat.h and c10/core/Layout.h.
 ENUM_CODES: Mapping[Any, int] = {
@@ -59,7 +59,7 @@ class FunctionBuilder:
         self.block = Block()
         self.builder = Builder(InsertPoint.at_end(self.block))
         self.values: dict[Node, Imported] = {}
-        """What each imported node has become."""
+        """The value of each imported node."""
         self.constants: dict[tuple[Any, ...], SSAValue] = {}
 
     def region(self, types: Sequence[Attribute]) -> FunctionBuilder:

@@ -179,7 +179,7 @@ class Importer:
         self.changed = changed
         """Each op in place with the nodes it changes."""
         self.expansions = expansions
-        """What becomes of calls that are not imported as they are."""
+        """The graphs that replace calls which are not imported as they are."""
         self.leave_out_constants = leave_out_constants
         self.tensors = held_tensors(ep)
         self.function = FunctionBuilder()
@@ -193,7 +193,7 @@ class Importer:
             for spec in ep.graph_signature.output_specs
             if spec.kind == OutputKind.BUFFER_MUTATION
         }
-        """What becomes of each buffer that the program changes, by its target."""
+        """The new value of each buffer that the program changes, by its target."""
 
     def run(self, names: Sequence[str], trained: Collection[str] = ()) -> ModuleOp:
         """

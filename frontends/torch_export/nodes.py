@@ -42,7 +42,7 @@ def nodes_of(module: GraphModule) -> list[Node]:
 
 
 def attribute_of(module: GraphModule, name: str) -> Any:
-    """What a module holds under a name with dots."""
+    """The attribute of a module with a dotted name."""
     return operator.attrgetter(name)(module)
 
 
@@ -54,6 +54,7 @@ def is_mutable(node: Node) -> bool:
 
 def is_composite(op: OpOverload) -> bool:
     """Whether PyTorch defines `op`, and its gradient, by other ops."""
+    # There is no public question about kernels; PyTorch's own export asks so.
     key = torch._C.DispatchKey.CompositeImplicitAutograd
     return torch._C._dispatch_has_kernel_for_dispatch_key(op.name(), key)
 

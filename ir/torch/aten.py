@@ -49,7 +49,7 @@ class AtenOp(Operation):
 
     @property
     def schema(self) -> Schema:
-        """What declares this op."""
+        """The schema of this op."""
         return Schema.parse(self.declaration)
 
     @property

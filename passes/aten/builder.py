@@ -48,7 +48,7 @@ LARGEST_SIZE = 2**13
 """The size that is assumed for a dynamic one where a bound has to be known."""
 
 INT64_MAX = 2**63 - 1
-"""What ATen takes for the end of a dimension."""
+"""The number that means the end of a dimension to ATen."""
 
 INTEGER_OPS: Mapping[arithmetic.Operation, str] = {
     "add": "aten.add.int",

@@ -28,7 +28,7 @@ from padc.passes.aten.builder import AtenBuilder, Integer, TorchInteger
 Operand: TypeAlias = (
     "Elements | TorchInteger | int | float | np.floating[Any] | npt.NDArray[Any]"
 )
-"""What a tensor is combined with: numbers and arrays are constants."""
+"""The other operand of a tensor's operators; numbers and arrays are constants."""
 
 SI64 = IntegerType(64, Signedness.SIGNED)
 

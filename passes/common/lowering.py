@@ -51,7 +51,7 @@ class LoweringTable(dict[Key, Rule]):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of the ops of a module."""
+    """The ops of a module that were replaced, and those that could not be lowered."""
 
     problems: Mapping[Operation, Problem]
     """The ops that could not be lowered, in program order; they stay."""

@@ -46,7 +46,7 @@ Lists: TypeAlias = "tuple[SSAValue, SSAValue | None]"
 
 @dataclass
 class Split:
-    """What is known of a module whose complex tensors are being split."""
+    """The parts of the complex tensors of a module, while they are being split."""
 
     weights: Weights
     parts: dict[SSAValue, Complex] = field(default_factory=dict[SSAValue, Complex])
@@ -279,7 +279,7 @@ def part_type(type: Attribute) -> Attribute:
 
 
 Made: TypeAlias = Complex | Real
-"""What a row makes for a result."""
+"""The result of a row."""
 
 Row: TypeAlias = Callable[[ComplexCall], Made | Sequence[Made] | None]
 """Builds what replaces an op's results; None if it has replaced them itself."""

@@ -51,7 +51,7 @@ def window_of(call: ComplexCall) -> Array:
 
 
 def key_of(call: ComplexCall, window: Array, *rest: object) -> tuple[object, ...]:
-    """What tells apart the kernels of frames."""
+    """A key that is equal only for equal kernels of frames."""
     return (*rest, call.integer("n_fft"), call.boolean("normalized"), window.tobytes())
 
 

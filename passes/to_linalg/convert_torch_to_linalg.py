@@ -131,7 +131,7 @@ def as_i64(value: SSAValue) -> SSAValue:
 
 
 def as_tensor(build: LinalgBuilder, value: SSAValue) -> SSAValue:
-    """What a function returns, as a signless tensor or an integer."""
+    """A value that a function returns, as a signless tensor or an integer."""
     if isinstance(value.type, IntType):
         return as_i64(value)
     if isinstance(value.owner, FromBuiltinTensorOp):

@@ -95,7 +95,7 @@ def empty(call: MilCall, index: int) -> SSAValue:
 def as_value(
     call: MilCall, made: SSAValue | Tensor | Sequence[Tensor], index: int
 ) -> SSAValue | Sequence[SSAValue]:
-    """What a row gives for a result, as values of the result's type."""
+    """The result of a row, as values of the result's type."""
     type = call.op.results[index].type
     if isinstance(made, Tensor):
         is_tensor = isinstance(type, VTensorType)

@@ -259,7 +259,7 @@ def before_cast(x: SSAValue, type: Attribute) -> SSAValue:
 
 
 Made: TypeAlias = SSAValue | Tensor | Sequence[Tensor]
-"""What a row builds for a result: a Tensor, a list of them, or a value of the IR."""
+"""The result of a row: a Tensor, a list of them, or a value of the IR."""
 
 MilLowering: TypeAlias = Callable[[MilCall], Tensor | SSAValue | Sequence[Made] | None]
 """

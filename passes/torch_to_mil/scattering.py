@@ -156,7 +156,7 @@ def writer(call: MilCall, index: Index, write: Callable[..., Tensor]) -> Write:
 
 
 def source_of(call: MilCall, x: Tensor, index: Index) -> Tensor:
-    """What is written, in the type of `x`."""
+    """The values to write, in the type of `x`."""
     if "value" in call.op.schema.positions:
         return filled(x.constant(call.number("value")), index_sizes(index))
     return cut(call.tensor("src").to(x.type), index, None)
@@ -204,7 +204,7 @@ def reduced(call: MilCall, x: Tensor, source: Tensor, write: Write) -> Tensor:
 
 
 def neutral(x: Tensor, reduce: str) -> Tensor:
-    """What changes no result of a reduction."""
+    """The neutral element of a reduction."""
     match reduce:
         case "amax":
             return x.constant(least_value(x.type))

@@ -102,7 +102,7 @@ class Program:
     _initial: Mapping[str, torch.Tensor] = field(repr=False)
     """The values at export of the buffers that the model changes."""
     _running: Session | None = field(default=None, init=False, repr=False)
-    """What `run` runs, once it was called."""
+    """The session of `run`, after its first call."""
 
     @property
     def operation_count(self) -> int:

@@ -20,7 +20,7 @@ from padc.mlir_model import MlirModel
 from padc.passes import pipelines
 
 Source: TypeAlias = ExportedProgram | MlirModel
-"""What can be imported."""
+"""A program that can be imported: an export, or MLIR text."""
 
 
 def as_source(
@@ -30,9 +30,10 @@ def as_source(
     dynamic_shapes: Any,
 ) -> Source:
     """
-    What a model is imported from: MLIR text as it is, else its export.
+    The `MlirModel` or the `ExportedProgram` of a model.
 
-    A path names a `.mlir` or a `.pt2` file. Raises UsageError as `as_exported` does.
+    A module is exported with its inputs. A path names a `.mlir` or a `.pt2` file.
+    Raises UsageError as `as_exported` does.
     """
     if isinstance(model, str | Path):
         model = load_source(model)

@@ -85,7 +85,7 @@ class RankBuilder(AtenBuilder):
     # --- carriers ---------------------------------------------------------------
 
     def carrier(self, x: SSAValue) -> Carrier:
-        """What carries the tensor `x`."""
+        """The carrier of the tensor `x`."""
         if not is_high(x):
             value = self.builtin(x)
             sizes = self.sizes(value)
@@ -169,7 +169,7 @@ class RankBuilder(AtenBuilder):
         return [*map(self.product, sizes)]
 
     def source(self, x: SSAValue) -> SSAValue:
-        """What `x` is a view of; `x` itself if it is none."""
+        """The value that `x` is a view of; `x` itself if it is not a view."""
         while (view := viewed(x)) is not None and not is_high(view.arg("self")):
             x = self.builtin(view.arg("self"))
         return x
