@@ -10,13 +10,16 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Operation, SSAValue
 
+from padc.errors import Obstacle
 from padc.ir.tcp import Amount, AnyTensor
 from padc.ir.torch import (
     AtenOp,
+    FromBuiltinTensorOp,
     ListConstructOp,
     NoneType,
     NotConstantError,
     PythonValue,
+    ToBuiltinTensorOp,
     ToI64Op,
     VTensorType,
     builtin_type,
@@ -29,6 +32,11 @@ class AtenCall(abc.ABC):
     """An ATen op, with its arguments by name; new ops go before it."""
 
     op: AtenOp
+
+    @property
+    def name(self) -> str:
+        """The name of the schema: `aten.add.Tensor`."""
+        return self.op.schema.name
 
     @abc.abstractmethod
     def insert(self, op: Operation) -> SSAValue:
@@ -49,12 +57,39 @@ class AtenCall(abc.ABC):
     def is_none(self, name: str) -> bool:
         return isinstance(self.op.arg(name).type, NoneType)
 
+    def has(self, name: str) -> bool:
+        """Whether the op has an argument of that name that is not None."""
+        return name in self.op.schema.positions and not self.is_none(name)
+
+    def is_tensor(self, name: str) -> bool:
+        return self.has(name) and isinstance(self.op.arg(name).type, VTensorType)
+
+    def builtin(self, x: SSAValue) -> SSAValue:
+        """A tensor of the torch dialect as a builtin tensor."""
+        if isinstance(x.owner, FromBuiltinTensorOp):
+            return x.owner.operand
+        return self.insert(ToBuiltinTensorOp(x))
+
     def elements(self, name: str) -> Sequence[SSAValue]:
         """The elements of a list; NotConstantError if its length is not known."""
         owner = self.op.arg(name).owner
         if not isinstance(owner, ListConstructOp):
             raise NotConstantError(f"{name} is not a list with a known length")
         return owner.elements
+
+    def integer(self, name: str) -> int:
+        """A known integer."""
+        value = self.constant(name)
+        if not isinstance(value, int):
+            raise Obstacle(f"{name} {value}", "give an integer")
+        return value
+
+    def number(self, name: str) -> float:
+        """A known number."""
+        value = self.constant(name)
+        if not isinstance(value, int | float):
+            raise Obstacle(f"{name} is {value!r}", "give a number")
+        return value
 
     def amounts(self, name: str) -> list[Amount]:
         """A list of integers, each static or computed when the program runs."""

@@ -210,9 +210,7 @@ def split_equality(call: ComplexCall) -> Real:
     equal = a.real.equals(b.real).binary(
         "logical_and", a.imaginary.equals(b.imaginary), i1
     )
-    return (
-        equal if call.op.schema.name == "aten.eq.Tensor" else equal.unary("logical_not")
-    )
+    return equal if call.name == "aten.eq.Tensor" else equal.unary("logical_not")
 
 
 # --- functions ------------------------------------------------------------------------
@@ -259,7 +257,7 @@ FUNCTIONS: dict[str, Callable[[Complex], Complex]] = {
 
 @row(*(f"aten.{name}" for name in FUNCTIONS))
 def split_function(call: ComplexCall) -> Complex:
-    name = call.op.schema.name.removeprefix("aten.")
+    name = call.name.removeprefix("aten.")
     return FUNCTIONS[name](call.complex("self"))
 
 

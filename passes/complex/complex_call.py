@@ -17,7 +17,6 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from padc.errors import Obstacle
 from padc.ir.torch import (
     Argument,
     AtenOp,
@@ -67,10 +66,6 @@ class ComplexCall(AtenCall):
     def insert(self, op: Operation) -> SSAValue:
         return self.build.insert(op)
 
-    def has(self, name: str) -> bool:
-        """Whether the op has an argument of that name that is not None."""
-        return name in self.op.schema.positions and not self.is_none(name)
-
     # --- tensors ----------------------------------------------------------------
 
     def complex(self, name: str) -> Complex:
@@ -95,17 +90,12 @@ class ComplexCall(AtenCall):
 
     def as_real(self, x: SSAValue) -> Real:
         """A real value of the torch dialect."""
-        if isinstance(x.owner, FromBuiltinTensorOp):
-            return Real(self.build, x.owner.operand)
-        return Real(self.build, self.insert(ToBuiltinTensorOp(x)))
+        return Real(self.build, self.builtin(x))
 
     def values(self, name: str) -> list[SSAValue]:
         """The tensors of an argument: a tensor, or a list of them."""
         x = self.op.arg(name)
         return [*x.owner.elements] if isinstance(x.owner, ListConstructOp) else [x]
-
-    def is_tensor(self, name: str) -> bool:
-        return self.has(name) and isinstance(self.op.arg(name).type, VTensorType)
 
     def is_complex(self, name: str) -> bool:
         return is_complex(self.op.arg(name).type)
@@ -115,17 +105,6 @@ class ComplexCall(AtenCall):
         type = self.op.results[index].type
         assert isinstance(type, VTensorType)
         return part_type(builtin_type(type).element_type)
-
-    def number(self, name: str) -> float:
-        value = self.constant(name)
-        if not isinstance(value, int | float):
-            raise Obstacle(f"{name} is {value!r}", "give a number")
-        return value
-
-    def integer(self, name: str) -> int:
-        value = self.constant(name)
-        assert isinstance(value, int)
-        return value
 
     def integers(self, name: str) -> list[int]:
         """A list of known integers, or a single one."""

@@ -412,7 +412,7 @@ def split_shift(call: ComplexCall) -> Complex | Real:
     """The half of the frequencies that is negative moves before the other, or back."""
     z = call.complex("self")
     dims = dims_of(call, z.real.rank, ())
-    back = call.op.schema.name == "aten.fft_ifftshift"
+    back = call.name == "aten.fft_ifftshift"
     shifts = [(known_length(z, dim) + back) // 2 for dim in dims]
     moved = each(z, lambda x: x.call("roll", self=x, shifts=shifts, dims=dims))
     return moved if call.is_complex("self") else moved.real

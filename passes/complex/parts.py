@@ -109,7 +109,7 @@ def split_product(call: ComplexCall) -> Complex:
     if call.has("bias"):
         raise Obstacle("a bias of a complex product", "add it after the product")
     positions = call.op.schema.positions
-    name = call.op.schema.name.removeprefix("aten.")
+    name = call.name.removeprefix("aten.")
     names = [each for each in PRODUCTS[name] if each in positions]
     factors = [x for each in names for x in call.values(each)]
     parts = [

@@ -31,7 +31,7 @@ def window_of(
     length = call.integer("window_length")
     positions = call.op.schema.positions
     periodic = call.boolean("periodic") if "periodic" in positions else True
-    name = call.op.schema.name.split(".")[1]
+    name = call.name.split(".")[1]
 
     def window() -> Array:
         if length == 1:

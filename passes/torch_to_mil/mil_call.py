@@ -20,7 +20,6 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from padc.errors import Obstacle
 from padc.ir import mil
 from padc.ir.element_types import is_float, width
 from padc.ir.tcp import AnyTensor, tensor_type
@@ -49,17 +48,8 @@ class MilCall(AtenCall):
     build: MilBuilder
     weights: Weights
 
-    @property
-    def name(self) -> str:
-        """The name of the schema: `aten.add.Tensor`."""
-        return self.op.schema.name
-
     def insert(self, op: Operation) -> SSAValue:
         return self.build.insert(op)
-
-    def has(self, name: str) -> bool:
-        """Whether the op has an argument of that name that is not None."""
-        return name in self.op.schema.positions and not self.is_none(name)
 
     # --- tensors ----------------------------------------------------------------
 
@@ -74,9 +64,6 @@ class MilCall(AtenCall):
     def tensors(self, name: str) -> list[Tensor]:
         """A list of tensors."""
         return [self.as_tensor(x) for x in self.elements(name)]
-
-    def is_tensor(self, name: str) -> bool:
-        return self.has(name) and isinstance(self.op.arg(name).type, VTensorType)
 
     def as_tensor(self, x: SSAValue) -> Tensor:
         """A value of the torch dialect as a Tensor."""
@@ -131,20 +118,6 @@ class MilCall(AtenCall):
         return Tensor(self.build, self.insert(ConstantOp(value)), type)
 
     # --- numbers and sizes ------------------------------------------------------
-
-    def integer(self, name: str) -> int:
-        """A known integer."""
-        value = self.constant(name)
-        if not isinstance(value, int):
-            raise Obstacle(f"{name} {value}", "give an integer")
-        return value
-
-    def number(self, name: str) -> float:
-        """A known number."""
-        value = self.constant(name)
-        if not isinstance(value, int | float):
-            raise Obstacle(f"{name} is {value!r}", "give a number")
-        return value
 
     def dim(self, name: str, rank: int) -> int:
         """A dimension counted from 0; of a tensor of rank 0, 0."""

@@ -38,7 +38,7 @@ from padc.passes.torch_to_tcp.tcp_call import TcpCall, lowers
 @lowers("aten.pad", "aten.constant_pad_nd")
 def lower_pad(call: TcpCall) -> SSAValue:
     """`pad(x, [.., lo, hi]) -> tcp.pad`, or a pad in another mode."""
-    mode = call.constant("mode") if call.op.schema.name == "aten.pad" else "constant"
+    mode = call.constant("mode") if call.name == "aten.pad" else "constant"
     assert isinstance(mode, str)
     value = call.constant("value")
     assert value is None or isinstance(value, int | float)
@@ -180,7 +180,7 @@ def amounts_of(call: TcpCall, size: int) -> Amounts | None:
     """The amounts of the static pad that equals a slice; None if no pad does."""
     start = call.constant("start") or 0
     assert isinstance(start, int)
-    if call.op.schema.name == "aten.narrow":
+    if call.name == "aten.narrow":
         length = call.constant("length")
         assert isinstance(length, int)
         step, end = 1, start + length

@@ -112,7 +112,7 @@ def lower_avg_pool(call: TcpCall) -> SSAValue:
 
 def window(call: TcpCall) -> tuple[list[int], list[int], list[int], list[Amounts]]:
     """Kernel, strides, dilations and padding of a pool, for each of its dimensions."""
-    name = call.op.schema.name
+    name = call.name
     rank = int(name[name.index("_pool") + len("_pool")])
     kernel = call.integers("kernel_size", rank)
     strides = call.integers("stride", rank) or kernel

@@ -14,7 +14,7 @@ from xdsl.rewriter import InsertPoint
 from padc.errors import Obstacle
 from padc.ir.padding import Amounts
 from padc.ir.tcp import tensor_type
-from padc.ir.torch import FromBuiltinTensorOp, ToBuiltinTensorOp, VTensorType
+from padc.ir.torch import VTensorType
 from padc.passes.aten.aten_call import AtenCall
 from padc.passes.aten.builder import AtenBuilder
 from padc.passes.common.lowering import LoweringTable, Replacement
@@ -26,7 +26,7 @@ class TcpCall(AtenCall):
 
     def insert(self, op: Operation) -> SSAValue:
         """Insert an op with the source line and the name of the ATen op."""
-        op.location = NameLoc(StringAttr(self.op.schema.name), self.op.location)
+        op.location = NameLoc(StringAttr(self.name), self.op.location)
         return Builder(InsertPoint.before(self.op)).insert(op).results[0]
 
     def insert_valid(self, op: Operation) -> SSAValue:
@@ -41,9 +41,7 @@ class TcpCall(AtenCall):
             x.type.element_type, ComplexType
         ):
             raise Obstacle("complex tensors", "convert real and imaginary parts apart")
-        if isinstance(x.owner, FromBuiltinTensorOp):
-            return x.owner.operand
-        return self.insert(ToBuiltinTensorOp(x))
+        return self.builtin(x)
 
     def optional_tensor(self, name: str) -> SSAValue | None:
         """A tensor argument as a builtin tensor, or None."""

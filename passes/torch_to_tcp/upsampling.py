@@ -42,11 +42,11 @@ UPSAMPLING: dict[str, tuple[ResampleMode, Coordinates]] = {
 )
 def lower_upsample(call: TcpCall) -> SSAValue | None:
     """`upsample(x, size, scales) -> tcp.resample(x, size)`."""
-    name = call.op.schema.name.removeprefix("aten.").removesuffix(".vec")
+    name = call.name.removeprefix("aten.").removesuffix(".vec")
     mode, coordinates = UPSAMPLING[name]
     antialias = name.endswith("_aa")
     rank = int(name.removesuffix("_aa")[-2])
-    vector = call.op.schema.name.endswith(".vec")
+    vector = call.name.endswith(".vec")
     x = call.tensor("input" if vector else "self")
     type = tensor_type(x)
     if mode is not ResampleMode.NEAREST and not isinstance(type.element_type, AnyFloat):

@@ -247,21 +247,8 @@ class RankCall(AtenCall):
     def insert(self, op: Operation) -> SSAValue:
         return self.build.insert(op)
 
-    @property
-    def name(self) -> str:
-        return self.op.schema.name
-
-    def has(self, name: str) -> bool:
-        """Whether the op has an argument of that name that is not None."""
-        return name in self.op.schema.positions and not self.is_none(name)
-
     def carrier(self, name: str) -> Carrier:
         return self.build.carrier(self.op.arg(name))
-
-    def integer(self, name: str) -> int:
-        value = self.constant(name)
-        assert isinstance(value, int)
-        return value
 
     def dims(self, name: str, rank: int) -> list[int]:
         """A dimension or a list of them, counted from 0."""

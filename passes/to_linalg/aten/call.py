@@ -33,14 +33,6 @@ class LinalgCall(AtenCall):
     def insert(self, op: Operation) -> SSAValue:
         return self.build.insert(op)
 
-    def has(self, name: str) -> bool:
-        """Whether the op has an argument of that name that is not None."""
-        named = any(a.name == name for a in self.op.schema.arguments)
-        return named and not self.is_none(name)
-
-    def is_tensor(self, name: str) -> bool:
-        return self.has(name) and isinstance(self.op.arg(name).type, VTensorType)
-
     def tensor(self, name: str) -> SSAValue:
         """A tensor argument, as a tensor of signless elements."""
         return self.as_tensor(self.op.arg(name))
@@ -97,12 +89,6 @@ class LinalgCall(AtenCall):
         if x.type != wanted:
             x = self.build.insert(UnrealizedConversionCastOp.get([x], [wanted]))
         return self.build.insert(FromBuiltinTensorOp(x))
-
-    def integer(self, name: str) -> int:
-        value = self.constant(name)
-        if not isinstance(value, int):
-            raise Obstacle(f"{name} {value}", "give an integer")
-        return value
 
     def dims(self, name: str, rank: int, *, empty: bool = False) -> list[int]:
         """

@@ -63,7 +63,7 @@ LIKE: Mapping[str, float] = {
 @lowers(*(f"aten.{name}" for name in (*SIZED, *LIKE)))
 @lowers("aten.full", "aten.full_like", "aten.new_full", "aten.fill.Scalar")
 def lower_full(call: LinalgCall) -> SSAValue:
-    name = call.op.schema.name.removeprefix("aten.")
+    name = call.name.removeprefix("aten.")
     if "size" in call.op.schema.positions:
         sizes = call.amounts("size")
     else:
@@ -173,9 +173,7 @@ def lower_eye(call: LinalgCall) -> SSAValue:
 @lowers("aten.meshgrid.indexing", "aten.meshgrid")
 def lower_meshgrid(call: LinalgCall) -> Replacement:
     build, given = call.build, call.operands("tensors")
-    swaps = (
-        call.op.schema.name.endswith("indexing") and call.constant("indexing") == "xy"
-    )
+    swaps = call.name.endswith("indexing") and call.constant("indexing") == "xy"
     order = list(range(len(given)))
     if swaps and len(given) > 1:
         order[:2] = [1, 0]

@@ -176,7 +176,7 @@ def lower_dropout(call: LinalgCall) -> SSAValue | None:
 
 @lowers("aten.tril", "aten.triu")
 def lower_triangle(call: LinalgCall) -> SSAValue:
-    x, lower = call.operand("self"), call.op.schema.name == "aten.tril"
+    x, lower = call.operand("self"), call.name == "aten.tril"
     diagonal = call.integer("diagonal")
 
     def body(x: Number) -> Number:

@@ -156,7 +156,7 @@ def moved(by: int, count: int) -> list[AffineExpr]:
 @lowers("aten.flip", "aten.fliplr", "aten.flipud")
 def lower_flip(call: LinalgCall) -> SSAValue:
     x, build = call.tensor("self"), call.build
-    name, rank = call.op.schema.name, rank_of(x)
+    name, rank = call.name, rank_of(x)
     if name == "aten.flip":
         along = call.dims("dims", rank, empty=True)
     else:

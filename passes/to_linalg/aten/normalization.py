@@ -223,7 +223,7 @@ EPSILONS = {"f32": 1.1920928955078125e-07, "f64": 2.220446049250313e-16}
 def lower_group_norm(call: LinalgCall) -> list[SSAValue]:
     """Split channels into groups, normalize each group, merge the groups."""
     x, build = call.operand("input"), call.build
-    is_native = call.op.schema.name == "aten.native_group_norm"
+    is_native = call.name == "aten.native_group_norm"
     groups = call.integer("group" if is_native else "num_groups")
     sizes = build.sizes(x.tensor)
     each = build.floordiv(sizes[1], groups)

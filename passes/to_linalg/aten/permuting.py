@@ -34,7 +34,7 @@ def lower_t(call: LinalgCall) -> SSAValue:
     x = call.tensor(call.op.schema.arguments[0].name)
     rank = rank_of(x)
     order = list(range(rank))
-    if "numpy" in call.op.schema.name:
+    if "numpy" in call.name:
         order.reverse()
     elif rank > 1:
         order[-2:] = reversed(order[-2:])

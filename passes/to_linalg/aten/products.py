@@ -60,7 +60,7 @@ def multiply(
 def lower_matmul(call: LinalgCall) -> SSAValue:
     names = [argument.name for argument in call.op.schema.arguments]
     a, b = call.operand(names[0]), call.operand(names[1])
-    if call.op.schema.name == "aten.inner" and not (a.rank == b.rank == 1):
+    if call.name == "aten.inner" and not (a.rank == b.rank == 1):
         raise Obstacle("torch.inner of matrices", "use torch.matmul")
     result = call.result_element_type()
     type = wide(result)

@@ -96,10 +96,10 @@ def variance_of(
 def lower_sum(call: LinalgCall) -> SSAValue:
     x, result = call.operand("self"), call.result_element_type()
     dims, type = reduced_dims(call, x.rank), wide(result)
-    if call.op.schema.name == "aten.prod.dim_int":
+    if call.name == "aten.prod.dim_int":
         # In f16 and bf16, PyTorch rounds each product.
         type = result
-    if call.op.schema.name.startswith("aten.sum"):
+    if call.name.startswith("aten.sum"):
         total = summed(call.build, [x], dims, keeps(call), type)
     else:
         (total,) = reduce(
@@ -143,7 +143,7 @@ def lower_variance(call: LinalgCall) -> SSAValue:
 def deviation(call: LinalgCall, variance: SSAValue) -> SSAValue:
     """The square root of the variance if `call` is a `std`, else the variance."""
     x = Operand(variance, wide(call.result_element_type()))
-    if "std" not in call.op.schema.name:
+    if "std" not in call.name:
         return call.as_result(x)
     result = call.result_element_type()
     return pointwise(call.build, [x], result, lambda x: x.apply("sqrt"))
@@ -160,7 +160,7 @@ def lower_variance_and_mean(call: LinalgCall) -> list[SSAValue]:
 @lowers("aten.any", "aten.any.dim", "aten.any.dims", "aten.all", "aten.all.dim")
 @lowers("aten.all.dims")
 def lower_any(call: LinalgCall) -> SSAValue:
-    x, is_any = call.operand("self"), call.op.schema.name.startswith("aten.any")
+    x, is_any = call.operand("self"), call.name.startswith("aten.any")
 
     def body(so_far: Sequence[Number], x: Sequence[Number]) -> list[Number]:
         (old,), (new,) = so_far, x
@@ -191,7 +191,7 @@ def extreme(
 @lowers("aten.amax", "aten.amin", "aten.max", "aten.min")
 def lower_extreme(call: LinalgCall) -> SSAValue:
     x = call.operand("self")
-    greatest = call.op.schema.name.startswith(("aten.amax", "aten.max"))
+    greatest = call.name.startswith(("aten.amax", "aten.max"))
     dims = reduced_dims(call, x.rank)
     return extreme(call.build, x, dims, keeps(call), greatest)
 
@@ -232,7 +232,7 @@ def extreme_and_index(
 @lowers("aten.max.dim", "aten.min.dim")
 def lower_extreme_along(call: LinalgCall) -> list[SSAValue]:
     x = call.operand("self")
-    greatest = call.op.schema.name == "aten.max.dim"
+    greatest = call.name == "aten.max.dim"
     dims = call.dims("dim", x.rank)
     return extreme_and_index(call.build, x, dims, keeps(call), greatest)
 
@@ -240,7 +240,7 @@ def lower_extreme_along(call: LinalgCall) -> list[SSAValue]:
 @lowers("aten.argmax", "aten.argmin")
 def lower_index_of_extreme(call: LinalgCall) -> SSAValue:
     x, build = call.operand("self"), call.build
-    greatest = call.op.schema.name == "aten.argmax"
+    greatest = call.name == "aten.argmax"
     if call.has("dim") or not x.rank:
         dims = call.dims("dim", x.rank)
         return extreme_and_index(build, x, dims, keeps(call), greatest)[1]
@@ -351,7 +351,7 @@ LOG_SOFTMAX = ("log_softmax.int", "_log_softmax", "special_log_softmax")
 @lowers(*(f"aten.{name}" for name in (*SOFTMAX, *LOG_SOFTMAX)))
 def lower_softmax(call: LinalgCall) -> SSAValue:
     x, result = call.operand("self"), call.result_element_type()
-    name = call.op.schema.name
+    name = call.name
     if name in ("aten.softmax.int", "aten.log_softmax.int"):
         # The input is converted to the dtype argument.
         x = Operand(call.as_result(x), result)

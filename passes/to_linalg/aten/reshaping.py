@@ -24,7 +24,7 @@ from padc.passes.to_linalg.build.shapes import (
     *("aten._reshape_copy", "aten._reshape_alias"),
 )
 def lower_reshape(call: LinalgCall) -> SSAValue:
-    name = "shape" if call.op.schema.name == "aten.reshape" else "size"
+    name = "shape" if call.name == "aten.reshape" else "size"
     return reshape_to(call, call.tensor("self"), call.amounts(name))
 
 
@@ -95,7 +95,7 @@ def lower_unsqueeze(call: LinalgCall) -> SSAValue:
 @lowers("aten.atleast_1d", "aten.atleast_2d")
 def lower_atleast(call: LinalgCall) -> SSAValue:
     x = call.tensor("self")
-    least = 1 if call.op.schema.name == "aten.atleast_1d" else 2
+    least = 1 if call.name == "aten.atleast_1d" else 2
     while rank_of(x) < least:
         x = unsqueeze(call.build, x, 0)
     return x

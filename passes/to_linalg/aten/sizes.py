@@ -122,7 +122,7 @@ ROUNDINGS: Mapping[str, type[math.CeilOp | math.FloorOp] | None] = {
 @lowers(*ROUNDINGS)
 def lower_rounding(call: LinalgCall) -> SSAValue:
     x = real(call, call.op.arg("a"))
-    if (function := ROUNDINGS[call.op.schema.name]) is not None:
+    if (function := ROUNDINGS[call.name]) is not None:
         x = call.insert(function(x))
     number = call.insert(arith.FPToSIOp(x, i64))
     return call.insert(UnrealizedConversionCastOp.get([number], [IntType()]))
