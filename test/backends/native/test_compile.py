@@ -209,7 +209,7 @@ def test_it_returns_its_input_or_a_weight():
     assert all(torch.equal(y, x) for y in echo(x))
     first, _, summed, last = model(x)
     assert torch.equal(first, torch.arange(4.0)) and torch.equal(first, last)
-    assert torch.equal(summed, torch.tensor([0.0, 1.0, 3.0, 6.0]))
+    assert torch.equal(summed, torch.logcumsumexp(first, 0))
 
 
 def test_later_changes_of_the_weights_have_no_effect():
