@@ -59,13 +59,13 @@ class ParserOfResults:
         return parser.parse_comma_separated_list(delimiter, parse, *context)
 
 
-OWN: Mapping[type[Operation], type[Operation]] = {
+REPLACED_OPS: Mapping[type[Operation], type[Operation]] = {
     GenericOp: CheckedGenericOp,
     IndexOp: CheckedIndexOp,
 }
 
 Linalg = Dialect(
     "linalg",
-    [OWN.get(op, op) for op in linalg.Linalg.operations],
+    [REPLACED_OPS.get(op, op) for op in linalg.Linalg.operations],
     list(linalg.Linalg.attributes),
 )

@@ -26,17 +26,17 @@ with quiet():
     from coremltools.converters.mil.mil import Builder, Program
     from coremltools.converters.mil.mil.scope import ScopeSource
 
-LARGEST = LARGEST_FINITE[Float16Type]
+LARGEST_FLOAT16 = LARGEST_FINITE[Float16Type]
 
 Range: TypeAlias = tuple[float, float]
 """The least and the greatest finite number that a tensor can hold."""
 
-NARROW: Range = -LARGEST, LARGEST
+NARROW: Range = -LARGEST_FLOAT16, LARGEST_FLOAT16
 """The range that computed values are assumed to have: float16 is the user's choice."""
 
 
 def is_wide(range: Range) -> bool:
-    return range[0] < -LARGEST or range[1] > LARGEST
+    return range[0] < -LARGEST_FLOAT16 or range[1] > LARGEST_FLOAT16
 
 
 # --- ranges of results ----------------------------------------------------------------
@@ -221,7 +221,7 @@ def masking_numbers(var: Any) -> set[float]:
     if var.val is None:
         return set()
     values = np.unique(var.val)
-    return set(values[np.isfinite(values) & (abs(values) > LARGEST)].tolist())
+    return set(values[np.isfinite(values) & (abs(values) > LARGEST_FLOAT16)].tolist())
 
 
 def feeds_softmax(op: Any, ranges: Ranges, results: Any, numbers: set[float]) -> bool:
@@ -259,7 +259,7 @@ def has_other_source(var: Any, ranges: Ranges, numbers: set[float]) -> bool:
 
 
 def replace_constant(op: Any, name: str, var: Any) -> None:
-    finite = np.clip(var.val, -LARGEST, LARGEST)
+    finite = np.clip(var.val, -LARGEST_FLOAT16, LARGEST_FLOAT16)
     value = np.where(np.isfinite(var.val), finite, var.val).astype(np.float32)
     with op.enclosing_block:
         new = Builder.const(val=value[()], before_op=op)

@@ -45,7 +45,7 @@ OWNING = frozenset(
         *("upsample_trilinear3d.vec", "scaled_dot_product_attention"),
     )
 )
-IN_PLACE = frozenset(
+MADE_FUNCTIONAL = frozenset(
     f"aten.{name}"
     for name in (
         *("relu_", "hardtanh_", "leaky_relu_", "elu_", "silu_", "mish_", "sigmoid_"),
@@ -53,7 +53,8 @@ IN_PLACE = frozenset(
         *("add_.Tensor", "sub_.Tensor", "mul_.Tensor", "div_.Tensor"),
     )
 )
-SAME = DROPOUTS | {"aten.detach_"}
+"""Ops in place that `as_functional` describes."""
+RETURNS_OPERAND = DROPOUTS | {"aten.detach_"}
 """Ops that return their operand itself."""
 
 
@@ -83,11 +84,11 @@ def changes_in(graph: Graph) -> Mapping[Node, Sequence[Node]] | None:
         if not is_kept(name, node):
             return None
         seen.add(node)
-        if name not in SAME | IN_PLACE:
+        if name not in RETURNS_OPERAND | MADE_FUNCTIONAL:
             continue
         given = cast(Node, node.args[0])
         nodes = same.setdefault(given, [given])
-        if name in IN_PLACE:
+        if name in MADE_FUNCTIONAL:
             users = {user for each in nodes for user in each.users} & seen
             if (
                 not is_owning(nodes[0])
@@ -109,7 +110,7 @@ def is_owning(node: Node) -> bool:
 def may_be_view(node: Node) -> bool:
     """Whether a result of `node` may share the memory of an operand."""
     op = node.target
-    if not isinstance(op, OpOverload) or schema_name(op) in SAME | OWNING:
+    if not isinstance(op, OpOverload) or schema_name(op) in RETURNS_OPERAND | OWNING:
         return False
     if any(argument.alias_info is not None for argument in op._schema.arguments):
         return not op._schema.is_mutable
@@ -139,7 +140,7 @@ def is_kept(name: str, node: Node) -> bool:
     if name in DROPOUTS:
         return is_idle_dropout(node)
     if node.target._schema.is_mutable:
-        return name in IN_PLACE | SAME
+        return name in MADE_FUNCTIONAL | RETURNS_OPERAND
     if name == "aten.batch_norm":
         return node.args[5] is False
     return name.endswith("no_training") or not has_state(node)
@@ -195,7 +196,7 @@ def as_functional(node: Node) -> tuple[str, Sequence[Any]]:
         case "aten.batch_norm":
             # Whether cuDNN may compute it: true in PyTorch's builds for CUDA.
             return name, [*node.args[:-1], False]
-        case _ if name in IN_PLACE:
+        case _ if name in MADE_FUNCTIONAL:
             return functional_name(name), node.args
         case _:
             return name, node.args

@@ -18,7 +18,7 @@ from padc.errors import Obstacle
 from padc.passes.aten.element import Element
 from padc.passes.aten.elementwise_bodies import Body
 
-MOST = 64
+HIGHEST_DEGREE = 64
 """The largest degree whose recurrence is unrolled."""
 
 Degree: TypeAlias = Element | float
@@ -165,8 +165,8 @@ def unrolled(x: Element, n: Degree, first: Element, step: Step) -> Element:
     """The polynomial of degree `n`, from those of degree 0, which is 1, and 1."""
     if not isinstance(n, int | float):
         raise Obstacle("a degree that the program computes", "give it as a number")
-    if not -math.inf < n <= MOST:
-        raise Obstacle(f"the degree {n}", f"give a degree of at most {MOST}")
+    if not -math.inf < n <= HIGHEST_DEGREE:
+        raise Obstacle(f"the degree {n}", f"give a degree of at most {HIGHEST_DEGREE}")
     last, before = x.equals(x).select(x.constant(1), 1), x.constant(1)
     if n < 0:
         return last * 0

@@ -57,9 +57,9 @@ from padc.passes.torch_to_mil.states_policy import (
 
 SINCE = "iOS18"
 """The first target that has states."""
-EXACT = (f16, i1, i8, mil.unsigned(8))
+FITS_FLOAT16 = (f16, i1, i8, mil.unsigned(8))
 """The element types all of whose values float16 has."""
-LARGEST = LARGEST_FINITE[type(f16)]
+LARGEST_FLOAT16 = LARGEST_FINITE[type(f16)]
 FLAG = "is_initialized"
 """The name of the state that is zero until the first prediction ends."""
 FLAG_TYPE = TensorType(f16, [1])
@@ -117,7 +117,7 @@ class ConvertBuffersToStatesPass(ModulePass):
         type = tensor_type(function.args[buffer.argument])
         if DYNAMIC_INDEX in type.get_shape():
             raise Obstacle(f"{describe_type(type)} has a dynamic size", "fix the size")
-        if type.element_type in EXACT:
+        if type.element_type in FITS_FLOAT16:
             return
         if type.element_type != f32:
             raise Obstacle(
@@ -133,9 +133,9 @@ class ConvertBuffersToStatesPass(ModulePass):
             )
         initial = buffer.initial_array(weights)
         finite = initial[np.isfinite(initial)]
-        if finite.size and abs(finite).max() > LARGEST:
+        if finite.size and abs(finite).max() > LARGEST_FLOAT16:
             raise Obstacle(
-                f"float16 does not have its values above {LARGEST:g}",
+                f"float16 does not have its values above {LARGEST_FLOAT16:g}",
                 "set states='auto': the buffer then becomes an input and an output",
             )
 

@@ -19,7 +19,7 @@ from padc.passes.torch_to_mil.shaping import (
 )
 from padc.passes.torch_to_mil.tensor import Tensor
 
-LARGEST = 8
+MOST_ROWS = 8
 """The most rows of a matrix that is eliminated: ops grow by their square."""
 
 
@@ -35,11 +35,11 @@ def check_small(x: Tensor, size: int) -> None:
     if 0 in x.shape:
         raise Obstacle("a matrix without elements", "leave it out")
     is_dynamic = DYNAMIC_INDEX in x.shape[-2:]
-    if is_dynamic or size > LARGEST:
+    if is_dynamic or size > MOST_ROWS:
         text = "dynamic size" if is_dynamic else f"{size} rows"
         raise Obstacle(
             f"a matrix of {text}; Core ML has no linear algebra",
-            f"matrices of at most {LARGEST} rows are unrolled",
+            f"matrices of at most {MOST_ROWS} rows are unrolled",
         )
 
 

@@ -14,10 +14,10 @@ from padc.passes.torch_to_mil.reductions import reduce
 from padc.passes.torch_to_mil.tensor import Tensor
 
 DEGREE = 18
-MOST = 3.010066362817634
+NORM = 3.010066362817634
 """The 1-norm up to which the Taylor polynomial of that degree is exact in float32."""
 SQUARINGS = 126
-"""2^126 times `MOST` is the largest norm in float32; a smaller factor is denormal."""
+"""2^126 times `NORM` is the largest norm in float32; a smaller factor is denormal."""
 
 
 @lowers("aten.linalg_matrix_exp", "aten.matrix_exp")
@@ -25,7 +25,7 @@ def lower_matrix_exp(call: MilCall) -> Tensor:
     """
     The Taylor polynomial of the matrix divided by 2^s, squared s times.
 
-    s is the least number for which the 1-norm, divided by 2^s, is at most `MOST`.
+    s is the least number for which the 1-norm, divided by 2^s, is at most `NORM`.
     Source: P. Bader, S. Blanes and F. Casas, "Computing the matrix exponential with an
     optimized Taylor polynomial approximation" (Mathematics 7, 2019), which PyTorch
     follows too.
@@ -40,7 +40,7 @@ def lower_matrix_exp(call: MilCall) -> Tensor:
         raise Obstacle("the exponential of a matrix of dynamic size", "give its size")
     columns = reduce("sum", abs(x), [x.rank - 2], True)
     size = reduce("max", columns, [x.rank - 1], True)
-    power = (logarithm_of_2(size / MOST)).unary("ceil").maximum(0).minimum(SQUARINGS)
+    power = (logarithm_of_2(size / NORM)).unary("ceil").maximum(0).minimum(SQUARINGS)
     y = taylor(x * (-power).unary("exp2"))
     for step in range(SQUARINGS):
         y = (power > step).select(matmul(y, y), y)

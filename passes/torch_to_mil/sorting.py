@@ -68,7 +68,7 @@ def sorted_along(x: Tensor, dim: int, descending: bool) -> tuple[Tensor, Tensor]
     return take(x, indices, dim), indices
 
 
-MOST = math.isqrt(2**31)
+LONGEST = math.isqrt(2**31)
 """The longest dimension whose sizes squared fit int32."""
 
 
@@ -80,9 +80,9 @@ def in_order_of_index(values: Tensor, indices: Tensor, dim: int) -> Tensor:
     and (number * size + index) is sorted: all these keys differ.
     """
     size = size_of(values, dim)
-    if isinstance(size, int) and size > MOST:
+    if isinstance(size, int) and size > LONGEST:
         raise Obstacle(
-            f"a stable sort of {size} elements; Core ML's int32 suffices for {MOST}",
+            f"a stable sort of {size} elements; Core ML's int32 suffices for {LONGEST}",
             "sort without stable=True",
         )
     if size == 1:

@@ -37,7 +37,7 @@ Value: TypeAlias = "Number | float"
 Operand: TypeAlias = "Value | Index | np.floating[Any]"
 """The right side of an operator: a number of the same type, a size, or a constant."""
 
-MOST = 2.0**30
+LARGEST_INDEX = 2.0**30
 """No position is as large; floats are clamped to it before they become integers."""
 
 FUNCTIONS: Mapping[str, type[Operation]] = {
@@ -338,7 +338,7 @@ class Number:
 
     def whole(self) -> Number:
         """A float truncated to an i32; NaN becomes negative."""
-        return self.clamp(-MOST, MOST).truncated()
+        return self.clamp(-LARGEST_INDEX, LARGEST_INDEX).truncated()
 
     def truncated(self) -> Number:
         """A float that is known to fit into an i32, truncated to one."""
