@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
+from xdsl.dialects.builtin import DYNAMIC_INDEX
 from xdsl.ir import Attribute
-from xdsl.utils.hints import isa
 
 from padc.ir.mil import describe_element
-from padc.ir.torch import VTensorType
+from padc.ir.torch import is_any_tensor
 
 
 def element_type(type_: Attribute) -> Attribute:
     """The element type of a tensor, torch's or builtin; other types unchanged."""
-    if isinstance(type_, VTensorType):
-        return type_.element_type
-    return type_.element_type if isa(type_, TensorType[Attribute]) else type_
+    return type_.element_type if is_any_tensor(type_) else type_
 
 
 def shape_of(type_: Attribute) -> tuple[int, ...] | None:
     """The sizes of a tensor, torch's or builtin; None for other values."""
-    if isinstance(type_, VTensorType | TensorType):
-        return tuple(type_.get_shape())
-    return None
+    return tuple(type_.get_shape()) if is_any_tensor(type_) else None
 
 
 def describe_type(type_: Attribute) -> str:

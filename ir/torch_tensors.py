@@ -20,10 +20,8 @@ from xdsl.dialects.builtin import (
     i1,
 )
 from xdsl.ir import Attribute
-from xdsl.utils.hints import isa
 
-from padc.ir.tcp import AnyTensor
-from padc.ir.torch import VTensorType
+from padc.ir.torch import is_any_tensor
 from padc.ir.weights import Array
 
 ELEMENT_TYPES: Mapping[torch.dtype, Attribute] = {
@@ -70,7 +68,7 @@ def torch_dtype(element_type: Attribute) -> torch.dtype:
 
 def dtype_name(type: Attribute) -> str | None:
     """PyTorch's name of a tensor's dtype; None for types that are not tensors."""
-    if isinstance(type, VTensorType) or isa(type, AnyTensor):
+    if is_any_tensor(type):
         return str(torch_dtype(type.element_type)).removeprefix("torch.")
     return None
 

@@ -15,13 +15,11 @@ from xdsl.ir.affine import (
     AffineExpr,
     AffineSymExpr,
 )
-from xdsl.utils.hints import isa
 
 from padc.backends.calls.parameters import Parameter, misfit
 from padc.errors import UsageError
 from padc.ir.main_function import value_names
-from padc.ir.tcp import AnyTensor
-from padc.ir.torch import BindSymbolicShapeOp, SymbolicIntOp, VTensorType
+from padc.ir.torch import BindSymbolicShapeOp, SymbolicIntOp, is_any_tensor
 from padc.ir.torch_tensors import dtype_name
 
 UNBOUNDED = 2**63 - 1
@@ -111,7 +109,7 @@ class InputCheck:
 
 def parameter_of(type: Attribute) -> Parameter:
     """The parameter for a tensor type of the torch or the tcp level."""
-    assert isinstance(type, VTensorType) or isa(type, AnyTensor)
+    assert is_any_tensor(type)
     return Parameter("input", dtype_name(type), tuple(type.get_shape()))
 
 

@@ -13,15 +13,14 @@ from dataclasses import dataclass
 
 from xdsl.builder import Builder
 from xdsl.dialects import func
-from xdsl.dialects.builtin import FunctionType, ModuleOp, TensorType
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.dialects.builtin import FunctionType, ModuleOp
+from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint
 from xdsl.traits import SymbolTable
-from xdsl.utils.hints import isa
 
 from padc.backends.native.lowered_program import captured
 from padc.ir import torch as torch_dialect
-from padc.ir.torch import AtenOp, VTensorType
+from padc.ir.torch import AtenOp, is_any_tensor
 
 SYMBOLS = (torch_dialect.SymbolicIntOp, torch_dialect.BindSymbolicShapeOp)
 ARGUMENT = -1
@@ -56,23 +55,18 @@ class Partition:
     """The value of each number."""
 
 
-def is_tensor(value: SSAValue) -> bool:
-    """Whether `value` is a tensor of the torch or the tcp level."""
-    return isinstance(value.type, VTensorType) or isa(value.type, TensorType[Attribute])
-
-
 def is_recomputed(op: Operation) -> bool:
     """Whether each part that uses `op` computes it again: constants, sizes, casts."""
     if isinstance(op, torch_dialect.LiteralOp | torch_dialect.ToBuiltinTensorOp):
         return True
     if isinstance(op, torch_dialect.FromBuiltinTensorOp):
         return True
-    if op.regions or any(is_tensor(result) for result in op.results):
+    if op.regions or any(map(is_any_tensor, op.result_types)):
         return False
     if not isinstance(op, AtenOp):
         return True
     # Of the ops on tensors, only those that read a size are cheap.
-    takes_tensor = any(is_tensor(x) for x in op.operands)
+    takes_tensor = any(map(is_any_tensor, op.operand_types))
     return not takes_tensor or op.schema.name in ("aten.size.int", "aten.numel")
 
 

@@ -56,6 +56,7 @@ from padc.ir.torch.types import (
     TupleType,
     VTensorType,
     builtin_type,
+    is_any_tensor,
     vtensor_type,
 )
 
@@ -158,6 +159,7 @@ __all__ = [
     "builtin_type",
     "constant_value",
     "fits",
+    "is_any_tensor",
     "overloads_of",
     "schema_of",
     "vtensor_type",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 
+from typing_extensions import TypeIs
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     ArrayAttr,
@@ -20,6 +21,8 @@ from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
+
+from padc.ir.type_tests import AnyTensor, is_tensor
 
 
 class TorchType(ParametrizedAttribute, TypeAttribute):
@@ -247,3 +250,8 @@ def _with_sign(type: Attribute, before: Signedness, after: Signedness) -> Attrib
     if isa(type, IntegerType) and type.signedness.data == before:
         return IntegerType(type.width.data, after)
     return type
+
+
+def is_any_tensor(type: Attribute) -> TypeIs[VTensorType | AnyTensor]:
+    """Whether a type is one of tensors, torch's or builtin."""
+    return isinstance(type, VTensorType) or is_tensor(type)

@@ -11,15 +11,15 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
-from xdsl.dialects.builtin import ModuleOp, TensorType
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import Rewriter
 from xdsl.transforms.dead_code_elimination import region_dce
 from xdsl.utils.exceptions import VerifyException
 
 from padc.errors import Obstacle, Problem, SourceLocation, UnsupportedError, origin
 from padc.ir.describe import describe_type
-from padc.ir.torch import AtenOp, ListUnpackOp, NotConstantError, VTensorType
+from padc.ir.torch import AtenOp, ListUnpackOp, NotConstantError, is_any_tensor
 
 Key = TypeVar("Key", bound=Hashable)
 Rule = TypeVar("Rule", bound=Callable[..., Any])
@@ -154,7 +154,7 @@ def erase(op: Operation) -> None:
 
 def problem(op: Operation, message: str, hint: str | None) -> Problem:
     """Why `op` cannot be lowered, with its name, operand types and source line."""
-    types = [describe_type(type) for type in op.operand_types if is_tensor(type)]
+    types = [describe_type(type) for type in op.operand_types if is_any_tensor(type)]
     operands = f" of {', '.join(types)}" if types else ""
     return Problem(
         f"{described(op)}{operands}: {message}", SourceLocation.of(op.location), hint
@@ -167,7 +167,3 @@ def described(op: Operation) -> str:
         return op.schema.name
     source = origin(op)
     return f"'{op.name}'" if source == op.name else f"{source}, which is '{op.name}'"
-
-
-def is_tensor(type: Attribute) -> bool:
-    return isinstance(type, VTensorType | TensorType)

@@ -11,7 +11,7 @@ import torch.utils._pytree as pytree
 from torch.export import ExportedProgram
 from torch.export.graph_signature import ConstantArgument, InputKind, OutputKind
 
-from padc.call_values import as_tensor, describe, is_tensor
+from padc.call_values import as_tensor, describe
 from padc.errors import UsageError
 from padc.frontends.compat import children
 from padc.ir.weights import Array
@@ -75,7 +75,7 @@ class CallStructure:
         Raises UsageError for other values than tensors, arrays and the constants of the
         export.
         """
-        if self.is_flat and all(map(is_tensor, leaves)):
+        if self.is_flat and all(isinstance(leaf, torch.Tensor) for leaf in leaves):
             return leaves
         tensors: list[torch.Tensor] = []
         for leaf, argument in zip(leaves, self._arguments, strict=True):

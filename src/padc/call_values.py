@@ -14,11 +14,6 @@ from padc.errors import UsageError
 from padc.ir.weights import Array
 
 
-def is_tensor(value: Any) -> bool:
-    """Whether `value` is a tensor."""
-    return isinstance(value, torch.Tensor)
-
-
 def are_arrays(leaves: Sequence[Any]) -> bool:
     """Whether these arguments have arrays and no tensors."""
     given: list[Any] = [x for x in leaves if isinstance(x, np.ndarray | torch.Tensor)]

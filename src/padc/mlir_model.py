@@ -15,12 +15,10 @@ from xdsl.dialects.builtin import (
     DictionaryAttr,
     ModuleOp,
     StringAttr,
-    TensorType,
 )
 from xdsl.ir import Attribute, BlockArgument
 from xdsl.parser import Parser
 from xdsl.utils.exceptions import DiagnosticException, ParseError, VerifyException
-from xdsl.utils.hints import isa
 
 from padc.errors import InvalidProgramError, Obstacle, UsageError
 from padc.interpreter import Interpreter
@@ -29,7 +27,7 @@ from padc.ir.dominance import verify
 from padc.ir.main_function import main, value_names
 from padc.ir.mil import StateType
 from padc.ir.size_ranges import size_ranges
-from padc.ir.torch import VTensorType
+from padc.ir.torch import is_any_tensor
 from padc.ir.torch_tensors import torch_dtype
 from padc.ir.weights import weights_of
 
@@ -186,7 +184,7 @@ def random_values(
 
 def described(type: Attribute) -> tuple[torch.dtype, Sequence[int]]:
     """The dtype and the sizes of a tensor type."""
-    if isinstance(type, VTensorType) or isa(type, TensorType[Attribute]):
+    if is_any_tensor(type):
         with suppress(ValueError, VerifyException):
             return torch_dtype(type.element_type), type.get_shape()
     raise InvalidProgramError(

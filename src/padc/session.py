@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeGuard
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -80,9 +80,9 @@ def as_inputs(
     }
 
 
-def as_input(feature: Feature, tensor: torch.Tensor) -> npt.NDArray[Any]:
+def as_input(feature: Feature, tensor: Any) -> npt.NDArray[Any]:
     """The same values in the dtype of the feature; UsageError if it lacks some."""
-    if not is_tensor(tensor):
+    if not isinstance(tensor, torch.Tensor):
         raise UsageError(
             f"the input '{feature.name}' is of type {type(tensor).__name__}",
             hint="give a torch.Tensor",
@@ -98,8 +98,3 @@ def as_input(feature: Feature, tensor: torch.Tensor) -> npt.NDArray[Any]:
             f"package's {feature.dtype} does not have"
         )
     return array.reshape(feature.shape) if tensor.dim() == 0 else array
-
-
-def is_tensor(leaf: Any) -> TypeGuard[torch.Tensor]:
-    """Whether a leaf of a tree is a tensor."""
-    return isinstance(leaf, torch.Tensor)

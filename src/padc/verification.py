@@ -20,7 +20,7 @@ from padc.exported import Source
 from padc.frontends.torch_export import held_tensors, module_of
 from padc.ir.precisions import DEFAULT_PRECISION
 from padc.mlir_model import MlirModel
-from padc.session import Session, as_inputs, is_tensor
+from padc.session import Session, as_inputs
 
 __all__ = [
     "TOLERANCES",
@@ -118,7 +118,7 @@ def sample_inputs(exported: Source) -> list[tuple[torch.Tensor, ...]]:
             hint="give inputs to verify",
         )
     leaves = pytree.tree_leaves(exported.example_inputs)
-    examples = tuple(leaf for leaf in leaves if is_tensor(leaf))
+    examples = tuple(leaf for leaf in leaves if isinstance(leaf, torch.Tensor))
     generator = torch.Generator().manual_seed(0)
 
     def random_like(tensor: torch.Tensor) -> torch.Tensor:
@@ -295,11 +295,17 @@ class EagerCalls:
         """The outputs; arguments that are not tensors are those of the example."""
         tensors = iter(inputs)
         leaves, spec = pytree.tree_flatten(example)
-        given = [next(tensors) if is_tensor(leaf) else leaf for leaf in leaves]
+        given = [
+            next(tensors) if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves
+        ]
         args, kwargs = pytree.tree_unflatten(given, spec)
         with torch.inference_mode():
             result = self._call(args, kwargs)
-        return [leaf for leaf in pytree.tree_leaves(result) if is_tensor(leaf)]
+        return [
+            leaf
+            for leaf in pytree.tree_leaves(result)
+            if isinstance(leaf, torch.Tensor)
+        ]
 
     def _call(self, args: Any, kwargs: Any) -> Any:
         if not self.buffers:
