@@ -20,7 +20,7 @@ from padc.ir.element_types import wide
 from padc.ir.mil import MAX_RANK
 from padc.passes.torch_to_mil.contraction import matmul
 from padc.passes.torch_to_mil.mil_call import MilCall, lowers
-from padc.passes.torch_to_mil.shaping import (
+from padc.passes.torch_to_mil.movement import (
     Size,
     expand_dims,
     reshape,

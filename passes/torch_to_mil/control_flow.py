@@ -32,7 +32,7 @@ from padc.ir.torch import (
 from padc.passes.common.lowering import lower_all
 from padc.passes.common.mil_builder import MilBuilder
 from padc.passes.torch_to_mil.mil_call import as_builtin, scalar_type
-from padc.passes.torch_to_mil.shaping import Size
+from padc.passes.torch_to_mil.movement import Size
 from padc.passes.torch_to_mil.tensor import INT32, Tensor, number
 
 

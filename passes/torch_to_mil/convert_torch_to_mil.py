@@ -32,10 +32,10 @@ from padc.ir.weights import Weights, weights_of
 from padc.passes.common.lowering import Replacement, lower_all
 from padc.passes.common.mil_builder import MilBuilder
 from padc.passes.common.retyping import retype
+from padc.passes.torch_to_mil.builtin_types import lower_signatures
 from padc.passes.torch_to_mil.control_flow import lower_control_flow
 from padc.passes.torch_to_mil.lowerings import LOWERINGS
 from padc.passes.torch_to_mil.mil_call import MilCall
-from padc.passes.torch_to_mil.signature import lower_signatures
 from padc.passes.torch_to_mil.tensor import Tensor
 
 

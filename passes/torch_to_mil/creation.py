@@ -14,9 +14,9 @@ from padc.errors import Obstacle
 from padc.ir.element_types import is_float
 from padc.ir.torch import NotConstantError, constant_value
 from padc.passes.torch_to_mil.mil_call import MilCall, lowers
+from padc.passes.torch_to_mil.movement import Size, broadcast_to, filled, sizes_of
 from padc.passes.torch_to_mil.parts import steps
 from padc.passes.torch_to_mil.reshaping import known_sizes
-from padc.passes.torch_to_mil.shaping import Size, broadcast_to, filled, sizes_of
 from padc.passes.torch_to_mil.slicing import outline
 from padc.passes.torch_to_mil.tensor import Tensor
 

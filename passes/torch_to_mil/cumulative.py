@@ -16,8 +16,7 @@ from padc.errors import Obstacle
 from padc.ir.element_types import wide
 from padc.passes.aten.elementwise_bodies import logaddexp
 from padc.passes.torch_to_mil.mil_call import MilCall, lowers
-from padc.passes.torch_to_mil.reductions import as_number, as_wide_result, zero
-from padc.passes.torch_to_mil.shaping import (
+from padc.passes.torch_to_mil.movement import (
     broadcast_to,
     concat,
     positions,
@@ -25,6 +24,7 @@ from padc.passes.torch_to_mil.shaping import (
     slice_dim,
     split,
 )
+from padc.passes.torch_to_mil.reductions import as_number, as_wide_result, zero
 from padc.passes.torch_to_mil.tensor import Tensor
 
 Parts: TypeAlias = Sequence[Tensor]

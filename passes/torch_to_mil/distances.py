@@ -10,8 +10,8 @@ from padc.ir.element_types import wide
 from padc.ir.mil import MAX_RANK
 from padc.passes.torch_to_mil.contraction import matmul, total
 from padc.passes.torch_to_mil.mil_call import MilCall, lowers
+from padc.passes.torch_to_mil.movement import expand_dims
 from padc.passes.torch_to_mil.reductions import norm
-from padc.passes.torch_to_mil.shaping import expand_dims
 from padc.passes.torch_to_mil.tensor import Tensor
 
 

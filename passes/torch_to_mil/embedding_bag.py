@@ -10,8 +10,8 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, i32
 from padc.errors import Obstacle
 from padc.passes.torch_to_mil.indices import count_true, gathered, index_of
 from padc.passes.torch_to_mil.mil_call import MilCall, lowers
+from padc.passes.torch_to_mil.movement import Size, expand_dims, filled, positions
 from padc.passes.torch_to_mil.scattering import Mode, scattered
-from padc.passes.torch_to_mil.shaping import Size, expand_dims, filled, positions
 from padc.passes.torch_to_mil.tensor import Tensor
 
 SUM, MEAN, MAX = range(3)

@@ -29,8 +29,7 @@ from padc.passes.torch_to_mil.matrices import (
     triangle,
 )
 from padc.passes.torch_to_mil.mil_call import MilCall, lowers
-from padc.passes.torch_to_mil.permuting import transposed
-from padc.passes.torch_to_mil.shaping import (
+from padc.passes.torch_to_mil.movement import (
     Size,
     broadcast_to,
     concat,
@@ -40,6 +39,7 @@ from padc.passes.torch_to_mil.shaping import (
     slice_dim,
     squeeze,
 )
+from padc.passes.torch_to_mil.permuting import transposed
 from padc.passes.torch_to_mil.tensor import Tensor
 
 # --- LU -------------------------------------------------------------------------------

@@ -29,7 +29,7 @@ from padc.passes.torch_to_mil.indices import (
 )
 from padc.passes.torch_to_mil.masks import is_written_back
 from padc.passes.torch_to_mil.mil_call import MilCall, lowers
-from padc.passes.torch_to_mil.shaping import (
+from padc.passes.torch_to_mil.movement import (
     Size,
     broadcast_to,
     size_of,

@@ -12,13 +12,13 @@ from padc.errors import Obstacle
 from padc.passes.torch_to_mil.indices import flattened
 from padc.passes.torch_to_mil.matrices import constant, mask
 from padc.passes.torch_to_mil.mil_call import Made, MilCall, lowers
-from padc.passes.torch_to_mil.parts import element, part
-from padc.passes.torch_to_mil.reductions import flat, reduce
-from padc.passes.torch_to_mil.searching import places
-from padc.passes.torch_to_mil.shaping import (
+from padc.passes.torch_to_mil.movement import (
     expand_dims,
     reshape,
 )
+from padc.passes.torch_to_mil.parts import element, part
+from padc.passes.torch_to_mil.reductions import flat, reduce
+from padc.passes.torch_to_mil.searching import places
 from padc.passes.torch_to_mil.tensor import Tensor
 
 

@@ -29,7 +29,7 @@ from padc.ir.torch import VTensorType
 from padc.ir.weights import Array
 from padc.passes.common.mil_builder import MilBuilder
 from padc.passes.torch_to_mil.mil_call import MilCall
-from padc.passes.torch_to_mil.shaping import (
+from padc.passes.torch_to_mil.movement import (
     Size,
     broadcast_to,
     product,

@@ -8,8 +8,7 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX
 
 from padc.ir.torch import VTensorType
 from padc.passes.torch_to_mil.mil_call import MilCall, lowers
-from padc.passes.torch_to_mil.parts import cut, element, part, stack
-from padc.passes.torch_to_mil.shaping import (
+from padc.passes.torch_to_mil.movement import (
     Size,
     broadcast_to,
     concat,
@@ -19,6 +18,7 @@ from padc.passes.torch_to_mil.shaping import (
     size_of,
     sizes_of,
 )
+from padc.passes.torch_to_mil.parts import cut, element, part, stack
 from padc.passes.torch_to_mil.tensor import Tensor, broadcast
 
 

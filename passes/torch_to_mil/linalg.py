@@ -27,8 +27,7 @@ from padc.passes.torch_to_mil.matrices import (
     square,
 )
 from padc.passes.torch_to_mil.mil_call import MilCall, lowers
-from padc.passes.torch_to_mil.permuting import transposed
-from padc.passes.torch_to_mil.shaping import (
+from padc.passes.torch_to_mil.movement import (
     broadcast_to,
     concat,
     expand_dims,
@@ -38,6 +37,7 @@ from padc.passes.torch_to_mil.shaping import (
     slice_dim,
     squeeze,
 )
+from padc.passes.torch_to_mil.permuting import transposed
 from padc.passes.torch_to_mil.tensor import Tensor, broadcast
 
 

@@ -8,8 +8,8 @@ from padc.errors import Obstacle
 from padc.ir.element_types import wide
 from padc.passes.torch_to_mil.indices import gathered, gathered_along
 from padc.passes.torch_to_mil.mil_call import MilCall, lowers
+from padc.passes.torch_to_mil.movement import expand_dims, positions, reshape
 from padc.passes.torch_to_mil.reductions import reduce
-from padc.passes.torch_to_mil.shaping import expand_dims, positions, reshape
 from padc.passes.torch_to_mil.tensor import Tensor
 
 NONE, MEAN = 0, 1

@@ -2,6 +2,7 @@
 
 from padc.passes.torch_to_mil import (
     attention,
+    byte_interpolation,
     creation,
     cumulative,
     distances,
@@ -11,7 +12,6 @@ from padc.passes.torch_to_mil import (
     factorizations,
     gathering,
     histograms,
-    images,
     joining,
     linalg,
     losses,
@@ -38,6 +38,7 @@ from padc.passes.torch_to_mil.mil_call import LOWERINGS
 __all__ = [
     "LOWERINGS",
     "attention",
+    "byte_interpolation",
     "creation",
     "cumulative",
     "distances",
@@ -47,7 +48,6 @@ __all__ = [
     "factorizations",
     "gathering",
     "histograms",
-    "images",
     "joining",
     "linalg",
     "losses",

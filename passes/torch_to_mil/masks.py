@@ -20,8 +20,7 @@ from padc.passes.torch_to_mil.indices import (
     numbers,
 )
 from padc.passes.torch_to_mil.mil_call import MilCall, lowers
-from padc.passes.torch_to_mil.parts import stack
-from padc.passes.torch_to_mil.shaping import (
+from padc.passes.torch_to_mil.movement import (
     broadcast_to,
     expand_dims,
     reshape,
@@ -29,6 +28,7 @@ from padc.passes.torch_to_mil.shaping import (
     sizes_of,
     slice_dim,
 )
+from padc.passes.torch_to_mil.parts import stack
 from padc.passes.torch_to_mil.tensor import Tensor
 
 INDEX = "aten.index.Tensor", "aten._unsafe_index.Tensor"

@@ -11,7 +11,7 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX
 from padc.errors import Obstacle
 from padc.ir.element_types import wide
 from padc.passes.torch_to_mil.mil_call import MilCall
-from padc.passes.torch_to_mil.shaping import (
+from padc.passes.torch_to_mil.movement import (
     broadcast_to,
     concat,
     sizes_of,

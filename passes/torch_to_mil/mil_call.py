@@ -37,7 +37,7 @@ from padc.ir.weights import Array, Weights, numpy_dtype
 from padc.passes.aten.aten_call import AtenCall, known
 from padc.passes.common.lowering import LoweringTable
 from padc.passes.common.mil_builder import MilBuilder
-from padc.passes.torch_to_mil.shaping import Size
+from padc.passes.torch_to_mil.movement import Size
 from padc.passes.torch_to_mil.tensor import Tensor, computed_type, number
 
 

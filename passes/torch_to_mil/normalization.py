@@ -12,8 +12,8 @@ from padc.errors import Obstacle
 from padc.ir import mil
 from padc.ir.element_types import wide
 from padc.passes.torch_to_mil.mil_call import Made, MilCall, lowers
+from padc.passes.torch_to_mil.movement import Size, product, reshape, size_of, sizes_of
 from padc.passes.torch_to_mil.reductions import norm
-from padc.passes.torch_to_mil.shaping import Size, product, reshape, size_of, sizes_of
 from padc.passes.torch_to_mil.tensor import Tensor, is_constant
 
 EVAL = "call model.eval() before converting"

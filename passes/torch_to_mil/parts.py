@@ -18,7 +18,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import SSAValue
 
 from padc.ir import mil
-from padc.passes.torch_to_mil.shaping import Size, split, squeeze, vector
+from padc.passes.torch_to_mil.movement import Size, split, squeeze, vector
 from padc.passes.torch_to_mil.tensor import INT32, Tensor, computed_type, number
 
 

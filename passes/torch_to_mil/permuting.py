@@ -9,9 +9,7 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX
 from padc.ir import mil
 from padc.passes.torch_to_mil.indices import gathered
 from padc.passes.torch_to_mil.mil_call import MilCall, lowers
-from padc.passes.torch_to_mil.parts import part, steps
-from padc.passes.torch_to_mil.reshaping import known_sizes
-from padc.passes.torch_to_mil.shaping import (
+from padc.passes.torch_to_mil.movement import (
     Size,
     concat,
     reshape,
@@ -19,6 +17,8 @@ from padc.passes.torch_to_mil.shaping import (
     sizes_of,
     transpose,
 )
+from padc.passes.torch_to_mil.parts import part, steps
+from padc.passes.torch_to_mil.reshaping import known_sizes
 from padc.passes.torch_to_mil.tensor import Tensor
 
 

@@ -11,7 +11,7 @@ from padc.errors import Obstacle
 from padc.ir.element_types import wide
 from padc.passes.torch_to_mil.contraction import contract, dot, matmul, total
 from padc.passes.torch_to_mil.mil_call import MilCall, lowers
-from padc.passes.torch_to_mil.shaping import (
+from padc.passes.torch_to_mil.movement import (
     expand_dims,
     product,
     reshape,

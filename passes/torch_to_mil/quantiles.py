@@ -9,14 +9,14 @@ from xdsl.dialects.builtin import f32, i1, i32
 
 from padc.passes.aten.elementwise_bodies import lerp
 from padc.passes.torch_to_mil.mil_call import MilCall, lowers
-from padc.passes.torch_to_mil.reductions import flat, keeps, reduce
-from padc.passes.torch_to_mil.shaping import (
+from padc.passes.torch_to_mil.movement import (
     expand_dims,
     reshape,
     size_of,
     squeeze,
     transpose,
 )
+from padc.passes.torch_to_mil.reductions import flat, keeps, reduce
 from padc.passes.torch_to_mil.sorting import sorted_along, take, without_nan
 from padc.passes.torch_to_mil.tensor import Tensor
 

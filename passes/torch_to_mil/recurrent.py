@@ -21,7 +21,7 @@ from padc.errors import Obstacle
 from padc.ir import mil
 from padc.ir.weights import Array
 from padc.passes.torch_to_mil.mil_call import MilCall, lowers
-from padc.passes.torch_to_mil.shaping import (
+from padc.passes.torch_to_mil.movement import (
     concat,
     expand_dims,
     reshape,

@@ -18,7 +18,7 @@ from padc.errors import Obstacle
 from padc.ir.element_types import wide
 from padc.passes.aten.promotion import promoted
 from padc.passes.torch_to_mil.mil_call import MilCall, lowers
-from padc.passes.torch_to_mil.shaping import (
+from padc.passes.torch_to_mil.movement import (
     Size,
     expand_dims,
     filled,

@@ -7,8 +7,7 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX
 
 from padc.passes.torch_to_mil.indices import gathered
 from padc.passes.torch_to_mil.mil_call import MilCall, lowers
-from padc.passes.torch_to_mil.reshaping import known_sizes
-from padc.passes.torch_to_mil.shaping import (
+from padc.passes.torch_to_mil.movement import (
     Size,
     broadcast_to,
     expand_dims,
@@ -17,6 +16,7 @@ from padc.passes.torch_to_mil.shaping import (
     sizes_of,
     vector,
 )
+from padc.passes.torch_to_mil.reshaping import known_sizes
 from padc.passes.torch_to_mil.tensor import Tensor
 
 

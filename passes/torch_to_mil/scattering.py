@@ -26,7 +26,7 @@ from padc.passes.torch_to_mil.indices import (
 )
 from padc.passes.torch_to_mil.masks import computed_mask, put_masked
 from padc.passes.torch_to_mil.mil_call import MilCall, lowers
-from padc.passes.torch_to_mil.shaping import (
+from padc.passes.torch_to_mil.movement import (
     Size,
     concat,
     filled,

@@ -10,7 +10,7 @@ from padc.ir import mil
 from padc.passes.aten.promotion import promoted
 from padc.passes.torch_to_mil.indices import count_true, flattened
 from padc.passes.torch_to_mil.mil_call import MilCall, lowers
-from padc.passes.torch_to_mil.shaping import (
+from padc.passes.torch_to_mil.movement import (
     expand_dims,
     filled,
     product,

@@ -9,9 +9,9 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, i32
 
 from padc.errors import Obstacle
 from padc.passes.torch_to_mil.mil_call import MilCall, lowers
+from padc.passes.torch_to_mil.movement import positions, reshape
 from padc.passes.torch_to_mil.parts import part
 from padc.passes.torch_to_mil.reductions import reduce
-from padc.passes.torch_to_mil.shaping import positions, reshape
 from padc.passes.torch_to_mil.tensor import Tensor
 
 NEUTRAL = {"max": -math.inf, "mean": 0, "min": math.inf, "prod": 1, "sum": 0}

@@ -12,7 +12,7 @@ from xdsl.ir import SSAValue
 from padc.errors import Obstacle
 from padc.ir.torch import NotConstantError, constant_value
 from padc.passes.torch_to_mil.mil_call import MilCall, lowers
-from padc.passes.torch_to_mil.shaping import Size, product, reshape, size_of, sizes_of
+from padc.passes.torch_to_mil.movement import Size, product, reshape, size_of, sizes_of
 from padc.passes.torch_to_mil.tensor import Tensor
 
 

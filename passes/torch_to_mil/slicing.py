@@ -8,16 +8,7 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, i1
 from padc.ir import mil
 from padc.passes.torch_to_mil.indices import gathered, numbers, wrapped
 from padc.passes.torch_to_mil.mil_call import MilCall, lowers
-from padc.passes.torch_to_mil.parts import (
-    array,
-    element,
-    inner_bounds,
-    part,
-    slice_inputs,
-    steps,
-)
-from padc.passes.torch_to_mil.scattering import scattered
-from padc.passes.torch_to_mil.shaping import (
+from padc.passes.torch_to_mil.movement import (
     Size,
     broadcast_to,
     concat,
@@ -28,6 +19,15 @@ from padc.passes.torch_to_mil.shaping import (
     sizes_of,
     transpose,
 )
+from padc.passes.torch_to_mil.parts import (
+    array,
+    element,
+    inner_bounds,
+    part,
+    slice_inputs,
+    steps,
+)
+from padc.passes.torch_to_mil.scattering import scattered
 from padc.passes.torch_to_mil.tensor import Tensor
 
 

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 
 from padc.ir.element_types import wide
 from padc.passes.torch_to_mil.mil_call import MilCall, lowers
+from padc.passes.torch_to_mil.movement import expand_dims, squeeze
 from padc.passes.torch_to_mil.reductions import (
     keeps,
     reduce,
     reduced_dims,
 )
-from padc.passes.torch_to_mil.shaping import expand_dims, squeeze
 from padc.passes.torch_to_mil.tensor import Tensor
 
 

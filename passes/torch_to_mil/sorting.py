@@ -15,15 +15,7 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType, i1, i32
 from padc.errors import Obstacle
 from padc.ir import mil
 from padc.passes.torch_to_mil.mil_call import MilCall, lowers
-from padc.passes.torch_to_mil.reductions import (
-    as_number,
-    flat,
-    index_of_extreme,
-    keeps,
-    reduce,
-    zero,
-)
-from padc.passes.torch_to_mil.shaping import (
+from padc.passes.torch_to_mil.movement import (
     Size,
     concat,
     expand_dims,
@@ -31,6 +23,14 @@ from padc.passes.torch_to_mil.shaping import (
     size_of,
     slice_dim,
     squeeze,
+)
+from padc.passes.torch_to_mil.reductions import (
+    as_number,
+    flat,
+    index_of_extreme,
+    keeps,
+    reduce,
+    zero,
 )
 from padc.passes.torch_to_mil.tensor import Tensor, computed_type
 

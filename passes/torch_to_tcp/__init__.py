@@ -4,7 +4,7 @@ From the torch dialect to tcp.
 Passes, in the order in which they run, and the files that serve them:
 
     fold_constants        computes ATen ops on constants, for Core ML
-      constant_folding    computes one op, with PyTorch
+      eager_evaluation    computes one op, with PyTorch
     narrow_float64        computes float64 values in float32, for Core ML
     widen_bfloat16        computes bfloat16 values in float32, for Core ML
       in_float32          what these two share

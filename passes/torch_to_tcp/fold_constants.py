@@ -1,4 +1,4 @@
-"""Compute ATen ops on constants: see `constant_folding`."""
+"""Compute ATen ops on constants: see `eager_evaluation`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class FoldConstantsPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         # Imported here: the help of padc-opt describes all passes without PyTorch.
-        from padc.passes.torch_to_tcp.constant_folding import Folding
+        from padc.passes.torch_to_tcp.eager_evaluation import Folding
 
         Folding(weights_of(ctx)).run(op)
         region_dce(op.body)

@@ -18,7 +18,6 @@ from padc.backends.native.loaded_program import LoadedProgram
 from padc.backends.native.machine import machine_name
 from padc.backends.native.stored_model import StoredModel
 from padc.call_structure import CallStructure
-from padc.collection import without_collection
 from padc.compiled_model import CompiledModel
 from padc.eager_model import EagerModel
 from padc.errors import UnsupportedError
@@ -26,6 +25,7 @@ from padc.exported import as_exported
 from padc.frontends.torch_export import held_tensors
 from padc.frontends.torch_export.fingerprint import fingerprint
 from padc.frontends.torch_export.guards import GuardCheck, guards_of
+from padc.garbage_collection import without_collection
 from padc.ir import make_context
 from padc.ir.buffers import changed_names
 from padc.ir.main_function import value_names

@@ -24,10 +24,10 @@ from xdsl.utils.exceptions import DiagnosticException
 
 from padc.backends.coreml.checker import Finding, check
 from padc.backends.coreml.evaluator import load
-from padc.collection import without_collection
 from padc.errors import InvalidProgramError, PadcError, resolve
 from padc.exported import Source, as_source, imported
 from padc.frontends.torch_export.guarded_ranges import narrow_sizes
+from padc.garbage_collection import without_collection
 from padc.interpreter import initial_tensor
 from padc.ir.buffers import changed_buffers
 from padc.ir.dominance import verify
