@@ -212,7 +212,9 @@ def state_names(program: padc.Program, tmp_path: Path) -> tuple[list[str], list[
     return [x.name for x in package.states], [x.name for x in package.inputs]
 
 
-@pytest.mark.parametrize("target", ["iOS15", "iOS18"])
+@pytest.mark.parametrize(
+    "target", ["iOS15", pytest.param("iOS18", marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize("name", MODELS)
 def test_inputs_and_outputs(name: str, target: str):
     model = MODELS[name](torch.float32)

@@ -35,7 +35,7 @@ from padc.testing import compile_for_coreml
 from padc.tools.update_support import Notes
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "operators.md"
-MOST_SAMPLES = 6
+MOST_SAMPLES = 4
 """How many samples of an operator are run, spread evenly over all."""
 LAYOUTS = "sparse"
 """Operators of tensors that are not strided, which torch.export does not take."""

@@ -29,6 +29,16 @@ from padc.ir.weights import weights_of
 from padc.passes import pipelines
 
 
+TARGETS = ["iOS15", pytest.param("iOS18", marks=pytest.mark.slow)]
+FORMS = [
+    ("iOS15", "float32"),
+    ("iOS18", "float16"),
+    pytest.param("iOS15", "float16", marks=pytest.mark.slow),
+    pytest.param("iOS18", "float32", marks=pytest.mark.slow),
+]
+"""Targets and precisions; make conformance runs the slow ones."""
+
+
 @pytest.fixture(autouse=True)
 def seed() -> None:
     torch.manual_seed(0)
@@ -106,8 +116,7 @@ class Closure(nn.Module):
         )
 
 
-@pytest.mark.parametrize("target", ["iOS15", "iOS18"])
-@pytest.mark.parametrize("precision", ["float32", "float16"])
+@pytest.mark.parametrize("target, precision", FORMS)
 def test_a_branch_uses_weights(target: str, precision: str) -> None:
     program = check(Closure(), *both_signs(3, 4), target=target, precision=precision)
 
@@ -189,7 +198,7 @@ class Padded(nn.Module):
         return torch.cond(x.sum() > 0, on_true, on_false, (x,))
 
 
-@pytest.mark.parametrize("target", ["iOS15", "iOS18"])
+@pytest.mark.parametrize("target", TARGETS)
 def test_padding_in_branches(target: str) -> None:
     # Otherwise PyTorch compares the branches' strides as expressions.
     check(Padded(), *both_signs(1, 2, 8, 8), target=target, strict=True)
@@ -248,8 +257,7 @@ def steps(counter: Any, most: int = 5) -> Callable[[Tensor], Any]:
     return model
 
 
-@pytest.mark.parametrize("target", ["iOS15", "iOS18"])
-@pytest.mark.parametrize("precision", ["float32", "float16"])
+@pytest.mark.parametrize("target, precision", FORMS)
 def test_a_tensor_counts(target: str, precision: str) -> None:
     model = steps(lambda: torch.tensor(0))
     program = check(model, *both_signs(3, 4), target=target, precision=precision)
@@ -357,7 +365,7 @@ def test_map(count: int) -> None:
     assert ("mil.while_loop" in program.mlir()) == (count == 200)
 
 
-@pytest.mark.parametrize("target", ["iOS15", "iOS18"])
+@pytest.mark.parametrize("target", TARGETS)
 def test_map_over_a_dynamic_size(target: str) -> None:
     samples = [[torch.randn(n, 4), torch.randn(4)] for n in (2, 9)]
     dynamic = ({0: Dim("n", min=2, max=9)}, None)
@@ -388,8 +396,15 @@ class Recurrent(nn.Module):
         return scan(step, torch.zeros(5), x)
 
 
-@pytest.mark.parametrize("count", [2, 40])
-@pytest.mark.parametrize("precision", ["float32", "float16"])
+@pytest.mark.parametrize(
+    "count, precision",
+    [
+        (2, "float32"),
+        (40, "float16"),
+        pytest.param(2, "float16", marks=pytest.mark.slow),
+        pytest.param(40, "float32", marks=pytest.mark.slow),
+    ],
+)
 def test_scan(count: int, precision: str) -> None:
     check(Recurrent(), [torch.randn(count, 4)], precision=precision)
 
