@@ -28,7 +28,6 @@ from padc.ir.dominance import verify
 from padc.ir.weights import weights_of
 from padc.passes import pipelines
 
-
 TARGETS = ["iOS15", pytest.param("iOS18", marks=pytest.mark.slow)]
 FORMS = [
     ("iOS15", "float32"),
