@@ -155,9 +155,6 @@ POLYNOMIALS: Functions = {
 """Of a tensor, and of degrees."""
 
 
-HERMITE: Functions = named(torch.special, "hermite_polynomial_h hermite_polynomial_he")
-
-
 CLOSE: Functions = {
     "isclose": lambda x, y: torch.isclose(x, y),
     "isclose in all bits": lambda x, y: torch.isclose(x, y, rtol=0, atol=0),

@@ -1,9 +1,8 @@
 """
 The Chebyshev, Hermite, Laguerre and Legendre polynomials.
 
-A known degree is computed by the recurrence in the degree (DLMF 18.9). For degrees that
-the program computes, the Chebyshev polynomials have a closed form (DLMF 18.5), and the
-Hermite polynomials are NaN above a degree: the recurrence goes up to that.
+A known degree is computed by the recurrence in the degree (DLMF 18.9). The Chebyshev
+polynomials also have a closed form, for degrees that the program computes (DLMF 18.5).
 """
 
 from __future__ import annotations
@@ -11,8 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from typing import TypeAlias
-
-from xdsl.dialects.builtin import f64
 
 from padc.errors import Obstacle
 from padc.passes.aten.element import Element
@@ -111,21 +108,11 @@ def sines(x: Element, n: Element, offset: float) -> Element:
 
 
 def hermite_h(x: Element, n: Degree) -> Element:
-    def step(x: Element, k: int, q: Element, p: Element) -> Element:
-        return (x + x) * q - p * (2 * k)
-
-    if isinstance(n, int | float):
-        return unrolled(x, n, x + x, step)
-    return of_each_degree(x, n, x + x, step)
+    return unrolled(x, n, x + x, lambda x, k, q, p: (x + x) * q - p * (2 * k))
 
 
 def hermite_he(x: Element, n: Degree) -> Element:
-    def step(x: Element, k: int, q: Element, p: Element) -> Element:
-        return x * q - p * k
-
-    if isinstance(n, int | float):
-        return unrolled(x, n, x, step)
-    return of_each_degree(x, n, x, step)
+    return unrolled(x, n, x, lambda x, k, q, p: x * q - p * k)
 
 
 def laguerre_l(x: Element, n: Degree) -> Element:
@@ -143,22 +130,6 @@ def legendre_p(x: Element, n: Degree) -> Element:
 
 
 # --- the recurrence -------------------------------------------------------------------
-
-HERMITE_MOST = 128
-"""PyTorch's largest degree of a Hermite polynomial in float32; above, it gives NaN."""
-
-
-def of_each_degree(x: Element, n: Element, first: Element, step: Step) -> Element:
-    """The Hermite polynomial of a computed degree, up to `HERMITE_MOST`."""
-    if n.type == f64:
-        raise Obstacle("a degree that the program computes", "give it as a number")
-    n = n.apply("trunc")
-    last, before = first, x.constant(1)
-    result = n.equals(0).select(1, (n < 0).select(0, x.constant(math.nan)))
-    for k in range(1, HERMITE_MOST + 1):
-        result = n.equals(k).select(last, result)
-        last, before = step(x, k, last, before), last
-    return result
 
 
 def unrolled(x: Element, n: Degree, first: Element, step: Step) -> Element:

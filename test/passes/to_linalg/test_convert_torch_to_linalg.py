@@ -22,7 +22,6 @@ from aten_cases import (
     EDGES,
     EMPTY,
     FLOATS,
-    HERMITE,
     INTEGERS,
     NORMS,
     POLYNOMIALS,
@@ -137,12 +136,6 @@ def test_polynomials() -> None:
     x = torch.cat([torch.tensor([0.0, 0.5, 1, -1]), torch.randn(20)])
 
     check(POLYNOMIALS, x[:, None], DEGREES)
-
-
-def test_degrees_of_hermite_polynomials() -> None:
-    degrees = torch.tensor([-1.0, 0, 1, 2, 3.7, 6, 40, 128, 129, 1e9])
-
-    check(HERMITE, torch.tensor([0.0, 0.5, 1, -1, 3])[:, None], degrees)
 
 
 def test_integers_that_are_close() -> None:

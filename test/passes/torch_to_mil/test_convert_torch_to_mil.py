@@ -14,7 +14,6 @@ from aten_cases import (
     CLOSE,
     DEGREES,
     EDGES,
-    HERMITE,
     INTEGERS,
     POLYNOMIALS,
     SPECIAL,
@@ -72,18 +71,6 @@ def test_polynomials() -> None:
     x = torch.cat([torch.tensor([0.0, 0.5, 1, -1]), torch.randn(20)])
 
     check(POLYNOMIALS, x[:, None], DEGREES)
-
-
-def test_degrees_of_hermite_polynomials() -> None:
-    """
-    PyTorch has those of degree 128 at most in float32.
-
-    It fuses products and sums, whose rounding adds up over the degrees.
-    """
-    degrees = torch.tensor([-1.0, 0, 1, 2, 3.7, 6, 40, 128, 129, 1e9])
-    x = torch.cat([torch.tensor([0.0, 0.5, 1, -1]), torch.randn(20)])
-
-    check(HERMITE, x[:, None], degrees, rtol=1e-5, atol=1e-5)
 
 
 def test_degrees_that_the_program_computes_are_refused() -> None:

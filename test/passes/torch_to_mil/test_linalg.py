@@ -159,40 +159,6 @@ def test_factors_that_depend_on_memory_are_refused() -> None:
         padc.convert(Several(functions), (torch.eye(3),))
 
 
-EXPONENTS = {
-    "zero": torch.zeros(2, 2),
-    "nearly zero": torch.full((1, 1), 1e-9),
-    "batch": torch.randn(2, 3, 5, 5, generator=torch.Generator().manual_seed(1)),
-    "batch of several norms": matrices()[:5]
-    * 10.0 ** torch.arange(-3, 2)[:, None, None],
-    "many rows": torch.randn(12, 12, generator=torch.Generator().manual_seed(2)),
-    "rotation": torch.tensor([[0.0, 100], [-100, 0]]),
-    "nilpotent": torch.tensor([[0, 1e20], [0, 0]]),
-    "negative": torch.tensor([[-1e30, 0], [1, -1]]),
-    "overflow": torch.tensor([[90.0, 0], [0, 1]]),
-    "not finite": torch.tensor([[[math.nan, 0], [0, 1]], [[math.inf, 0], [0, 1]]]),
-}
-
-
-@pytest.mark.parametrize("name", EXPONENTS)
-def test_matrix_exponential(name: str) -> None:
-    x = EXPONENTS[name]
-
-    (y,) = padc.convert(Several({name: torch.matrix_exp}), (x,)).run(x)
-
-    expected = torch.matrix_exp(x)
-    # An error of the argument, which is its rounding, grows as the argument does.
-    torch.testing.assert_close(y, expected, rtol=2e-5, atol=1e-5, equal_nan=True)
-
-
-def test_exponential_that_is_wrong_in_eager_mode_is_refused() -> None:
-    x = torch.eye(3).half()
-    assert not (torch.matrix_exp(x)[0, 0] - math.e).abs() < 1  # -20896 in PyTorch 2.13
-
-    with pytest.raises(UnsupportedError, match="which PyTorch computes wrongly"):
-        padc.convert(Several({"exp": torch.matrix_exp}), (x,))
-
-
 def test_large_matrices_are_refused() -> None:
     with pytest.raises(UnsupportedError, match="a matrix of 9 rows"):
         padc.convert(Several({"inv": linalg.inv}), (torch.eye(9),))
