@@ -1,232 +1,28 @@
 # pyright: basic, reportMissingTypeStubs=false
 """
-From an emitted program to a `.mlpackage` on disk.
+From an optimized program to a `.mlpackage` on disk.
 
-`coremltools.convert` would run all of its passes, check the whole program after each,
-and copy the weights twice. This file only runs the passes that can apply to a program
-of padc's, and writes the weights once, to their final place.
+`coremltools.convert` would copy the weights twice. This file writes them once, to their
+final place.
 """
 
-import contextlib
 import json
 import os
 import uuid
-from collections.abc import Generator
 from pathlib import Path
-from typing import Any
 
-from padc.backends.coreml import (
-    BUFFERS,
-    LOCATIONS,
-    quiet,
-)
+from padc.backends.coreml import BUFFERS, LOCATIONS, quiet
 from padc.backends.coreml.blocks import operations_of
 from padc.backends.coreml.buffers import to_json
 from padc.backends.coreml.checker import check
-from padc.backends.coreml.float16 import keep_masks_finite, selector
 from padc.backends.coreml.replacing import replacing
 from padc.errors import Problem, UnsupportedError, UsageError
-from padc.ir.precisions import DEFAULT_PRECISION, resolve_precision
 
 with quiet():
     import coremltools as ct
     from coremltools.converters.mil.backend.mil.load import load as mil_to_proto
     from coremltools.converters.mil.mil import Program
-    from coremltools.converters.mil.mil.input_type import DefaultInputs
-    from coremltools.converters.mil.mil.ops.defs.iOS15.normalization import batch_norm
-    from coremltools.converters.mil.mil.passes.pass_registry import PASS_REGISTRY
     from coremltools.converters.mil.mil.scope import ScopeSource
-    from coremltools.converters.mil.mil.types.symbolic import is_symbolic
-
-# The order is that of coremltools' default pipeline. Left out are:
-# - passes for quantised weights, images, complex numbers, and ops that only its
-#   TensorFlow frontend emits: padc's programs have none of these.
-# - passes for states: convert-buffers-to-states orders the updates, and reads the new
-#   values from the states, as these passes would.
-# - loop_invariant_elimination: it only removes carried values that stay the same.
-# - passes that change pads: Core ML needs them as padc wrote them.
-# - the guard of gathers against negative indices: padc makes them positive.
-# Three are wrong in coremltools 9.0:
-# - fuse_conv_bias negates a constant in place, for all its users and in the model.
-# - fuse_conv_scale takes c / conv(x) for conv(x) / c.
-# - select_optimization replaces select(c, -inf, b) by -inf + b: NaN where b is inf.
-PASSES = (
-    "common::dead_code_elimination",
-    "common::cast_optimization",
-    "common::const_elimination",
-    "common::divide_to_multiply",
-    "common::add_conv_transpose_output_shape",
-    "common::const_elimination",
-    "common::remove_symbolic_reshape",
-    "common::noop_elimination",
-    "common::fuse_matmul_weight_bias",
-    "common::fuse_linear_bias",
-    "common::fuse_gelu_tanh_approximation",
-    "common::fuse_gelu_exact",
-    "common::fuse_leaky_relu",
-    "common::rank0_expand_dims_swap",
-    "common::fuse_squeeze_expand_dims",
-    "common::replace_stack_reshape",
-    "common::reduce_transposes",
-    "common::fuse_onehot_matmul_to_gather",
-    "common::fuse_layernorm_or_instancenorm",
-    "common::fuse_elementwise_to_batchnorm",
-    "common::fuse_reduce_mean",
-    "common::fuse_conv_batchnorm",
-    "common::detect_concat_interleave",
-    "common::concat_to_pixel_shuffle",
-    "common::fuse_prelu",
-    "common::prelu_to_lrelu",
-    "common::merge_consecutive_relus",
-    "common::merge_consecutive_reshapes",
-    "common::merge_consecutive_transposes",
-    "common::fuse_transpose_matmul",
-    "common::expand_high_rank_reshape_and_transpose",
-    "common::fuse_stack_split",
-    "common::reduce_transposes",
-    "common::remove_redundant_ops",
-)
-# Passes that look for an op of these types, and are skipped in a program without them:
-# each pass walks through the program, and its end through all paths to the outputs.
-LOOKS_FOR = {
-    "common::divide_to_multiply": {"real_div"},
-    "common::add_conv_transpose_output_shape": {"conv_transpose"},
-    "common::remove_symbolic_reshape": {"reshape"},
-    "common::fuse_matmul_weight_bias": {"matmul"},
-    "common::fuse_linear_bias": {"linear"},
-    "common::fuse_gelu_tanh_approximation": {"tanh"},
-    "common::fuse_gelu_exact": {"erf"},
-    "common::fuse_leaky_relu": {"maximum"},
-    "common::rank0_expand_dims_swap": {"expand_dims"},
-    "common::fuse_squeeze_expand_dims": {"squeeze"},
-    "common::replace_stack_reshape": {"stack"},
-    "common::reduce_transposes": {"transpose"},
-    "common::fuse_onehot_matmul_to_gather": {"one_hot"},
-    "common::fuse_layernorm_or_instancenorm": {"reduce_mean", "reduce_sum"},
-    "common::fuse_elementwise_to_batchnorm": {"mul"},
-    "common::fuse_reduce_mean": {"reduce_sum"},
-    "common::fuse_conv_batchnorm": {"batch_norm"},
-    "common::detect_concat_interleave": {"concat"},
-    "common::concat_to_pixel_shuffle": {"concat"},
-    "common::fuse_prelu": {"relu"},
-    "common::prelu_to_lrelu": {"prelu"},
-    "common::merge_consecutive_relus": {"relu"},
-    "common::merge_consecutive_reshapes": {"reshape"},
-    "common::merge_consecutive_transposes": {"transpose"},
-    "common::fuse_transpose_matmul": {"matmul"},
-    "common::expand_high_rank_reshape_and_transpose": {"transpose"},
-    "common::fuse_stack_split": {"stack"},
-    "common::expand_dynamic_linear": {"linear"},
-    "mil_backend::fuse_activation_silu": {"sigmoid"},
-    "mil_backend::fuse_pow2_sqrt": {"pow"},
-}
-INT16_MAX = 2**15 - 1
-# fuse_conv_batchnorm mixes up the channels of the weight of a grouped conv_transpose.
-WRONG_FOR_GROUPED_TRANSPOSE = ("common::fuse_conv_batchnorm",)
-# fuse_elementwise_to_batchnorm writes a batch_norm with variance 1 and without epsilon,
-# whose default of 1e-5 would be added.
-WITHOUT_EPSILON = ("common::fuse_elementwise_to_batchnorm",)
-FLOAT16_PASSES = (
-    "common::dedup_op_and_var_names",
-    "common::add_fp16_cast",
-    "common::add_int16_cast",
-    "common::const_elimination",
-    "common::dead_code_elimination",
-    "common::cast_optimization",
-)
-LAST_PASSES = (
-    "common::expand_dynamic_linear",
-    "common::noop_elimination",
-    "mil_backend::adjust_io_to_supported_types",
-    "mil_backend::fuse_activation_silu",
-    "mil_backend::fuse_pow2_sqrt",
-    "common::const_elimination",
-    "common::cast_optimization",
-    "common::dead_code_elimination",
-    "common::const_deduplication",
-    "common::topological_reorder",
-    "common::dead_code_elimination",
-    "mil_backend::sanitize_name_strings",
-    "common::dedup_op_and_var_names",
-    "nn_backend::handle_unused_inputs",
-)
-
-
-def optimize(program: Program, precision: str = DEFAULT_PRECISION) -> None:
-    """
-    Run the passes that Core ML needs or profits from, in place, once per program.
-
-    `precision` ("float32" or "float16") is that of the computation; inputs and outputs
-    keep their types. Raises `UnsupportedError` if a tensor of rank 6 or more remains.
-    """
-    resolve_precision(precision)
-    with quiet():
-        for name in PASSES:
-            if name in WRONG_FOR_GROUPED_TRANSPOSE and _has_grouped_transpose(program):
-                continue
-            exact = name in WITHOUT_EPSILON
-            with exact_batch_norms() if exact else contextlib.nullcontext():
-                run_pass(program, name)
-        if precision == "float16":
-            for name in FLOAT16_PASSES:
-                float16_pass: Any = PASS_REGISTRY[name]
-                if name == "common::add_fp16_cast":
-                    keep_masks_finite(program)
-                    float16_pass.op_selector = selector(program)
-                if name == "common::add_int16_cast":
-                    float16_pass.op_selector = is_for_int16
-                float16_pass(program)
-        for name in LAST_PASSES:
-            run_pass(program, name)
-        program.validate()
-        try:
-            # coremltools.convert calls this after its passes; validate() does not.
-            program._check_early_error_out_for_invalid_program()
-        except ValueError as error:
-            message = " ".join(str(error).split())
-            problem = Problem(f"coremltools: {message}")
-            raise UnsupportedError([problem]) from error
-
-
-def run_pass(program: Program, name: str) -> None:
-    """Run a pass of coremltools, unless it would find nothing to do."""
-    if name not in LOOKS_FOR or LOOKS_FOR[name] & op_types(program):
-        PASS_REGISTRY[name](program)
-
-
-def op_types(program: Program) -> set[str]:
-    """The types of all ops, those in nested blocks included."""
-    return {op.op_type for op in operations_of(program)}
-
-
-@contextlib.contextmanager
-def exact_batch_norms() -> Generator[None]:
-    """Let the epsilon of a batch norm default to 0, not to coremltools' 1e-5."""
-    original = batch_norm.default_inputs
-    batch_norm.default_inputs = lambda self: original(self) + DefaultInputs(epsilon=0.0)
-    try:
-        yield
-    finally:
-        batch_norm.default_inputs = original
-
-
-def is_for_int16(op: Any) -> bool:
-    """
-    Whether coremltools may let an op compute with integers of 16 bits.
-
-    It does so whatever their values are: only indices into known sizes are small.
-    """
-    if op.x.is_tensor_or_scalar_of(dtype="int32"):
-        return False
-    if op.op_type == "squeeze":
-        return True
-    sizes = op.x.shape if op.op_type == "gather_nd" else [op.x.shape[op.axis.val]]
-    return all(not is_symbolic(size) and size <= INT16_MAX for size in sizes)
-
-
-def _has_grouped_transpose(program: Program) -> bool:
-    transposes = program.functions["main"].find_ops(op_type="conv_transpose")
-    return any(op.groups.val > 1 for op in transposes)
 
 
 def check_writable(path: str | Path) -> None:

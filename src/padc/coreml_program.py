@@ -389,7 +389,7 @@ def _emitted(
 ) -> Any:
     """The program as coremltools has it, after coremltools' passes."""
     from padc.backends.coreml.emit import emit
-    from padc.backends.coreml.save import optimize
+    from padc.backends.coreml.optimize import optimize
 
     pymil = emit(module, weights, target)
     steps.end("emit")

@@ -18,7 +18,8 @@ from xdsl.ir import Region
 from padc.backends import reference
 from padc.backends.coreml.emit import emit
 from padc.backends.coreml.evaluator import load
-from padc.backends.coreml.save import optimize, save_package
+from padc.backends.coreml.optimize import optimize
+from padc.backends.coreml.save import save_package
 from padc.backends.native.compile_program import compile_program
 from padc.backends.native.loaded_program import LoadedProgram
 from padc.errors import Obstacle, Problem, UnsupportedError

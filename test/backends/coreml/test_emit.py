@@ -20,7 +20,8 @@ from xdsl.printer import Printer
 from padc.backends.coreml.emit import emit
 from padc.backends.coreml.evaluator import load
 from padc.backends.coreml.interface import check_interface
-from padc.backends.coreml.save import optimize, save_package
+from padc.backends.coreml.optimize import optimize
+from padc.backends.coreml.save import save_package
 from padc.errors import UnsupportedError, UsageError
 from padc.ir import make_context
 from padc.ir.weights import weights_of

@@ -18,7 +18,8 @@ import padc
 from padc.backends.coreml import replacing, save
 from padc.backends.coreml.emit import emit
 from padc.backends.coreml.evaluator import load
-from padc.backends.coreml.save import check_writable, optimize, save_package
+from padc.backends.coreml.optimize import optimize
+from padc.backends.coreml.save import check_writable, save_package
 from padc.errors import UsageError
 from padc.ir.weights import weights_of
 

@@ -31,7 +31,8 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from padc import convert
 from padc.backends.coreml.emit import emit
 from padc.backends.coreml.evaluator import Model, load
-from padc.backends.coreml.save import optimize, save_package
+from padc.backends.coreml.optimize import optimize
+from padc.backends.coreml.save import save_package
 from padc.backends.reference import run
 from padc.errors import UnsupportedError, UsageError
 from padc.frontends.torch_export import export_module, import_exported_program
