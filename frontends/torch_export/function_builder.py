@@ -23,27 +23,14 @@ from xdsl.rewriter import InsertPoint
 from padc.errors import Obstacle
 from padc.frontends.torch_export.locations import node_location
 from padc.ir import torch as torch_d
+from padc.ir.torch.dtypes import DTYPE_NUMBERS
 
 Imported: TypeAlias = Any
 """The value of a node: an SSAValue, or a sequence of them if it has several results."""
 
-# c10/core/ScalarType.h, c10/core/MemoryFormat.h and c10/core/Layout.h.
+# c10/core/MemoryFormat.h and c10/core/Layout.h.
 ENUM_CODES: Mapping[Any, int] = {
-    torch.uint8: 0,
-    torch.int8: 1,
-    torch.int16: 2,
-    torch.int32: 3,
-    torch.int64: 4,
-    torch.float16: 5,
-    torch.float32: 6,
-    torch.float64: 7,
-    torch.complex64: 9,
-    torch.complex128: 10,
-    torch.bool: 11,
-    torch.bfloat16: 15,
-    torch.uint16: 27,
-    torch.uint32: 28,
-    torch.uint64: 29,
+    **{getattr(torch, name): number for name, number in DTYPE_NUMBERS.items()},
     torch.contiguous_format: 0,
     torch.preserve_format: 1,
     torch.channels_last: 2,

@@ -1,7 +1,7 @@
 """
 The `torch` dialect: an ATen graph, in the text that torch-mlir reads and writes.
 
-- `types`: tensors and Python values.
+- `types`: tensors and Python values; `dtypes`: PyTorch's numbers of dtypes.
 - `schemas`, `aten`: one op for each ATen schema in `aten_schemas.txt`.
 - `constants`, `containers`: Python constants, literals, lists and tuples.
 - `control_flow`: branches and loops.

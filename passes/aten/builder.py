@@ -21,11 +21,6 @@ from xdsl.dialects.builtin import (
     Signedness,
     StringAttr,
     TensorType,
-    bf16,
-    f16,
-    f32,
-    f64,
-    i1,
     i64,
 )
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -34,9 +29,11 @@ from xdsl.rewriter import InsertPoint
 from padc.ir import arithmetic, tcp
 from padc.ir import torch as torch_dialect
 from padc.ir.arithmetic import SymbolicInteger
+from padc.ir.mil import describe_element
 from padc.ir.padding import Amounts
 from padc.ir.tcp import Amount, AnyTensor, tensor_type
 from padc.ir.torch import schema_of
+from padc.ir.torch.dtypes import DTYPE_NUMBERS
 
 Argument: TypeAlias = "SSAValue | int | float | bool | str | Sequence[Argument] | None"
 """An operand of an ATen op: a value, a constant, or a list of these."""
@@ -59,9 +56,6 @@ INTEGER_OPS: Mapping[arithmetic.Operation, str] = {
     "min": "prim.min.int",
 }
 """Arithmetic on integers, as ops."""
-
-DTYPES: Mapping[Attribute, int] = {i64: 4, f16: 5, f32: 6, f64: 7, i1: 11, bf16: 15}
-"""PyTorch's numbers of dtypes: c10/core/ScalarType.h."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -326,12 +320,13 @@ class AtenBuilder:
         return self.call(name, tensor_type(x), self=x, **arguments)
 
     def cast(self, x: SSAValue, element_type: Attribute) -> SSAValue:
-        """`x` in an element type of `DTYPES`."""
+        """`x` in another element type."""
         type = tensor_type(x)
         if type.element_type == element_type:
             return x
         result = TensorType(element_type, type.get_shape())
-        return self.call("_to_copy", result, self=x, dtype=DTYPES[element_type])
+        dtype = DTYPE_NUMBERS[describe_element(element_type)]
+        return self.call("_to_copy", result, self=x, dtype=dtype)
 
     def refined(self, x: SSAValue, type: AnyTensor) -> SSAValue:
         """`x` as `type`, which may have static sizes where that of `x` is dynamic."""

@@ -33,6 +33,7 @@ from padc.ir.torch import (
     builtin_type,
     constant_value,
 )
+from padc.ir.torch.dtypes import DTYPE_NUMBERS
 from padc.ir.weights import Array, Weights, numpy_dtype
 from padc.passes.aten.aten_call import AtenCall
 from padc.passes.aten.builder import AtenBuilder
@@ -234,8 +235,11 @@ UNCHANGED = {
 FLOATS = {numpy_dtype(type): type for type in (f16, f32, f64)}
 
 
-REAL_DTYPES = {8: 5, 9: 6, 10: 7}
-"""By the number of a complex dtype, that of its parts: c10/core/ScalarType.h."""
+REAL_DTYPES = {
+    DTYPE_NUMBERS[f"complex{2 * bits}"]: DTYPE_NUMBERS[f"float{bits}"]
+    for bits in (16, 32, 64)
+}
+"""By the number of a complex dtype, that of its parts."""
 
 
 def is_complex(type: Attribute) -> bool:

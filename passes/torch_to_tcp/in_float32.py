@@ -13,18 +13,14 @@ from padc.errors import SourceLocation
 from padc.ir.describe import element_type
 from padc.ir.mil import describe_element
 from padc.ir.torch import AtenOp, ConstantIntOp
+from padc.ir.torch.dtypes import DTYPE_NUMBERS
 from padc.ir.weights import Weights
 from padc.passes.common.retyping import retype
 
-FLOAT32 = 6
-"""The number of PyTorch's dtype (c10/core/ScalarType.h)."""
 
-
-def compute_in_float32(
-    module: ModuleOp, weights: Weights, old: Attribute, number: int
-) -> None:
+def compute_in_float32(module: ModuleOp, weights: Weights, old: Attribute) -> None:
     """
-    Compute values of the type `old`, which has that number in PyTorch, in float32.
+    Compute values of the type `old` in float32.
 
     Programs that take or return `old` are left alone. Warns if ops compute in it.
     """
@@ -45,7 +41,7 @@ def compute_in_float32(
         )
     retype(module, weights, old, f32)
     for each in ops:
-        replace_dtypes(each, number)
+        replace_dtypes(each, DTYPE_NUMBERS[describe_element(old)])
 
 
 def replace_dtypes(op: AtenOp, number: int) -> None:
@@ -55,7 +51,7 @@ def replace_dtypes(op: AtenOp, number: int) -> None:
             continue
         match op.operands[index].owner:
             case ConstantIntOp() as given if given.value.value.data == number:
-                new = ConstantIntOp(FLOAT32)
+                new = ConstantIntOp(DTYPE_NUMBERS["float32"])
                 Rewriter.insert_op(new, InsertPoint.before(op))
                 op.operands[index] = new.result
             case _:

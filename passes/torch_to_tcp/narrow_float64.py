@@ -13,9 +13,6 @@ from xdsl.passes import ModulePass
 from padc.ir.weights import weights_of
 from padc.passes.torch_to_tcp.in_float32 import compute_in_float32
 
-FLOAT64 = 7
-"""The number of PyTorch's dtype (c10/core/ScalarType.h)."""
-
 
 class NarrowFloat64Pass(ModulePass):
     """Compute float64 values inside a program in float32."""
@@ -23,4 +20,4 @@ class NarrowFloat64Pass(ModulePass):
     name = "narrow-float64"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        compute_in_float32(op, weights_of(ctx), f64, FLOAT64)
+        compute_in_float32(op, weights_of(ctx), f64)

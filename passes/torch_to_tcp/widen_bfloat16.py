@@ -14,9 +14,6 @@ from xdsl.passes import ModulePass
 from padc.ir.weights import weights_of
 from padc.passes.torch_to_tcp.in_float32 import compute_in_float32
 
-BFLOAT16 = 15
-"""The number of PyTorch's dtype (c10/core/ScalarType.h)."""
-
 
 class WidenBfloat16Pass(ModulePass):
     """Compute bfloat16 values inside a program in float32."""
@@ -24,4 +21,4 @@ class WidenBfloat16Pass(ModulePass):
     name = "widen-bfloat16"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        compute_in_float32(op, weights_of(ctx), bf16, BFLOAT16)
+        compute_in_float32(op, weights_of(ctx), bf16)
