@@ -14,7 +14,8 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX
 from padc.errors import Obstacle
 from padc.ir.weights import Array
 from padc.passes.complex.complex_call import ComplexCall, row
-from padc.passes.complex.fourier import (
+from padc.passes.complex.numbers import Complex, Real
+from padc.passes.complex.transforms import (
     check_length,
     from_half,
     full,
@@ -22,7 +23,6 @@ from padc.passes.complex.fourier import (
     joined,
     sliced,
 )
-from padc.passes.complex.numbers import Complex, Real
 
 
 def hop_of(call: ComplexCall) -> int:
