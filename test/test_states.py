@@ -2,6 +2,7 @@
 """Models that change their buffers: Core ML programs and machine code, call by call."""
 
 import copy
+import threading
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -543,3 +544,18 @@ def test_assignments_in_submodules():
     assert "m.last = x * 2 + m.last" in text and "self.last.copy_(value)" in text
     check_calls(program.run, model, [(x[None],), (2 * x[None],)], 0)
     convert(nn.Sequential(nn.ReLU(), unread), (x,))
+
+
+def test_exports_in_threads_leave_pytorch_as_it_was():
+    assign = nn.Module.__setattr__
+
+    def export() -> None:
+        padc.convert(nn.Sequential(nn.ReLU()), (torch.ones(3),))
+
+    threads = [threading.Thread(target=export) for _ in range(4)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+
+    assert nn.Module.__setattr__ is assign

@@ -97,11 +97,12 @@ def assigned_buffers(module: torch.nn.Module) -> Generator[dict[str, Problem]]:
     modules: dict[str, torch.nn.Module] = dict(module.named_modules())
     names = {id(each): name for name, each in modules.items() if name}
     found: dict[str, Problem] = {}
-    assign: Any = torch.nn.Module.__setattr__
 
     def record(self: torch.nn.Module, name: str, value: Any) -> None:
-        old = self.__dict__.get("_buffers", {}).get(name)
-        if id(self) in names and old is not None and old is not value:
+        # Other threads may make modules, of TorchScript too.
+        known = id(self) in names
+        old = self.__dict__.get("_buffers", {}).get(name) if known else None
+        if old is not None and old is not value:
             buffer = f"{names[id(self)]}.{name}"
             caller = traceback.extract_stack(limit=2)[0]
             found[buffer] = Problem(
@@ -113,6 +114,7 @@ def assigned_buffers(module: torch.nn.Module) -> Generator[dict[str, Problem]]:
         assign(self, name, value)
 
     with TRACING:
+        assign: Any = torch.nn.Module.__setattr__
         torch.nn.Module.__setattr__ = record
         try:
             yield found
