@@ -16,7 +16,12 @@ from torch.utils._python_dispatch import TorchDispatchMode
 import padc
 
 ct: Any = coremltools
-NETWORKS = ("resnet50", "unet", "style_transfer", "same_padding")
+NETWORKS = (
+    pytest.param("resnet50", marks=pytest.mark.slow),
+    "unet",
+    "style_transfer",
+    "same_padding",
+)
 
 pytestmark = pytest.mark.filterwarnings("ignore:Using padding='same' with even kernel")
 

@@ -357,7 +357,7 @@ def mapped(x: Tensor, y: Tensor) -> Tensor:
     return over(lambda x, y: (x * y).sin(), x, y)
 
 
-@pytest.mark.parametrize("count", [3, 200])
+@pytest.mark.parametrize("count", [3, pytest.param(200, marks=pytest.mark.slow)])
 def test_map(count: int) -> None:
     program = check(mapped, [torch.randn(count, 4), torch.randn(4)])
 
@@ -414,7 +414,7 @@ def test_scan_over_a_dynamic_size() -> None:
     check(Recurrent(), *samples, dynamic=({0: Dim("n", min=2, max=50)},))
 
 
-@pytest.mark.parametrize("count", [3, 60])
+@pytest.mark.parametrize("count", [3, pytest.param(60, marks=pytest.mark.slow)])
 def test_scan_from_the_end(count: int) -> None:
     def model(x: Tensor) -> Any:
         def step(total: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:

@@ -26,7 +26,7 @@ from padc.errors import InvalidProgramError, Obstacle, PadcError, UnsupportedErr
 
 ct: Any = coremltools
 mb: Any = Builder
-DAMAGES = int(os.environ.get("PADC_DAMAGES", "150"))
+DAMAGES = int(os.environ.get("PADC_DAMAGES", "100"))
 
 
 def save(path: Path, specs: list[Any], build: Callable[..., Any]) -> Path:

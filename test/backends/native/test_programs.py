@@ -28,7 +28,7 @@ from padc.passes.buffers.live_ranges import element_bytes
 from padc.passes.buffers.plan_buffers import PlanBuffersPass
 from padc.passes.buffers_to_llvm.convert_buffers_to_llvm import ConvertBuffersToLlvmPass
 
-PROGRAMS = int(os.environ.get("PADC_PROGRAMS", "48"))
+PROGRAMS = int(os.environ.get("PADC_PROGRAMS", "32"))
 SHARES = 8
 """The number of tests that share the programs."""
 GUARD = 256

@@ -261,7 +261,14 @@ def test_halves_beside_numbers_that_halves_cannot_hold() -> None:
 # --- shapes ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.uint8])
+@pytest.mark.parametrize(
+    "dtype",
+    [
+        torch.float32,
+        torch.uint8,
+        pytest.param(torch.bfloat16, marks=pytest.mark.slow),
+    ],
+)
 def test_shapes(dtype: torch.dtype) -> None:
     check(SHAPES, random((2, 4, 6, 8), dtype))
 

@@ -230,7 +230,11 @@ def test_what_is_read_and_written(target: str) -> None:
     check({**READ, **WRITTEN, **JOINED, **REDUCED}, x, POSITIONS, target=target)
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.int8, torch.int64], ids=str)
+@pytest.mark.parametrize(
+    "dtype",
+    [torch.float16, torch.int64, pytest.param(torch.int8, marks=pytest.mark.slow)],
+    ids=str,
+)
 def test_what_is_read_and_written_of_other_types(dtype: torch.dtype) -> None:
     torch.manual_seed(0)
     functions = {**READ, **WRITTEN, **JOINED, **REDUCED}

@@ -166,7 +166,9 @@ def test_products() -> None:
     check({**PRODUCTS, **MORE}, torch.randn(2, 4, 6, 8))
 
 
-@pytest.mark.parametrize("target", ["iOS15", "iOS17"])
+@pytest.mark.parametrize(
+    "target", ["iOS15", pytest.param("iOS17", marks=pytest.mark.slow)]
+)
 def test_norms(target: str) -> None:
     functions = {**NORMS, "rms_norm": SCALED["rms_norm"], **MORE_NORMS}
 

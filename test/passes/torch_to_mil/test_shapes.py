@@ -17,7 +17,11 @@ from torch.export import Dim
 
 import padc
 
-DTYPES = torch.float16, torch.int64, torch.int8
+DTYPES = (
+    torch.float16,
+    torch.int64,
+    pytest.param(torch.int8, marks=pytest.mark.slow),
+)
 
 
 @pytest.fixture(autouse=True)
@@ -128,7 +132,9 @@ def test_moving_and_creating(dtype: torch.dtype) -> None:
     check(ALL, random((2, 4, 6, 8), dtype))
 
 
-@pytest.mark.parametrize("target", ("iOS15", "iOS18"))
+@pytest.mark.parametrize(
+    "target", ("iOS15", pytest.param("iOS18", marks=pytest.mark.slow))
+)
 def test_targets(target: str) -> None:
     check(ALL, random((2, 4, 6, 8), torch.float32), target=target)
 
