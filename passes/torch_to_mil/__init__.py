@@ -1,6 +1,19 @@
 """
-From what is left of ATen to Core ML's ops: a row for each op, in files by family.
+From what is left of ATen to Core ML's ops.
 
-A row says how an op is computed with `mil` ops, and for which dtypes. It takes a
-`MilCall`; most compute with `Tensor`s, whose operators insert `mil` ops.
+Passes, in the order in which they run, and the files that serve them:
+
+    convert_torch_to_mil       replaces each ATen op by Core ML's ops
+      lowerings                the table of all rows
+      mil_call                 the call that a row takes
+      tensor                   values whose operators insert Core ML's ops
+      movement, parts, indices, matrices, contraction
+                               what rows of several families share
+      builtin_types            arguments, constants and results
+      control_flow             branches and loops
+    convert_buffers_to_states  makes changed buffers states
+      states_policy            which ones
+
+Every other file holds the rows of a family of ATen ops. A row says how an op is
+computed with Core ML's ops, and for which dtypes.
 """
