@@ -10,6 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch._dynamo.exc import UserError
+from torch.fx.experimental.symbolic_shapes import ConstraintViolationError
 from torch.torch_version import TorchVersion
 
 Functions = Mapping[str, Callable[..., Any]]
@@ -71,7 +72,7 @@ def needs_export(model: nn.Module, args: tuple[Any, ...], dynamic_shapes: Any) -
         return
     try:
         torch.export.export(model, args, dynamic_shapes=dynamic_shapes)
-    except UserError as error:
+    except (UserError, ConstraintViolationError) as error:
         reason = str(error).partition("!")[0]
         pytest.skip(f"PyTorch {torch.__version__} cannot export it: {reason}")
 
