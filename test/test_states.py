@@ -463,7 +463,6 @@ def refusal(model: nn.Module, *args: Tensor, **options: Any) -> str:
         (ONES, {"target": "iOS17"}, ["iOS17 has no states", "choose iOS18"]),
         (ONES, {"target": "iOS18"}, ["float32[3]", "set precision='float16'"]),
         (ONES.int(), {"target": "iOS18"}, ["int32[3]", "set states='auto'"]),
-        (1e9 * ONES, {"target": "iOS18", "precision": "float16"}, ["above 65504"]),
     ],
 )
 def test_buffers_that_cannot_be_states(value: Tensor, options: Any, parts: list[str]):
@@ -563,3 +562,42 @@ def test_exports_in_threads_leave_pytorch_as_it_was():
         each.join()
 
     assert nn.Module.__setattr__ is assign
+
+
+def counted_by_one(m: Any, x: Tensor) -> Tensor:
+    m.c.add_(1)
+    return x + m.c
+
+
+def turned_into_halves(m: Any, x: Tensor) -> Tensor:
+    m.c = (m.c + x).half()
+    return m.c * 2
+
+
+@pytest.mark.parametrize(
+    ("function", "value", "precision", "part"),
+    [
+        (counted_by_one, torch.tensor(2**40), "float32", "int64 constant has values"),
+        (counted_by_one, torch.full((3,), -1e9), "float16", "above 65504"),
+        (turned_into_halves, torch.zeros(3), "float32", "float32[3] to float16[3]"),
+    ],
+)
+@pytest.mark.parametrize("target", ["iOS17", "iOS18"])
+def test_values_and_types_that_do_not_fit(
+    function: Any, value: Tensor, precision: Any, part: str, target: str
+):
+    model = Buffers(function, c=value)
+
+    with pytest.raises(UnsupportedError) as error:
+        padc.convert(model, (torch.ones(3),), target=target, precision=precision)
+
+    assert "the buffer 'c'" in str(error.value) or "its buffer 'c'" in str(error.value)
+    assert part in str(error.value) and "test_states.py:" in str(error.value)
+
+
+def test_verify_leaves_the_buffers_of_the_model():
+    model = nn.Sequential(Buffers(lambda m, x: setattr(m, "c", x) or x * 2, c=Z))
+
+    padc.convert(model, (torch.ones(3),), verify=True)
+
+    assert torch.equal(model.get_buffer("0.c"), Z)

@@ -130,6 +130,15 @@ class _Emitter:
             if each.result is not None:
                 output = output_names[each.result]
                 initial = each.initial_array(self.weights)
+                try:
+                    int32_of(initial)
+                except Obstacle as error:
+                    message = f"the buffer '{each.name}': {error.message}"
+                    returned = self.main.get_return_op()
+                    where = returned and returned.operands[each.result].owner
+                    at = where if isinstance(where, Operation) else self.main
+                    hint = "smaller numbers, or floats"
+                    raise UnsupportedError([problem(at, message, hint)]) from error
                 feature = replace(feature, output=output, initial=initial)
             found.append(feature)
         return found

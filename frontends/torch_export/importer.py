@@ -157,6 +157,7 @@ def decompose(
         importer.import_placeholders(list(ep.graph.nodes))
         # What PyTorch says of buffers that share memory is about itself.
         importer.check_shared(buffers := held_buffers(ep), buffers)
+        importer.check_updates()
         location = SourceLocation.of(stack_location(str(error)))
         message = f"PyTorch cannot make the program functional: {error}"
         problem = Problem(message.partition("\n")[0], location)
@@ -203,6 +204,7 @@ class Importer:
         """
         nodes = list(self.ep.graph.nodes)
         self.check_outputs(trained)
+        self.check_updates()
         argument_attributes = self.import_placeholders(nodes)
         self.import_calls(nodes)
         taken = set(map(name_of, argument_attributes))
@@ -463,6 +465,18 @@ class Importer:
         return DenseResourceAttr.from_params(unique, builtin_type)
 
     # --- outputs ---------------------------------------------------------------------
+
+    def check_updates(self) -> None:
+        """Refuse buffers whose new values have another type."""
+        nodes = {node.name: node for node in self.ep.graph.nodes}
+        for target, argument in self.changed_buffers.items():
+            node, old = nodes[argument.name], self.tensors[target]
+            new = node.meta["val"]
+            if (new.dtype, tuple(new.shape)) != (old.dtype, tuple(old.shape)):
+                message = f"the model changes its buffer '{target}' of type"
+                message = f"{message} {describe(old)} to {describe(new)}"
+                hint = "keep its dtype, and write to a part of a buffer that is large"
+                self.report(node, Obstacle(message, f"{hint} enough"))
 
     def check_outputs(self, trained: Collection[str]) -> None:
         """Refuse programs that change inputs, parameters, or `trained` statistics."""

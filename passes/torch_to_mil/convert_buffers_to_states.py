@@ -87,6 +87,8 @@ class ConvertBuffersToStatesPass(ModulePass):
         resolve_precision(self.precision)
         function = main(op)
         returned = function.get_return_op()
+        if self.precision == "float16":
+            check_range(function, weights_of(ctx))
         has_states = TARGETS.index(target) >= TARGETS.index(SINCE)
         if self.policy == "inputs" or not (has_states or self.policy == "native"):
             return
@@ -99,7 +101,7 @@ class ConvertBuffersToStatesPass(ModulePass):
                 if not has_states:
                     hint = f"choose {SINCE} or a newer target, or set states='auto'"
                     raise Obstacle(f"{target} has no states", hint)
-                self.check(function, each, weights_of(ctx))
+                self.check(function, each)
                 states.append(each)
             except Obstacle as error:
                 text = f"the buffer '{each.name}' cannot be a state ({error.message})"
@@ -112,7 +114,7 @@ class ConvertBuffersToStatesPass(ModulePass):
         if states:
             make_states(function, states, weights_of(ctx), target)
 
-    def check(self, function: FuncOp, buffer: ChangedBuffer, weights: Weights) -> None:
+    def check(self, function: FuncOp, buffer: ChangedBuffer) -> None:
         """Raise Obstacle if a state cannot hold a buffer."""
         type = tensor_type(function.args[buffer.argument])
         if DYNAMIC_INDEX in type.get_shape():
@@ -131,13 +133,30 @@ class ConvertBuffersToStatesPass(ModulePass):
                 "set precision='float16', make the buffer float16, or set "
                 "states='auto'",
             )
-        initial = buffer.initial_array(weights)
+
+
+def check_range(function: FuncOp, weights: Weights) -> None:
+    """
+    Raise UnsupportedError if a buffer has values that float16 does not have.
+
+    A state holds float16, and an input is cast to it.
+    """
+    problems: list[Problem] = []
+    returned = function.get_return_op()
+    for each in changed_buffers(function):
+        if each.result is None or returned is None:
+            continue  # It is a state already.
+        if tensor_type(function.args[each.argument]).element_type != f32:
+            continue
+        initial = each.initial_array(weights)
         finite = initial[np.isfinite(initial)]
         if finite.size and abs(finite).max() > LARGEST_FLOAT16:
-            raise Obstacle(
-                f"float16 does not have its values above {LARGEST_FLOAT16:g}",
-                "set states='auto': the buffer then becomes an input and an output",
-            )
+            message = f"the buffer '{each.name}' has values above {LARGEST_FLOAT16:g}"
+            message = f"{message}, which float16 does not have"
+            where = SourceLocation.of(location_of(returned, each))
+            problems.append(Problem(message, where, "set precision='float32'"))
+    if problems:
+        raise UnsupportedError(problems)
 
 
 def warn(problems: Sequence[Problem]) -> None:

@@ -37,7 +37,8 @@ def lower_gcd(call: MilCall) -> Tensor:
 def lower_lcm(call: MilCall) -> Tensor:
     """`|a / gcd(a, b) * b|`; 0 if one is 0. Narrow types keep the low bits."""
     a, b = operands(call)
-    common = divisor(a, b).maximum(1)
+    common = divisor(a, b)
+    common = common.equals(0).select(1, common)
     product = a.binary("floor_div", common).binary("mul", b)
     return a.wrapped(product.unary("abs"))
 

@@ -308,14 +308,17 @@ class EagerCalls:
         ]
 
     def _call(self, args: Any, kwargs: Any) -> Any:
-        if not self.buffers:
-            return self._module(*args, **kwargs)
         if isinstance(self._module, MlirModel):
             step = self._module.interpreter.step
             outputs, self.buffers = step(args, self.buffers)
             return outputs
+        # The model may assign buffers that no output depends on.
+        buffers = {name: each.clone() for name, each in self._module.named_buffers()}
+        buffers.update(self.buffers)
         # Puts new values that the model assigns into the dictionary, too.
-        return functional_call(self._module, self.buffers, args, kwargs)
+        result = functional_call(self._module, buffers, args, kwargs)
+        self.buffers = {name: buffers[name] for name in self.buffers}
+        return result
 
 
 def compare(name: str, actual: torch.Tensor, expected: torch.Tensor) -> Comparison:
