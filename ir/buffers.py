@@ -19,11 +19,13 @@ from xdsl.dialects.builtin import (
     DenseIntOrFPElementsAttr,
     DenseResourceAttr,
     DictionaryAttr,
+    LocationAttr,
     StringAttr,
+    UnknownLoc,
     bf16,
 )
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Attribute
+from xdsl.ir import Attribute, Operation
 
 from padc.errors import InvalidProgramError
 from padc.ir.type_tests import is_tensor
@@ -52,6 +54,14 @@ class ChangedBuffer:
         if is_tensor(type) and type.element_type == bf16:
             return float32_of_bfloat16(array)
         return array
+
+    def location(self, function: FuncOp) -> LocationAttr:
+        """The line of `function` that computes the new value; unknown for a state."""
+        returned = function.get_return_op()
+        if returned is None or self.result is None:
+            return UnknownLoc()
+        owner = returned.operands[self.result].owner
+        return owner.location if isinstance(owner, Operation) else UnknownLoc()
 
 
 def changed_buffers(function: FuncOp) -> list[ChangedBuffer]:

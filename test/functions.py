@@ -1,6 +1,7 @@
 # pyright: basic
 """Functions as modules, for `torch.export`; skips for what it cannot export."""
 
+import io
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -12,6 +13,9 @@ from torch import Tensor, nn
 from torch._dynamo.exc import UserError
 from torch.fx.experimental.symbolic_shapes import ConstraintViolationError
 from torch.torch_version import TorchVersion
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.printer import Printer
 
 Functions = Mapping[str, Callable[..., Any]]
 
@@ -36,6 +40,15 @@ class Several(nn.Module):
 
     def forward(self, *inputs: Tensor) -> tuple[Tensor, ...]:
         return tuple(y for f in self.functions.values() for y in flat(f(*inputs)))
+
+
+def printed(module: ModuleOp, ctx: Context) -> str:
+    """The module as padc-opt prints it."""
+    text = io.StringIO()
+    printer = Printer(text)
+    printer.print_op(module)
+    printer.print_metadata(ctx.loaded_dialects)
+    return text.getvalue()
 
 
 def flat(result: Any) -> list[Tensor]:

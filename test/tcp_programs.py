@@ -9,9 +9,10 @@ import math
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
+from choices import Choices
 from torch import Tensor
 from xdsl.builder import ImplicitBuilder
 from xdsl.dialects.builtin import (
@@ -62,35 +63,17 @@ SPECIALS = (math.nan, math.inf, -math.inf)
 
 
 @dataclass
-class Draw:
+class Draw(Choices):
     """Random choices, and the inputs of the program drawn so far."""
 
     random: random.Random
     inputs: list[Tensor | int] = field(default_factory=list)
     types: list[Attribute] = field(default_factory=list)
-
-    def integer(self, least: int, most: int) -> int:
-        return self.random.randint(least, most)
-
-    def integers(self, size: int, least: int, most: int) -> list[int]:
-        return [self.integer(least, most) for _ in range(size)]
+    FACTOR: ClassVar[int] = 13
 
     def sizes(self, rank: int, most: int) -> list[int]:
         """Sizes of dimensions, seldom 0."""
         return [self.integer(min(1, self.integer(0, 20)), most) for _ in range(rank)]
-
-    def choice(self, choices: Sequence[Any]) -> Any:
-        return self.random.choice(choices)
-
-    def numbers(self, shape: Sequence[int], dtype: torch.dtype) -> Tensor:
-        """Multiples of 1/4 from -2 to 2: sums of a few products are exact in float32."""
-        generator = torch.Generator().manual_seed(self.integer(0, 2**30))
-        whole = torch.randint(-8, 9, tuple(shape), generator=generator)
-        if dtype == torch.bool:
-            return whole > 0
-        if not dtype.is_floating_point:
-            return (whole * 13).to(dtype)
-        return (whole / 4).to(dtype)
 
     def special(self, x: Tensor) -> Tensor:
         """`x` with infinities and NaN in some places."""

@@ -43,7 +43,7 @@ from padc.errors import (
     origin,
 )
 from padc.ir import mil
-from padc.ir.buffers import changed_buffers
+from padc.ir.buffers import ChangedBuffer, changed_buffers
 from padc.ir.main_function import main
 from padc.ir.targets import resolve_target
 from padc.ir.torch import AtenOp
@@ -130,18 +130,20 @@ class _Emitter:
             if each.result is not None:
                 output = output_names[each.result]
                 initial = each.initial_array(self.weights)
-                try:
-                    int32_of(initial)
-                except Obstacle as error:
-                    message = f"the buffer '{each.name}': {error.message}"
-                    returned = self.main.get_return_op()
-                    where = returned and returned.operands[each.result].owner
-                    at = where if isinstance(where, Operation) else self.main
-                    hint = "smaller numbers, or floats"
-                    raise UnsupportedError([problem(at, message, hint)]) from error
+                self.check_buffer(each, initial)
                 feature = replace(feature, output=output, initial=initial)
             found.append(feature)
         return found
+
+    def check_buffer(self, buffer: ChangedBuffer, initial: np.ndarray) -> None:
+        """Raise UnsupportedError if Core ML lacks some of the values at export."""
+        try:
+            int32_of(initial)
+        except Obstacle as error:
+            text = f"the buffer '{buffer.name}': {error.message}"
+            where = SourceLocation.of(buffer.location(self.main))
+            problem = Problem(text, where, "smaller numbers, or floats")
+            raise UnsupportedError([problem]) from error
 
     def emit_ops(self, block: Block) -> Sequence[SSAValue]:
         """Emit the ops of a block; returns the values that it returns."""

@@ -107,7 +107,7 @@ class Ranges:
         return ranges
 
     def visit(self, block: Any) -> None:
-        """Note the ranges of what the ops of a block compute, in order."""
+        """Note the range of each result in a block."""
         for op in block.operations:
             if op.op_type == "cond":
                 self.visit_branches(op)

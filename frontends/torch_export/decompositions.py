@@ -31,6 +31,7 @@ from padc.frontends.compat import error_on_new_guards
 from padc.frontends.torch_export import strided
 from padc.frontends.torch_export.calls import with_numbers
 from padc.frontends.torch_export.dropouts import DROPOUTS
+from padc.frontends.torch_export.functional import may_be_view
 from padc.frontends.torch_export.nodes import (
     functional_name,
     is_composite,
@@ -111,11 +112,9 @@ def unmarked_views(ep: ExportedProgram) -> Decompositions:
 def is_unmarked(node: Node) -> bool:
     """Whether a composite returns a view although its schema does not say so."""
     op = node.target
-    if (
-        not isinstance(op, OpOverload)
-        or is_always_decomposed(op)
-        or not is_composite(op)
-    ):
+    if not isinstance(op, OpOverload) or is_always_decomposed(op):
+        return False
+    if not (is_composite(op) and may_be_view(node)):
         return False
     values = pytree.tree_map_only(
         Node, lambda each: each.meta["val"], (node.args, node.kwargs)

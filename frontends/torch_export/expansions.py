@@ -195,7 +195,7 @@ class Recorder(TorchDispatchMode):
                 pass
 
     def argument(self, value: Any) -> Any:
-        """A value as an argument of the graph; NotExpandedError if it has none."""
+        """The argument for a value; NotExpandedError for a constant."""
         match value:
             case torch.Tensor():
                 if (node := self.tensors.get(id(value))) is None:

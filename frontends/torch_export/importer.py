@@ -183,6 +183,7 @@ class Importer:
         """The graphs that replace calls which are not imported as they are."""
         self.leave_out_constants = leave_out_constants
         self.tensors = held_tensors(ep)
+        self.nodes = {node.name: node for node in ep.graph.nodes}
         self.function = FunctionBuilder()
         self.module = ep.graph_module
         """The graph that is being imported."""
@@ -468,9 +469,8 @@ class Importer:
 
     def check_updates(self) -> None:
         """Refuse buffers whose new values have another type."""
-        nodes = {node.name: node for node in self.ep.graph.nodes}
         for target, argument in self.changed_buffers.items():
-            node, old = nodes[argument.name], self.tensors[target]
+            node, old = self.nodes[argument.name], self.tensors[target]
             new = node.meta["val"]
             if (new.dtype, tuple(new.shape)) != (old.dtype, tuple(old.shape)):
                 message = f"the model changes its buffer '{target}' of type"
@@ -480,7 +480,6 @@ class Importer:
 
     def check_outputs(self, trained: Collection[str]) -> None:
         """Refuse programs that change inputs, parameters, or `trained` statistics."""
-        nodes = {node.name: node for node in self.ep.graph.nodes}
         for spec in self.ep.graph_signature.output_specs:
             # By name: PyTorch 2.8 has no PARAMETER_MUTATION.
             match spec.kind.name:
@@ -499,7 +498,7 @@ class Importer:
                     hint = "work on a clone and return it as an output"
                 case name:
                     message, hint = f"an output of kind {name}", None
-            self.report(nodes.get(spec.arg.name), Obstacle(message, hint))
+            self.report(self.nodes.get(spec.arg.name), Obstacle(message, hint))
 
     def import_outputs(
         self, node: Node, proposed: Sequence[str], taken: set[str]
@@ -532,13 +531,12 @@ class Importer:
         self, arguments: Sequence[DictionaryAttr], taken: set[str]
     ) -> tuple[list[SSAValue], list[DictionaryAttr]]:
         """The new values of the buffers that the program changes."""
-        nodes = {node.name: node for node in self.ep.graph.nodes}
         values: list[SSAValue] = []
         attributes: list[DictionaryAttr] = []
         for entry in arguments:
             if (target := text(entry.data, BUFFER)) is None:
                 continue
-            node = nodes[self.changed_buffers[target].name]
+            node = self.nodes[self.changed_buffers[target].name]
             if node in self.function.values:
                 values.append(self.function.values[node])
                 name = unique_name(f"{name_of(entry)}_out", taken)

@@ -148,7 +148,7 @@ def crossing_type(value: SSAValue) -> TensorType[Attribute]:
         raise Obstacle(
             f"Core ML's tensors have rank {mil.MAX_RANK} at most, and this has "
             f"{describe_type(type)}",
-            "join dimensions of it before the op, and of what its functions return",
+            "join dimensions of its operands and of the results of its functions",
         )
     return type
 

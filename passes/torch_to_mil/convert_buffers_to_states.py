@@ -86,17 +86,16 @@ class ConvertBuffersToStatesPass(ModulePass):
         resolve_states_policy(self.policy)
         resolve_precision(self.precision)
         function = main(op)
-        returned = function.get_return_op()
+        # Others are states already.
+        buffers = [x for x in changed_buffers(function) if x.result is not None]
         if self.precision == "float16":
-            check_range(function, weights_of(ctx))
+            check_range(function, buffers, weights_of(ctx))
         has_states = TARGETS.index(target) >= TARGETS.index(SINCE)
         if self.policy == "inputs" or not (has_states or self.policy == "native"):
             return
         states: list[ChangedBuffer] = []
         problems: list[Problem] = []
-        for each in changed_buffers(function):
-            if each.result is None or returned is None:
-                continue  # It is a state already.
+        for each in buffers:
             try:
                 if not has_states:
                     hint = f"choose {SINCE} or a newer target, or set states='auto'"
@@ -105,7 +104,7 @@ class ConvertBuffersToStatesPass(ModulePass):
                 states.append(each)
             except Obstacle as error:
                 text = f"the buffer '{each.name}' cannot be a state ({error.message})"
-                where = SourceLocation.of(location_of(returned, each))
+                where = SourceLocation.of(each.location(function))
                 problems.append(Problem(text, where, error.hint))
         if problems and self.policy == "native":
             raise UnsupportedError(problems)
@@ -135,17 +134,16 @@ class ConvertBuffersToStatesPass(ModulePass):
             )
 
 
-def check_range(function: FuncOp, weights: Weights) -> None:
+def check_range(
+    function: FuncOp, buffers: Sequence[ChangedBuffer], weights: Weights
+) -> None:
     """
     Raise UnsupportedError if a buffer has values that float16 does not have.
 
     A state holds float16, and an input is cast to it.
     """
     problems: list[Problem] = []
-    returned = function.get_return_op()
-    for each in changed_buffers(function):
-        if each.result is None or returned is None:
-            continue  # It is a state already.
+    for each in buffers:
         if tensor_type(function.args[each.argument]).element_type != f32:
             continue
         initial = each.initial_array(weights)
@@ -153,7 +151,7 @@ def check_range(function: FuncOp, weights: Weights) -> None:
         if finite.size and abs(finite).max() > LARGEST_FLOAT16:
             message = f"the buffer '{each.name}' has values above {LARGEST_FLOAT16:g}"
             message = f"{message}, which float16 does not have"
-            where = SourceLocation.of(location_of(returned, each))
+            where = SourceLocation.of(each.location(function))
             problems.append(Problem(message, where, "set precision='float32'"))
     if problems:
         raise UnsupportedError(problems)
@@ -211,7 +209,7 @@ def make_states(
         raise UnsupportedError([Problem(NO_OUTPUT, hint="return a tensor")])
     arguments = [block.args[each.argument] for each in buffers]
     states = [
-        state_of(block, argument, each, location_of(returned, each), weights)
+        state_of(block, argument, each, each.location(function), weights)
         for argument, each in zip(arguments, buffers, strict=True)
     ]
     start = block.first_op
@@ -257,13 +255,6 @@ def state_of(
 def add_state(block: Block, shape: Sequence[int]) -> BlockArgument:
     """A new argument that is a state."""
     return block.insert_arg(mil.StateType(TensorType(f16, shape)), len(block.args))
-
-
-def location_of(returned: Operation, buffer: ChangedBuffer) -> LocationAttr:
-    """The line that computes the new value of a buffer."""
-    assert buffer.result is not None
-    owner = returned.operands[buffer.result].owner
-    return owner.location if isinstance(owner, Operation) else UnknownLoc()
 
 
 def read_flag(flag: BlockArgument, start: Operation, target: str) -> SSAValue:

@@ -24,8 +24,8 @@ def lower_segment_reduce(call: MilCall) -> Tensor:
     The reduction of each segment, starting from the initial value if there is one.
 
     All elements are compared with the bounds of all segments. The mean of an empty
-    segment is the initial value, or NaN if there is none. PyTorch adds the initial
-    value to the sum of a mean, too.
+    segment is the initial value, or NaN without an initial value. PyTorch adds the
+    initial value to the sum of a mean, too.
     """
     x, name = call.tensor("data"), str(call.constant("reduce"))
     dim = call.dim("axis", x.rank)

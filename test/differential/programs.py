@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 import torch.utils._pytree as pytree
+from choices import Choices
 from torch import Tensor
 from torch.fx import Graph
 
@@ -147,7 +148,7 @@ def renumbered(call: Call, places: dict[int, int]) -> Call:
 # --- drawing --------------------------------------------------------------------------
 
 
-class Draw:
+class Draw(Choices):
     """A program that is being drawn."""
 
     def __init__(self, seed: int):
@@ -158,26 +159,6 @@ class Draw:
         self.results: list[Any] = []
         """The key of each value: ("input", i) or ("call", i)."""
 
-    def integer(self, least: int, most: int) -> int:
-        return self.random.randint(least, most)
-
-    def integers(self, count: int, least: int, most: int) -> list[int]:
-        return [self.integer(least, most) for _ in range(count)]
-
-    def chance(self, often: float) -> bool:
-        return self.random.random() < often
-
-    def choice(self, choices: Sequence[Any]) -> Any:
-        return self.random.choice(choices)
-
-    def numbers(self, shape: Sequence[int], dtype: torch.dtype) -> Tensor:
-        """Multiples of 1/4 from -2 to 2, so that few sums are rounded."""
-        generator = torch.Generator().manual_seed(self.integer(0, 2**30))
-        whole = torch.randint(-8, 9, tuple(shape), generator=generator)
-        if dtype == torch.bool:
-            return whole > 0
-        return (whole / 4).to(dtype) if dtype.is_floating_point else whole.to(dtype)
-
     def input(self, shape: Sequence[int], dtype: torch.dtype) -> Ref:
         self.inputs.append(self.numbers(shape, dtype))
         self.results.append(("input", len(self.inputs) - 1))
@@ -185,7 +166,7 @@ class Draw:
         return Ref(len(self.values) - 1)
 
     def pick(self, wanted: Callable[[Tensor], bool] = lambda x: True) -> Ref | None:
-        """A value that is as wanted, more likely a late one; None if there is none."""
+        """A random value that satisfies `wanted`, more likely a late one, or None."""
         numbers = [i for i, x in enumerate(self.values) if wanted(x)]
         if not numbers:
             return None
@@ -507,7 +488,7 @@ def drawn(seed: int) -> Program:
 
 
 def smaller(program: Program) -> Iterator[Program]:
-    """Programs that compute part of what `program` does, or on plainer numbers."""
+    """Programs with fewer calls than `program`, or with simpler inputs."""
     for place, given in enumerate(program.inputs):
         if given.numel() and not torch.equal(given, plain(given)):
             inputs = list(program.inputs)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import functions
 import pytest
 import torch
 from torch import nn
@@ -93,12 +94,9 @@ def test_the_mil_level_is_a_model(
     to_mil = pipelines.to_mil("iOS17", "auto", "auto")
     pipelines.run_passes(ctx, module, to_mil)
     assert "torch" not in str(module)
-    text = io.StringIO()
     weights_of(ctx).print_blobs = True
-    printer = Printer(text)
-    printer.print_op(module)
-    printer.print_metadata(ctx.loaded_dialects)
-    (tmp_path / "program.mlir").write_text(text.getvalue())
+    text = functions.printed(module, ctx)
+    (tmp_path / "program.mlir").write_text(text)
 
     converted = [padc.convert(each) for each in (program, tmp_path / "program.mlir")]
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from functions import printed
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.parser import Parser
 
@@ -24,19 +25,6 @@ BLOBS = """
 
 def literal(module: ModuleOp) -> torch_d.LiteralOp:
     return next(op for op in module.walk() if isinstance(op, torch_d.LiteralOp))
-
-
-def printed(module: ModuleOp, ctx) -> str:
-    """The module as padc-opt prints it."""
-    from io import StringIO
-
-    from xdsl.printer import Printer
-
-    stream = StringIO()
-    printer = Printer(stream)
-    printer.print_op(module)
-    printer.print_metadata(ctx.loaded_dialects)
-    return stream.getvalue()
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """What is emitted for Core ML: the same values as PyTorch, or a clear refusal."""
 
-import io
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,13 +8,12 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from functions import Function, Several, flat, needs_export
+from functions import Function, Several, flat, needs_export, printed
 from torch import Tensor, nn
 from torch.export import Dim
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.parser import Parser
-from xdsl.printer import Printer
 
 from padc.backends.coreml.emit import emit
 from padc.backends.coreml.evaluator import load
@@ -474,14 +472,11 @@ def test_the_mil_level_as_text(tmp_path: Path):
     to_mil = pipelines.to_mil("iOS17", "auto", "auto")
     pipelines.run_passes(ctx, module, to_mil)
     assert "torch" not in str(module)
-    text = io.StringIO()
     weights_of(ctx).print_blobs = True
-    printer = Printer(text)
-    printer.print_op(module)
-    printer.print_metadata(ctx.loaded_dialects)
+    text = printed(module, ctx)
 
     again = make_context()
-    parsed = Parser(again, text.getvalue()).parse_module()
+    parsed = Parser(again, text).parse_module()
 
     assert str(parsed) == str(module)
     outputs: list[np.ndarray] = []
