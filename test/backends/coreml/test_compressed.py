@@ -144,13 +144,9 @@ def with_weights_of(package: Any, model: Any, image: Tensor) -> nn.Module:
     return model
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        name if name == "palettized" else pytest.param(name, marks=pytest.mark.slow)
-        for name in CASES
-    ],
-)
+# The ops by themselves are tested in test_constexpr.py.
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CASES)
 def test_compressed_resnet50_agrees_with_its_decompressed_weights(
     name: str,
     resnet: tuple[nn.Module, Tensor],
