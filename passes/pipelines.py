@@ -147,13 +147,17 @@ def to_buffers() -> list[ModulePass]:
     ]
 
 
-def to_llvm(vector_bytes: int) -> list[ModulePass]:
-    """From planned buffers to LLVM's dialect, for vectors of so many bytes."""
+def to_llvm(vector_bytes: int, check: bool = False) -> list[ModulePass]:
+    """
+    From planned buffers to LLVM's dialect, for vectors of so many bytes.
+
+    With `check`, loads and stores are checked: see `access_check`.
+    """
     from padc.passes.buffers_to_llvm.convert_buffers_to_llvm import (
         ConvertBuffersToLlvmPass,
     )
 
-    return [ConvertBuffersToLlvmPass(vector_bytes)]
+    return [ConvertBuffersToLlvmPass(vector_bytes, check)]
 
 
 def legal_for_mil() -> frozenset[str]:

@@ -23,11 +23,14 @@ from padc.passes import pipelines
 from padc.passes.torch_to_tcp.folded_norm import FoldedNorm
 
 
-def compile_model(exported: ExportedProgram) -> tuple[StoredModel, bool]:
+def compile_model(
+    exported: ExportedProgram, check: bool = False
+) -> tuple[StoredModel, bool]:
     """
     Compile a model, and say whether the result serves all of the same `fingerprint`.
 
-    It does not if it holds data that the exported program does not.
+    It does not if it holds data that the exported program does not. With `check`,
+    machine code checks its loads and stores.
     """
     ctx, module = pipelines.import_program(
         exported, legal=pipelines.legal_for_native(), leave_out_constants=True
@@ -47,7 +50,7 @@ def compile_model(exported: ExportedProgram) -> tuple[StoredModel, bool]:
     pipelines.run_passes(ctx, module, pipelines.to_native_tcp())
     folded = [each for each in weights.derivations if isinstance(each, FoldedNorm)]
     computed = {name for each in folded for name in (each.weight, each.bias)}
-    program = compile_program(ctx, module)
+    program = compile_program(ctx, module, check)
     rest = {name: weights[name] for name in weights.keys() - sources.keys() - computed}
     program = replace(program, literals=rest)
     return StoredModel(declaration, outputs, sources, folded, program), not unbound

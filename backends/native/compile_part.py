@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from xdsl.backend.llvm.convert import convert_module
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
-from padc.backends.native.function_signature import Signature, signature_of
+from padc.backends.native.function_signature import (
+    Signature,
+    accesses_of,
+    signature_of,
+)
 from padc.backends.native.machine import compile_object, vector_bytes
 from padc.ir.main_function import main
 from padc.passes import pipelines
@@ -22,14 +26,20 @@ class CompiledPart:
     object_file: bytes
 
 
-def compile_part(ctx: Context, module: ModuleOp) -> CompiledPart:
-    """Compile function `main` of `module`; `module` is lowered in place."""
+def compile_part(ctx: Context, module: ModuleOp, check: bool = False) -> CompiledPart:
+    """
+    Compile function `main` of `module`; `module` is lowered in place.
+
+    With `check`, the code checks its loads and stores.
+    """
     function = main(module)
     inputs = list(function.function_type.inputs)
     results = list(function.function_type.outputs)
     pipelines.run_passes(ctx, module, pipelines.to_buffers())
     signature = signature_of(main(module), inputs, results)
-    pipelines.run_passes(ctx, module, pipelines.to_llvm(vector_bytes()))
+    pipelines.run_passes(ctx, module, pipelines.to_llvm(vector_bytes(), check))
+    if check:
+        signature = replace(signature, accesses=accesses_of(module))
     return CompiledPart(
         signature, compile_object(convert_module(module, fallback_target_triple=None))
     )

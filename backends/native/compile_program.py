@@ -16,8 +16,14 @@ from padc.ir.torch import AtenOp
 from padc.ir.weights import weights_of
 
 
-def compile_program(ctx: Context, module: ModuleOp) -> StoredProgram:
-    """Compile function `main`; PyTorch will run the ops that cannot be compiled."""
+def compile_program(
+    ctx: Context, module: ModuleOp, check: bool = False
+) -> StoredProgram:
+    """
+    Compile function `main`; PyTorch will run the ops that cannot be compiled.
+
+    With `check`, machine code checks its loads and stores.
+    """
     weights = weights_of(ctx)
     known = set(weights)
     lowered = lower_program(module)
@@ -34,7 +40,7 @@ def compile_program(ctx: Context, module: ModuleOp) -> StoredProgram:
                 [split.values[number] for number in numbers]
                 for numbers in (part.inputs, part.outputs)
             )
-            compiled = compile_part(ctx, lowered.function(inputs, outputs))
+            compiled = compile_part(ctx, lowered.function(inputs, outputs), check)
             signature, code = compiled.signature, compiled.object_file
         else:
             signature, code = None, text_of(part.module).encode()

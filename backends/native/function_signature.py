@@ -7,13 +7,29 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from xdsl.dialects import func
-from xdsl.dialects.builtin import IntegerAttr, StringAttr
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr
 from xdsl.ir import Attribute
 from xdsl.utils.hints import isa
 
 from padc.backends.calls.parameters import Parameter
+from padc.errors import SourceLocation
 from padc.ir.torch_tensors import dtype_name
 from padc.passes.buffers.memref_builder import AnyMemRef
+from padc.passes.buffers_to_llvm.access_check import locations
+
+
+@dataclass(frozen=True)
+class Access:
+    """An op whose loads and stores are checked."""
+
+    name: str
+    """The ATen op that it was lowered from; else its own name."""
+    location: SourceLocation | None
+
+    @staticmethod
+    def from_json(data: Any) -> Access:
+        where = data["location"]
+        return Access(data["name"], where and SourceLocation(**where))
 
 
 @dataclass(frozen=True)
@@ -25,6 +41,8 @@ class Signature:
     """The size of the arena; None where it depends on the sizes of the inputs."""
     live_bytes: int
     """The most bytes of the arena in use at once, counting static buffers only."""
+    accesses: Sequence[Access] | None = None
+    """The ops with numbers from 1 on; None if loads and stores are not checked."""
 
     def to_json(self) -> Any:
         return asdict(self)
@@ -35,7 +53,10 @@ class Signature:
             Parameter(p["kind"], p["dtype"], tuple(p["shape"]), p["weight"])
             for p in data["parameters"]
         ]
-        return Signature(parameters, data["arena_bytes"], data["live_bytes"])
+        accesses = data["accesses"] and [
+            Access.from_json(each) for each in data["accesses"]
+        ]
+        return Signature(parameters, data["arena_bytes"], data["live_bytes"], accesses)
 
 
 def signature_of(
@@ -70,6 +91,13 @@ def signature_of(
         integer(planned.attributes.get("padc.arena_bytes")),
         integer(planned.attributes.get("padc.live_bytes")) or 0,
     )
+
+
+def accesses_of(module: ModuleOp) -> list[Access]:
+    """The ops of a module whose loads and stores `convert-buffers-to-llvm` checks."""
+    return [
+        Access(where.desc.data, SourceLocation.of(where)) for where in locations(module)
+    ]
 
 
 def integer(attribute: Attribute | None) -> int | None:

@@ -7,7 +7,7 @@ import ctypes
 import struct
 from array import array
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -17,7 +17,9 @@ from padc.backends.calls.output_tensors import check_outputs
 from padc.backends.calls.parameters import misfit, required_pointer
 from padc.backends.native.function_signature import Signature
 from padc.backends.native.machine import Code
+from padc.errors import WrongResultError
 from padc.ir.weights import Array
+from padc.passes.buffers_to_llvm.access_check import SCRATCH_BYTES
 
 Value: TypeAlias = "torch.Tensor | int"
 ALIGNMENT = 64
@@ -164,8 +166,24 @@ class NativeFunction:
         """Run on the arguments in `table` and an arena."""
         arena = self._take_arena(arena_bytes)
         aligned = -(-required_pointer(arena) // ALIGNMENT) * ALIGNMENT
-        self._run(packed([*table, aligned, arena_bytes]))
+        self._call(self._run, [*table, aligned, arena_bytes])
         self._arenas.append(arena)
+
+    def _call(self, function: Callable[[bytes], None], table: list[int]) -> None:
+        """Call machine code; WrongResultError if a check of it fails."""
+        if (accesses := self.signature.accesses) is None:
+            return function(packed(table))
+        status = array("q", bytes(8 + SCRATCH_BYTES))
+        function(packed([status.buffer_info()[0], *table]))
+        if status[0]:
+            number, writes = divmod(status[0], 2)
+            access = accesses[number - 1]
+            raise WrongResultError(
+                f"the machine code of {access.name} "
+                f"{'writes' if writes else 'reads'} outside of its buffer",
+                location=access.location,
+                hint="this is a fault of padc: please report it, with the model",
+            )
 
     def _shapes(self, table: list[int]) -> tuple[int, Sequence[Sequence[int]]]:
         """The bytes of the arena and the shapes of the results, for these inputs."""
@@ -173,7 +191,7 @@ class NativeFunction:
             assert self.signature.arena_bytes is not None
             return self.signature.arena_bytes, self._static_shapes
         sizes = array("q", bytes(8 * self._sizes_count))
-        self._sizes(packed([*table, sizes.buffer_info()[0], self._sizes_count]))
+        self._call(self._sizes, [*table, sizes.buffer_info()[0], self._sizes_count])
         arena_bytes, *dynamic = sizes
         known = iter(dynamic)
         return arena_bytes, [

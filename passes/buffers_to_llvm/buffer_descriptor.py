@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from xdsl.dialects.builtin import DYNAMIC_INDEX
+from xdsl.dialects.builtin import DYNAMIC_INDEX, FixedBitwidthType
 from xdsl.ir import Attribute, SSAValue
 
-from padc.passes.buffers_to_llvm.llvm_builder import LlvmBuilder, Size
+from padc.passes.buffers_to_llvm.access_check import Bounds, checked
+from padc.passes.buffers_to_llvm.llvm_builder import LlvmBuilder, Size, stored_type
 
 
 @dataclass(frozen=True)
@@ -30,11 +31,24 @@ class BufferDescriptor:
     """The indices of the first element in the frame."""
     spacing: Sequence[Size]
     """The distance of neighbors in the frame, in each dimension."""
+    bounds: Bounds | None = None
+    """Its memory, if loads and stores are checked."""
 
     def element(self, build: LlvmBuilder, places: Sequence[Size]) -> SSAValue:
         """The address of the element with the indices `places`."""
         offset = build.dot(places, self.strides)
         return build.address(self.pointer, offset, self.element_type)
+
+    def load(self, build: LlvmBuilder, address: SSAValue) -> SSAValue:
+        """The element at `address`."""
+        size = stored_bytes(self.element_type)
+        address = checked(build, address, size, self.bounds, writes=False)
+        return build.load(address, self.element_type)
+
+    def store(self, build: LlvmBuilder, value: SSAValue, address: SSAValue) -> None:
+        """Store an element at `address`."""
+        size = stored_bytes(self.element_type)
+        build.store(value, checked(build, address, size, self.bounds, writes=True))
 
 
 Value: TypeAlias = BufferDescriptor | Size
@@ -47,12 +61,13 @@ def whole(
     sizes: Sequence[Size],
     strides: Sequence[Size],
     memory: SSAValue,
+    bounds: Bounds | None,
 ) -> BufferDescriptor:
     """A buffer that is its own frame."""
     rank = len(sizes)
     places, spacing = [0] * rank, [1] * rank
     return BufferDescriptor(
-        pointer, type, sizes, strides, memory, object(), places, spacing
+        pointer, type, sizes, strides, memory, object(), places, spacing, bounds
     )
 
 
@@ -62,6 +77,7 @@ def contiguous(
     type: Attribute,
     sizes: Sequence[Size],
     memory: SSAValue,
+    bounds: Bounds | None,
 ) -> BufferDescriptor:
     """A contiguous buffer, in row-major order."""
     strides: list[Size] = []
@@ -69,7 +85,26 @@ def contiguous(
     for size in reversed(sizes):
         strides.append(stride)
         stride = build.mul(stride, size)
-    return whole(pointer, type, sizes, strides[::-1], memory)
+    return whole(pointer, type, sizes, strides[::-1], memory, bounds)
+
+
+def bounds_of(
+    build: LlvmBuilder, pointer: SSAValue, type: Attribute, sizes: Sequence[Size]
+) -> Bounds | None:
+    """The memory of a contiguous buffer, if loads and stores are checked."""
+    if build.check is None:
+        return None
+    total: Size = stored_bytes(type)
+    for size in sizes:
+        total = build.mul(total, size)
+    return Bounds.of(build, pointer, total)
+
+
+def stored_bytes(type: Attribute) -> int:
+    """The size of an element in memory."""
+    stored = stored_type(type)
+    assert isinstance(stored, FixedBitwidthType)
+    return stored.size
 
 
 def refined(sizes: Sequence[Size], shape: Sequence[int]) -> list[Size]:

@@ -31,6 +31,7 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.ir import SSAValue
 
+from padc.passes.buffers_to_llvm.access_check import checked
 from padc.passes.buffers_to_llvm.buffer_descriptor import BufferDescriptor
 from padc.passes.buffers_to_llvm.llvm_builder import LlvmBuilder, Size
 from padc.passes.buffers_to_llvm.loops import Loop
@@ -126,6 +127,15 @@ class Tile:
     vectors: int
     left: Size | None
     """The number of elements left in each row; None if the vectors are full."""
+
+
+@dataclass(frozen=True)
+class Mask:
+    """Which lanes of a vector are loaded or stored: the first `left` of them."""
+
+    lanes: SSAValue
+    left: Size
+    """May be negative, or more than there are."""
 
 
 class ContractionKernel:
@@ -268,7 +278,7 @@ class ContractionKernel:
             step = 0 if op.rows is None else op.rows.steps[op.repeated]
             place = build.add(offsets[op.repeated], build.mul(row, step))
             address = build.address(repeated.pointer, place, op.type)
-            factor = self.repeat(build.load(address, op.type))
+            factor = self.repeat(repeated.load(build, address))
             for i, vector in enumerate(vectors):
                 sum = sums[row * tile.vectors + i]
                 results.append(build.insert(llvm.FMAOp(vector, factor, sum)))
@@ -286,9 +296,9 @@ class ContractionKernel:
                 at = build.add(place, i * self.op.lanes)
                 address = build.address(result.pointer, at, self.op.type)
                 mask = self.mask(tile, i * self.op.lanes)
-                old = self.load(address, mask)
+                old = self.load(result, address, mask)
                 new = sums[row * tile.vectors + i]
-                self.store(build.insert(llvm.FAddOp(old, new)), address, mask)
+                self.store(result, build.insert(llvm.FAddOp(old, new)), address, mask)
 
     def stream(
         self, buffer: BufferDescriptor, offset: Size, tile: Tile, number: int
@@ -299,7 +309,7 @@ class ContractionKernel:
         if step == 1:
             at = build.add(offset, number * lanes)
             address = build.address(buffer.pointer, at, self.op.type)
-            return self.load(address, self.mask(tile, number * lanes))
+            return self.load(buffer, address, self.mask(tile, number * lanes))
         # Every other element of two vectors, whose last element must not be read.
         count = lanes if tile.left is None else self.left(tile, number * lanes)
         elements = build.add(build.mul(count, 2), -1)
@@ -309,7 +319,7 @@ class ContractionKernel:
             address = build.address(buffer.pointer, at, self.op.type)
             is_whole = tile.left is None and half == 0
             mask = None if is_whole else self.lane_mask(half * lanes, elements)
-            parts.append(self.load(address, mask))
+            parts.append(self.load(buffer, address, mask))
         evens = DenseArrayBase.from_list(i32, range(0, 2 * lanes, 2))
         return build.insert(
             llvm.ShuffleVectorOp(parts[0], parts[1], evens, self.vector)
@@ -320,7 +330,7 @@ class ContractionKernel:
         assert tile.left is not None
         return self.build.add(tile.left, -first)
 
-    def mask(self, tile: Tile, first: int) -> SSAValue | None:
+    def mask(self, tile: Tile, first: int) -> Mask | None:
         """The mask of the vector at `first`; None if it is full."""
         if tile.left is None:
             return None
@@ -328,7 +338,7 @@ class ContractionKernel:
             return None
         return self.lane_mask(first, tile.left)
 
-    def lane_mask(self, first: int, end: Size) -> SSAValue:
+    def lane_mask(self, first: int, end: Size) -> Mask:
         """The mask of the lanes from `first` on that are before `end`."""
         build, lanes = self.build, self.op.lanes
         name = f"llvm.get.active.lane.mask.v{lanes}i1.i64"
@@ -340,7 +350,8 @@ class ContractionKernel:
         )
         type = VectorType(i1, [lanes])
         args = [build.value(first), end]
-        return build.insert(llvm.CallIntrinsicOp(StringAttr(name), args, [type]))
+        lanes_on = build.insert(llvm.CallIntrinsicOp(StringAttr(name), args, [type]))
+        return Mask(lanes_on, build.add(end, -first))
 
     def zero(self) -> SSAValue:
         type = self.vector.element_type
@@ -354,24 +365,45 @@ class ContractionKernel:
         zeros = DenseArrayBase.from_list(i32, [0] * self.op.lanes)
         return build.insert(llvm.ShuffleVectorOp(first, first, zeros, self.vector))
 
-    def load(self, address: SSAValue, mask: SSAValue | None) -> SSAValue:
+    def bytes(self, mask: Mask | None) -> Size:
+        """The number of bytes of a vector that are loaded or stored."""
+        build, size, lanes = self.build, self.op.type.size, self.op.lanes
+        if mask is None or build.check is None:
+            return size * lanes
+        count = build.value(mask.left)
+        for name, bound in (("llvm.smax.i64", 0), ("llvm.smin.i64", lanes)):
+            args = [count, build.value(bound)]
+            count = build.insert(llvm.CallIntrinsicOp(StringAttr(name), args, [i64]))
+        return build.mul(count, size)
+
+    def load(
+        self, buffer: BufferDescriptor, address: SSAValue, mask: Mask | None
+    ) -> SSAValue:
         """An unaligned vector; masked lanes are 0 and not read."""
         build, size = self.build, self.op.type.size
+        address = checked(build, address, self.bytes(mask), buffer.bounds, writes=False)
         if mask is None:
             return build.insert(llvm.LoadOp(address, self.vector, alignment=size))
         zero = self.zero()
         name = StringAttr(f"llvm.masked.load.{self.suffix}.p0")
         alignment = build.insert(llvm.ConstantOp(IntegerAttr(size, i32), i32))
-        args = [address, alignment, mask, zero]
+        args = [address, alignment, mask.lanes, zero]
         return build.insert(llvm.CallIntrinsicOp(name, args, [self.vector]))
 
-    def store(self, x: SSAValue, address: SSAValue, mask: SSAValue | None) -> None:
+    def store(
+        self,
+        buffer: BufferDescriptor,
+        x: SSAValue,
+        address: SSAValue,
+        mask: Mask | None,
+    ) -> None:
         build, size = self.build, self.op.type.size
+        address = checked(build, address, self.bytes(mask), buffer.bounds, writes=True)
         if mask is None:
             return build.do(llvm.StoreOp(x, address, alignment=size))
         name = StringAttr(f"llvm.masked.store.{self.suffix}.p0")
         alignment = build.insert(llvm.ConstantOp(IntegerAttr(size, i32), i32))
-        build.do(llvm.CallIntrinsicOp(name, [x, address, alignment, mask], []))
+        build.do(llvm.CallIntrinsicOp(name, [x, address, alignment, mask.lanes], []))
 
     @property
     def suffix(self) -> str:

@@ -16,6 +16,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
+from padc.passes.buffers_to_llvm.access_check import ACCESSES
 from padc.passes.buffers_to_llvm.function_lowering import lower_function
 from padc.passes.buffers_to_llvm.llvm_module import LlvmModule, declare_library
 
@@ -28,9 +29,11 @@ class ConvertBuffersToLlvmPass(ModulePass):
 
     vector_bytes: int = 32
     """The length of vectors in sums of products."""
+    check: bool = False
+    """Whether each load and store is checked, in functions that take a status word."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        module = LlvmModule(op, self.vector_bytes)
+        module = LlvmModule(op, self.vector_bytes, self.check)
         for function in list(op.ops):
             if not isinstance(function, func.FuncOp):
                 raise PassFailedException(
@@ -40,3 +43,5 @@ class ConvertBuffersToLlvmPass(ModulePass):
             function.detach()
             function.erase()
         declare_library(op)
+        if module.checked is not None:
+            op.attributes[ACCESSES] = module.checked.attribute()

@@ -3,7 +3,8 @@ Lowering a function of buffers to an LLVM function that calls a kernel per linal
 
 The function takes the address of a table of 64-bit numbers. For each argument, in
 order, the table holds the address of the first element and the dynamic sizes of a
-buffer, or an index.
+buffer, or an index. If loads and stores are checked, the address of the status word
+comes before them (see `access_check`).
 """
 
 from __future__ import annotations
@@ -26,9 +27,11 @@ from xdsl.utils.exceptions import PassFailedException
 from xdsl.utils.hints import isa
 
 from padc.passes.buffers.memref_builder import AnyMemRef, memref_type
+from padc.passes.buffers_to_llvm.access_check import AccessCheck
 from padc.passes.buffers_to_llvm.buffer_descriptor import (
     BufferDescriptor,
     Value,
+    bounds_of,
     contiguous,
     refined,
     whole,
@@ -88,6 +91,8 @@ class FunctionLowering:
             place += 1
             return self.build.load(address, type)
 
+        if self.module.checked is not None:
+            self.build.check = AccessCheck(entry(POINTER), self.module.checked)
         for arg in self.function.body.block.args:
             if isa(type := arg.type, AnyMemRef):
                 pointer = entry(POINTER)
@@ -95,8 +100,9 @@ class FunctionLowering:
                     entry(i64) if size == DYNAMIC_INDEX else size
                     for size in type.get_shape()
                 ]
+                bounds = bounds_of(self.build, pointer, type.element_type, sizes)
                 self.values[arg] = contiguous(
-                    self.build, pointer, type.element_type, sizes, arg
+                    self.build, pointer, type.element_type, sizes, arg, bounds
                 )
             elif arg.type in (IndexType(), i64):
                 self.values[arg] = entry(i64)
@@ -130,6 +136,8 @@ class FunctionLowering:
             return
         if isinstance(op, memref.LoadOp | memref.StoreOp | func.ReturnOp):
             self.flush()
+        if isinstance(op, memref.LoadOp | memref.StoreOp) and self.build.check:
+            self.build.check = self.build.check.of(op)
         match op:
             case scf.ForOp():
                 self.loop(op)
@@ -148,7 +156,8 @@ class FunctionLowering:
             case memref.StoreOp():
                 buffer = self.buffer(op.memref)
                 address = buffer.element(self.build, self.sizes(op.indices))
-                self.build.store(scalar(self.build, self.values[op.value]), address)
+                value = scalar(self.build, self.values[op.value])
+                buffer.store(self.build, value, address)
             case _:
                 self.values[op.results[0]] = self.value(op)
 
@@ -206,7 +215,7 @@ class FunctionLowering:
             case memref.LoadOp():
                 buffer = self.buffer(op.memref)
                 address = buffer.element(build, self.sizes(op.indices))
-                return build.load(address, buffer.element_type)
+                return buffer.load(build, address)
             case memref.CastOp():
                 buffer = self.buffer(op.source)
                 sizes = refined(buffer.sizes, memref_type(op.dest).get_shape())
@@ -214,12 +223,7 @@ class FunctionLowering:
             case memref.SubviewOp():
                 return self.subview(op)
             case memref.ViewOp():
-                pointer = build.address(
-                    self.buffer(op.source).pointer, self.size(op.byte_shift), i8
-                )
-                type = memref_type(op.result)
-                sizes = self.amounts(type.get_shape(), op.sizes)
-                return contiguous(build, pointer, type.element_type, sizes, op.result)
+                return self.view(op)
             case memref.ExpandShapeOp():
                 return self.expand(op)
             case memref.CollapseShapeOp():
@@ -237,10 +241,20 @@ class FunctionLowering:
                     buffer.element_type,
                     sizes,
                     buffer.memory,
+                    buffer.bounds,
                 )
             case _:
                 args = [scalar(build, self.values[x]) for x in op.operands]
                 return lower_scalar(build, op, args)
+
+    def view(self, op: memref.ViewOp) -> BufferDescriptor:
+        build, source, type = self.build, self.buffer(op.source), memref_type(op.result)
+        pointer = build.address(source.pointer, self.size(op.byte_shift), i8)
+        sizes = self.amounts(type.get_shape(), op.sizes)
+        bounds = bounds_of(build, pointer, type.element_type, sizes)
+        if bounds is not None and source.bounds is not None:
+            bounds = bounds.within(build, source.bounds)
+        return contiguous(build, pointer, type.element_type, sizes, op.result, bounds)
 
     def subview(self, op: memref.SubviewOp) -> BufferDescriptor:
         build, buffer = self.build, self.buffer(op.source)
@@ -284,6 +298,7 @@ class FunctionLowering:
             sizes,
             strides,
             buffer.memory,
+            buffer.bounds,
         )
 
     def buffer(self, x: SSAValue) -> BufferDescriptor:

@@ -8,6 +8,7 @@ from xdsl.dialects import arith
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.ir import Operation, SSAValue
 
+from padc.passes.buffers_to_llvm.access_check import AccessCheck
 from padc.passes.buffers_to_llvm.buffer_descriptor import BufferDescriptor, Value
 from padc.passes.buffers_to_llvm.llvm_builder import Size
 from padc.passes.buffers_to_llvm.loops import Loop
@@ -41,7 +42,12 @@ class KernelKey:
         if not isinstance(value, BufferDescriptor):
             return self.size(value)
         layout = self.sizes(value.sizes), self.sizes(value.strides)
-        return self.size(value.pointer), value.element_type, layout
+        bounds = value.bounds and self.sizes([value.bounds.begin, value.bounds.end])
+        return self.size(value.pointer), value.element_type, layout, bounds
+
+    def check(self, check: AccessCheck | None) -> Hashable:
+        """How loads and stores are checked: kernels of other lines are others."""
+        return check and (self.size(check.status), check.number)
 
     def loops(self, loops: Iterable[Loop]) -> Hashable:
         return tuple(

@@ -19,6 +19,7 @@ from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.dialects.linalg.attrs import IteratorType
 from xdsl.ir import Block, Operation, Region, SSAValue
 
+from padc.passes.buffers_to_llvm.access_check import AccessCheck, Bounds
 from padc.passes.buffers_to_llvm.buffer_descriptor import BufferDescriptor, Value
 from padc.passes.buffers_to_llvm.contractions import (
     Contraction,
@@ -34,7 +35,8 @@ from padc.passes.buffers_to_llvm.scalars import lower_scalar
 class Outline:
     """A kernel while it is built, and its parameters."""
 
-    def __init__(self) -> None:
+    def __init__(self, check: AccessCheck | None) -> None:
+        """`check` is that of the caller."""
         self.region = Region(Block())
         self.entry = self.region.block
         self.build = LlvmBuilder(self.region, self.entry)
@@ -42,6 +44,9 @@ class Outline:
         """The parameter of each value that the caller passes."""
         self.aliases: set[SSAValue] = set()
         """Pointers of the caller to memory that another pointer also points to."""
+        if check is not None:
+            self.build.check = replace(check, status=self.parameter(check.status))
+            self.aliases.add(check.status)
 
     def parameter(self, value: SSAValue) -> SSAValue:
         if value not in self.arguments:
@@ -66,8 +71,14 @@ class Outline:
                 pointer=self.parameter(value.pointer),
                 sizes=self.sizes(value.sizes),
                 strides=self.sizes(value.strides),
+                bounds=self.bounds(value.bounds),
             )
         return self.size(value)
+
+    def bounds(self, bounds: Bounds | None) -> Bounds | None:
+        if bounds is None:
+            return None
+        return Bounds(self.parameter(bounds.begin), self.parameter(bounds.end))
 
     def finished(self, name: str) -> llvm.FuncOp:
         self.build.do(llvm.ReturnOp())
@@ -107,10 +118,11 @@ def kernel_of(
     operands = [values[x] for x in op.operands]
     loops, firsts = plan(op, operands, main)
     of = KernelKey()
-    key = of.op(op, values), of.loops(loops), of.sizes(firsts)
+    check = None if main.check is None else main.check.of(op)
+    key = of.op(op, values), of.loops(loops), of.sizes(firsts), of.check(check)
 
     def make() -> Outline:
-        return outline(op, values, loops, firsts, vector_bytes)
+        return outline(op, values, loops, firsts, vector_bytes, check)
 
     return Kernel(key, of.values, make)
 
@@ -121,8 +133,9 @@ def outline(
     loops: Sequence[Loop],
     firsts: Sequence[Size],
     vector_bytes: int,
+    check: AccessCheck | None,
 ) -> Outline:
-    kernel = Outline()
+    kernel = Outline(check)
     if (contraction := contraction_of(op, loops, vector_bytes)) is not None:
         return contracted(kernel, contraction, [values[x] for x in op.operands], firsts)
     loops = ordered(loops, len(op.outputs))
@@ -233,25 +246,25 @@ class Body:
         self, build: LlvmBuilder, offsets: Sequence[Size], places: dict[int, SSAValue]
     ) -> None:
         block = self.op.body.block
+        if build.check is not None:
+            build.check = build.check.of(self.op)
         values = dict(self.values)
-        addresses: list[SSAValue | None] = []
+        elements: list[tuple[BufferDescriptor, SSAValue]] = []
         for arg, x, offset in zip(block.args, self.operands, offsets, strict=True):
             if not isinstance(x, BufferDescriptor):
                 values[arg] = x
-                addresses.append(None)
                 continue
             address = build.address(x.pointer, offset, x.element_type)
-            addresses.append(address)
+            elements.append((x, address))
             if arg.first_use is not None:
-                values[arg] = build.load(address, x.element_type)
+                values[arg] = x.load(build, address)
         for op in block.ops:
             match op:
                 case linalg.YieldOp():
-                    for x, address in zip(
-                        op.operands, addresses[-self.outputs :], strict=True
+                    for x, (buffer, address) in zip(
+                        op.operands, elements[-self.outputs :], strict=True
                     ):
-                        assert address is not None
-                        build.store(scalar(build, values[x]), address)
+                        buffer.store(build, scalar(build, values[x]), address)
                 case linalg.IndexOp():
                     values[op.result] = places[op.dim.value.data]
                 case memref.LoadOp():
@@ -259,7 +272,7 @@ class Body:
                     assert isinstance(buffer, BufferDescriptor)
                     indices = [size(values[index]) for index in op.indices]
                     address = buffer.element(build, indices)
-                    values[op.res] = build.load(address, buffer.element_type)
+                    values[op.res] = buffer.load(build, address)
                 case memref.DimOp():
                     values[op.result] = dim(values, op)
                 case _:

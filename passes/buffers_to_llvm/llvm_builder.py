@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from xdsl.dialects import llvm
 from xdsl.dialects.builtin import (
@@ -19,6 +19,9 @@ from xdsl.dialects.builtin import (
     i64,
 )
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+
+if TYPE_CHECKING:
+    from padc.passes.buffers_to_llvm.access_check import AccessCheck
 
 Size: TypeAlias = int | SSAValue
 """A size, stride or index: a Python integer, or a value of type i64."""
@@ -57,6 +60,8 @@ class LlvmBuilder:
         default_factory=dict[tuple[Size, Size], SSAValue]
     )
     """Products of sizes: equal products are one value, so that they compare equal."""
+    check: AccessCheck | None = None
+    """How loads and stores are checked; None if they are not."""
 
     def insert(self, op: Operation) -> SSAValue:
         self.block.add_op(op)
@@ -113,7 +118,8 @@ class LlvmBuilder:
             [llvm.GEP_USE_SSA_VAL],
             stored_type(type),
             [self.value(offset)],
-            inbounds=True,
+            # Otherwise LLVM could assume that checks succeed.
+            inbounds=self.check is None,
         )
         return self.insert(gep)
 

@@ -8,15 +8,18 @@ from xdsl.dialects import llvm
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 
+from padc.passes.buffers_to_llvm.access_check import CheckedOps
 from padc.passes.buffers_to_llvm.kernels import Kernel
 
 
 class LlvmModule:
     """The LLVM functions made so far; kernels of the same key share one."""
 
-    def __init__(self, target: ModuleOp, vector_bytes: int):
+    def __init__(self, target: ModuleOp, vector_bytes: int, checked: bool):
         self.target = target
         self.vector_bytes = vector_bytes
+        self.checked = CheckedOps() if checked else None
+        """The ops whose loads and stores are checked; None if none are."""
         self.kernels: dict[Hashable, tuple[str, Sequence[int]]] = {}
         """By key: the name, and the numbers of the values that it takes."""
 

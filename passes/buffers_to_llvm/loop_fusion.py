@@ -17,6 +17,7 @@ from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineMap
 
+from padc.passes.buffers_to_llvm.access_check import AccessCheck
 from padc.passes.buffers_to_llvm.buffer_descriptor import BufferDescriptor, Value
 from padc.passes.buffers_to_llvm.kernel_key import KernelKey
 from padc.passes.buffers_to_llvm.kernels import (
@@ -172,8 +173,10 @@ def kernel_of_moves(moves: Sequence[Move], main: LlvmBuilder) -> Kernel:
             case Together(numbers, dim, count, inner):
                 return tuple(numbers), dim, of.size(count), *map(described, inner)
 
+    check = main.check
     each = [
         (
+            of.check(check and check.of(move.op)),
             of.op(move.op, move.values),
             of.loops(move.loops),
             of.sizes(move.firsts),
@@ -182,14 +185,17 @@ def kernel_of_moves(moves: Sequence[Move], main: LlvmBuilder) -> Kernel:
         for move in moves
     ]
     key = *each, *map(described, plan)
-    return Kernel(key, of.values, lambda: outline_moves(moves, plan))
+    return Kernel(key, of.values, lambda: outline_moves(moves, plan, check))
 
 
-def outline_moves(moves: Sequence[Move], plan: Sequence[Nest]) -> Outline:
-    kernel = Outline()
+def outline_moves(
+    moves: Sequence[Move], plan: Sequence[Nest], check: AccessCheck | None
+) -> Outline:
+    kernel = Outline(check)
     # Only these pointers are written.
     pointers = {buffer.pointer for move in moves for buffer in move.own}
-    kernel.aliases = pointers if len(pointers) > 1 else set()
+    if len(pointers) > 1:
+        kernel.aliases |= pointers
     bodies: list[Body] = []
     for move in moves:
         inner = {x: kernel.value(value) for x, value in move.values.items()}

@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import LocationAttr, ModuleOp, NameLoc, StringAttr
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import Rewriter
 from xdsl.transforms.dead_code_elimination import region_dce
@@ -150,6 +150,13 @@ def erase(op: Operation) -> None:
             if isinstance(use.operation, ListUnpackOp):
                 Rewriter.erase_op(use.operation)
     Rewriter.erase_op(op)
+
+
+def source_of(op: Operation) -> LocationAttr:
+    """The location of what replaces `op`: its line, and the name of its ATen op."""
+    if isinstance(op, AtenOp) and not isinstance(op.location, NameLoc):
+        return NameLoc(StringAttr(op.schema.name), op.location)
+    return op.location
 
 
 def problem(op: Operation, message: str, hint: str | None) -> Problem:

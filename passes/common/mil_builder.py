@@ -20,9 +20,6 @@ from xdsl.dialects.arith import ConstantOp
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     DenseIntOrFPElementsAttr,
-    LocationAttr,
-    NameLoc,
-    StringAttr,
     TensorType,
     f16,
     i32,
@@ -35,8 +32,8 @@ from padc.errors import Obstacle
 from padc.ir import mil
 from padc.ir.describe import describe_type, shape_of
 from padc.ir.tcp import AnyTensor, tensor_type
-from padc.ir.torch import AtenOp
 from padc.ir.weights import numpy_dtype
+from padc.passes.common.lowering import source_of
 
 
 @dataclass(frozen=True)
@@ -60,16 +57,8 @@ class MilBuilder:
 
     def insert_all(self, op: Operation) -> Sequence[SSAValue]:
         """Insert an op before the anchor, and return its results."""
-        op.location = self.location
+        op.location = source_of(self.anchor)
         return Builder(InsertPoint.before(self.anchor)).insert(op).results
-
-    @property
-    def location(self) -> LocationAttr:
-        """The source line of the anchor, and the name of the ATen op it comes from."""
-        location, op = self.anchor.location, self.anchor
-        if isinstance(op, AtenOp) and not isinstance(location, NameLoc):
-            return NameLoc(StringAttr(op.schema.name), location)
-        return location
 
     def emit(
         self, name: str, like: AnyTensor, shape: Sequence[int], /, **inputs: Any

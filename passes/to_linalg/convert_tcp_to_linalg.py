@@ -10,17 +10,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from xdsl.builder import Builder
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, UnrealizedConversionCastOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
-from xdsl.rewriter import InsertPoint
 
 from padc.ir import tcp
 from padc.ir.tcp import tensor_type
 from padc.passes.common.lowering import lower_all
-from padc.passes.to_linalg.build.linalg_builder import LinalgBuilder, signless_type
+from padc.passes.to_linalg.build.linalg_builder import builder_before, signless_type
 from padc.passes.to_linalg.tcp import LOWERINGS, transposed
 
 
@@ -44,10 +42,6 @@ class ConvertTcpToLinalgPass(ModulePass):
             return None
         lowering = LOWERINGS.get(type(op))
         return None if lowering is None else lowering(builder_before(op), op)
-
-
-def builder_before(op: Operation) -> LinalgBuilder:
-    return LinalgBuilder(Builder(InsertPoint.before(op)))
 
 
 def decompose(op: tcp.ConvTransposeOp) -> SSAValue:

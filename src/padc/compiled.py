@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import struct
 import threading
 from collections.abc import Sequence
@@ -50,7 +51,8 @@ def compile(
 
     PyTorch runs the ops that cannot be compiled, up to the whole model: see
     `CompiledModel.report`. Machine code is kept on disk, in the folder `PADC_CACHE_DIR`
-    if that is set (empty: nothing is kept), else in `~/.cache/padc`.
+    if that is set (empty: nothing is kept), else in `~/.cache/padc`. With
+    `PADC_CHECK=1`, it checks each load and store, which finds faults of padc, slowly.
 
     Args:
         model: A module, or what `torch.export.export` or `torch.export.load` returned.
@@ -89,11 +91,13 @@ def compile(
 def compile_exported(exported: ExportedProgram) -> CompiledModel:
     """Like `compile`, but UnsupportedError if padc cannot import the program."""
     guards = GuardCheck(guards_of(exported))
-    name = cache.key([source_hash(), fingerprint(exported), machine_name(), *VERSIONS])
+    check = os.environ.get("PADC_CHECK", "") not in ("", "0")
+    depends = [source_hash(), fingerprint(exported), machine_name(), *VERSIONS]
+    name = cache.key([*depends, "checked" if check else ""])
     stored = stored_model(cache.read(name))
     if stored is None:
         with COMPILING, without_collection():
-            stored, is_kept = compile_model(exported)
+            stored, is_kept = compile_model(exported, check)
         if is_kept:
             cache.write(name, stored.to_bytes())
     ctx, held = make_context(), held_tensors(exported)

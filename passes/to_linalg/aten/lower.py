@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from xdsl.builder import Builder
 from xdsl.dialects.builtin import ComplexType
 from xdsl.ir import SSAValue
-from xdsl.rewriter import InsertPoint
 
 from padc.errors import Obstacle
 from padc.ir.torch import AtenOp, VTensorType
 from padc.passes.common.lowering import Replacement
 from padc.passes.to_linalg.aten import LOWERINGS, LinalgCall
-from padc.passes.to_linalg.build.linalg_builder import LinalgBuilder
+from padc.passes.to_linalg.build.linalg_builder import builder_before
 
 NO_CODE = "there is no native code for it"
 
@@ -33,7 +31,7 @@ def in_torch(op: AtenOp, new: SSAValue, old: SSAValue) -> SSAValue:
 
 
 def call_of(op: AtenOp) -> LinalgCall:
-    return LinalgCall(op, LinalgBuilder(Builder(InsertPoint.before(op))))
+    return LinalgCall(op, builder_before(op))
 
 
 def is_complex(value: SSAValue) -> bool:

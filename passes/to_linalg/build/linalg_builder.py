@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from xdsl.builder import Builder
 from xdsl.dialects import tensor
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
@@ -18,10 +19,12 @@ from xdsl.dialects.builtin import (
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.dialects.linalg.attrs import IteratorTypeAttr
 from xdsl.dialects.utils.dynamic_index_list import split_dynamic_index_list
-from xdsl.ir import Attribute, Block, Region, SSAValue
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
+from xdsl.rewriter import InsertPoint
 
 from padc.ir.tcp import Amount, AnyTensor, fill_type, tensor_type
+from padc.passes.common.lowering import source_of
 from padc.passes.common.size_builder import SizeBuilder
 
 Body: TypeAlias = "Callable[[LinalgBuilder, Sequence[SSAValue]], Sequence[SSAValue]]"
@@ -167,6 +170,16 @@ class LinalgBuilder(SizeBuilder):
 def signless_type(type: AnyTensor) -> AnyTensor:
     """`type` with signless elements."""
     return TensorType(fill_type(type.element_type), type.get_shape())
+
+
+def builder_before(op: Operation) -> LinalgBuilder:
+    """A builder before `op`, whose ops get its line and the name of its ATen op."""
+
+    def locate(made: Operation) -> None:
+        made.location = source_of(op)
+
+    place = InsertPoint.before(op)
+    return LinalgBuilder(Builder(place, operation_insertion_handler=[locate]))
 
 
 def type_of(sizes: Sequence[Amount], element_type: Attribute) -> AnyTensor:

@@ -1,117 +1,53 @@
 # pyright: basic
 """Random programs as machine code, against the reference, with guarded memory."""
 
-import math
 import os
 import random
+import subprocess
+import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 import torch
 from insert_programs import make_inserts
+from native_programs import GUARD, HAS_PAGES, POISON, compiled, guarded
 from tcp_programs import MAKERS, Draw, tolerance
-from typing_extensions import override
-from xdsl.backend.llvm.convert import convert_module
-from xdsl.dialects import memref
-from xdsl.dialects.arith import ConstantOp
-from xdsl.dialects.builtin import IntegerAttr, MemRefType, ModuleOp
+from xdsl.dialects.builtin import ModuleOp
 
-from padc.backends.native.function_signature import signature_of
-from padc.backends.native.machine import Code, compile_object
-from padc.backends.native.native_function import NativeFunction
 from padc.backends.reference import run
-from padc.ir import make_context
-from padc.ir.main_function import main
-from padc.ir.weights import weights_of
-from padc.passes import pipelines
-from padc.passes.buffers.live_ranges import element_bytes
-from padc.passes.buffers.plan_buffers import PlanBuffersPass
-from padc.passes.buffers_to_llvm.convert_buffers_to_llvm import ConvertBuffersToLlvmPass
 
 PROGRAMS = int(os.environ.get("PADC_PROGRAMS", "32"))
 SHARES = 8
 """The number of tests that share the programs."""
-GUARD = 256
-"""Bytes after each buffer."""
-POISON = 0xFF
-"""The value of each byte there: a float of such bytes is NaN, which results show."""
-
-
-class Guarded(NativeFunction):
-    """A function whose arena is poisoned before a call and checked after it."""
-
-    spans: Sequence[tuple[int, int]] | None
-    """Offset and size of each buffer in the arena, in bytes; None if they vary."""
-
-    @override
-    def _take_arena(self, size: int) -> torch.Tensor:
-        return torch.full((size + 64 + GUARD,), POISON, dtype=torch.uint8)
-
-    def check_arena(self) -> None:
-        arena = self._arenas.pop()
-        begin = -arena.data_ptr() % 64
-        outside = torch.ones_like(arena, dtype=torch.bool)
-        spans = [(0, self.signature.arena_bytes or arena.numel() - begin - GUARD - 64)]
-        for offset, size in spans if self.spans is None else self.spans:
-            outside[begin + offset : begin + offset + size] = False
-        assert (arena[outside] == POISON).all()
-
-
-def compiled(module: ModuleOp) -> Guarded:
-    """Function `main` as machine code, with guards between its buffers."""
-    ctx = make_context()
-    function = main(module)
-    inputs = list(function.function_type.inputs)
-    results = list(function.function_type.outputs)
-    for each in pipelines.to_buffers():
-        each = PlanBuffersPass(GUARD) if isinstance(each, PlanBuffersPass) else each
-        each.apply(ctx, module)
-        module.verify()
-    signature = signature_of(main(module), inputs, results)
-    views = [op for op in main(module).walk() if isinstance(op, memref.ViewOp)]
-    spans = [found for view in views if (found := span(view)) is not None]
-    ConvertBuffersToLlvmPass().apply(ctx, module)
-    module.verify()
-    code = compile_object(convert_module(module, fallback_target_triple=None))
-    guarded = Guarded(signature, Code(code, ["main", "main_sizes"]), weights_of(ctx))
-    guarded.spans = spans if len(spans) == len(views) else None
-    return guarded
-
-
-def span(view: memref.ViewOp) -> tuple[int, int] | None:
-    type, place = view.result.type, view.byte_shift.owner
-    assert isinstance(type, MemRefType)
-    if view.sizes or not isinstance(place, ConstantOp):
-        return None
-    assert isinstance(place.value, IntegerAttr)
-    size = math.prod(type.get_shape()) * element_bytes(type.element_type)
-    return place.value.value.data, size
-
-
-def guarded(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """A copy of `x` with poison around it, and the memory of both."""
-    size = x.numel() * x.element_size()
-    memory = torch.full((size + 2 * GUARD,), POISON, dtype=torch.uint8)
-    inside = memory[GUARD : GUARD + size].view(x.dtype).view(x.shape)
-    inside.copy_(x)
-    return inside, memory
 
 
 def check(
-    module: ModuleOp, draw: Draw, expected: Sequence[torch.Tensor], atol: float = 0.0
+    module: ModuleOp,
+    draw: Draw,
+    expected: Sequence[torch.Tensor],
+    number: int,
+    atol: float = 0.0,
 ) -> None:
-    """Check the results of `module`, and that it writes nothing else."""
-    text = str(module)
-    pairs = [
-        guarded(x) if isinstance(x, torch.Tensor) else (x, None) for x in draw.inputs
-    ]
-    outputs = [guarded(torch.zeros_like(x)) for x in expected]
-    copies = [None if memory is None else memory.clone() for _, memory in pairs]
+    """
+    Check the results of `module`, and that it uses no other memory.
 
-    function = compiled(module)
+    Every other program has its memory before pages that cannot be accessed, the others
+    after them. Each third one checks its loads and stores itself.
+    """
+    text, at_end = str(module), number % 2 == 0
+    pairs = [
+        guarded(x, at_end) if isinstance(x, torch.Tensor) else (x, None)
+        for x in draw.inputs
+    ]
+    outputs = [guarded(torch.zeros_like(x), at_end) for x in expected]
+    copies = [x.clone() if isinstance(x, torch.Tensor) else x for x, _ in pairs]
+
+    function = compiled(module, check=number % 3 == 0)
+    function.at_end = at_end
     function([x for x, _ in pairs], [output for output, _ in outputs])
 
-    for (output, memory), should in zip(outputs, expected, strict=True):
+    for (output, outside), should in zip(outputs, expected, strict=True):
         torch.testing.assert_close(
             output,
             should,
@@ -120,12 +56,16 @@ def check(
             equal_nan=True,
             msg=lambda message: f"{message}\n{text}",
         )
-        assert (memory[:GUARD] == POISON).all(), text
-        assert (memory[-GUARD:] == POISON).all(), text
+        assert (outside == POISON).all(), text
     function.check_arena()
-    for (_, memory), copy in zip(pairs, copies, strict=True):
-        if memory is not None and copy is not None:
-            assert torch.equal(memory, copy), text
+    for (x, outside), copy in zip(pairs, copies, strict=True):
+        if isinstance(x, torch.Tensor) and isinstance(copy, torch.Tensor):
+            assert outside is not None and (outside == POISON).all(), text
+            assert torch.equal(bits(x), bits(copy)), text
+
+
+def bits(x: torch.Tensor) -> torch.Tensor:
+    return x.reshape(-1).view(torch.uint8)
 
 
 @pytest.mark.parametrize("share", range(SHARES))
@@ -139,7 +79,7 @@ def test_machine_code_computes_what_the_reference_does(share: int):
         assert isinstance(x, torch.Tensor)
         finite = x.double().nan_to_num(0, 0, 0).abs().flatten().tolist()
         atol = tolerance(make, expected.dtype) * max([0.0, *finite])
-        check(module, draw, [expected], atol)
+        check(module, draw, [expected], number, atol)
 
 
 @pytest.mark.parametrize("share", range(SHARES))
@@ -147,4 +87,27 @@ def test_machine_code_writes_strided_parts(share: int):
     for number in range(share, PROGRAMS, SHARES):
         draw = Draw(random.Random(number))
         module, expected = make_inserts(draw)
-        check(module, draw, expected)
+        check(module, draw, expected, number)
+
+
+@pytest.mark.skipif(not HAS_PAGES, reason="this system has no mprotect")
+@pytest.mark.parametrize(
+    "at_end, offset", [(True, GUARD + 12), (False, -1)], ids=["after", "before"]
+)
+def test_a_use_of_memory_next_to_a_guarded_tensor_ends_the_process(
+    at_end: bool, offset: int
+):
+    code = (
+        "import ctypes, torch, native_programs as it\n"
+        f"inside, outside = it.guarded(torch.zeros(3), {at_end})\n"
+        f"first = outside if {at_end} else inside\n"
+        "assert ctypes.string_at(first.data_ptr(), 12 + it.GUARD)\n"
+        "print('in', flush=True)\n"
+        f"ctypes.string_at(first.data_ptr() + {offset}, 1)\n"
+    )
+    folder = Path(__file__).parents[2]
+
+    done = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True)
+
+    assert done.stdout == b"in\n"
+    assert done.returncode < 0

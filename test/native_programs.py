@@ -1,0 +1,119 @@
+# pyright: basic
+"""Programs as machine code whose memory is guarded: a fault shows, it does no harm."""
+
+import ctypes
+import math
+import mmap
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+
+import torch
+from typing_extensions import override
+from xdsl.backend.llvm.convert import convert_module
+from xdsl.dialects import memref
+from xdsl.dialects.arith import ConstantOp
+from xdsl.dialects.builtin import IntegerAttr, MemRefType, ModuleOp
+
+from padc.backends.native.function_signature import accesses_of, signature_of
+from padc.backends.native.machine import Code, compile_object
+from padc.backends.native.native_function import NativeFunction
+from padc.ir import make_context
+from padc.ir.main_function import main
+from padc.ir.weights import weights_of
+from padc.passes import pipelines
+from padc.passes.buffers.live_ranges import element_bytes
+from padc.passes.buffers.plan_buffers import PlanBuffersPass
+from padc.passes.buffers_to_llvm.convert_buffers_to_llvm import ConvertBuffersToLlvmPass
+
+GUARD = 256
+"""Bytes next to each buffer."""
+POISON = 0xFF
+"""The value of each byte there: a float of such bytes is NaN, which results show."""
+PAGE = mmap.PAGESIZE
+HAS_PAGES = sys.platform != "win32"
+"""Whether single pages can be made inaccessible."""
+
+
+def poisoned(size: int, at_end: bool) -> torch.Tensor:
+    """
+    Memory of `size` bytes, next to a page whose use ends the process.
+
+    That page is after the memory if `at_end`, else before it.
+    """
+    if not HAS_PAGES or size == 0:
+        return torch.full((size,), POISON, dtype=torch.uint8)
+    room = -(-size // PAGE) * PAGE
+    pages = mmap.mmap(-1, room + 2 * PAGE)
+    begin = ctypes.addressof(ctypes.c_char.from_buffer(pages))
+    protect = ctypes.CDLL(None, use_errno=True).mprotect
+    protect.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
+    for page in (begin, begin + PAGE + room):
+        assert protect(page, PAGE, 0) == 0, ctypes.get_errno()
+    offset = PAGE + (room - size if at_end else 0)
+    memory = torch.frombuffer(pages, dtype=torch.uint8, offset=offset, count=size)
+    return memory.fill_(POISON)
+
+
+def guarded(x: torch.Tensor, at_end: bool) -> tuple[torch.Tensor, torch.Tensor]:
+    """A copy of `x`; and poisoned memory, between it and which is nothing."""
+    size = x.numel() * x.element_size()
+    memory = poisoned(size + GUARD, at_end)
+    inside = memory[GUARD:] if at_end else memory[:size]
+    outside = memory[:GUARD] if at_end else memory[size:]
+    inside = inside.view(x.dtype).view(x.shape)
+    return inside.copy_(x), outside
+
+
+class Guarded(NativeFunction):
+    """A function whose arena is poisoned before a call and checked after it."""
+
+    spans: Sequence[tuple[int, int]] | None
+    """Offset and size of each buffer in the arena, in bytes; None if they vary."""
+    at_end = True
+
+    @override
+    def _take_arena(self, size: int) -> torch.Tensor:
+        # A multiple of the alignment, so that it is aligned at the end of a page too.
+        return poisoned(-(-size // 64) * 64 + GUARD, self.at_end)
+
+    def check_arena(self) -> None:
+        arena = self._arenas.pop()
+        outside = torch.ones_like(arena, dtype=torch.bool)
+        spans = [(0, self.signature.arena_bytes or arena.numel() - GUARD)]
+        for offset, size in spans if self.spans is None else self.spans:
+            outside[offset : offset + size] = False
+        assert (arena[outside] == POISON).all()
+
+
+def compiled(module: ModuleOp, check: bool = False) -> Guarded:
+    """Function `main` as machine code, with guards between its buffers."""
+    ctx = make_context()
+    function = main(module)
+    inputs = list(function.function_type.inputs)
+    results = list(function.function_type.outputs)
+    for each in pipelines.to_buffers():
+        each = PlanBuffersPass(GUARD) if isinstance(each, PlanBuffersPass) else each
+        each.apply(ctx, module)
+        module.verify()
+    signature = signature_of(main(module), inputs, results)
+    views = [op for op in main(module).walk() if isinstance(op, memref.ViewOp)]
+    spans = [found for view in views if (found := span(view)) is not None]
+    ConvertBuffersToLlvmPass(check=check).apply(ctx, module)
+    module.verify()
+    if check:
+        signature = replace(signature, accesses=accesses_of(module))
+    code = compile_object(convert_module(module, fallback_target_triple=None))
+    guarded = Guarded(signature, Code(code, ["main", "main_sizes"]), weights_of(ctx))
+    guarded.spans = spans if len(spans) == len(views) else None
+    return guarded
+
+
+def span(view: memref.ViewOp) -> tuple[int, int] | None:
+    type, place = view.result.type, view.byte_shift.owner
+    assert isinstance(type, MemRefType)
+    if view.sizes or not isinstance(place, ConstantOp):
+        return None
+    assert isinstance(place.value, IntegerAttr)
+    size = math.prod(type.get_shape()) * element_bytes(type.element_type)
+    return place.value.value.data, size
