@@ -1,5 +1,5 @@
 """
-Verifying that every value is defined before it is used.
+Verifying that IR is valid: what xDSL verifies, and that definitions come before uses.
 
 xDSL's parser accepts a use before its definition, and its verifier does not look for
 one. MLIR's rule is checked here: the definition dominates the use. Every region is
@@ -8,12 +8,13 @@ checked, the body of a module too: padc has no region whose ops are unordered.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 
 from xdsl.ir import Block, Operation, Region, SSAValue
-from xdsl.utils.exceptions import VerifyException
+from xdsl.utils.exceptions import DiagnosticException, VerifyException
 
-from padc.errors import SourceLocation
+from padc.errors import SourceLocation, first_line
 
 
 def verify(op: Operation) -> None:
@@ -22,8 +23,41 @@ def verify(op: Operation) -> None:
 
     Raises VerifyException at the first fault.
     """
-    op.verify()
+    with explained(op):
+        op.verify()
     verify_dominance(op)
+
+
+@contextmanager
+def explained(op: Operation) -> Generator[None]:
+    """
+    Turn what verifiers of xDSL raise by accident into a VerifyException with the op.
+
+    Some of them take for granted what the parser does not check: that an array has as
+    many elements as the op needs, say. An error in a verifier of padc stays.
+    """
+    try:
+        yield
+    except DiagnosticException:
+        raise
+    except Exception as error:
+        culprit = next((each for each in op.walk() if not verifies(each)), None)
+        if culprit is None or type(culprit).__module__.startswith("padc."):
+            raise
+        location = SourceLocation.of(culprit.location)
+        where = "" if location is None else f"\n  at {location}"
+        raise VerifyException(
+            f"'{culprit.name}' is not valid: {first_line(error)}{where}"
+        ) from error
+
+
+def verifies(op: Operation) -> bool:
+    """Whether `op` is valid, apart from what is nested in it."""
+    try:
+        op.verify(verify_nested_ops=False)
+    except Exception:
+        return False
+    return True
 
 
 def verify_dominance(op: Operation) -> None:

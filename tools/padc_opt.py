@@ -3,7 +3,6 @@
 import argparse
 import io
 import os
-import re
 import sys
 import traceback
 from collections.abc import Callable, Generator, Sequence
@@ -16,7 +15,7 @@ from xdsl.passes import ModulePass, PassPipeline, PassPipelineCallbackType
 from xdsl.targets import get_all_targets as get_xdsl_targets
 from xdsl.transforms import get_all_passes as get_xdsl_passes
 from xdsl.utils.arg_spec import ArgSpec, parse_pipeline, parse_spec
-from xdsl.utils.exceptions import ArgSpecParseError, DiagnosticException, ParseError
+from xdsl.utils.exceptions import ArgSpecParseError
 from xdsl.utils.target import Target
 from xdsl.xdsl_opt_main import xDSLOptMain
 
@@ -29,7 +28,8 @@ from padc.errors import (
     resolve,
 )
 from padc.ir import make_context
-from padc.ir.dominance import verify_dominance
+from padc.ir.dominance import explained, verify_dominance
+from padc.ir.parsing import REPORTED, parsing
 from padc.ir.weights import weights_of
 from padc.passes import get_all_passes
 from padc.tools.instrumentation import (
@@ -63,25 +63,6 @@ def check_choices(pass_class: type[ModulePass], spec: ArgSpec) -> None:
         choices = types.get(name)
         if get_origin(choices) is Literal and len(values) == 1:
             resolve(f"{spec.name} {name}", str(values[0]), get_args(choices))
-
-
-REPORTED = (PadcError, ParseError, DiagnosticException)
-"""Errors whose message says what is wrong with the input."""
-
-
-WIDE_INTEGER = re.compile(rb"(?<![%@#!\"\w$.-])[su]?i(\d{8,})\b")
-MOST_BITS = 2**24 - 1
-"""The widest integer type of MLIR."""
-
-
-def check_widths(text: bytes) -> None:
-    """Raise InvalidProgramError for integer types whose bounds need much memory."""
-    for match in WIDE_INTEGER.finditer(text):
-        if len(match[1]) > 8 or int(match[1]) > MOST_BITS:
-            raise InvalidProgramError(
-                f"the integer type {match[0][:40].decode()} is wider than {MOST_BITS} "
-                "bits, which MLIR has at most"
-            )
 
 
 class PadcOptMain(xDSLOptMain):
@@ -180,16 +161,10 @@ class PadcOptMain(xDSLOptMain):
     ) -> ModuleOp | None:
         if file_extension != "mlir":
             return super().parse_chunk(chunk, file_extension, start_offset)
-        text = chunk.read()
-        check_widths(text)
-        try:
-            return super().parse_chunk(io.BytesIO(text), file_extension, start_offset)
-        except (*REPORTED, UnicodeDecodeError):
-            raise
-        except Exception as error:
-            # xDSL's parser raises what its types raise: integers out of range, say.
-            reason = f"{type(error).__name__}: {first_line(error)}"
-            raise InvalidProgramError(f"the text cannot be parsed: {reason}") from error
+        text = chunk.read().decode()
+        with parsing(text):
+            file = io.BytesIO(text.encode())
+            return super().parse_chunk(file, file_extension, start_offset)
 
     def between_passes(
         self,
@@ -200,7 +175,8 @@ class PadcOptMain(xDSLOptMain):
     ) -> None:
         """Verify `module`, and tell the instrumentations of both passes."""
         assert xdsl_callback is not None
-        xdsl_callback(previous, module, following)  # verifies everything else
+        with explained(module):
+            xdsl_callback(previous, module, following)  # verifies everything else
         if not self.args.disable_verify:
             verify_dominance(module)
         self.running = None

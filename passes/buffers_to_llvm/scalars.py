@@ -231,6 +231,8 @@ def computed(
     build: LlvmBuilder, op: Operation, args: Sequence[SSAValue], is_sum: bool
 ) -> SSAValue:
     """The result of `op` for `args`, with f32 in place of f16 and bf16."""
+    if not args:
+        raise PassFailedException(f"'{op.name}' has no lowering to LLVM's dialect")
     kind, type = op.__class__, args[0].type
     result = value_type(op.results[0].type)
     if (integer := INTEGER_OPS.get(kind)) is not None:

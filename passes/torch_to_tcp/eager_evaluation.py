@@ -76,7 +76,8 @@ class Folding:
             self.evaluate(op)
         # Users first: only what an op that stays takes becomes a literal.
         for op in reversed(ops):
-            if isinstance(op, AtenOp) and op.results[0] in self.values:
+            # An op that is run for its effect has no results.
+            if isinstance(op, AtenOp) and self.values.keys() & {*op.results[:1]}:
                 self.replace(op)
 
     # --- values -----------------------------------------------------------------

@@ -17,7 +17,6 @@ from xdsl.dialects.builtin import (
     StringAttr,
 )
 from xdsl.ir import Attribute, BlockArgument
-from xdsl.parser import Parser
 from xdsl.utils.exceptions import DiagnosticException, ParseError, VerifyException
 
 from padc.errors import InvalidProgramError, Obstacle, UsageError
@@ -26,6 +25,7 @@ from padc.ir import make_context
 from padc.ir.dominance import verify
 from padc.ir.main_function import main, value_names
 from padc.ir.mil import StateType
+from padc.ir.parsing import parse_module
 from padc.ir.size_ranges import size_ranges
 from padc.ir.torch import is_any_tensor
 from padc.ir.torch_tensors import torch_dtype
@@ -138,7 +138,7 @@ def parse(path: str | Path) -> tuple[Context, ModuleOp]:
     ctx = make_context()
     try:
         text = Path(path).read_text()
-        module = Parser(ctx, text, str(path)).parse_module()
+        module = parse_module(ctx, text, str(path))
         verify(module)
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}") from error

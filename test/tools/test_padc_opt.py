@@ -264,6 +264,19 @@ BAD_INPUT: dict[str, tuple[list[str], str, int, list[str]]] = {
         4,
         ["a number with a decimal point"],
     ),
+    "string without an end": (
+        [],
+        '"test.op"() {a = "' + "a" * 1000 + "\n} : () -> ()",
+        4,
+        ["line 1: a string literal has no end"],
+    ),
+    "what a verifier of xDSL does not expect": (
+        [],
+        '%x, %y = "test.op"() : () -> (memref<2xf32>, index)\n'
+        "%z = memref.load %x[%y, %y] : memref<2xf32>",
+        4,
+        ["'memref.load' is not valid: Expected an index for each dimension"],
+    ),
     "wide integer": (
         ["-p", "canonicalize"],
         "%x = arith.constant 5 : i99999999999",

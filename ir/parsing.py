@@ -1,0 +1,76 @@
+"""Parsing text that may hold anything: each fault is an error with a message."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator
+from contextlib import contextmanager
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.parser import Parser
+from xdsl.utils.exceptions import DiagnosticException, ParseError
+
+from padc.errors import InvalidProgramError, PadcError, first_line
+
+REPORTED = (PadcError, ParseError, DiagnosticException)
+"""Errors whose message says what is wrong with the input."""
+WIDE_INTEGER = re.compile(r"(?<![%@#!\"\w$.-])[su]?i(\d{8,})\b")
+STRINGS = re.compile(
+    r'//[^\n]*|"(?:[^"\\\n\v\f]++|\\(?:["nt\\]|[0-9A-Fa-f]{2}))*+"|(?P<open>")'
+)
+"""Comments and string literals; `open` is a quote that starts no literal."""
+MOST_BITS = 2**24 - 1
+"""The widest integer type of MLIR."""
+
+
+def parse_module(ctx: Context, text: str, name: str = "<unknown>") -> ModuleOp:
+    """
+    The module in a text, which is not verified yet.
+
+    Raises ParseError, DiagnosticException or InvalidProgramError.
+    """
+    with parsing(text):
+        return Parser(ctx, text, name).parse_module()
+
+
+@contextmanager
+def parsing(text: str) -> Generator[None]:
+    """
+    Turn what xDSL's parser raises by accident into InvalidProgramError.
+
+    The parser raises what its types raise: for integers out of range, say.
+    """
+    check_widths(text)
+    check_strings(text)
+    try:
+        yield
+    except REPORTED:
+        raise
+    except Exception as error:
+        reason = f"{type(error).__name__}: {first_line(error)}"
+        raise InvalidProgramError(f"the text cannot be parsed: {reason}") from error
+
+
+def check_widths(text: str) -> None:
+    """Raise InvalidProgramError for integer types whose bounds need much memory."""
+    for match in WIDE_INTEGER.finditer(text):
+        if len(match[1]) > 8 or int(match[1]) > MOST_BITS:
+            raise InvalidProgramError(
+                f"the integer type {match[0][:40]} is wider than {MOST_BITS} bits, "
+                "which MLIR has at most"
+            )
+
+
+def check_strings(text: str) -> None:
+    """
+    Raise InvalidProgramError for a string that does not end, or has an unknown escape.
+
+    xDSL's lexer would take time that grows exponentially with the string's length.
+    """
+    for match in STRINGS.finditer(text):
+        if match["open"]:
+            line = text.count("\n", 0, match.start()) + 1
+            raise InvalidProgramError(
+                f"line {line}: a string literal has no end, or an unknown escape"
+            )
