@@ -82,7 +82,8 @@ def feature_of(entry: Mapping[str, Any]) -> BufferFeature:
     if dtype.kind not in "biuf":
         raise ValueError(f"the dtype {dtype}")
     data = np.frombuffer(base64.b64decode(entry["data"], validate=True), dtype)
-    value = np.full(shape, data[0]) if data.size == 1 else data.reshape(shape)
+    # A view: the shape may be far larger than the package.
+    value = np.broadcast_to(data[0], shape) if data.size == 1 else data.reshape(shape)
     return BufferFeature(
         str(entry["buffer"]), str(entry["input"]), str(entry["output"]), value
     )

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -29,23 +30,19 @@ class Session:
         given = {each.output for each in self.buffers}
         self.inputs = [each for each in model.inputs if each.name not in taken]
         self.outputs = [each for each in model.outputs if each.name not in given]
-        features = {each.name: each for each in (*model.inputs, *model.states)}
-        names = {*features, *(each.name for each in model.outputs)}
-        if missing := (taken | given) - names - {None}:
-            raise InvalidProgramError(f"the package has no {missing}, a buffer of it")
-        self._features = features
+        self._features = {each.name: each for each in (*model.inputs, *model.states)}
+        check_buffers(self.buffers, model)
+        self._initial = {
+            each.input: self._as_input(each, each.initial)
+            for each in self.buffers
+            if each.initial is not None
+        }
         self.reset()
 
     def reset(self) -> None:
         """Give the buffers the values that they had at export."""
         self._state = self._model.make_state()
-        self._values = {
-            each.input: each.initial.astype(self._features[each.input].dtype).reshape(
-                self._features[each.input].shape
-            )
-            for each in self.buffers
-            if each.initial is not None
-        }
+        self._values = dict(self._initial)
 
     def run(self, inputs: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:
         """The outputs, without those that are new values of buffers."""
@@ -57,15 +54,39 @@ class Session:
         outputs = self._model.predict({**self._values, **given}, self._state)
         for each in self.buffers:
             if each.output is not None:
-                shape = self._features[each.input].shape
-                self._values[each.input] = outputs[each.output].reshape(shape)
+                self._values[each.input] = self._as_input(each, outputs[each.output])
         return outputs
+
+    def _as_input(self, buffer: BufferFeature, value: Any) -> npt.NDArray[Any]:
+        """A buffer's value as its input takes it; InvalidProgramError if it cannot."""
+        feature, array = self._features[buffer.input], np.asarray(value)
+        if array.size != math.prod(feature.shape) or feature.dtype.kind not in "biuf":
+            raise InvalidProgramError(
+                f"the package's buffer '{buffer.buffer}' has the shape "
+                f"{list(array.shape)}, its input '{feature.name}' is {feature.expected}"
+            )
+        return array.astype(feature.dtype).reshape(feature.shape)
 
     def buffer(self, feature: BufferFeature) -> torch.Tensor:
         """The value of a buffer."""
         if feature.output is None:
             return torch.from_numpy(self._state.read_state(feature.input))
         return torch.from_numpy(self._values[feature.input])
+
+
+def check_buffers(buffers: Sequence[BufferFeature], model: Model) -> None:
+    """Raise InvalidProgramError unless the package has the values of all buffers."""
+    states = {each.name for each in model.states}
+    inputs = {each.name for each in model.inputs}
+    outputs = {each.name for each in model.outputs}
+    for each in buffers:
+        name, known = each.input, states if each.output is None else inputs
+        if name in known and each.output is not None:
+            name, known = each.output, outputs
+        if name not in known:
+            raise InvalidProgramError(
+                f"the package has no '{name}', which its buffer '{each.buffer}' needs"
+            )
 
 
 def as_inputs(

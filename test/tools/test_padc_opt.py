@@ -275,7 +275,7 @@ BAD_INPUT: dict[str, tuple[list[str], str, int, list[str]]] = {
         '%x, %y = "test.op"() : () -> (memref<2xf32>, index)\n'
         "%z = memref.load %x[%y, %y] : memref<2xf32>",
         4,
-        ["'memref.load' is not valid: Expected an index for each dimension"],
+        ["'memref.load' is not valid: expected an index for each dimension"],
     ),
     "wide integer": (
         ["-p", "canonicalize"],

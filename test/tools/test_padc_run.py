@@ -3,8 +3,10 @@
 
 import argparse
 import importlib
+import struct
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +91,24 @@ def test_one_array_without_a_name(package: str, tmp_path: Path):
 
     with pytest.raises(UsageError, match="it holds one array without a name"):
         run(padc_run, package, "--inputs", str(tmp_path / "x.npy"))
+
+
+def test_arrays_that_need_more_memory_than_their_file(package: str, tmp_path: Path):
+    path = tmp_path / "x.npz"
+    huge = b"{'descr': '<f4', 'fortran_order': False, 'shape': (2000000000,)}\n"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr(
+            "x.npy", b"\x93NUMPY\1\0" + struct.pack("<H", len(huge)) + huge
+        )
+    with pytest.raises(UsageError, match=r"x.npy has 0 bytes, its header says float32"):
+        run(padc_run, package, "--inputs", str(path))
+
+    np.savez_compressed(path, x=np.zeros(2**26 + 1, np.float32))
+    assert path.stat().st_size < 2**20
+    with pytest.raises(
+        UsageError, match=r"unpacks to 2684\d+ bytes, more than 268435456"
+    ):
+        run(padc_run, package, "--inputs", str(path))
 
 
 def test_check_says_nothing_of_a_good_package(
