@@ -48,7 +48,6 @@ quick-pytest:
 conformance: .venv/tensorflow ## Apple's own tests of Core ML's ops; 2000 examples of each property
 	python test/conformance
 	pytest -q -m slow
-	PADC_DAMAGES=5000 pytest -q test/backends/coreml/test_damage.py
 	PADC_PROGRAMS=1000 pytest -q test/backends/native/test_programs.py
 	PADC_PROGRAMS=160 pytest -q test/passes/buffers/test_buffers.py
 	PADC_EXAMPLES=2000 pytest -q --hypothesis-show-statistics \
@@ -58,6 +57,12 @@ conformance: .venv/tensorflow ## Apple's own tests of Core ML's ops; 2000 exampl
 .PHONY: differential
 differential: .venv/ready ## 10000 random programs in eager mode and on each path
 	python test/differential --programs 10000
+
+MINUTES := 10
+COUNT :=
+.PHONY: fuzz
+fuzz: .venv/ready ## damaged files, MINUTES in all, or COUNT of each kind
+	python test/fuzz --minutes $(MINUTES) $(if $(COUNT),--count $(COUNT))
 
 .PHONY: conformance-onnx
 conformance-onnx: .venv/onnx ## ONNX' own tests of padded ops, mapped onto tcp

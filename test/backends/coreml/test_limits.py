@@ -1,10 +1,6 @@
 # pyright: basic, reportMissingTypeStubs=false
-"""Damaged packages: random damage, and programs that ask for too much."""
+"""Packages with programs that ask for too much; test/fuzz damages packages at random."""
 
-import json
-import os
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -15,10 +11,8 @@ import numpy as np
 import pytest
 import torch
 from coremltools.converters.mil import Builder
-from coremltools.converters.mil.mil import types
-from torch import nn
+from fuzz.seed_packages import save, spec, structures
 
-import padc
 from padc.backends.coreml.evaluator.limits import Guard
 from padc.backends.coreml.evaluator.ops import elementwise
 from padc.coreml import Limits, check, load
@@ -26,111 +20,6 @@ from padc.errors import InvalidProgramError, Obstacle, PadcError, UnsupportedErr
 
 ct: Any = coremltools
 mb: Any = Builder
-DAMAGES = int(os.environ.get("PADC_DAMAGES", "100"))
-
-
-def save(path: Path, specs: list[Any], build: Callable[..., Any]) -> Path:
-    """Save a program of iOS18 as it is built."""
-    program = mb.program(input_specs=specs, opset_version=ct.target.iOS18)(build)
-    ct.convert(
-        program,
-        source="milinternal",
-        minimum_deployment_target=ct.target.iOS18,
-        compute_precision=ct.precision.FLOAT32,
-        pass_pipeline=ct.PassPipeline.EMPTY,
-        skip_model_load=True,
-    ).save(str(path))
-    return path
-
-
-def spec(*shape: Any, dtype: Any = types.fp32) -> Any:
-    return mb.TensorSpec(shape=shape, dtype=dtype)
-
-
-def network(path: Path) -> Path:
-    """What padc makes of layers."""
-    model = nn.Sequential(
-        nn.ReflectionPad2d(1),
-        nn.Conv2d(2, 4, 3, padding="same"),
-        nn.BatchNorm2d(4),
-        nn.ReLU(),
-        nn.MaxPool2d(2, ceil_mode=True),
-        nn.Flatten(),
-        nn.Linear(36, 5),
-        nn.Softmax(1),
-    ).eval()
-    padc.convert(model, (torch.ones(1, 2, 4, 4),)).save(path)
-    return path
-
-
-def structures(path: Path) -> Path:
-    """What padc does not make: blocks, a list, a state and compressed weights."""
-    rng = np.random.default_rng(0)
-
-    def build(total: Any, x: Any) -> Any:
-        table = rng.random((1, 1, 4, 1)).astype(np.float16)
-        looked_up = mb.constexpr_lut_to_dense(
-            indices=rng.integers(0, 4, (8, 8)).astype(types.np_uint2_dtype), lut=table
-        )
-        scaled = mb.constexpr_blockwise_shift_scale(
-            data=rng.integers(-8, 8, (8, 8)).astype(np.int8),
-            scale=rng.random((8, 2)).astype(np.float16),
-            offset=np.ones((8, 2), np.int8),
-        )
-        mask = rng.integers(0, 2, (8, 8)).astype(np.uint8)
-        sparse = mb.constexpr_sparse_to_dense(
-            nonzero_data=rng.random(int(mask.sum())).astype(np.float16),
-            mask=mask.astype(types.np_uint1_dtype),
-        )
-
-        def body(i: Any, ls: Any) -> Any:
-            row = mb.gather(x=looked_up, indices=mb.mod(x=i, y=8), axis=0)
-            return mb.add(x=i, y=1), mb.list_write(ls=ls, index=i, value=row)
-
-        ls = mb.make_list(init_length=1, elem_shape=(8,), dtype="fp16")
-        _, ls = mb.while_loop(
-            _cond=lambda i, _: mb.less(x=i, y=3), _body=body, loop_vars=(0, ls)
-        )
-        rows = mb.list_gather(ls=ls, indices=[2, 0, 1])
-        h, c = mb.fill(shape=(1, 2), value=np.float16(0)), np.zeros((1, 2), np.float16)
-        steps, _, _ = mb.lstm(
-            x=mb.expand_dims(x=rows, axes=[1]),
-            initial_h=h,
-            initial_c=c,
-            weight_ih=rng.random((8, 8)).astype(np.float16),
-            weight_hh=rng.random((8, 2)).astype(np.float16),
-            output_sequence=True,
-        )
-        x = mb.matmul(x=x, y=mb.add(x=scaled, y=sparse))
-        x = mb.concat(values=[mb.tile(x=x, reps=[1, 2]), mb.squeeze(x=steps)], axis=1)
-        x = mb.pad(x=x, pad=[0, 0, 1, 1], mode="constant", constant_val=np.float16(0))
-        x = mb.cond(
-            pred=mb.greater(x=mb.reduce_max(x=x), y=np.float16(1)),
-            _true_fn=lambda: mb.slice_by_index(x=x, begin=[0, 0], end=[3, 8]),
-            _false_fn=lambda: mb.slice_by_size(x=x, begin=[0, 1], size=[3, 8]),
-        )
-        return mb.coreml_update_state(state=total, value=x, name="y")
-
-    state = mb.StateTensorSpec((3, 8), dtype=types.fp16)
-    return save(path, [state, spec(3, 8, dtype=types.fp16)], build)
-
-
-@pytest.mark.parametrize("make", [network, structures])
-def test_damage_by_chance_gives_an_error_of_padc(make: Any, tmp_path: Path):
-    package = make(tmp_path / f"{make.__name__}.mlpackage")
-    script = Path(__file__).with_name("damage.py")
-
-    done = subprocess.run(
-        [sys.executable, str(script), str(package), "0", str(DAMAGES)],
-        capture_output=True,
-        text=True,
-        timeout=600,
-    )
-
-    assert done.returncode == 0, done.stderr + done.stdout[-100:]
-    outcomes = json.loads(done.stdout.splitlines()[-1])
-    assert sum(outcomes.values()) == DAMAGES
-    assert min(outcomes.values()) > DAMAGES / 20
 
 
 def size(x: Any, *sizes: int | None) -> Any:

@@ -1,0 +1,133 @@
+# pyright: basic
+"""What the fuzzer found stays mended, and it would find each kind of fault again."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+
+import pytest
+from fuzz.campaign import campaign, replay
+from fuzz.changes import changed_tree
+from fuzz.target import Refused, Target
+from fuzz.targets import FINDS, TARGETS, finds
+
+FUZZ = Path(__file__).parent
+
+
+def run(*arguments: str) -> str:
+    """What `python test/fuzz` prints; it must find nothing."""
+    done = subprocess.run(
+        [sys.executable, FUZZ, *arguments], capture_output=True, text=True, timeout=600
+    )
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
+    return done.stdout
+
+
+def test_finds_are_mended():
+    printed = run("--replay")
+
+    for name in TARGETS:
+        assert f"{name}: {len(finds(name))} finds replayed" in printed
+    assert sum(len(finds(name)) for name in TARGETS) == len(list(FINDS.glob("*/*")))
+
+
+QUICK = ("packages", "arrays")
+"""The targets whose seeds are made in seconds."""
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[] if name in QUICK else [pytest.mark.slow])
+        for name in TARGETS
+    ],
+)
+def test_a_few_cases(name: str, tmp_path: Path):
+    printed = run("--count", "60", "--seed", "0", "--finds", str(tmp_path), name)
+
+    assert f"{name}: 60 cases" in printed and " 0 finds" in printed
+    assert not (tmp_path / name).exists()
+
+
+class Faulty(Target):
+    """A case is the name of a fault."""
+
+    suffix = ".txt"
+    faults: dict[bytes, Callable[[], object]] = {  # noqa: RUF012
+        b"none": lambda: None,
+        b"refused": lambda: refuse(),
+        b"traceback": lambda: {}["key"],
+        b"exit": lambda: sys.exit(2),
+        b"signal": lambda: os.kill(os.getpid(), signal.SIGSEGV),
+        b"end": lambda: os._exit(0),
+        b"memory": lambda: bytearray(3 * 2**30),
+        b"hidden memory": lambda: hide(lambda: bytearray(3 * 2**30)),
+        b"hang": lambda: time.sleep(60),
+    }
+
+    def prepare(self) -> None: ...
+
+    def case(self, rng: Random) -> bytes:
+        return rng.choice([b"none", b"refused", b"signal"])
+
+    def run(self, case: bytes) -> None:
+        self.faults[case]()
+
+
+def refuse() -> None:
+    raise Refused("damaged")
+
+
+def hide(function: Callable[[], object]) -> None:
+    try:
+        function()
+    except MemoryError as error:
+        raise Refused("damaged") from error
+
+
+def test_every_kind_of_fault_is_found(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("fuzz.campaign.SECONDS", 1)
+    cases = list(Faulty.faults)
+
+    outcomes = replay(Faulty(), cases)
+
+    kinds = {case: outcome.kind for case, outcome in zip(cases, outcomes, strict=True)}
+    assert kinds.pop(b"none") == "accepted" and kinds.pop(b"refused") == "refused"
+    assert set(kinds.values()) == {"find"}
+    texts = {case: outcome.text for case, outcome in zip(cases, outcomes, strict=True)}
+    assert "KeyError: 'key'" in texts[b"traceback"]
+    assert "signal SIGSEGV" in texts[b"signal"]
+    assert (
+        "MemoryError" in texts[b"memory"] and "MemoryError" in texts[b"hidden memory"]
+    )
+    assert "Timeout" in texts[b"hang"] and "in run" in texts[b"hang"]
+    assert len({outcome.signature for outcome in outcomes[2:]}) >= 6
+
+
+def test_a_campaign_goes_on_after_a_crash():
+    numbers = range(40, 80)
+
+    once, again = (list(campaign(Faulty(), "x", 3, numbers)) for _ in range(2))
+
+    assert [outcome.number for outcome, _ in once] == list(numbers)
+    kinds = [(outcome.kind, case) for outcome, case in once]
+    assert kinds == [(outcome.kind, case) for outcome, case in again]
+    assert set(kinds) == {
+        ("accepted", None),
+        ("refused", None),
+        ("find", b"signal"),
+    }
+
+
+def test_changes_of_trees():
+    tree = {"a": [1, 2, {"b": "x"}], "c": {"d": None, "e": 2.5}, "f": True}
+    text = repr(tree)
+
+    made = {repr(changed_tree(tree, Random(seed))) for seed in range(300)}
+
+    assert repr(tree) == text and len(made) > 100
