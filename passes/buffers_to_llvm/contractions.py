@@ -16,25 +16,19 @@ from dataclasses import dataclass
 from xdsl.dialects import arith, llvm
 from xdsl.dialects.builtin import (
     AnyFloat,
-    DenseArrayBase,
     Float32Type,
     Float64Type,
-    FloatAttr,
-    IntegerAttr,
     StringAttr,
-    VectorType,
-    i1,
-    i32,
     i64,
 )
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.ir import SSAValue
 
-from padc.passes.buffers_to_llvm.access_check import checked
 from padc.passes.buffers_to_llvm.buffer_descriptor import BufferDescriptor
 from padc.passes.buffers_to_llvm.llvm_builder import LlvmBuilder, Size
 from padc.passes.buffers_to_llvm.loops import Loop
+from padc.passes.buffers_to_llvm.vectors import Mask, Vectors
 
 REGISTERS = 24
 """The most vectors of a tile: some of 32 registers hold loaded values."""
@@ -62,17 +56,19 @@ class Contraction:
     lanes: int
 
 
-def contraction_of(
-    op: LinalgStructuredOperation, loops: Sequence[Loop], vector_bytes: int
-) -> Contraction | None:
-    """`op` as a contraction that can be computed in tiles; None if it is not one."""
+def multiplied_type(op: LinalgStructuredOperation) -> AnyFloat | None:
+    """The type of the elements if `op` sums products of two inputs; else None."""
     if len(op.inputs) != 2 or len(op.outputs) != 1 or not multiplies_and_adds(op):
         return None
     type = op.body.block.args[2].type
-    if not isinstance(type, Float32Type | Float64Type):
-        return None
+    return type if isinstance(type, Float32Type | Float64Type) else None
+
+
+def contraction_of(
+    loops: Sequence[Loop], type: AnyFloat, lanes: int
+) -> Contraction | None:
+    """The contraction of these loops; None if it cannot be computed in tiles."""
     sums = [loop for loop in loops if loop.reduces]
-    lanes = vector_bytes // type.size
     for along in reversed([loop for loop in loops if not loop.reduces]):
         is_short = isinstance(along.count, int) and along.count < lanes // 4
         if along.steps[2] != 1 or is_short or not sums:
@@ -129,15 +125,6 @@ class Tile:
     """The number of elements left in each row; None if the vectors are full."""
 
 
-@dataclass(frozen=True)
-class Mask:
-    """Which lanes of a vector are loaded or stored: the first `left` of them."""
-
-    lanes: SSAValue
-    left: Size
-    """May be negative, or more than there are."""
-
-
 class ContractionKernel:
     """Emits the loops of a contraction."""
 
@@ -147,7 +134,7 @@ class ContractionKernel:
         self.build = build
         self.op = op
         self.operands = operands
-        self.vector = VectorType(op.type, [op.lanes])
+        self.vectors = Vectors(build, op.type, op.lanes)
 
     def run(self, offsets: Sequence[Size]) -> None:
         self.outer(list(self.op.outer), offsets)
@@ -245,7 +232,7 @@ class ContractionKernel:
         build.loop(0, first.count, step, part)
 
     def zeros(self, tile: Tile) -> list[SSAValue]:
-        return [self.zero()] * (tile.rows * tile.vectors)
+        return [self.vectors.zero()] * (tile.rows * tile.vectors)
 
     def add_up(
         self,
@@ -277,8 +264,7 @@ class ContractionKernel:
         for row in range(tile.rows):
             step = 0 if op.rows is None else op.rows.steps[op.repeated]
             place = build.add(offsets[op.repeated], build.mul(row, step))
-            address = build.address(repeated.pointer, place, op.type)
-            factor = self.repeat(repeated.load(build, address))
+            factor = self.vectors.repeated(repeated, place)
             for i, vector in enumerate(vectors):
                 sum = sums[row * tile.vectors + i]
                 results.append(build.insert(llvm.FMAOp(vector, factor, sum)))
@@ -294,11 +280,12 @@ class ContractionKernel:
             place = build.add(offsets[2], build.mul(row, step))
             for i in range(tile.vectors):
                 at = build.add(place, i * self.op.lanes)
-                address = build.address(result.pointer, at, self.op.type)
+                address = self.vectors.address(result.pointer, at)
                 mask = self.mask(tile, i * self.op.lanes)
-                old = self.load(result, address, mask)
+                old = self.vectors.load(address, mask, result.bounds)
                 new = sums[row * tile.vectors + i]
-                self.store(result, build.insert(llvm.FAddOp(old, new)), address, mask)
+                new = build.insert(llvm.FAddOp(old, new))
+                self.vectors.store(new, address, mask, result.bounds)
 
     def stream(
         self, buffer: BufferDescriptor, offset: Size, tile: Tile, number: int
@@ -307,104 +294,24 @@ class ContractionKernel:
         build, lanes = self.build, self.op.lanes
         step = self.op.along.steps[self.op.streamed]
         if step == 1:
-            at = build.add(offset, number * lanes)
-            address = build.address(buffer.pointer, at, self.op.type)
-            return self.load(buffer, address, self.mask(tile, number * lanes))
+            address = self.vectors.address(
+                buffer.pointer, build.add(offset, number * lanes)
+            )
+            mask = self.mask(tile, number * lanes)
+            return self.vectors.load(address, mask, buffer.bounds)
         # Every other element of two vectors, whose last element must not be read.
-        count = lanes if tile.left is None else self.left(tile, number * lanes)
+        left = None if tile.left is None else build.add(tile.left, -number * lanes)
+        count = lanes if left is None else build.maximum(left, 0)
         elements = build.add(build.mul(count, 2), -1)
         parts: list[SSAValue] = []
         for half in range(2):
             at = build.add(offset, (2 * number + half) * lanes)
-            address = build.address(buffer.pointer, at, self.op.type)
+            address = self.vectors.address(buffer.pointer, at)
             is_whole = tile.left is None and half == 0
-            mask = None if is_whole else self.lane_mask(half * lanes, elements)
-            parts.append(self.load(buffer, address, mask))
-        evens = DenseArrayBase.from_list(i32, range(0, 2 * lanes, 2))
-        return build.insert(
-            llvm.ShuffleVectorOp(parts[0], parts[1], evens, self.vector)
-        )
-
-    def left(self, tile: Tile, first: int) -> Size:
-        """The number of elements from `first` on; negative counts as 0."""
-        assert tile.left is not None
-        return self.build.add(tile.left, -first)
+            mask = None if is_whole else self.vectors.mask(half * lanes, elements)
+            parts.append(self.vectors.load(address, mask, buffer.bounds))
+        return self.vectors.shuffle(parts[0], parts[1], range(0, 2 * lanes, 2))
 
     def mask(self, tile: Tile, first: int) -> Mask | None:
         """The mask of the vector at `first`; None if it is full."""
-        if tile.left is None:
-            return None
-        if isinstance(tile.left, int) and tile.left >= first + self.op.lanes:
-            return None
-        return self.lane_mask(first, tile.left)
-
-    def lane_mask(self, first: int, end: Size) -> Mask:
-        """The mask of the lanes from `first` on that are before `end`."""
-        build, lanes = self.build, self.op.lanes
-        name = f"llvm.get.active.lane.mask.v{lanes}i1.i64"
-        # The intrinsic takes a negative number as a large unsigned one.
-        zero = build.value(0)
-        maximum = StringAttr("llvm.smax.i64")
-        end = build.insert(
-            llvm.CallIntrinsicOp(maximum, [build.value(end), zero], [i64])
-        )
-        type = VectorType(i1, [lanes])
-        args = [build.value(first), end]
-        lanes_on = build.insert(llvm.CallIntrinsicOp(StringAttr(name), args, [type]))
-        return Mask(lanes_on, build.add(end, -first))
-
-    def zero(self) -> SSAValue:
-        type = self.vector.element_type
-        zero = llvm.ConstantOp(FloatAttr(0.0, type), type)
-        return self.repeat(self.build.insert(zero))
-
-    def repeat(self, x: SSAValue) -> SSAValue:
-        build = self.build
-        undefined = build.insert(llvm.UndefOp(self.vector))
-        first = build.insert(llvm.InsertElementOp(undefined, x, build.value(0)))
-        zeros = DenseArrayBase.from_list(i32, [0] * self.op.lanes)
-        return build.insert(llvm.ShuffleVectorOp(first, first, zeros, self.vector))
-
-    def bytes(self, mask: Mask | None) -> Size:
-        """The number of bytes of a vector that are loaded or stored."""
-        build, size, lanes = self.build, self.op.type.size, self.op.lanes
-        if mask is None or build.check is None:
-            return size * lanes
-        count = build.value(mask.left)
-        for name, bound in (("llvm.smax.i64", 0), ("llvm.smin.i64", lanes)):
-            args = [count, build.value(bound)]
-            count = build.insert(llvm.CallIntrinsicOp(StringAttr(name), args, [i64]))
-        return build.mul(count, size)
-
-    def load(
-        self, buffer: BufferDescriptor, address: SSAValue, mask: Mask | None
-    ) -> SSAValue:
-        """An unaligned vector; masked lanes are 0 and not read."""
-        build, size = self.build, self.op.type.size
-        address = checked(build, address, self.bytes(mask), buffer.bounds, writes=False)
-        if mask is None:
-            return build.insert(llvm.LoadOp(address, self.vector, alignment=size))
-        zero = self.zero()
-        name = StringAttr(f"llvm.masked.load.{self.suffix}.p0")
-        alignment = build.insert(llvm.ConstantOp(IntegerAttr(size, i32), i32))
-        args = [address, alignment, mask.lanes, zero]
-        return build.insert(llvm.CallIntrinsicOp(name, args, [self.vector]))
-
-    def store(
-        self,
-        buffer: BufferDescriptor,
-        x: SSAValue,
-        address: SSAValue,
-        mask: Mask | None,
-    ) -> None:
-        build, size = self.build, self.op.type.size
-        address = checked(build, address, self.bytes(mask), buffer.bounds, writes=True)
-        if mask is None:
-            return build.do(llvm.StoreOp(x, address, alignment=size))
-        name = StringAttr(f"llvm.masked.store.{self.suffix}.p0")
-        alignment = build.insert(llvm.ConstantOp(IntegerAttr(size, i32), i32))
-        build.do(llvm.CallIntrinsicOp(name, [x, address, alignment, mask.lanes], []))
-
-    @property
-    def suffix(self) -> str:
-        return f"v{self.op.lanes}f{self.op.type.size * 8}"
+        return self.vectors.mask(first, tile.left)

@@ -22,13 +22,17 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from padc.passes.buffers_to_llvm.access_check import AccessCheck, Bounds
 from padc.passes.buffers_to_llvm.buffer_descriptor import BufferDescriptor, Value
 from padc.passes.buffers_to_llvm.contractions import (
-    Contraction,
     ContractionKernel,
     contraction_of,
+    multiplied_type,
 )
 from padc.passes.buffers_to_llvm.kernel_key import KernelKey
 from padc.passes.buffers_to_llvm.llvm_builder import POINTER, LlvmBuilder, Size
 from padc.passes.buffers_to_llvm.loops import Loop, linear, merged, ordered
+from padc.passes.buffers_to_llvm.matrix_products import (
+    MatrixProductKernel,
+    matrix_product_of,
+)
 from padc.passes.buffers_to_llvm.scalars import lower_scalar
 
 
@@ -136,34 +140,24 @@ def outline(
     check: AccessCheck | None,
 ) -> Outline:
     kernel = Outline(check)
-    if (contraction := contraction_of(op, loops, vector_bytes)) is not None:
-        return contracted(kernel, contraction, [values[x] for x in op.operands], firsts)
-    loops = ordered(loops, len(op.outputs))
+    sizes = kernel.sizes(firsts)
+    loops = [kernel.loop(loop) for loop in loops]
+    if (type := multiplied_type(op)) is not None:
+        buffers: list[BufferDescriptor] = []
+        for operand in op.operands:
+            buffer = kernel.value(values[operand])
+            assert isinstance(buffer, BufferDescriptor)
+            buffers.append(buffer)
+        lanes = vector_bytes // type.size
+        if (product := matrix_product_of(loops, type, lanes)) is not None:
+            MatrixProductKernel(kernel.build, product, buffers).run(sizes)
+            return kernel
+        if (contraction := contraction_of(loops, type, lanes)) is not None:
+            ContractionKernel(kernel.build, contraction, buffers).run(sizes)
+            return kernel
     inner = {x: kernel.value(values[x]) for x in (*op.operands, *captured(op))}
     body = Body(op, kernel, [inner[x] for x in op.operands], inner, len(op.outputs))
-    body.nest([kernel.loop(loop) for loop in loops], kernel.sizes(firsts), {})
-    return kernel
-
-
-def contracted(
-    kernel: Outline,
-    op: Contraction,
-    operands: Sequence[Value],
-    firsts: Sequence[Size],
-) -> Outline:
-    buffers: list[BufferDescriptor] = []
-    for operand in operands:
-        buffer = kernel.value(operand)
-        assert isinstance(buffer, BufferDescriptor)
-        buffers.append(buffer)
-    op = replace(
-        op,
-        along=kernel.loop(op.along),
-        rows=None if op.rows is None else kernel.loop(op.rows),
-        outer=[kernel.loop(loop) for loop in op.outer],
-        sums=[kernel.loop(loop) for loop in op.sums],
-    )
-    ContractionKernel(kernel.build, op, buffers).run(kernel.sizes(firsts))
+    body.nest(ordered(loops, len(op.outputs)), sizes, {})
     return kernel
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Hashable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
@@ -16,6 +16,7 @@ from xdsl.dialects.builtin import (
     i1,
     i8,
     i16,
+    i32,
     i64,
 )
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
@@ -55,7 +56,10 @@ class LlvmBuilder:
 
     region: Region
     block: Block
-    constants: dict[int, SSAValue] = field(default_factory=dict[int, SSAValue])
+    constants: dict[Hashable, SSAValue] = field(
+        default_factory=dict[Hashable, SSAValue]
+    )
+    """By the integer for an i64, otherwise by a key of `known`."""
     products: dict[tuple[Size, Size], SSAValue] = field(
         default_factory=dict[tuple[Size, Size], SSAValue]
     )
@@ -83,12 +87,30 @@ class LlvmBuilder:
             self.constants[size] = self.insert(constant)
         return self.constants[size]
 
+    def known(self, key: Hashable, make: Callable[[], SSAValue]) -> SSAValue:
+        """The value with a key, made if there is none."""
+        if key not in self.constants:
+            self.constants[key] = make()
+        return self.constants[key]
+
+    def number(self, value: int) -> SSAValue:
+        """A constant of type i32."""
+        constant = llvm.ConstantOp(IntegerAttr(value, i32), i32)
+        return self.known(("i32", value), lambda: self.insert(constant))
+
     def add(self, a: Size, b: Size) -> Size:
         if a == 0 or b == 0:
             return b if a == 0 else a
         if isinstance(a, int) and isinstance(b, int):
             return a + b
         return self.insert(llvm.AddOp(self.value(a), self.value(b)))
+
+    def sub(self, a: Size, b: Size) -> Size:
+        if b == 0:
+            return a
+        if isinstance(a, int) and isinstance(b, int):
+            return a - b
+        return self.insert(llvm.SubOp(self.value(a), self.value(b)))
 
     def mul(self, a: Size, b: Size) -> Size:
         if a == 1 or b == 1:
@@ -101,6 +123,26 @@ class LlvmBuilder:
             product = self.insert(llvm.MulOp(self.value(a), self.value(b)))
             self.products[a, b] = self.products[b, a] = product
         return self.products[a, b]
+
+    def minimum(self, a: Size, b: Size) -> Size:
+        return self._extreme("llvm.smin.i64", min, a, b)
+
+    def maximum(self, a: Size, b: Size) -> Size:
+        return self._extreme("llvm.smax.i64", max, a, b)
+
+    def _extreme(
+        self, name: str, known: Callable[[int, int], int], a: Size, b: Size
+    ) -> Size:
+        if isinstance(a, int) and isinstance(b, int):
+            return known(a, b)
+        args = [self.value(a), self.value(b)]
+        return self.insert(llvm.CallIntrinsicOp(name, args, [i64]))
+
+    def floordiv(self, a: Size, b: int) -> Size:
+        """The quotient of numbers that are not negative."""
+        if isinstance(a, int) or b == 1:
+            return a // b if isinstance(a, int) else a
+        return self.insert(llvm.UDivOp(a, self.value(b)))
 
     def dot(self, places: Sequence[Size], strides: Sequence[Size]) -> Size:
         """The offset of the element with the indices `places`, in elements."""
@@ -135,6 +177,12 @@ class LlvmBuilder:
             value = self.insert(llvm.ZExtOp(value, i8))
         self.do(llvm.StoreOp(value, address))
 
+    def scratch(self, count: int, type: Attribute) -> SSAValue:
+        """Memory for `count` elements until the function returns."""
+        memory = self.insert(llvm.AllocaOp(self.value(count), type, alignment=64))
+        # llvmlite types the pointer itself by `type`.
+        return self.insert(llvm.BitcastOp(memory, POINTER))
+
     @contextmanager
     def scope(self) -> Generator[None]:
         """Forget values at the end that were computed inside, where they dominate."""
@@ -161,6 +209,19 @@ class LlvmBuilder:
         with self.scope():
             body(self, place)
             self.do(llvm.BrOp(head, self.insert(llvm.AddOp(place, step_value))))
+        self.block = after
+
+    def either(
+        self, condition: SSAValue, yes: Callable[[], None], no: Callable[[], None]
+    ) -> None:
+        """Run `yes` if the condition is true, else `no`."""
+        first, second, after = self.new_block(), self.new_block(), self.new_block()
+        self.do(llvm.CondBrOp(condition, first, [], second, []))
+        for block, body in ((first, yes), (second, no)):
+            self.block = block
+            with self.scope():
+                body()
+                self.do(llvm.BrOp(after))
         self.block = after
 
     def carry(

@@ -1,0 +1,162 @@
+"""Vectors of floats while LLVM ops are built: loads, stores, masks, shuffles."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects import llvm
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    DenseArrayBase,
+    FloatAttr,
+    VectorType,
+    i1,
+    i32,
+)
+from xdsl.ir import SSAValue
+
+from padc.passes.buffers_to_llvm.access_check import Bounds, checked
+from padc.passes.buffers_to_llvm.buffer_descriptor import BufferDescriptor
+from padc.passes.buffers_to_llvm.llvm_builder import LlvmBuilder, Size
+
+
+@dataclass(frozen=True)
+class Mask:
+    """Which lanes of a vector are loaded or stored: the first `left` of them."""
+
+    lanes: SSAValue
+    left: Size
+    """May be negative, or more than there are."""
+
+
+@dataclass(frozen=True)
+class Vectors:
+    """Builds ops on vectors of `lanes` floats of `type`."""
+
+    build: LlvmBuilder
+    type: AnyFloat
+    lanes: int
+
+    @property
+    def vector(self) -> VectorType:
+        return VectorType(self.type, [self.lanes])
+
+    @property
+    def suffix(self) -> str:
+        return f"v{self.lanes}f{self.type.size * 8}"
+
+    def zero(self) -> SSAValue:
+        return self.build.known(("zero", self.vector), self._zero)
+
+    def _zero(self) -> SSAValue:
+        zero = llvm.ConstantOp(FloatAttr(0.0, self.type), self.type)
+        return self.repeat(self.build.insert(zero))
+
+    def _undefined(self) -> SSAValue:
+        return self.build.insert(llvm.UndefOp(self.vector))
+
+    def repeat(self, x: SSAValue) -> SSAValue:
+        """The vector whose elements are all `x`."""
+        build = self.build
+        undefined = build.known(("undefined", self.vector), self._undefined)
+        first = build.insert(llvm.InsertElementOp(undefined, x, build.value(0)))
+        return self.shuffle(first, first, [0] * self.lanes)
+
+    def shuffle(self, a: SSAValue, b: SSAValue, places: Sequence[int]) -> SSAValue:
+        """The elements at `places` of `a` followed by `b`."""
+        mask = DenseArrayBase.from_list(i32, places)
+        return self.build.insert(llvm.ShuffleVectorOp(a, b, mask, self.vector))
+
+    def address(self, pointer: SSAValue, offset: Size) -> SSAValue:
+        return self.build.address(pointer, offset, self.type)
+
+    def repeated(self, buffer: BufferDescriptor, offset: Size) -> SSAValue:
+        """The element at `offset`, in each lane."""
+        address = self.address(buffer.pointer, offset)
+        return self.repeat(buffer.load(self.build, address))
+
+    def bytes(self, mask: Mask | None) -> Size:
+        """The number of bytes of a vector that are loaded or stored."""
+        build, size = self.build, self.type.size
+        if mask is None or build.check is None:
+            return size * self.lanes
+        return build.mul(build.minimum(build.maximum(mask.left, 0), self.lanes), size)
+
+    def load(
+        self,
+        address: SSAValue,
+        mask: Mask | None = None,
+        bounds: Bounds | None = None,
+    ) -> SSAValue:
+        """An unaligned vector; masked lanes are 0 and not read."""
+        build, size = self.build, self.type.size
+        address = checked(build, address, self.bytes(mask), bounds, writes=False)
+        if mask is None:
+            return build.insert(llvm.LoadOp(address, self.vector, alignment=size))
+        name = f"llvm.masked.load.{self.suffix}.p0"
+        args = [address, build.number(size), mask.lanes, self.zero()]
+        return build.insert(llvm.CallIntrinsicOp(name, args, [self.vector]))
+
+    def store(
+        self,
+        x: SSAValue,
+        address: SSAValue,
+        mask: Mask | None = None,
+        bounds: Bounds | None = None,
+    ) -> None:
+        """Store an unaligned vector, except masked lanes."""
+        build, size = self.build, self.type.size
+        address = checked(build, address, self.bytes(mask), bounds, writes=True)
+        if mask is None:
+            return build.do(llvm.StoreOp(x, address, alignment=size))
+        name = f"llvm.masked.store.{self.suffix}.p0"
+        args = [x, address, build.number(size), mask.lanes]
+        build.do(llvm.CallIntrinsicOp(name, args, []))
+
+    def prefetch(self, address: SSAValue) -> None:
+        """Load the cache line of `address`, which will be written."""
+        # To write; into all caches; data.
+        numbers = [self.build.number(number) for number in (1, 3, 1)]
+        args = [address, *numbers]
+        self.build.do(llvm.CallIntrinsicOp("llvm.prefetch.p0", args, []))
+
+    def mask(self, first: int, end: Size | None) -> Mask | None:
+        """The mask of the lanes from `first` on before `end`; None if it is full."""
+        if end is None or (isinstance(end, int) and end >= first + self.lanes):
+            return None
+        build, lanes = self.build, self.lanes
+        # The intrinsic takes a negative number as a large unsigned one.
+        end = build.maximum(end, 0)
+        name = f"llvm.get.active.lane.mask.v{lanes}i1.i64"
+        args = [build.value(first), build.value(end)]
+        type = VectorType(i1, [lanes])
+        lanes_on = build.insert(llvm.CallIntrinsicOp(name, args, [type]))
+        return Mask(lanes_on, build.add(end, -first))
+
+    def transposed(self, rows: Sequence[SSAValue]) -> list[SSAValue]:
+        """
+        The columns of the square matrix with these rows.
+
+        Each stage swaps, in blocks of twice `size`, the two blocks off the diagonal.
+        """
+        rows, lanes, size = list(rows), self.lanes, 1
+        while size < lanes:
+            low = [i + (lanes - size) * bool(i & size) for i in range(lanes)]
+            high = [place + size for place in low]
+            for i in range(lanes):
+                if not i & size:
+                    a, b = rows[i], rows[i + size]
+                    rows[i] = self.shuffle(a, b, low)
+                    rows[i + size] = self.shuffle(a, b, high)
+            size *= 2
+        return rows
+
+    def sum(self, x: SSAValue) -> SSAValue:
+        """The sum of the elements of `x`, in each lane."""
+        build, size = self.build, self.lanes // 2
+        while size:
+            places = [(i + size) % self.lanes for i in range(self.lanes)]
+            x = build.insert(llvm.FAddOp(x, self.shuffle(x, x, places)))
+            size //= 2
+        return x
