@@ -22,11 +22,17 @@ import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
+try:
+    import fcntl
+except ImportError:  # Windows has no such locks.
+    fcntl = None
+
 NAME = re.compile("[0-9a-f]{64}")
 KEY, KEY_BYTES = "key", 32
 """The file with the key of the digests, and its size."""
 TEMPORARY = ".writing-"
 SECONDS_OF_WRITING = 600
+"""The age of temporary files that are removed, where files cannot be locked."""
 MOST_BYTES = 2**30
 """The size of all entries, above which the least recently read ones are removed."""
 
@@ -103,12 +109,29 @@ def replace(path: Path, contents: bytes) -> None:
     """Write a file that only the user can read, in one step. Raises OSError."""
     handle, temporary = tempfile.mkstemp(prefix=TEMPORARY, dir=path.parent)
     try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(contents)
-        os.replace(temporary, path)
+        with contextlib.ExitStack() as stack:
+            if fcntl is not None:
+                # The lock lasts until the copy is closed, which is after the move.
+                stack.callback(os.close, os.dup(handle))
+                fcntl.flock(handle, fcntl.LOCK_EX)
+            with os.fdopen(handle, "wb") as file:
+                file.write(contents)
+            os.replace(temporary, path)
     except OSError:
-        os.unlink(temporary)
+        Path(temporary).unlink(missing_ok=True)
         raise
+
+
+def is_abandoned(temporary: Path) -> bool:
+    """Whether the writer of a temporary file was killed. Raises OSError."""
+    if fcntl is None:
+        return time.time() - temporary.stat().st_mtime > SECONDS_OF_WRITING
+    with temporary.open("rb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+    return True
 
 
 def digest_of(key: bytes, name: str, contents: bytes) -> bytes:
@@ -153,8 +176,9 @@ def prune(where: Path, newest: Path) -> None:
     What a writer that was killed left goes too.
     """
     for path in where.glob(f"{TEMPORARY}*"):
-        if time.time() - path.stat().st_mtime > SECONDS_OF_WRITING:
-            path.unlink()
+        with contextlib.suppress(OSError):  # Another process may have removed it.
+            if is_abandoned(path):
+                path.unlink()
     entries = [path for path in where.iterdir() if NAME.fullmatch(path.name)]
     states = {path: path.stat() for path in entries}
     excess = sum(state.st_size for state in states.values()) - MOST_BYTES

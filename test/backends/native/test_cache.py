@@ -1,6 +1,7 @@
 # pyright: basic
 """The cache of `padc.compile`: what it keeps, what entries depend on, what it removes."""
 
+import fcntl
 import hashlib
 import os
 from collections.abc import Callable
@@ -191,6 +192,36 @@ def test_a_folder_of_another_user(folder: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_what_a_killed_writer_left(folder: Path):
+    folder.mkdir(mode=0o700)
+    killed, running = folder / ".writing-killed", folder / ".writing-running"
+    for path in (killed, running):
+        path.write_bytes(b"half")
+
+    with running.open("rb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        cache.write("0" * 64, b"contents")
+
+    assert not killed.exists() and running.exists()
+    cache.write("1" * 64, b"contents")
+    assert not running.exists()
+
+
+def test_writers_lock_what_they_write(folder: Path, monkeypatch: pytest.MonkeyPatch):
+    moved: list[bool] = []
+
+    def replace(temporary: str, path: Path) -> None:
+        moved.append(cache.is_abandoned(Path(temporary)))
+        os.rename(temporary, path)
+
+    monkeypatch.setattr(os, "replace", replace)
+    cache.write("0" * 64, b"contents")
+
+    assert moved == [False, False]  # the key and the entry
+    assert cache.read("0" * 64) == b"contents"
+
+
+def test_where_files_cannot_be_locked(folder: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(cache, "fcntl", None)
     folder.mkdir(mode=0o700)
     old, new = folder / ".writing-old", folder / ".writing-new"
     for path in (old, new):
