@@ -61,8 +61,9 @@ differential: .venv/ready ## 10000 random programs in eager mode and on each pat
 MINUTES := 10
 COUNT :=
 .PHONY: fuzz
-fuzz: .venv/ready ## damaged files, MINUTES in all, or COUNT of each kind
+fuzz: .venv/ready ## damaged files, MINUTES in all, or COUNT of each kind; kill -9
 	python test/fuzz --minutes $(MINUTES) $(if $(COUNT),--count $(COUNT))
+	python test/fuzz/kills.py
 
 .PHONY: conformance-onnx
 conformance-onnx: .venv/onnx ## ONNX' own tests of padded ops, mapped onto tcp

@@ -1,0 +1,226 @@
+# pyright: basic
+"""
+kill -9 at random moments of `padc convert`, `Program.save` and `padc.compile`.
+
+    python test/fuzz/kills.py --kills 200 --seed 0
+
+After each kill a package is the old or the new one, the cache has whole entries only,
+and the next run gives the right result and removes what the killed one left.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import signal
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+os.environ["OMP_NUM_THREADS"] = "1"
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+import torch
+
+import padc
+from padc.backends.native import cache
+from padc.coreml import check, load
+from padc.session import Session
+from padc.tools import padc as padc_command
+
+X = torch.arange(16.0).reshape(1, 2, 8)
+LAST = 0.2
+"""Half of the kills are in this last part of the run, where files are written."""
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--kills", type=int, default=200, help="of each of the three")
+    parser.add_argument("--seed", type=int, default=random.randrange(2**31))
+    options = parser.parse_args()
+    print(f"seed {options.seed}", flush=True)
+    warnings.simplefilter("ignore")
+    torch.set_num_threads(1)
+    rng = random.Random(options.seed)
+    with tempfile.TemporaryDirectory() as folder:
+        kill_converts(Path(folder, "convert"), options.kills, rng)
+        kill_saves(Path(folder, "save"), options.kills, rng)
+        kill_compiles(Path(folder, "compile"), options.kills, rng)
+    return 0
+
+
+class Scale(torch.nn.Module):
+    """A model that tells which of two it is by what it computes."""
+
+    def __init__(self, factor: float):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.full((2, 8), factor))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.pad(x, (1, 2), mode="replicate")[..., 1:-2] * (
+            self.weight
+        )
+
+
+def kill_converts(folder: Path, kills: int, rng: random.Random) -> None:
+    """`padc convert` over a package that is there."""
+    folder.mkdir()
+    package = folder / "m.mlpackage"
+    old = padc.convert(Scale(2.0), (X,))
+    torch.export.save(torch.export.export(Scale(3.0), (X,)), folder.parent / "m.pt2")
+    arguments = ["convert", str(folder.parent / "m.pt2"), "-o", str(package)]
+    kill_writers(
+        "convert", old, lambda: padc_command.main(arguments), package, kills, rng
+    )
+
+
+def kill_saves(folder: Path, kills: int, rng: random.Random) -> None:
+    """`Program.save` over a package that is there."""
+    folder.mkdir()
+    package = folder / "m.mlpackage"
+    old, new = (padc.convert(Scale(factor), (X,)) for factor in (2.0, 3.0))
+    kill_writers("save", old, lambda: new.save(package), package, kills, rng)
+
+
+def kill_writers(
+    name: str,
+    old: padc.Program,
+    write: Callable[[], object],
+    package: Path,
+    kills: int,
+    rng: random.Random,
+) -> None:
+    """Kill what replaces the package of `old`; it must be whole after each kill."""
+    counts = {2.0: 0, 3.0: 0}
+    cut_short = 0
+    old.save(package)
+    seconds = timed(write)
+    for number in range(kills):
+        old.save(package)
+        check_only(package.parent, {package.name})
+        seconds *= 1.02 if (was := killed(write, moment(seconds, rng))) else 0.9
+        cut_short += was
+        factor = factor_of(package)
+        assert factor in counts, f"kill {number}: the package computes {factor} * x"
+        counts[factor] += 1
+    old.save(package)
+    check_only(package.parent, {package.name})
+    print(
+        f"{name}: {kills} kills, {cut_short} before the end; "
+        f"{counts[2.0]} old packages, {counts[3.0]} new ones",
+        flush=True,
+    )
+
+
+def factor_of(package: Path) -> float:
+    """The factor of the `Scale` in a package, which must be right in all else."""
+    assert not check(package)
+    (result,) = Session(load(package)).run([X])
+    factor = float(result[0, 0, 1])
+    assert torch.equal(result, X * factor)
+    return factor
+
+
+def kill_compiles(folder: Path, kills: int, rng: random.Random) -> None:
+    """`padc.compile` with a cache that is new, or has another program."""
+    model, other = Scale(3.0), torch.nn.Softmax(-1)
+
+    def compile() -> None:
+        assert torch.equal(padc.compile(model, (X,))(X), X * 3), "another result"
+
+    cut_short = kept = 0
+    os.environ["PADC_CACHE_DIR"] = ""  # It is compiled, not read, each time.
+    seconds = timed(compile)
+    for number in range(kills):
+        cached = folder / str(number)
+        os.environ["PADC_CACHE_DIR"] = str(cached)
+        if number % 2:
+            padc.compile(other, (X,))
+        seconds *= 1.02 if (was := killed(compile, moment(seconds, rng))) else 0.9
+        cut_short += was
+        kept += sum(map(is_whole, entries(cached)))
+        run(compile)
+        found = entries(cached)
+        assert all(map(is_whole, found)) and len(found) == 1 + number % 2
+        check_only(cached, {cache.KEY, *found})
+    print(
+        f"compile: {kills} kills, {cut_short} before the end; "
+        f"{kept} whole entries after them",
+        flush=True,
+    )
+
+
+def entries(folder: Path) -> list[str]:
+    """The names of the entries in a cache."""
+    names = os.listdir(folder) if folder.exists() else []
+    return [name for name in names if cache.NAME.fullmatch(name)]
+
+
+def is_whole(name: str) -> bool:
+    """Whether an entry can be read, which all must be."""
+    assert cache.read(name) is not None, f"the entry {name} is damaged"
+    return True
+
+
+def check_only(folder: Path, names: set[str]) -> None:
+    """Raise AssertionError if anything else is in a folder."""
+    assert set(os.listdir(folder)) == names, os.listdir(folder)
+
+
+# --- processes -------------------------------------------------------------------
+
+
+def moment(seconds: float, rng: random.Random) -> float:
+    """When to kill a run that takes so many seconds."""
+    first = 0.0 if rng.random() < 0.5 else 1 - LAST
+    return seconds * rng.uniform(first, 1.05)
+
+
+def started(action: Callable[[], object]) -> int:
+    """A child that runs `action`, and exits with 0 if nothing else is raised."""
+    child = os.fork()
+    if child:
+        return child
+    code = 1
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        action()
+        code = 0
+    except SystemExit as error:
+        code = error.code if isinstance(error.code, int) else 1
+    finally:
+        os._exit(code)
+
+
+def run(action: Callable[[], object]) -> None:
+    """Run `action` in a child, to its end."""
+    _, status = os.waitpid(started(action), 0)
+    assert status == 0, f"a run that was not killed ended with the status {status}"
+
+
+def timed(action: Callable[[], object]) -> float:
+    """About the seconds that `action` takes in a child; kills adapt them."""
+    run(action)
+    start = time.perf_counter()
+    run(action)
+    return time.perf_counter() - start
+
+
+def killed(action: Callable[[], object], seconds: float) -> bool:
+    """Kill `action` after so many seconds; whether it had not ended before."""
+    child = started(action)
+    time.sleep(seconds)
+    os.kill(child, signal.SIGKILL)
+    _, status = os.waitpid(child, 0)
+    assert os.WIFSIGNALED(status) or status == 0, f"it ended with the status {status}"
+    return os.WIFSIGNALED(status)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
