@@ -15,6 +15,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.utils.exceptions import DiagnosticException, VerifyException
 
 from padc.errors import SourceLocation, first_line
+from padc.ir.slices import verify_lists
 
 
 def verify(op: Operation) -> None:
@@ -25,7 +26,7 @@ def verify(op: Operation) -> None:
     """
     with explained(op):
         op.verify()
-    verify_dominance(op)
+    verify_more(op)
 
 
 @contextmanager
@@ -58,6 +59,13 @@ def verifies(op: Operation) -> bool:
     except Exception:
         return False
     return True
+
+
+def verify_more(op: Operation) -> None:
+    """Raise VerifyException for what xDSL's verifiers do not look for."""
+    for each in op.walk():
+        verify_lists(each)
+    verify_dominance(op)
 
 
 def verify_dominance(op: Operation) -> None:

@@ -28,7 +28,7 @@ from padc.errors import (
     resolve,
 )
 from padc.ir import make_context
-from padc.ir.dominance import explained, verify_dominance
+from padc.ir.dominance import explained, verify_more
 from padc.ir.parsing import REPORTED, parsing
 from padc.ir.weights import weights_of
 from padc.passes import get_all_passes
@@ -178,7 +178,7 @@ class PadcOptMain(xDSLOptMain):
         with explained(module):
             xdsl_callback(previous, module, following)  # verifies everything else
         if not self.args.disable_verify:
-            verify_dominance(module)
+            verify_more(module)
         self.running = None
         for instrumentation in self.instrumentations:
             if previous is not None:

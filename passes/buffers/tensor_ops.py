@@ -31,12 +31,12 @@ def lower_empty(f: FunctionBufferizer, op: tensor.EmptyOp) -> SSAValue:
 @bufferizes(tensor.DimOp)
 def lower_dim(f: FunctionBufferizer, op: tensor.DimOp) -> SSAValue:
     number = op.index.owner
-    if not isinstance(number, arith.ConstantOp):
+    rank = len(tensor_type(op.source).get_shape())
+    value = number.value if isinstance(number, arith.ConstantOp) else None
+    if not isinstance(value, IntegerAttr) or not 0 <= value.value.data < rank:
         raise PassFailedException(
-            "bufferize-tcp takes a 'tensor.dim' only of a constant dimension"
+            f"bufferize-tcp takes a 'tensor.dim' only of a constant dimension of {rank}"
         )
-    value = number.value
-    assert isinstance(value, IntegerAttr)
     return f.build.index(f.build.size(f.values[op.source], value.value.data))
 
 

@@ -18,6 +18,7 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.dialects.linalg.attrs import IteratorType
 from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.utils.exceptions import PassFailedException
 
 from padc.passes.buffers_to_llvm.access_check import AccessCheck, Bounds
 from padc.passes.buffers_to_llvm.buffer_descriptor import BufferDescriptor, Value
@@ -301,5 +302,9 @@ def size(value: Value) -> Size:
 
 def dim(values: Mapping[SSAValue, Value], op: memref.DimOp) -> Size:
     buffer, number = values[op.source], values[op.index]
-    assert isinstance(buffer, BufferDescriptor) and isinstance(number, int)
+    assert isinstance(buffer, BufferDescriptor)
+    if not isinstance(number, int) or not 0 <= number < len(buffer.sizes):
+        raise PassFailedException(
+            f"'memref.dim' needs a constant below the rank, {len(buffer.sizes)}"
+        )
     return buffer.sizes[number]

@@ -29,7 +29,8 @@ from fuzz.target import Target
 
 BATCH = 250
 """The cases of a child: more would pile up what it does not let go of."""
-SECONDS = 10
+SECONDS, WAITING = 10, 60
+"""The time of the processor for a case, and the time in which it may wait, too."""
 MEMORY = 2**31
 """The bytes that cases may take in addition to those of Python, PyTorch and seeds."""
 OUT_OF_MEMORY = re.compile("MemoryError|can't allocate memory|std::bad_alloc")
@@ -76,16 +77,7 @@ def campaign(
             if outcome.kind != "find":
                 yield outcome, None
                 continue
-            case = numbered(target, name, seed, outcome.number)
-            yield confirmed(target, outcome, case), case
-
-
-def confirmed(target: Target, outcome: Outcome, case: bytes) -> Outcome:
-    """The outcome; one that ran out of time on a busy machine gets a second chance."""
-    if "Timeout" not in outcome.text:
-        return outcome
-    (again,) = replay(target, [case])
-    return Outcome(outcome.number, again.kind, again.text)
+            yield outcome, numbered(target, name, seed, outcome.number)
 
 
 def replay(target: Target, cases: Sequence[bytes]) -> list[Outcome]:
@@ -148,11 +140,14 @@ def in_child(
         resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         faulthandler.enable(errors)
+        # Both end the process, too, while Python itself waits for other code.
+        faulthandler.register(signal.SIGPROF, errors, chain=True)
         for number in numbers:
-            # It exits, too, where Python itself waits for other code.
-            faulthandler.dump_traceback_later(SECONDS, exit=True, file=errors)
+            signal.setitimer(signal.ITIMER_PROF, SECONDS)
+            faulthandler.dump_traceback_later(WAITING, exit=True, file=errors)
             pipe.write(json.dumps(asdict(outcome_of(number, run, target))) + "\n")
             pipe.flush()
+        signal.setitimer(signal.ITIMER_PROF, 0)
         faulthandler.cancel_dump_traceback_later()
     except BaseException:
         traceback.print_exc(file=errors)

@@ -54,6 +54,11 @@ def test_a_few_cases(name: str, tmp_path: Path):
     assert not (tmp_path / name).exists()
 
 
+def spin() -> None:
+    while True:
+        pass
+
+
 class Faulty(Target):
     """A case is the name of a fault."""
 
@@ -67,7 +72,8 @@ class Faulty(Target):
         b"end": lambda: os._exit(0),
         b"memory": lambda: bytearray(3 * 2**30),
         b"hidden memory": lambda: hide(lambda: bytearray(3 * 2**30)),
-        b"hang": lambda: time.sleep(60),
+        b"hang": spin,
+        b"wait": lambda: time.sleep(60),
     }
 
     def prepare(self) -> None: ...
@@ -92,6 +98,7 @@ def hide(function: Callable[[], object]) -> None:
 
 def test_every_kind_of_fault_is_found(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("fuzz.campaign.SECONDS", 1)
+    monkeypatch.setattr("fuzz.campaign.WAITING", 3)
     cases = list(Faulty.faults)
 
     outcomes = replay(Faulty(), cases)
@@ -105,7 +112,8 @@ def test_every_kind_of_fault_is_found(monkeypatch: pytest.MonkeyPatch):
     assert (
         "MemoryError" in texts[b"memory"] and "MemoryError" in texts[b"hidden memory"]
     )
-    assert "Timeout" in texts[b"hang"] and "in run" in texts[b"hang"]
+    assert "in spin" in texts[b"hang"] and "signal SIGPROF" in texts[b"hang"]
+    assert "in run" in texts[b"wait"] and "Timeout" in texts[b"wait"]
     assert len({outcome.signature for outcome in outcomes[2:]}) >= 6
 
 
