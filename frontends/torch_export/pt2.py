@@ -28,6 +28,7 @@ from torch.export import ExportedProgram
 
 from padc.errors import InvalidProgramError, UsageError
 from padc.frontends.torch_export.archive import Archive, UnsafeError
+from padc.frontends.torch_export.consistency import check_consistency
 from padc.frontends.torch_export.export import quiet
 from padc.frontends.torch_export.program_text import check_name, check_program
 
@@ -98,9 +99,11 @@ def read_program(archive: Archive) -> ExportedProgram:
     if EXAMPLES in archive and archive.size(EXAMPLES):
         examples = read_pickle(archive, EXAMPLES)
     program: Any = serialize._dict_to_dataclass(schema.ExportedProgram, graph)
-    return serialize.ExportedProgramDeserializer().deserialize(
+    loaded = serialize.ExportedProgramDeserializer().deserialize(
         program, state, constants, examples
     )
+    check_consistency(loaded)
+    return loaded
 
 
 def check_format(archive: Archive) -> None:

@@ -456,3 +456,32 @@ def test_guards_that_are_plain(text: str):
 def test_guards_that_are_code(text: str):
     with pytest.raises(UnsafeError):
         check_guard(text)
+
+
+@pytest.mark.parametrize(
+    ("name", "key", "value", "message"),
+    [
+        ("conv2d", "sizes", [{"as_int": 2}] * 4, r"conv2d is .* not .*\[2, 2, 2, 2\]"),
+        ("conv2d", "dtype", 8, r"conv2d is torch.float32 .* not torch.float64"),
+        ("p_weight", "sizes", [{"as_int": 9}] * 4, r"p_weight is .* not .*9, 9"),
+        ("x", "sizes", [{"as_int": 2}] * 4, "conv2d"),
+        # It is right for the example, of 2.
+        ("mul", "sizes", [{"as_int": 2}] * 4, r"mul is .*\[s77, 2, 2, 2\], not"),
+    ],
+)
+def test_values_that_the_ops_do_not_compute(
+    saved: bytes, name: str, key: str, value: Any, message: str
+):
+    """Machine code would read and write the memory of others."""
+
+    def change(member: str, content: bytes) -> bytes:
+        if member != "models/model.json":
+            return content
+        program = json.loads(content)
+        values = program["graph_module"]["graph"]["tensor_values"]
+        (found,) = [each for each in values if each.startswith(name)]
+        values[found][key] = value
+        return json.dumps(program).encode()
+
+    with pytest.raises(padc.InvalidProgramError, match=message):
+        load(rewritten(saved, change))

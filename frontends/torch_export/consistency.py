@@ -1,0 +1,212 @@
+# pyright: basic, reportPrivateUsage=false
+"""
+Checking that the ops of a program compute values of the sizes that it says.
+
+A program that was exported is right by construction. One in a file may say anything,
+and machine code that trusted it would read and write the memory of others. PyTorch
+computes the sizes of each op again here, from those of its operands.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from typing import Any
+
+import torch
+import torch.utils._pytree as pytree
+from torch._dispatch.python import enable_python_dispatcher
+from torch._ops import OpOverload
+from torch._subclasses.fake_tensor import FakeTensor
+from torch.export import ExportedProgram
+from torch.export.graph_signature import InputKind, OutputKind, TensorArgument
+from torch.fx import Node
+from torch.fx.experimental.symbolic_shapes import (
+    GuardOnDataDependentSymNode,
+    free_unbacked_symbols,
+)
+
+from padc.frontends.torch_export.nodes import graph_modules
+
+SAMPLES = 3
+"""The sizes of each symbol at which expressions are compared: least, next, most."""
+
+
+class InconsistentError(ValueError):
+    """The message names a node, and what is wrong with its value."""
+
+
+def check_consistency(program: ExportedProgram) -> None:
+    """Raise InconsistentError at the first node whose value is not what it computes."""
+    check_held(program)
+    check_outputs(program)
+    for module in graph_modules(program.graph_module):
+        for node in module.graph.nodes:
+            if isinstance(node.target, OpOverload):
+                check_call(node)
+            elif node.target in REGIONS:
+                check_regions(module, node, *REGIONS[node.target])
+
+
+def check_held(program: ExportedProgram) -> None:
+    """Raise InconsistentError unless parameters and buffers are as the graph says."""
+    nodes = {node.name: node for node in program.graph.nodes}
+    for spec in program.graph_signature.input_specs:
+        if spec.kind == InputKind.USER_INPUT or not isinstance(spec.target, str):
+            continue
+        held = program.state_dict.get(spec.target)
+        held = program.constants.get(spec.target) if held is None else held
+        node = nodes.get(spec.arg.name)
+        if node is not None and isinstance(held, torch.Tensor):
+            compare(node, held, node.meta.get("val"))
+
+
+def check_outputs(program: ExportedProgram) -> None:
+    """Raise InconsistentError unless calls return what the graph does."""
+    specs = program.graph_signature.output_specs
+    results: Any = list(program.graph.nodes)[-1].args[0]
+    try:
+        structures = program.call_spec
+    except AssertionError as error:
+        raise InconsistentError(f"the structure of its calls: {error}") from error
+    returned = [spec for spec in specs if spec.kind == OutputKind.USER_OUTPUT]
+    taken = [
+        spec
+        for spec in program.graph_signature.input_specs
+        if spec.kind == InputKind.USER_INPUT
+    ]
+    for structure, leaves in (
+        (structures.in_spec, taken),
+        (structures.out_spec, returned),
+    ):
+        if structure is None or structure.num_leaves != len(leaves):
+            raise InconsistentError(f"calls do not have {len(leaves)} values")
+    if len(specs) != len(results):
+        raise InconsistentError(f"{len(specs)} outputs are described")
+    for spec, result in zip(specs, results, strict=True):
+        if isinstance(spec.arg, TensorArgument) and not is_tensor(result):
+            raise InconsistentError(f"the output {result} is not a tensor")
+
+
+def is_tensor(value: Any) -> bool:
+    return isinstance(value, Node) and isinstance(value.meta.get("val"), torch.Tensor)
+
+
+REGIONS: Mapping[Any, tuple[slice, slice, slice]] = {
+    torch.ops.higher_order.cond: (slice(1, 3), slice(3, 4), slice(1, 3)),
+    torch.ops.higher_order.while_loop: (slice(0, 2), slice(2, 4), slice(1, 2)),
+}
+"""
+The arguments of ops that run graphs: the graphs, their operands, those for results.
+
+The graphs of scans and maps take slices of the op's operands.
+"""
+
+
+def check_regions(
+    module: Any, node: Node, graphs: slice, operands: slice, returning: slice
+) -> None:
+    """Raise InconsistentError unless graphs take and return what their op does."""
+    if not isinstance(said := node.meta.get("val"), tuple | list):
+        raise InconsistentError(f"{node.name} has one value, not a tuple of values")
+    given = pytree.tree_leaves(values_of(node.args[operands]))
+    arguments: Any = node.args
+    for graph in arguments[graphs]:
+        nodes = list(getattr(module, graph.target).graph.nodes)
+        taken = [each for each in nodes if each.op == "placeholder"]
+        if len(taken) != len(given):
+            raise InconsistentError(f"{graph.target} takes {len(taken)} arguments")
+        for each, value in zip(taken, given, strict=True):
+            compare(each, value, each.meta.get("val"))
+    for graph in arguments[returning]:
+        results = list(getattr(module, graph.target).graph.nodes)[-1].args[0]
+        compare(node, values_of(results), said)
+
+
+def check_call(node: Node) -> None:
+    """Raise InconsistentError if an op computes another value than its node says."""
+    args, kwargs = values_of((node.args, node.kwargs))
+    tensors = [
+        leaf
+        for leaf in pytree.tree_leaves((args, kwargs, node.meta.get("val")))
+        if isinstance(leaf, FakeTensor)
+    ]
+    try:
+        # As torch.export has it: in C++, some ops would make dynamic sizes static.
+        with enable_python_dispatcher(), ExitStack() as stack:
+            if tensors:
+                stack.enter_context(tensors[0].fake_mode)
+                env: Any = tensors[0].fake_mode.shape_env
+                if env is not None:
+                    stack.enter_context(env.suppress_guards())
+                    stack.enter_context(env.ignore_fresh_unbacked_symbols())
+            computed = node.target(*args, **kwargs)  # pyright: ignore[reportCallIssue]
+    except GuardOnDataDependentSymNode:
+        return  # It depends on values, which nobody knows yet.
+    except Exception as error:
+        raise InconsistentError(f"{node.name}, {node.target}: {error}") from error
+    compare(node, computed, node.meta.get("val"))
+
+
+def values_of(arguments: Any) -> Any:
+    """The arguments of a call, with the value of each node in its place."""
+    return torch.fx.map_arg(arguments, lambda node: node.meta.get("val"))
+
+
+def compare(node: Node, computed: Any, said: Any) -> None:
+    """Raise InconsistentError unless two values have the same dtypes and sizes."""
+    pairs = [pytree.tree_leaves(each) for each in (computed, said)]
+    if len(pairs[0]) != len(pairs[1]):
+        raise InconsistentError(f"{node.name} has {len(pairs[1])} values")
+    for one, other in zip(*pairs, strict=True):
+        if not isinstance(one, torch.Tensor) or other is None:
+            continue
+        if not isinstance(other, torch.Tensor) or not is_alike(one, other):
+            raise InconsistentError(
+                f"{node.name} is {described(one)}, not {described(other)}"
+            )
+
+
+def described(value: Any) -> str:
+    if isinstance(value, torch.Tensor):
+        return f"{value.dtype} of shape {list(value.shape)}"
+    return type(value).__name__
+
+
+def is_alike(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Whether two tensors have the same dtype and sizes."""
+    return (
+        one.dtype == other.dtype
+        and one.dim() == other.dim()
+        and all(map(is_same_size, one.shape, other.shape))
+    )
+
+
+def is_same_size(one: int | torch.SymInt, other: int | torch.SymInt) -> bool:
+    """Whether two sizes are equal, at the ends of the ranges of their symbols."""
+    if isinstance(one, int) and isinstance(other, int):
+        return one == other
+    if free_unbacked_symbols([one, other]):
+        return True  # Sizes that depend on values get other symbols each time.
+    env = next(x for x in (one, other) if isinstance(x, torch.SymInt)).node.shape_env
+    exprs = [x if isinstance(x, int) else x.node.expr for x in (one, other)]
+    difference: Any = exprs[0] - exprs[1]
+    if isinstance(difference, int) or difference == 0:
+        return difference == 0
+    return all(
+        difference.subs(point) == 0
+        for point in points(difference.free_symbols, env.var_to_range)
+    )
+
+
+def points(symbols: Iterable[Any], ranges: Mapping[Any, Any]) -> Sequence[dict]:
+    """Values of symbols: all combinations of the least and the most of each."""
+    symbols = sorted(symbols, key=str)[:SAMPLES]
+    ends = []
+    for symbol in symbols:
+        least = int(ranges[symbol].lower)
+        most = ranges[symbol].upper
+        largest = int(most) if most.is_finite else least + 10**6
+        ends.append(sorted({least, min(least + 1, largest), largest}))
+    return [dict(zip(symbols, each, strict=True)) for each in itertools.product(*ends)]
