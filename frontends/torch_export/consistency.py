@@ -27,7 +27,7 @@ from torch.fx.experimental.symbolic_shapes import (
     free_unbacked_symbols,
 )
 
-from padc.frontends.torch_export.nodes import graph_modules
+from padc.frontends.torch_export.nodes import graph_modules, is_mutable
 
 SAMPLES = 3
 """The sizes of each symbol at which expressions are compared: least, next, most."""
@@ -134,19 +134,29 @@ def check_call(node: Node) -> None:
     ]
     try:
         # As torch.export has it: in C++, some ops would make dynamic sizes static.
-        with enable_python_dispatcher(), ExitStack() as stack:
+        with enable_python_dispatcher(), torch.no_grad(), ExitStack() as stack:
             if tensors:
                 stack.enter_context(tensors[0].fake_mode)
                 env: Any = tensors[0].fake_mode.shape_env
                 if env is not None:
                     stack.enter_context(env.suppress_guards())
                     stack.enter_context(env.ignore_fresh_unbacked_symbols())
+            if is_mutable(node):
+                # It may change the sizes of its operand, which the node must keep.
+                args, kwargs = pytree.tree_map_only(FakeTensor, fresh, (args, kwargs))
             computed = node.target(*args, **kwargs)  # pyright: ignore[reportCallIssue]
     except GuardOnDataDependentSymNode:
         return  # It depends on values, which nobody knows yet.
     except Exception as error:
         raise InconsistentError(f"{node.name}, {node.target}: {error}") from error
     compare(node, computed, node.meta.get("val"))
+
+
+def fresh(tensor: FakeTensor) -> torch.Tensor:
+    """Another tensor of the same sizes, in the mode that is entered."""
+    return torch.empty_strided(
+        tensor.shape, tensor.stride(), dtype=tensor.dtype, device=tensor.device
+    )
 
 
 def values_of(arguments: Any) -> Any:

@@ -94,6 +94,8 @@ def fuzzed(name: str, options: argparse.Namespace, seconds: float | None) -> int
                 print(
                     f"--- {name} {outcome.number}: {path}\n{outcome.text}", flush=True
                 )
+        if sys.stderr.isatty():
+            print(f"{name}: {numbers.stop} cases", end="\r", file=sys.stderr)
     took = time.perf_counter() - start
     for signature, count in kinds.most_common():
         print(f"{count} times {signature}")
