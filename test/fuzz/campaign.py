@@ -65,19 +65,16 @@ def campaign(
     target: Target, name: str, seed: int, numbers: range
 ) -> Iterator[tuple[Outcome, bytes | None]]:
     """What comes of the cases of these numbers; finds with their case."""
+
+    def run(number: int) -> None:
+        target.run(numbered(target, name, seed, number))
+
     at = numbers.start
     while at < numbers.stop:
-        batch = range(at, min(at + BATCH, numbers.stop))
-        for outcome in forked(
-            batch,
-            lambda number: target.run(numbered(target, name, seed, number)),
-            target,
-        ):
+        for outcome in forked(range(at, min(at + BATCH, numbers.stop)), run, target):
             at = outcome.number + 1
-            if outcome.kind != "find":
-                yield outcome, None
-                continue
-            yield outcome, numbered(target, name, seed, outcome.number)
+            is_find = outcome.kind == "find"
+            yield outcome, numbered(target, name, seed, at - 1) if is_find else None
 
 
 def replay(target: Target, cases: Sequence[bytes]) -> list[Outcome]:

@@ -7,6 +7,7 @@ from itertools import accumulate
 
 from xdsl.ir import SSAValue
 
+from padc.errors import Obstacle
 from padc.passes.tcp_to_mil.ranks.carrier import Carrier
 from padc.passes.tcp_to_mil.ranks.grouping import Groups, without_ones
 from padc.passes.tcp_to_mil.ranks.permutations import Step, steps
@@ -15,6 +16,8 @@ from padc.passes.tcp_to_mil.ranks.rank_call import RankBuilder, RankCall, rewrit
 
 def permuted(build: RankBuilder, x: Carrier, dims: Sequence[int]) -> Carrier:
     """Dimension i of the result is dimension `dims[i]` of `x`."""
+    if sorted(dims) != list(range(x.rank)):
+        raise Obstacle(f"{list(dims)} does not have each of {x.rank} dimensions once")
     sizes = [x.sizes[dim] for dim in dims]
     # Only dimensions of more than one element have an order.
     after = [i for i, size in enumerate(sizes) if size != 1]
@@ -68,7 +71,7 @@ def rewrite_transpose(call: RankCall) -> SSAValue:
     x = call.carrier("self")
     dims = list(range(x.rank))
     first, second = (
-        call.integer(argument.name) % x.rank
+        call.integer(argument.name) % max(x.rank, 1)
         for argument in call.op.schema.arguments[1:]
     )
     dims[first], dims[second] = second, first
@@ -89,7 +92,8 @@ def rewrite_t(call: RankCall) -> SSAValue:
 def rewrite_movedim(call: RankCall) -> SSAValue:
     x = call.carrier("self")
     sources, targets = (call.dims(name, x.rank) for name in ("source", "destination"))
-    moves = dict(zip(targets, sources, strict=True))
+    moves = dict(zip(targets, sources))
     rest = iter([dim for dim in range(x.rank) if dim not in sources])
-    dims = [moves[dim] if dim in moves else next(rest) for dim in range(x.rank)]
+    # One that is missing is -1, which is no dimension.
+    dims = [moves[dim] if dim in moves else next(rest, -1) for dim in range(x.rank)]
     return as_permutation(call, x, dims)

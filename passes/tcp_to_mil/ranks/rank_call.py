@@ -254,7 +254,7 @@ class RankCall(AtenCall):
         """A dimension or a list of them, counted from 0."""
         value = self.constant(name)
         values = value if isinstance(value, list) else [value]
-        return [dim % rank for dim in values if isinstance(dim, int)]
+        return [dim % max(rank, 1) for dim in values if isinstance(dim, int)]
 
     def sizes(self, name: str) -> list[Integer]:
         return [*map(known, self.elements(name))]
