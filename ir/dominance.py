@@ -15,7 +15,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.utils.exceptions import DiagnosticException, VerifyException
 
 from padc.errors import SourceLocation, first_line
-from padc.ir.slices import verify_lists
+from padc.ir.builtin_shapes import verify_shapes
 
 
 def verify(op: Operation) -> None:
@@ -64,7 +64,7 @@ def verifies(op: Operation) -> bool:
 def verify_more(op: Operation) -> None:
     """Raise VerifyException for what xDSL's verifiers do not look for."""
     for each in op.walk():
-        verify_lists(each)
+        verify_shapes(each)
     verify_dominance(op)
 
 

@@ -1,6 +1,8 @@
-"""Verifying lists of static and dynamic amounts, which xDSL's verifiers leave out."""
+"""What MLIR verifies of the shapes in memref and tensor, and xDSL does not."""
 
 from __future__ import annotations
+
+from typing import Any
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX, DenseArrayBase, ShapedType
 from xdsl.ir import Operation
@@ -16,14 +18,45 @@ LISTS = {
 """The value whose rank is the length of each list; the lists."""
 
 
+RESHAPES = {
+    "memref.expand_shape": ("src", "result"),
+    "tensor.expand_shape": ("src", "result"),
+    "memref.collapse_shape": ("result", "src"),
+    "tensor.collapse_shape": ("result", "src"),
+}
+"""The value whose dimensions are groups of those of the other value."""
+
+
+def verify_shapes(op: Operation) -> None:
+    """Raise VerifyException unless lists and groups of `op` fit its dimensions."""
+    if op.name in LISTS:
+        verify_lists(op)
+    elif op.name in RESHAPES:
+        verify_groups(op)
+
+
+def verify_groups(op: Any) -> None:
+    """Raise VerifyException unless each dimension is in one group, in order."""
+    grouped, split = (getattr(op, name).type for name in RESHAPES[op.name])
+    groups = [[each.value.data for each in group] for group in op.reassociation]
+    ranks = [
+        type.get_num_dims() if isinstance(type, ShapedType) else None
+        for type in (grouped, split)
+    ]
+    dims = [dim for group in groups for dim in group]
+    if len(groups) != ranks[0] or dims != list(range(ranks[1] or 0)):
+        raise VerifyException(
+            f"'{op.name}' has the groups {groups}; expected {ranks[0]}, of {ranks[1]} "
+            "dimensions"
+        )
+
+
 def verify_lists(op: Operation) -> None:
     """
     Raise VerifyException unless the lists of `op` have an amount for each dimension.
 
     A list has a marker in the place of each amount that is an operand.
     """
-    if op.name not in LISTS:
-        return
     of, *names = LISTS[op.name]
     type = getattr(op, of).type
     rank = len(type.get_shape()) if isinstance(type, ShapedType) else None
