@@ -18,6 +18,7 @@ from padc.frontends.torch_export.dropouts import is_idle_dropout
 from padc.frontends.torch_export.function_builder import (
     FunctionBuilder,
     Imported,
+    RankZero,
     named,
 )
 from padc.frontends.torch_export.functional import as_functional
@@ -146,7 +147,11 @@ def with_numbers(
         assert swapped is not None
         schema, numbers = swapped, (1,)
         arguments = [arguments[1], arguments[0], *arguments[2:]]
-    return (scalar_overload(schema, numbers) if numbers else schema), arguments
+    if not numbers:
+        return schema, arguments
+    if (other := scalar_overload(schema, numbers)) is not None:
+        return other, arguments
+    return schema, with_tensors(schema, arguments, numbers)
 
 
 def is_number(value: Any) -> bool:
@@ -157,12 +162,13 @@ def is_number(value: Any) -> bool:
 
 
 @functools.cache
-def scalar_overload(schema: torch_d.Schema, numbers: tuple[int, ...]) -> torch_d.Schema:
+def scalar_overload(
+    schema: torch_d.Schema, numbers: tuple[int, ...]
+) -> torch_d.Schema | None:
     """
     The overload of the same op with numbers for the arguments at `numbers`.
 
-    In an exported graph a Python number may occur where the schema has a tensor. A
-    tensor of rank 0 would be something else: it promotes dtypes in another way.
+    In an exported graph a Python number may occur where the schema has a tensor.
     """
     wanted = [
         "Scalar" if index in numbers else argument.type
@@ -171,7 +177,29 @@ def scalar_overload(schema: torch_d.Schema, numbers: tuple[int, ...]) -> torch_d
     for other in torch_d.overloads_of(schema):
         if [argument.type for argument in other.arguments] == wanted:
             return other
-    names = ", ".join(schema.arguments[index].name for index in numbers)
-    raise Obstacle(
-        f"'{schema.name}' with a number for {names}", "pass a tensor of rank 0"
-    )
+    return None
+
+
+def with_tensors(
+    schema: torch_d.Schema, arguments: Sequence[Any], numbers: Sequence[int]
+) -> Sequence[Any]:
+    """
+    The arguments with tensors of rank 0 for the numbers at `numbers`.
+
+    They get the dtype to which PyTorch promotes the number and the other tensors.
+    Raises Obstacle if a number is known only at run time, or there is no other tensor.
+    """
+    values = [x.meta.get("val") if isinstance(x, Node) else x for x in arguments]
+    tensors = [x for x in values if isinstance(x, torch.Tensor)]
+    result = list(arguments)
+    for index in numbers:
+        number = values[index]
+        if not isinstance(number, int | float) or not tensors:
+            names = ", ".join(schema.arguments[i].name for i in numbers)
+            raise Obstacle(
+                f"'{schema.name}' with a number for {names}", "pass a tensor of rank 0"
+            )
+        dtype = functools.reduce(torch.promote_types, (x.dtype for x in tensors))
+        like = next((x for x in tensors if x.dtype == dtype), tensors[0])
+        result[index] = RankZero(number, torch.result_type(number, like))
+    return result

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 import torch
@@ -22,8 +22,10 @@ from xdsl.rewriter import InsertPoint
 
 from padc.errors import Obstacle
 from padc.frontends.torch_export.locations import node_location
+from padc.frontends.torch_export.types import tensor_type
 from padc.ir import torch as torch_d
 from padc.ir.torch.dtypes import DTYPE_NUMBERS
+from padc.ir.torch_tensors import weight_array
 
 Imported: TypeAlias = Any
 """The value of a node: an SSAValue, or a sequence of them if it has several results."""
@@ -37,6 +39,13 @@ ENUM_CODES: Mapping[Any, int] = {
     torch.channels_last_3d: 3,
     torch.strided: 0,
 }
+
+
+class RankZero(NamedTuple):
+    """A number that becomes a tensor of rank 0."""
+
+    value: int | float
+    dtype: torch.dtype
 
 
 class FunctionBuilder:
@@ -118,7 +127,16 @@ class FunctionBuilder:
                 case torch.device():
                     op, hint = torch_d.ConstantDeviceOp(str(value)), "device"
                 case complex():
-                    op, hint = torch_d.LiteralOp(complex_literal(value)), "complex"
+                    literal = rank_zero_literal(np.complex64(value), ComplexType(f32))
+                    op, hint = torch_d.LiteralOp(literal), "complex"
+                case RankZero():
+                    try:
+                        tensor = torch.tensor(value.value, dtype=value.dtype)
+                    except RuntimeError as error:
+                        raise Obstacle(f"{value.value}: {error}") from error
+                    type = tensor_type(tensor).element_type
+                    literal = rank_zero_literal(weight_array(tensor), type)
+                    op, hint = torch_d.LiteralOp(literal), "number"
                 case _ if value in ENUM_CODES:
                     return self.constant("int", ENUM_CODES[value])
                 case _:
@@ -127,10 +145,10 @@ class FunctionBuilder:
         return self.constants[key]
 
 
-def complex_literal(value: complex) -> DenseIntOrFPElementsAttr:
-    """A complex number as a tensor of rank 0."""
-    data = BytesAttr(np.complex64(value).tobytes())
-    return DenseIntOrFPElementsAttr(TensorType(ComplexType(f32), []), data)
+def rank_zero_literal(value: Any, type: Attribute) -> DenseIntOrFPElementsAttr:
+    """A tensor of rank 0; `value` is a number or array of numpy."""
+    builtin_type = TensorType(type, [])
+    return DenseIntOrFPElementsAttr(cast(Any, builtin_type), BytesAttr(value.tobytes()))
 
 
 def named(value: SSAValue, hint: str) -> SSAValue:

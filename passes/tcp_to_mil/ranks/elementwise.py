@@ -64,7 +64,12 @@ def rewrite_elementwise(call: RankCall) -> SSAValue:
         operands = fitting(call, operands, sizes)
         carriers = list(operands.values())
         groups = call.build.choose(common(carriers, sizes), carriers)
-        arguments |= {n: trimmed(call, x, groups) for n, x in operands.items()}
+        # The op would drop leading ones that no operand keeps.
+        groups = groups[min([leading_ones(x, groups) for x in carriers], default=0) :]
+        arguments |= {
+            name: call.build.merged(x, groups[leading_ones(x, groups) :])
+            for name, x in operands.items()
+        }
         shape = [product_in_type([sizes[dim] for dim in g]) for g in groups] or [1]
     (y,) = call.again(shape, **arguments)
     return call.view(y, sizes, groups)
@@ -121,12 +126,11 @@ def fitting(
     return found
 
 
-def trimmed(call: RankCall, x: Carrier, groups: Groups) -> SSAValue:
-    """`x` with these dimensions merged, without leading ones of size 1."""
-    first = next(
+def leading_ones(x: Carrier, groups: Groups) -> int:
+    """The number of groups before the first in which `x` has a size other than 1."""
+    return next(
         i for i, group in enumerate(groups) if any(x.sizes[dim] != 1 for dim in group)
     )
-    return call.build.merged(x, groups[first:])
 
 
 def elementwise_names() -> set[str]:

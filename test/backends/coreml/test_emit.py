@@ -88,6 +88,17 @@ ORDINARY: dict[str, tuple[Any, ...]] = {
     "defaults_that_the_converter_wants": (F.hardtanh, X),
     "none_argument": (lambda x: x.clamp(max=0.2), X),
     "scalar_overload": (lambda x: torch.where(x > 0, x, 0.0), X),
+    "numbers_divided_by_tensors": (
+        lambda x: torch.cat(
+            [
+                7 // x.abs().clamp(min=1),
+                256 // x.to(torch.int32).clamp(min=3),
+                -2.5 // x.to(torch.int32).clamp(min=3),
+                (7 // x.abs().max().clamp(min=1)).expand_as(x),
+            ]
+        ),
+        X,
+    ),
     "floor_divided_integers": (
         lambda x: torch.cat(
             [

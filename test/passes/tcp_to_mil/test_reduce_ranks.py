@@ -291,6 +291,9 @@ ELEMENTWISE: Functions = {
     "of two": lambda x: (six(x) * six(x).sin()).transpose(0, 4).reshape(-1),
     "of two that move": lambda x: (six(x) + six(x).transpose(1, 4)).reshape(-1),
     "with the last": lambda x: (six(x) + torch.arange(2)).reshape(-1),
+    "with ones that both have": lambda x: (
+        x[None][:, None, None].exp() * torch.arange(36.0).view(1, 1, 1, 6, 1, 6)
+    ).sum(-1),
     "with the middle": lambda x: (six(x) * torch.arange(6).view(3, 2, 1, 1, 1)).reshape(
         -1
     ),
