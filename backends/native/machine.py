@@ -55,6 +55,9 @@ def attributes() -> Sequence[str]:
     # LLVM would copy each short row of a pad by a call of memcpy, which takes longer
     # than a loop (bench/pads.py).
     found = ['"no-builtins"']
+    if vector_bytes() == 64:
+        # LLVM prefers half as long vectors on many CPUs that have these.
+        found.append('"prefer-vector-width"="512"')
     if binding.get_host_cpu_name().startswith("znver"):
         # LLVM's cost models of these CPUs unroll loops to thousands of instructions,
         # which takes longer to compile and makes ResNet-50 and MobileNetV2 10 to 15 %

@@ -39,6 +39,7 @@ from xdsl.utils.hints import isa
 
 from padc.ir.arith import RemFOp
 from padc.passes.buffers_to_llvm.llvm_builder import LlvmBuilder, predicate, value_type
+from padc.passes.buffers_to_llvm.vector_math import vector_function
 
 SUM = llvm.FastMathAttr([FastMathFlag.REASSOC, FastMathFlag.ALLOW_CONTRACT])
 """Sums may be reassociated, and products fused with them."""
@@ -242,6 +243,8 @@ def computed(
     if (floating := FLOAT_OPS.get(kind)) is not None:
         flags = SUM if is_sum else None
         return build.insert(floating(args[0], args[1], flags))
+    if (found := vector_function(build, kind, args)) is not None:
+        return found
     if (name := FLOAT_INTRINSICS.get(kind)) is not None:
         return intrinsic(build, name, args, type)
     if (name := LIBRARY_FUNCTIONS.get(kind)) is not None:

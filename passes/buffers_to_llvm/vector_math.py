@@ -1,0 +1,593 @@
+"""
+Functions of floats as straight-line code, which LLVM vectorizes in loops.
+
+There are no calls and no branches: a select chooses between the cases. Over all floats,
+f32 results are within 2 ulp (exp, exp2 and logarithms) or 4 ulp (the rest) of the exact
+ones (test/backends/native/test_vector_math.py).
+
+The methods are the classical ones: W. J. Cody and W. Waite, "Software Manual for the
+Elementary Functions" (1980), and J.-M. Muller, "Elementary Functions" (3rd edition,
+2016). An argument is reduced exactly to a short interval, where a polynomial is
+evaluated. `interpolated` derives the polynomials: they interpolate a series of the
+function at Chebyshev's nodes, which comes close to the best polynomial.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.polynomial import chebyshev
+from xdsl.dialects import llvm
+from xdsl.dialects import math as math_dialect
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    FloatAttr,
+    IntegerAttr,
+    IntegerType,
+    f32,
+    f64,
+    i32,
+    i64,
+)
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from padc.passes.buffers_to_llvm.llvm_builder import LlvmBuilder, predicate
+
+LN2 = math.log(2)
+ROOT = math.sqrt(0.5)
+
+
+@functools.cache
+def interpolated(
+    function: Callable[[float], float], low: float, high: float, degree: int
+) -> Sequence[float]:
+    """The coefficients, from x^0 on, of a polynomial close to `function`."""
+    middle, half = (low + high) / 2, (high - low) / 2
+    nodes = chebyshev.chebpts1(degree + 1)
+    values = [function(middle + half * float(x)) for x in nodes]
+    series = chebyshev.Chebyshev.fit(
+        middle + half * nodes, values, degree, domain=[low, high]
+    )
+    return [float(c) for c in series.convert(kind=np.polynomial.Polynomial).coef]
+
+
+def exp_rest(x: float) -> float:
+    """(exp(x) - 1 - x) / x^2, by its series."""
+    return math.fsum(x**k / math.factorial(k + 2) for k in range(20))
+
+
+def log_rest(x: float) -> float:
+    """(log(1 + x) - x + x^2 / 2) / x^3, by its series."""
+    return math.fsum((-x) ** k / (k + 3) for k in range(80))
+
+
+def exp2_rest(x: float) -> float:
+    """(2^x - 1) / x, by its series."""
+    return math.fsum(LN2 ** (k + 1) * x**k / math.factorial(k + 1) for k in range(25))
+
+
+def atanh_rest(x: float) -> float:
+    """log2((1 + s) / (1 - s)) / s of x = s^2, by its series."""
+    return math.fsum(2 / LN2 * x**k / (2 * k + 1) for k in range(40))
+
+
+def erf_rest(x: float) -> float:
+    """erf(s) / s - 1 of x = s^2, by its series."""
+    terms = ((-x) ** k / math.factorial(k) / (2 * k + 1) for k in range(40))
+    return math.fsum(terms) * 2 / math.sqrt(math.pi) - 1
+
+
+def sin_rest(x: float) -> float:
+    """(sin(r) / r - 1) / r^2 of x = r^2, by its series."""
+    return -math.fsum((-x) ** k / math.factorial(2 * k + 3) for k in range(12))
+
+
+def cos_rest(x: float) -> float:
+    """(cos(r) - 1 + r^2 / 2) / r^4 of x = r^2, by its series."""
+    return math.fsum((-x) ** k / math.factorial(2 * k + 4) for k in range(12))
+
+
+def inverse_tangent(divisor: int, scale: int) -> int:
+    """`scale` times the arc tangent of 1 / `divisor`, by its series, rounded down."""
+    total, power, k = 0, scale // divisor, 0
+    while power:
+        total += (-1) ** k * (power // (2 * k + 1))
+        power, k = power // divisor**2, k + 1
+    return total
+
+
+def fixed_pi(bits: int) -> int:
+    """2^bits times pi, by Machin's formula, rounded."""
+    scale = 2 ** (bits + 32)
+    pi = 16 * inverse_tangent(5, scale) - 4 * inverse_tangent(239, scale)
+    return (pi + 2**31) >> 32
+
+
+def erfc_exponent(x: float) -> float:
+    """log(erfc(x))."""
+    return math.log(math.erfc(x))
+
+
+Constant: TypeAlias = "Term | float"
+Function: TypeAlias = "Callable[..., Term]"
+
+
+@dataclass(frozen=True, eq=False)
+class Term:
+    """A float or an integer; operators on it build ops."""
+
+    build: LlvmBuilder
+    value: SSAValue
+
+    @property
+    def type(self) -> Attribute:
+        return self.value.type
+
+    def of(self, x: Constant) -> SSAValue:
+        """A term or a constant as a value of this type."""
+        if isinstance(x, Term):
+            return x.value
+        type = self.type
+        if isinstance(type, AnyFloat):
+            attribute = FloatAttr(x, type)
+        else:
+            assert isinstance(type, IntegerType)
+            attribute = IntegerAttr(int(x), type)
+        make = llvm.ConstantOp(attribute, type)
+        return self.build.known((x, type), lambda: self.build.insert(make))
+
+    def new(self, op: Operation) -> Term:
+        return Term(self.build, self.build.insert(op))
+
+    def binary(
+        self,
+        other: Constant,
+        floats: Callable[[SSAValue, SSAValue], Operation],
+        integers: Callable[[SSAValue, SSAValue], Operation],
+    ) -> Term:
+        op = floats if isinstance(self.type, AnyFloat) else integers
+        return self.new(op(self.value, self.of(other)))
+
+    def __add__(self, other: Constant) -> Term:
+        return self.binary(other, llvm.FAddOp, llvm.AddOp)
+
+    def __sub__(self, other: Constant) -> Term:
+        return self.binary(other, llvm.FSubOp, llvm.SubOp)
+
+    def __mul__(self, other: Constant) -> Term:
+        return self.binary(other, llvm.FMulOp, llvm.MulOp)
+
+    def __truediv__(self, other: Constant) -> Term:
+        return self.binary(other, llvm.FDivOp, llvm.SDivOp)
+
+    def __rsub__(self, other: float) -> Term:
+        return Term(self.build, self.of(other)) - self
+
+    def __rtruediv__(self, other: float) -> Term:
+        return Term(self.build, self.of(other)) / self
+
+    def __and__(self, other: Constant) -> Term:
+        return self.new(llvm.AndOp(self.value, self.of(other)))
+
+    def __or__(self, other: Constant) -> Term:
+        return self.new(llvm.OrOp(self.value, self.of(other)))
+
+    def __xor__(self, other: Constant) -> Term:
+        return self.new(llvm.XOrOp(self.value, self.of(other)))
+
+    def __lshift__(self, bits: Constant) -> Term:
+        return self.new(llvm.ShlOp(self.value, self.of(bits)))
+
+    def __rshift__(self, bits: int) -> Term:
+        """Shift right, with the sign."""
+        return self.new(llvm.AShrOp(self.value, self.of(bits)))
+
+    def logical_shift(self, bits: int) -> Term:
+        """Shift right, filled with zeros."""
+        return self.new(llvm.LShrOp(self.value, self.of(bits)))
+
+    def constant(self, x: float) -> Term:
+        return Term(self.build, self.of(x))
+
+    def extended_integer(self) -> Term:
+        """An i32 that is not negative as an i64."""
+        return self.new(llvm.ZExtOp(self.value, i64))
+
+    def compare(self, name: str, other: Constant) -> Term:
+        """A condition, by the name of its predicate for floats."""
+        y = self.of(other)
+        if isinstance(self.type, AnyFloat):
+            return self.new(llvm.FCmpOp(self.value, y, name))
+        return self.new(llvm.ICmpOp(self.value, y, predicate(f"s{name[1:]}")))
+
+    def __lt__(self, other: Constant) -> Term:
+        return self.compare("olt", other)
+
+    def __gt__(self, other: Constant) -> Term:
+        return self.compare("ogt", other)
+
+    def equals(self, other: Constant) -> Term:
+        if not isinstance(self.type, AnyFloat):
+            return self.new(llvm.ICmpOp(self.value, self.of(other), predicate("eq")))
+        return self.compare("oeq", other)
+
+    def select(self, yes: Constant, no: Constant) -> Term:
+        """`yes` if this condition is true, else `no`; one of them is a term."""
+        typed = yes if isinstance(yes, Term) else no
+        assert isinstance(typed, Term)
+        return self.new(llvm.SelectOp(self.value, typed.of(yes), typed.of(no)))
+
+    def fma(self, factor: Constant, summand: Constant) -> Term:
+        """`self * factor + summand`, rounded once."""
+        return self.new(llvm.FMAOp(self.value, self.of(factor), self.of(summand)))
+
+    def polynomial(self, coefficients: Sequence[float]) -> Term:
+        """
+        The polynomial with these coefficients, from x^0 on.
+
+        By Estrin's scheme: neighbors are joined in pairs, then pairs of pairs. Fewer
+        ops wait for each other than in Horner's.
+        """
+        parts: list[Constant] = [*coefficients]
+        power = self
+        while len(parts) > 1:
+            joined: list[Constant] = [
+                power.fma(high, low)
+                for low, high in zip(parts[::2], parts[1::2], strict=False)
+            ]
+            parts = joined + ([parts[-1]] if len(parts) % 2 else [])
+            if len(parts) > 1:
+                power = power * power
+        (result,) = parts
+        assert isinstance(result, Term)
+        return result
+
+    def intrinsic(self, name: str, *others: Term) -> Term:
+        suffix = "f64" if self.type == f64 else "f32"
+        args = [self.value, *(each.value for each in others)]
+        call = llvm.CallIntrinsicOp(f"llvm.{name}.{suffix}", args, [self.type])
+        return self.new(call)
+
+    def __abs__(self) -> Term:
+        return self.intrinsic("fabs")
+
+    def copysign(self, sign: Term) -> Term:
+        return self.intrinsic("copysign", sign)
+
+    def at_most(self, bound: float) -> Term:
+        """NaN stays NaN."""
+        return (self > bound).select(bound, self)
+
+    def at_least(self, bound: float) -> Term:
+        return (self < bound).select(bound, self)
+
+    def bits(self) -> Term:
+        """The bits of a float as an integer."""
+        to = i64 if self.type == f64 else i32
+        return self.new(llvm.BitcastOp(self.value, to))
+
+    def float(self) -> Term:
+        """The float with these bits."""
+        to = f64 if self.type == i64 else f32
+        return self.new(llvm.BitcastOp(self.value, to))
+
+    def to_float(self) -> Term:
+        to = f64 if self.type == i64 else f32
+        return self.new(llvm.SIToFPOp(self.value, to))
+
+    def extended(self) -> Term:
+        """An f32 as an f64."""
+        return self.new(llvm.FPExtOp(self.value, f64))
+
+    def truncated(self) -> Term:
+        """An f64 as an f32."""
+        return self.new(llvm.FPTruncOp(self.value, f32))
+
+    def nearest(self) -> tuple[Term, Term]:
+        """
+        The nearest integer as a float and as an integer, if it has 20 bits at most.
+
+        Adding 1.5 times 2 to the number of mantissa bits leaves it in the low bits.
+        """
+        large = 1.5 * 2.0**23 if self.type == f32 else 1.5 * 2.0**52
+        shifted = self + large
+        bits = shifted.bits()
+        return shifted - large, bits - int_bits(large, self.type)
+
+    def power(self) -> Term:
+        """2 to the power of this integer, if that is a normal number."""
+        if self.type == i64:
+            return ((self + 1023) << 52).float()
+        return ((self + 127) << 23).float()
+
+    def times_power(self, exponent: Term) -> Term:
+        """This float times 2^exponent, in two steps, which underflow once."""
+        half = exponent >> 1
+        return self * half.power() * (exponent - half).power()
+
+
+def int_bits(x: float, type: Attribute) -> int:
+    """The bits of a constant of `type`."""
+    if type == f64:
+        return int(np.float64(x).view(np.int64))
+    return int(np.float32(x).view(np.int32))
+
+
+def high_part(x: float, bits: int) -> float:
+    """The first `bits` bits of `x`."""
+    scale = 2.0 ** (bits - math.frexp(x)[1])
+    return math.floor(x * scale) / scale
+
+
+EXP = interpolated(exp_rest, -LN2 / 2, LN2 / 2, 5)
+EXP2 = interpolated(exp2_rest, -0.5, 0.5, 6)
+LOG = interpolated(log_rest, ROOT - 1, 2 * ROOT - 1, 8)
+LN2_HIGH = high_part(LN2, 12)
+"""Multiples of this by small integers are exact in f32."""
+
+
+def reduced_exponent(x: Term) -> tuple[Term, Term]:
+    """`r` and `n` with x = n log(2) + r, and abs(r) at most about log(2) / 2."""
+    whole, number = (x * (1 / LN2)).nearest()
+    rest = whole.fma(-LN2_HIGH, x)
+    return whole.fma(LN2_HIGH - LN2, rest), number
+
+
+def exp_minus_1_of_rest(r: Term) -> Term:
+    """exp(r) - 1, for abs(r) up to log(2) / 2."""
+    return (r * r).fma(r.polynomial(EXP), r)
+
+
+def exp(x: Term) -> Term:
+    x = x.at_most(89.0).at_least(-104.0)
+    r, number = reduced_exponent(x)
+    return (exp_minus_1_of_rest(r) + 1.0).times_power(number)
+
+
+def exp2(x: Term) -> Term:
+    x = x.at_most(129.0).at_least(-151.0)
+    whole, number = x.nearest()
+    r = x - whole
+    return r.fma(r.polynomial(EXP2), 1.0).times_power(number)
+
+
+def expm1(x: Term) -> Term:
+    """2^n (exp(r) - 1) + (2^n - 1), halved so that 2^n does not overflow."""
+    bounded = x.at_most(89.0).at_least(-50.0)
+    r, number = reduced_exponent(bounded)
+    rest = exp_minus_1_of_rest(r)
+    half = (number - 1).power()
+    result = half.fma(rest, half - 0.5) * 2.0
+    # Halving would lose the last bit of a denormal number.
+    return number.equals(0).select(rest, result).copysign(x)
+
+
+def mantissa(x: Term) -> tuple[Term, Term]:
+    """`m` between sqrt(1/2) and sqrt(2), and the integer `k`, with x = 2^k m."""
+    is_small = x < 2.0**-126
+    bits = is_small.select(x * 2.0**23, x).bits()
+    # The difference to sqrt(1/2) has the exponent in its upper bits.
+    above = bits - int_bits(ROOT, f32)
+    exponent = above >> 23
+    m = ((above & 0x7FFFFF) + int_bits(ROOT, f32)).float()
+    return m, is_small.select(exponent - 23, exponent)
+
+
+def with_limits_of_log(x: Term, result: Term) -> Term:
+    """`result`, except for 0 and infinity; NaN for NaN and below 0."""
+    result = x.equals(math.inf).select(math.inf, result)
+    result = x.equals(0.0).select(-math.inf, result)
+    return x.compare("ult", 0.0).select(math.nan, result)
+
+
+def log_of_product(f: Term, exponent: Term) -> Term:
+    """The logarithm of 2^exponent (1 + f)."""
+    square, number = f * f, exponent.to_float()
+    rest = square.fma(-0.5, (square * f) * f.polynomial(LOG))
+    low = number.fma(LN2 - LN2_HIGH, rest)
+    return number.fma(LN2_HIGH, low + f)
+
+
+def log(x: Term) -> Term:
+    m, exponent = mantissa(x)
+    return with_limits_of_log(x, log_of_product(m - 1.0, exponent))
+
+
+def log_to_base(base: float) -> Function:
+    """The logarithm to another base, whose factor is applied in two parts."""
+    factor, of_2 = 1 / math.log(base), LN2 / math.log(base)
+    high = high_part(of_2, 12)
+    factor_high = float(np.float32(factor))
+
+    def function(x: Term) -> Term:
+        m, exponent = mantissa(x)
+        f, number = m - 1.0, exponent.to_float()
+        square = f * f
+        rest = square.fma(-0.5, (square * f) * f.polynomial(LOG))
+        product = f * factor_high
+        low = f.fma(factor_high, 0.0 - product)
+        low = f.fma(factor - factor_high, low)
+        low = number.fma(of_2 - high, rest.fma(factor, low))
+        return with_limits_of_log(x, number.fma(high, low + product))
+
+    return function
+
+
+def log1p(x: Term) -> Term:
+    """The logarithm of u = 1 + x, whose rounding error is added to its mantissa."""
+    u = x + 1.0
+    added = u - 1.0
+    error = (x - added) + (1.0 - (u - added))
+    m, exponent = mantissa(u)
+    # The error is negligible if the exponent is large.
+    scale = (0 - (exponent > 60).select(60, exponent)).power()
+    result = log_of_product(error.fma(scale, m - 1.0), exponent)
+    return with_limits_of_log(u, result).copysign(x)
+
+
+def tanh(x: Term) -> Term:
+    """t / (t + 2), for t = exp(2x) - 1."""
+    t = expm1(abs(x).at_most(10.0) * 2.0)
+    return (t / (t + 2.0)).copysign(x)
+
+
+ERF_BORDER, ERF_END = 0.9, 4.0
+ERF = interpolated(erf_rest, 0, ERF_BORDER**2, 6)
+ERFC = interpolated(erfc_exponent, ERF_BORDER, ERF_END, 10)
+
+
+def erf(x: Term) -> Term:
+    """A polynomial close to 0, and 1 - exp(log(erfc(x))) farther off."""
+    size = abs(x)
+    near = size.fma((x * x).polynomial(ERF), size)
+    far = 1.0 - exp(size.at_most(ERF_END).polynomial(ERFC))
+    return (size < ERF_BORDER).select(near, far).copysign(x)
+
+
+ATANH = interpolated(atanh_rest, 0, ((1 - ROOT) / (1 + ROOT)) ** 2, 7)
+EXP2_DOUBLE = interpolated(exp2_rest, -0.5, 0.5, 10)
+
+
+def log2_double(x: Term) -> Term:
+    """log2 of a positive f64 to about 40 bits: k + log2((1 + s) / (1 - s))."""
+    above = x.bits() - int_bits(ROOT, f64)
+    exponent = above >> 52
+    m = ((above & (2**52 - 1)) + int_bits(ROOT, f64)).float()
+    s = (m - 1.0) / (m + 1.0)
+    large = 1.5 * 2.0**52
+    whole = (exponent + int_bits(large, f64)).float() - large
+    return s.fma((s * s).polynomial(ATANH), whole)
+
+
+def pow(x: Term, y: Term) -> Term:
+    """2^(y log2(x)), in f64, and C's special cases."""
+    size = abs(x)
+    log2 = log2_double(size.extended())
+    log2 = size.equals(0.0).select(-math.inf, log2)
+    log2 = size.equals(math.inf).select(math.inf, log2)
+    log2 = size.compare("uno", size).select(math.nan, log2)
+    product = (y.extended() * log2).at_most(200.0).at_least(-200.0)
+    whole, number = product.nearest()
+    r = product - whole
+    result = r.fma(r.polynomial(EXP2_DOUBLE), 1.0) * number.power()
+    result = size.equals(1.0).select(1.0, result.truncated())
+    result = y.compare("uno", y).select(math.nan, result)
+    is_whole = y.equals(y.intrinsic("trunc"))
+    half = y * 0.5
+    is_odd = is_whole & half.compare("one", half.intrinsic("trunc"))
+    result = is_odd.select(result.copysign(x), result)
+    is_undefined = (x < 0.0) & (x > -math.inf) & (is_whole ^ True)
+    result = is_undefined.select(math.nan, result)
+    is_1 = x.equals(1.0) | y.equals(0.0)
+    return is_1.select(1.0, result)
+
+
+PI_BITS = 300
+HALF_PI = math.pi / 2
+HALF_PI_LOW = (fixed_pi(PI_BITS) - int(math.pi * 2**PI_BITS)) / 2 ** (PI_BITS + 1)
+"""What pi / 2 has beyond the f64 `HALF_PI`."""
+WORDS = tuple(
+    (2 ** (PI_BITS + 225) // fixed_pi(PI_BITS)) >> (224 - 32 * i) & (2**32 - 1)
+    for i in range(1, 8)
+)
+"""The bits of 2 / pi after the point, 32 in each."""
+HUGE = 2.0**45
+SIN = interpolated(sin_rest, 0, (HALF_PI / 2) ** 2, 3)
+COS = interpolated(cos_rest, 0, (HALF_PI / 2) ** 2, 3)
+
+
+def quadrant(x: Term) -> tuple[Term, Term]:
+    """`r` and `n`, an i64, with x = n pi / 2 + r, up to multiples of 2 pi."""
+    wide = x.extended()
+    whole, number = (wide * (1 / HALF_PI)).nearest()
+    r = whole.fma(-HALF_PI_LOW, whole.fma(-HALF_PI, wide))
+    huge_r, huge_number = quadrant_of_huge(x)
+    is_huge = abs(x) > HUGE
+    return is_huge.select(huge_r, r).truncated(), is_huge.select(huge_number, number)
+
+
+def quadrant_of_huge(x: Term) -> tuple[Term, Term]:
+    """
+    The same for x = m 2^e with abs(x) at least `HUGE`, in integers.
+
+    Bits of 2 / pi whose product with x is a multiple of 4 are left out: the result has
+    the 64 bits after them. Source: M. Payne and R. Hanek, "Radian reduction for
+    trigonometric functions" (SIGNUM Newsletter 18, 1983).
+    """
+    bits = x.bits()
+    exponent = ((bits >> 23) & 0xFF).extended_integer()
+    m = ((bits & 0x7FFFFF) | 0x800000).extended_integer()
+    first = exponent - 152
+    word, shift = first >> 5, first & 31
+    words: list[Term] = []
+    for i in range(4):
+        chosen: Constant = WORDS[i + 3]
+        for j in reversed(range(3)):
+            chosen = word.equals(j).select(first.constant(WORDS[i + j]), chosen)
+        assert isinstance(chosen, Term)
+        words.append(chosen)
+    high, middle, low = (
+        (((a << 32) | b) << shift).logical_shift(32)
+        for a, b in itertools.pairwise(words)
+    )
+    product = ((m * high) << 32) + m * middle + (m * low).logical_shift(32)
+    number = (product + 2**61).logical_shift(62)
+    rest = product - (number << 62)
+    r = rest.to_float() * (HALF_PI / 2**62)
+    is_below = bits < 0
+    return is_below.select(0.0 - r, r), is_below.select(0 - number, number)
+
+
+def sine(x: Term, quarters: int) -> Term:
+    """sin(x + quarters pi / 2)."""
+    r, number = quadrant(x)
+    number = number + quarters
+    square = r * r
+    sin = r.fma(square * square.polynomial(SIN), r)
+    cos = (square * square).fma(square.polynomial(COS), square.fma(-0.5, 1.0))
+    is_odd = (number & 1).equals(1)
+    result = is_odd.select(cos, sin)
+    result = (number & 2).equals(2).select(0.0 - result, result)
+    return (abs(x) < math.inf).select(result, math.nan)
+
+
+def sin(x: Term) -> Term:
+    # -0 keeps its sign.
+    return x.equals(0.0).select(x, sine(x, 0))
+
+
+def cos(x: Term) -> Term:
+    return sine(x, 1)
+
+
+FUNCTIONS: Mapping[type[Operation], Function] = {
+    math_dialect.CosOp: cos,
+    math_dialect.ErfOp: erf,
+    math_dialect.ExpOp: exp,
+    math_dialect.Exp2Op: exp2,
+    math_dialect.ExpM1Op: expm1,
+    math_dialect.LogOp: log,
+    math_dialect.Log10Op: log_to_base(10),
+    math_dialect.Log1pOp: log1p,
+    math_dialect.Log2Op: log_to_base(2),
+    math_dialect.PowFOp: pow,
+    math_dialect.SinOp: sin,
+    math_dialect.TanhOp: tanh,
+}
+"""The functions of f32, by op."""
+
+
+def vector_function(
+    build: LlvmBuilder, kind: type[Operation], args: Sequence[SSAValue]
+) -> SSAValue | None:
+    """A function of f32 as straight-line code; None for others."""
+    function = FUNCTIONS.get(kind)
+    if function is None or args[0].type != f32:
+        return None
+    return function(*(Term(build, x) for x in args)).value

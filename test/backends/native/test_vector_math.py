@@ -1,0 +1,127 @@
+# pyright: basic
+"""Functions of float32 against float64, in units of the last place, on all exponents."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+from functions import Function
+from xdsl.dialects import llvm
+from xdsl.dialects.builtin import f32
+from xdsl.ir import Block, Region
+
+import padc
+from padc.passes.buffers_to_llvm.llvm_builder import LlvmBuilder
+from padc.passes.buffers_to_llvm.vector_math import FUNCTIONS, vector_function
+
+BOUNDS = {
+    "exp": 2,
+    "exp2": 2,
+    "log": 2,
+    "log2": 2,
+    "log10": 2,
+    "expm1": 4,
+    "log1p": 4,
+    "tanh": 4,
+    "erf": 4,
+    "sin": 4,
+    "cos": 4,
+}
+"""The largest error of each function, in units of the last place."""
+SPECIAL = [0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 0.5, 2.0, 88.72283, -103.97]
+SPECIAL += [1e-45, -1e-45, 1.1754942e-38, 1.1754944e-38, 3.4028235e38, -3.4028235e38]
+
+
+def samples(seed: int) -> torch.Tensor:
+    """Floats of every sign and exponent, special ones, and usual ones."""
+    draw = np.random.default_rng(seed)
+    exponents = np.arange(512, dtype=np.uint32)[:, None] << 23
+    mantissas = draw.integers(0, 2**23, (512, 150), dtype=np.uint32)
+    floats = (exponents | mantissas).view(np.float32).ravel()
+    usual = np.concatenate([draw.uniform(-a, a, 30_000) for a in (0.1, 2, 30, 150)])
+    return torch.from_numpy(np.concatenate([floats, SPECIAL, usual]).astype(np.float32))
+
+
+def ulps(actual: torch.Tensor, expected: torch.Tensor) -> torch.Tensor:
+    """The number of floats from `expected`, rounded, to `actual`; 0 from NaN to NaN."""
+    expected = expected.float()
+    assert torch.equal(actual.isnan(), expected.isnan())
+    zeros = expected == 0
+    assert torch.equal(actual.signbit()[zeros], expected.signbit()[zeros])
+
+    def place(x: torch.Tensor) -> torch.Tensor:
+        bits = x.view(torch.int32).long()
+        return torch.where(bits < 0, -(bits & 0x7FFFFFFF), bits)
+
+    distance = (place(actual) - place(expected)).abs()
+    return distance.masked_fill(expected.isnan(), 0)
+
+
+@pytest.mark.parametrize("name", BOUNDS)
+def test_functions_are_accurate_over_all_floats(name: str):
+    x, function = samples(0), getattr(torch, name)
+
+    actual = padc.compile(Function(function), (x,))(x)
+
+    assert ulps(actual, function(x.double())).max() <= BOUNDS[name]
+
+
+def test_powers_are_accurate_over_all_floats():
+    x = samples(1)
+    draw = torch.Generator().manual_seed(0)
+    special = torch.tensor([*SPECIAL, 2**24, 2**24 + 2, 3.0, -3.0, 7.0, 1e10])
+    pairs = torch.cartesian_prod(special, special)
+    near = torch.rand(50_000, generator=draw) * 4, torch.randn(50_000, generator=draw)
+    base = torch.cat([x, x.abs(), pairs[:, 0], near[0]])
+    other = samples(2)
+    exponent = torch.cat([other, other.clamp(-20, 20), pairs[:, 1], near[1] * 30])
+
+    actual = padc.compile(Function(torch.pow), (base, exponent))(base, exponent)
+
+    assert ulps(actual, base.double() ** exponent.double()).max() <= 4
+
+
+@pytest.mark.parametrize("function", [torch.sigmoid, torch.erf])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_types_are_computed_in_float32(
+    function: Callable[[torch.Tensor], torch.Tensor], dtype: torch.dtype
+):
+    x = samples(3).to(dtype)
+    expected = function(x.float()).to(dtype)
+
+    actual = padc.compile(Function(function), (x,))(x)
+
+    eps = torch.finfo(dtype).eps
+    torch.testing.assert_close(
+        actual, expected, rtol=eps, atol=eps * 1e-3, equal_nan=True
+    )
+
+
+def test_the_sigmoid_is_accurate_where_it_is_not_tiny():
+    x = samples(4)
+    x = x[x > -87]
+
+    actual = padc.compile(Function(torch.sigmoid), (x,))(x)
+
+    assert ulps(actual, x.double().sigmoid()).max() <= 4
+
+
+@pytest.mark.parametrize("kind", FUNCTIONS)
+def test_functions_have_neither_calls_nor_branches(kind: type):
+    region = Region(Block(arg_types=[f32, f32]))
+    build = LlvmBuilder(region, region.block)
+    args = region.block.args[: 2 if kind.__name__ == "PowFOp" else 1]
+
+    assert vector_function(build, kind, args) is not None
+
+    assert len(region.blocks) == 1
+    assert not any(isinstance(op, llvm.CallOp) for op in region.walk())
+
+
+def test_functions_of_float64_are_exact_to_its_precision():
+    x = samples(5).double()
+
+    actual = padc.compile(Function(torch.exp), (x,))(x)
+
+    torch.testing.assert_close(actual, x.exp(), rtol=1e-15, atol=0, equal_nan=True)
