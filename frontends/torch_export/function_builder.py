@@ -134,8 +134,8 @@ class FunctionBuilder:
                         tensor = torch.tensor(value.value, dtype=value.dtype)
                     except RuntimeError as error:
                         raise Obstacle(f"{value.value}: {error}") from error
-                    type = tensor_type(tensor).element_type
-                    literal = rank_zero_literal(weight_array(tensor), type)
+                    element_type = tensor_type(tensor).element_type
+                    literal = rank_zero_literal(weight_array(tensor), element_type)
                     op, hint = torch_d.LiteralOp(literal), "number"
                 case _ if value in ENUM_CODES:
                     return self.constant("int", ENUM_CODES[value])
