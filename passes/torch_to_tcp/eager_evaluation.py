@@ -52,14 +52,14 @@ REPEATING = frozenset(
     f"aten.{name}"
     for name in (
         *("full", "full_like", "new_full", "zeros", "zeros_like", "new_zeros", "ones"),
-        *("ones_like", "new_ones", "scalar_tensor", "expand", "expand_as", "repeat"),
-        *("broadcast_to", "tile", "fill.Scalar"),
+        *("ones_like", "new_ones", "expand", "expand_as", "repeat", "broadcast_to"),
+        "tile",
     )
 )
 """The results of these repeat their operands' elements, or a number."""
 
-SKIPPED = ("empty", "quantize", "rand", "dropout", "bernoulli", "multinomial")
-"""Parts of the names of ops whose results are not known, or whose form matters."""
+SKIPPED = ("empty", "quantize")
+"""Parts of the names of ops whose results are any numbers, or whose form matters."""
 
 
 class Folding:
@@ -144,10 +144,6 @@ class Folding:
                     for element, tensor in zip(unpack.results, value, strict=True):
                         if not has_other_type(element, tensor):
                             self.replace_value(unpack, element, tensor)
-                    if all(each.first_use is None for each in unpack.results):
-                        Rewriter.erase_op(unpack)
-        if all(result.first_use is None for result in op.results):
-            Rewriter.erase_op(op)
 
     def is_repetition(self, op: AtenOp, size: int) -> bool:
         return op.schema.name in REPEATING and size > 2 * self.operand_bytes(op)

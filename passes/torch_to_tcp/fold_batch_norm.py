@@ -55,13 +55,15 @@ def fold(norm: AtenOp, weights: Weights) -> None:
         return
     if "training" in norm.schema.positions and norm.constant("training"):
         return
-    values = [conv.kernel, conv.bias, *(norm.arg(name) for name in STATISTICS)]
-    names = [None if is_none(x) else weight_name(x, weights) for x in values]
-    if any(name is None and not is_none(x) for name, x in zip(names, values)):
+    statistics = [norm.arg(name) for name in STATISTICS]
+    values = [x if is_given(x) else None for x in (conv.kernel, conv.bias, *statistics)]
+    names = [None if x is None else weight_name(x, weights) for x in values]
+    if any(name is None and x is not None for name, x in zip(names, values)):
         return
     kernel, bias, scale, shift, mean, variance = names
-    if kernel is None or mean is None or variance is None:
+    if mean is None or variance is None:
         return
+    assert kernel is not None
     eps = norm.constant("eps")
     assert isinstance(eps, float)
     folded = FoldedNorm(
@@ -113,21 +115,20 @@ def convolution_of(norm: AtenOp) -> tcp.ConvOp | tcp.ConvTransposeOp | None:
         not isinstance(conv, tcp.ConvOp | tcp.ConvTransposeOp)
         or not conv.result.has_one_use()
         or conv.dims.result.index("f") != 1
-        or tensor_type(conv.result).element_type not in (f32, f64)
     ):
         return None
     return conv
 
 
-def is_none(x: SSAValue | None) -> bool:
-    return x is None or isinstance(x.type, NoneType)
+def is_given(x: SSAValue | None) -> bool:
+    return x is not None and not isinstance(x.type, NoneType)
 
 
-def weight_name(x: SSAValue | None, weights: Weights) -> str | None:
-    """The name of a constant's data; None if it is computed or not of floats."""
-    if x is not None and isinstance(x.owner, ToBuiltinTensorOp):
+def weight_name(x: SSAValue, weights: Weights) -> str | None:
+    """The name of a constant's data; None if it is computed, or not in f32 or f64."""
+    if isinstance(x.owner, ToBuiltinTensorOp):
         x = x.owner.operand
-    if x is None or not isinstance(x.owner, LiteralOp):
+    if not isinstance(x.owner, LiteralOp):
         return None
     value = x.owner.value
     type = value.get_type()

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 import torch
 from torch import Tensor, nn
+from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
 from padc.backends.reference import run
@@ -14,6 +17,7 @@ from padc.ir.torch import AtenOp
 from padc.ir.weights import weights_of
 from padc.passes.torch_to_tcp.convert_torch_to_tcp import ConvertTorchToTcpPass
 from padc.passes.torch_to_tcp.fold_batch_norm import FoldBatchNormPass
+from padc.passes.torch_to_tcp.folded_norm import FoldedNorm
 
 
 def folded(model: nn.Module, x: Tensor) -> tuple[ModuleOp, Tensor]:
@@ -28,7 +32,10 @@ def folded(model: nn.Module, x: Tensor) -> tuple[ModuleOp, Tensor]:
 
 
 def norms(module: ModuleOp) -> int:
-    return sum(isinstance(op, AtenOp) for op in module.walk())
+    return sum(
+        isinstance(op, AtenOp) and "batch_norm" in op.schema.name
+        for op in module.walk()
+    )
 
 
 def normal(layer: nn.Module) -> nn.Module:
@@ -85,8 +92,9 @@ class Twice(nn.Module):
         (Twice(), torch.float32),
         (nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4)), torch.float16),
         (nn.Sequential(nn.ReLU(), nn.BatchNorm2d(3)), torch.float32),
+        (nn.Sequential(nn.MaxPool2d(2), nn.BatchNorm2d(3)), torch.float32),
     ],
-    ids=["two users", "half", "no convolution"],
+    ids=["two users", "half", "no convolution", "a pool"],
 )
 def test_normalization_stays(model: nn.Module, dtype: torch.dtype) -> None:
     model = normal(model).to(dtype)
@@ -96,3 +104,99 @@ def test_normalization_stays(model: nn.Module, dtype: torch.dtype) -> None:
 
     assert norms(module) > 0
     torch.testing.assert_close(y, model(x))
+
+
+NORM = """
+  %y = torch.aten.batch_norm %c, %v, %v, %v, %v, %false, %eps, %eps, %false : !torch.vtensor<[1,3,3],f32>, !torch.vtensor<[3],f32>, !torch.vtensor<[3],f32>, !torch.vtensor<[3],f32>, !torch.vtensor<[3],f32>, !torch.bool, !torch.float, !torch.float, !torch.bool -> !torch.vtensor<[1,3,3],f32>
+"""
+LEGIT = """
+  %y, %s, %t = torch.operator "torch.aten._native_batch_norm_legit_no_training"(%c, %v, %v, %v, %v, %eps, %eps) : (!torch.vtensor<[1,3,3],f32>, !torch.vtensor<[3],f32>, !torch.vtensor<[3],f32>, !torch.vtensor<[3],f32>, !torch.vtensor<[3],f32>, !torch.float, !torch.float) -> (!torch.vtensor<[1,3,3],f32>, !torch.vtensor<[0],f32>, !torch.vtensor<[0],f32>)
+"""
+USED = '"test.op"(%s) : (!torch.vtensor<[0],f32>) -> ()'
+FUNCTION = """
+func.func @main(%x: tensor<1x2x3xf32>, %computed: !torch.vtensor<[3],f32>) -> !torch.vtensor<[1,3,3],f32> {{
+  %w = torch.vtensor.literal(dense<2.0> : tensor<3x2x1xf32>) : !torch.vtensor<[3,2,1],f32>
+  %v = torch.vtensor.literal(dense<0.5> : tensor<3xf32>) : !torch.vtensor<[3],f32>
+  %k = torch_c.to_builtin_tensor %w : !torch.vtensor<[3,2,1],f32> -> tensor<3x2x1xf32>
+  %conv = tcp.conv %x, %k strides [1] dilations [1] groups 1 dims <[b, f, 0] x [o, i, 0] -> [b, f, 0]> : tensor<1x2x3xf32>, tensor<3x2x1xf32> -> tensor<1x3x3xf32>
+  %c = torch_c.from_builtin_tensor %conv : tensor<1x3x3xf32> -> !torch.vtensor<[1,3,3],f32>
+  %false = torch.constant.bool false
+  %true = torch.constant.bool true
+  %none = torch.constant.none
+  %eps = torch.constant.float 1.0
+  {norm}
+  func.return %y : !torch.vtensor<[1,3,3],f32>
+}}
+"""
+NONE_OF = "!torch.vtensor<[3],f32>, !torch.vtensor<[3],f32>, !torch.bool"
+VARIANTS = {
+    "as it is": (NORM, 0),
+    "of core ATen": (LEGIT, 0),
+    "of core ATen, with its mean": (LEGIT + USED, 1),
+    "training": (NORM.replace("%v, %false", "%v, %true"), 1),
+    "computed weight": (NORM.replace("%c, %v", "%c, %computed"), 1),
+    "computed mean": (NORM.replace("%v, %v, %false", "%computed, %v, %false"), 1),
+    "no mean": (
+        NORM.replace("%v, %v, %false", "%none, %v, %false").replace(
+            NONE_OF, "!torch.none, !torch.vtensor<[3],f32>, !torch.bool"
+        ),
+        1,
+    ),
+    "no variance": (
+        NORM.replace("%v, %v, %false", "%v, %none, %false").replace(
+            NONE_OF, "!torch.vtensor<[3],f32>, !torch.none, !torch.bool"
+        ),
+        1,
+    ),
+    "convolution used twice": (
+        NORM
+        + "%z = tcp.max_pool %conv kernel [2] strides [1] dilations [1] dims [2] : tensor<1x3x3xf32> -> tensor<1x3x2xf32>",
+        1,
+    ),
+}
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_only_constant_norms_of_one_use_fold(
+    variant: str, parse: Callable[[str], ModuleOp], ctx: Context
+):
+    norm, left = VARIANTS[variant]
+    text = FUNCTION.format(norm=norm)
+    if variant == "convolution used twice":
+        text = text.replace(
+            "func.return %y",
+            '%u = "test.op"(%z) : (tensor<1x3x2xf32>) -> i1\nfunc.return %y',
+        )
+    module = parse(text)
+
+    FoldBatchNormPass().apply(ctx, module)
+
+    module.verify()
+    assert norms(module) == left
+
+
+def test_features_in_another_dimension(parse: Callable[[str], ModuleOp], ctx: Context):
+    """The norm is of dimension 1, which is not that of the convolution's features."""
+    text = FUNCTION.format(norm=NORM).replace("-> [b, f, 0]>", "-> [b, 0, f]>")
+    module = parse(text)
+
+    FoldBatchNormPass().apply(ctx, module)
+
+    assert norms(module) == 1
+
+
+def test_folded_weights_are_computed_from_those_of_the_model():
+    ctx = make_context()
+    weights = weights_of(ctx)
+    model = normal(nn.Sequential(nn.Conv1d(2, 3, 1), nn.BatchNorm1d(3)))
+    exported = torch.export.export(model, (torch.zeros(1, 2, 4),))
+    module = import_exported_program(exported, weights)
+    before = set(weights)
+    ConvertTorchToTcpPass().apply(ctx, module)
+
+    FoldBatchNormPass().apply(ctx, module)
+
+    (folded,) = weights.derivations
+    assert isinstance(folded, FoldedNorm)
+    assert {folded.conv_weight, folded.conv_bias, folded.mean} <= before
+    assert set(weights) - before == {folded.weight, folded.bias}

@@ -7,9 +7,19 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
 
 import padc
+from padc.frontends.torch_export import import_exported_program
+from padc.ir import make_context
+from padc.ir.dominance import verify
+from padc.ir.torch import AtenOp
+from padc.ir.weights import weights_of
+from padc.passes.torch_to_tcp import eager_evaluation
+from padc.passes.torch_to_tcp.fold_constants import FoldConstantsPass
 
+N = 40_000
 X = torch.randn(5, 5, generator=torch.Generator().manual_seed(0))
 
 
@@ -23,6 +33,8 @@ class Model(nn.Module):
         self.position = nn.Parameter(torch.randn(1, 17, 8, generator=generator))
         self.image = nn.Buffer(torch.randn(1, 4, 6, 6, generator=generator))
         self.matrix = nn.Buffer(torch.randn(3, 5, generator=generator))
+        self.large = nn.Buffer(torch.randn(40_000, 1, 5, generator=generator))
+        self.bytes = nn.Buffer(torch.zeros(N, dtype=torch.uint8))
 
     def forward(self, x: Tensor) -> Tensor:
         return self.function(self, x)
@@ -92,3 +104,193 @@ def test_the_model_keeps_its_weights():
     padc.convert(model, (X,))
 
     assert torch.equal(model.matrix, before)
+
+
+# --- which ops are folded -------------------------------------------------------------
+
+
+def ops_left(module: ModuleOp, ctx: Context) -> list[str]:
+    """The ATen ops that the pass leaves."""
+    FoldConstantsPass().apply(ctx, module)
+    verify(module)
+    return [op.schema.name for op in module.walk() if isinstance(op, AtenOp)]
+
+
+LEFT: dict[str, tuple[Callable[[Model, Tensor], Tensor], list[str]]] = {
+    "a list": (
+        lambda m, x: x + torch.cat(m.matrix.split(2)[::-1]).sum(),
+        ["aten.add.Tensor"],
+    ),
+    "a part of a list": (
+        lambda m, x: x[:2] + m.matrix.split(2)[0],
+        ["aten.slice.Tensor", "aten.add.Tensor"],
+    ),
+    "a device": (
+        lambda m, x: x + torch.linspace(0, 1, 5, device="cpu"),
+        ["aten.add.Tensor"],
+    ),
+    "no elements": (lambda m, x: x + x[:0].sum(0), ["aten.add.Tensor"]),
+    "a large weight": (lambda m, x: x + m.large.exp(), ["aten.add.Tensor"]),
+    "a large shared weight": (
+        lambda m, x: x + m.large.exp() * m.large,
+        ["aten.exp", "aten.mul.Tensor", "aten.add.Tensor"],
+    ),
+    "a small shared weight": (
+        lambda m, x: x[:3] + m.matrix.exp() * m.matrix,
+        ["aten.slice.Tensor", "aten.add.Tensor"],
+    ),
+    "a view of all of a weight": (
+        lambda m, x: x + m.large.expand(1, 40_000, 1, 5),
+        ["aten.add.Tensor"],
+    ),
+    "random numbers": (
+        lambda m, x: x + torch.rand(5),
+        ["aten.rand", "aten.add.Tensor"],
+    ),
+    "a tensor of any values": (
+        lambda m, x: x + torch.empty(5) * m.matrix[0],
+        ["aten.empty.memory_format", "aten.mul.Tensor", "aten.add.Tensor"],
+    ),
+    "quantized": (
+        lambda m, x: (
+            x[:3] + torch.fake_quantize_per_tensor_affine(m.matrix, 1.0, 0, 0, 9)
+        ),
+        [
+            "aten.slice.Tensor",
+            "aten.fake_quantize_per_tensor_affine",
+            "aten.add.Tensor",
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LEFT)
+def test_which_ops_are_left(name: str):
+    function, left = LEFT[name]
+    ctx = make_context()
+    exported = torch.export.export(Model(function).eval(), (X,))
+    module = import_exported_program(exported, weights_of(ctx))
+
+    assert ops_left(module, ctx) == left
+
+
+def test_results_that_would_be_too_large_are_not_computed(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setattr(eager_evaluation, "MOST_BYTES", 500)
+    ctx = make_context()
+    model = Model(
+        lambda m, x: x[0, 0] + m.matrix[:, 0].outer(m.position[0, :, 0]).sum()
+    )
+    module = import_exported_program(
+        torch.export.export(model.eval(), (X,)), weights_of(ctx)
+    )
+    assert "aten.outer" not in ops_left(module.clone(), ctx)
+    monkeypatch.setattr(eager_evaluation, "MOST_BYTES", 100)
+    # 3 x 17 floats are more than 100 bytes, and than twice the 20 floats given.
+    assert "aten.outer" in ops_left(module, ctx)
+
+
+@pytest.mark.parametrize("type", ["[?],f32", "[2],f64"])
+def test_results_of_another_type_than_declared_stay(
+    type: str, parse: Callable[[str], ModuleOp], ctx: Context
+):
+    module = parse(f"""
+      func.func @main() -> !torch.vtensor<{type}> {{
+        %x = torch.vtensor.literal(dense<2.0> : tensor<2xf32>) : !torch.vtensor<[2],f32>
+        %y = torch.aten.exp %x : !torch.vtensor<[2],f32> -> !torch.vtensor<{type}>
+        func.return %y : !torch.vtensor<{type}>
+      }}""")
+
+    assert ops_left(module, ctx) == ["aten.exp"]
+
+
+def test_part_of_a_list_of_another_type_stays(
+    parse: Callable[[str], ModuleOp], ctx: Context
+):
+    """One element is declared as it is, the other one is not."""
+    module = parse("""
+      func.func @main() -> (!torch.vtensor<[1],f32>, !torch.vtensor<[?],f32>) {
+        %x = torch.vtensor.literal(dense<2.0> : tensor<2xf32>) : !torch.vtensor<[2],f32>
+        %one = torch.constant.int 1
+        %zero = torch.constant.int 0
+        %l = torch.aten.split.Tensor %x, %one, %zero : !torch.vtensor<[2],f32>, !torch.int, !torch.int -> !torch.list<vtensor>
+        %a, %b = torch.prim.ListUnpack %l : !torch.list<vtensor> -> !torch.vtensor<[1],f32>, !torch.vtensor<[?],f32>
+        func.return %a, %b : !torch.vtensor<[1],f32>, !torch.vtensor<[?],f32>
+      }""")
+
+    assert ops_left(module, ctx) == ["aten.split.Tensor"]
+    (returned,) = (op for op in module.walk() if op.name == "func.return")
+    assert [x.owner.name for x in returned.operands] == [
+        "torch.vtensor.literal",
+        "torch.prim.ListUnpack",
+    ]
+
+
+def test_sizes_stay(parse: Callable[[str], ModuleOp], ctx: Context):
+    module = parse("""
+      func.func @main() -> !torch.int {
+        %x = torch.vtensor.literal(dense<2.0> : tensor<2xf32>) : !torch.vtensor<[2],f32>
+        %zero = torch.constant.int 0
+        %n = torch.aten.size.int %x, %zero : !torch.vtensor<[2],f32>, !torch.int -> !torch.int
+        func.return %n : !torch.int
+      }""")
+
+    assert ops_left(module, ctx) == ["aten.size.int"]
+
+
+REPEATED: dict[str, Callable[[Model], Tensor]] = {
+    "full": lambda m: torch.full((N,), 2.0),
+    "full_like": lambda m: torch.full_like(m.bytes, 2.0, dtype=torch.float64),
+    "new_full": lambda m: m.bytes.new_full((3 * N,), 2),
+    "zeros": lambda m: torch.zeros(N),
+    "zeros_like": lambda m: torch.zeros_like(m.bytes, dtype=torch.float64),
+    "new_zeros": lambda m: m.matrix.new_zeros(N),
+    "ones": lambda m: torch.ones(N),
+    "ones_like": lambda m: torch.ones_like(m.bytes, dtype=torch.float64),
+    "new_ones": lambda m: m.matrix.new_ones(N),
+    "expand": lambda m: m.matrix[:1, :1].expand(N, 1),
+    "repeat": lambda m: m.matrix.repeat(N, 1),
+    "tile": lambda m: m.matrix.tile(N, 1),
+}
+"""A large result of each op that only repeats."""
+
+
+@pytest.mark.parametrize("name", REPEATED)
+def test_large_results_that_repeat_stay(name: str):
+    ctx = make_context()
+    model = Model(lambda m, x: x[0, 0] * REPEATED[name](m))
+    module = import_exported_program(
+        torch.export.export(model.eval(), (X,)), weights_of(ctx)
+    )
+
+    assert f"aten.{name}" in ops_left(module, ctx)
+
+
+REPEATED_TEXT = {
+    "broadcast_to": "%y = torch.aten.broadcast_to %x, %sizes : !torch.vtensor<[1],f64>, !torch.list<int> -> !torch.vtensor<[40000],f64>",
+    "expand_as": "%y = torch.aten.expand_as %x, %other : !torch.vtensor<[1],f64>, !torch.vtensor<[40000],ui8> -> !torch.vtensor<[40000],f64>",
+}
+"""The same of ops that the importer replaces; torch-mlir writes them."""
+
+
+@pytest.mark.parametrize("name", REPEATED_TEXT)
+def test_large_results_of_other_ops_stay(
+    name: str, parse: Callable[[str], ModuleOp], ctx: Context
+):
+    module = parse(f"""
+      func.func @main() -> !torch.vtensor<[40000],f64> {{
+        %x = torch.vtensor.literal(dense<2.0> : tensor<1xf64>) : !torch.vtensor<[1],f64>
+        %other = torch.vtensor.literal(dense<2> : tensor<40000xui8>) : !torch.vtensor<[40000],ui8>
+        %n = torch.constant.int 40000
+        %sizes = torch.prim.ListConstruct %n : (!torch.int) -> !torch.list<int>
+        {REPEATED_TEXT[name]}
+        func.return %y : !torch.vtensor<[40000],f64>
+      }}""")
+
+    assert ops_left(module, ctx) == [f"aten.{name}"]
+
+
+def test_each_op_that_repeats_is_tested():
+    tested = REPEATED.keys() | REPEATED_TEXT.keys()
+    assert {f"aten.{name}" for name in tested} == eager_evaluation.REPEATING
