@@ -1,8 +1,16 @@
 """Proofs by z3: formulas of padc evaluated on z3's own terms."""
 
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import Any
 
+import pytest
 import z3
+
+
+def proves(*rewrites: str) -> pytest.MarkDecorator:
+    """Mark a test as the proof of these rewrites: see test_proofs.py."""
+    return pytest.mark.proves(*rewrites)
 
 
 def largest(a: Any, b: Any) -> Any:
@@ -35,3 +43,14 @@ def holds(claim: Any, *given: Any) -> bool:
     result = solver.check()
     assert result != z3.unknown
     return result == z3.unsat
+
+
+@contextmanager
+def symbolic() -> Generator[None]:
+    """Let formulas take z3's integers: give them what `padc.ir.arithmetic` asks for."""
+    with pytest.MonkeyPatch.context() as patch:
+        methods = {"maximum": largest, "minimum": smallest, "__floordiv__": quotient}
+        for name, method in methods.items():
+            patch.setattr(z3.ArithRef, name, method, raising=False)
+        patch.setattr(z3.BoolRef, "select", choose, raising=False)
+        yield

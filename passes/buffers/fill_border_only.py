@@ -8,6 +8,8 @@ of the subview in the dimensions before, and the full extent in those after.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 from xdsl.builder import Builder
 from xdsl.context import Context
 from xdsl.dialects import func, memref
@@ -23,6 +25,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from padc.ir.tcp import Amount
 from padc.passes.buffers.memref_builder import MemRefBuilder
 from padc.passes.buffers.views import root, users, within
+from padc.passes.common.size_builder import SizeBuilder
 
 
 class FillBorderOnlyPass(ModulePass):
@@ -96,14 +99,22 @@ def fill_around(fill: linalg.FillOp, part: memref.SubviewOp) -> None:
     inner = get_dynamic_index_list(
         part.static_sizes.get_values(), part.sizes, DYNAMIC_INDEX
     )
-    full = build.sizes(whole)
+    for offsets, sizes in borders(build, low, inner, build.sizes(whole)):
+        if 0 not in sizes:
+            build.fill(value, build.subview(whole, offsets, sizes))
+    Rewriter.erase_op(fill)
+
+
+def borders(
+    build: SizeBuilder,
+    low: Sequence[Amount],
+    inner: Sequence[Amount],
+    full: Sequence[Amount],
+) -> Iterator[tuple[list[Amount], list[Amount]]]:
+    """Offsets and sizes of parts that cover all but the one of `inner` at `low`."""
     for dim in range(len(full)):
         end = build.add(low[dim], inner[dim])
         above = build.sub(full[dim], end)
         for offset, size in ((0, low[dim]), (end, above)):
-            if size == 0:
-                continue
-            offsets: list[Amount] = [*low[:dim], offset, *[0] * (len(full) - dim - 1)]
-            sizes: list[Amount] = [*inner[:dim], size, *full[dim + 1 :]]
-            build.fill(value, build.subview(whole, offsets, sizes))
-    Rewriter.erase_op(fill)
+            offsets = [*low[:dim], offset, *[0] * (len(full) - dim - 1)]
+            yield offsets, [*inner[:dim], size, *full[dim + 1 :]]

@@ -14,104 +14,27 @@ from typing import Any
 
 import pytest
 import z3
-from proofs import choose, holds, ints, largest, smallest
+from pad_modes import (
+    CHECKS,
+    MODES,
+    Legal,
+    Source,
+    amounts_named,
+    legal_circular,
+    legal_constant,
+    legal_replication,
+    legal_symmetric,
+    size_after,
+    within,
+    wrapped,
+    wrapped_once,
+)
+from proofs import holds, ints, largest, proves, smallest
 
 from padc.ir import padding
 from padc.ir.padding import Amounts, place
-from padc.ir.tcp import SymmetricPadOp
 
 pytestmark = pytest.mark.usefixtures("symbolic")
-
-
-def within(position: Any, size: Any) -> Any:
-    return z3.And(0 <= position, position < size)
-
-
-def size_after(size: Any, amounts: Any) -> Any:
-    return padding.padded_size(size, amounts.lower, amounts.upper, amounts.interior)
-
-
-def amounts_named(name: str) -> Any:
-    return Amounts(*ints(f"{name}_lower {name}_upper {name}_interior"))
-
-
-# What each pad takes and shows. `legal` says what its check does, without raising.
-
-
-def legal_constant(size: Any, amounts: Any) -> Any:
-    def crop(amount: Any) -> Any:
-        return choose(amount < 0, -amount, 0)
-
-    return z3.And(
-        size >= 0,
-        amounts.interior >= 0,
-        crop(amounts.lower) + crop(amounts.upper)
-        <= padding.padded_size(size, 0, 0, amounts.interior),
-    )
-
-
-def legal_replication(size: Any, amounts: Any) -> Any:
-    return z3.And(size > 0, size + amounts.lower + amounts.upper >= 0)
-
-
-def legal_reflection(size: Any, amounts: Any) -> Any:
-    return z3.And(
-        legal_replication(size, amounts), amounts.lower < size, amounts.upper < size
-    )
-
-
-def legal_symmetric(size: Any, amounts: Any) -> Any:
-    return z3.And(
-        legal_replication(size, amounts), amounts.lower <= size, amounts.upper <= size
-    )
-
-
-def legal_circular(size: Any, amounts: Any) -> Any:
-    lower, upper = amounts.lower, amounts.upper
-    cropped = size + smallest(lower, 0) + smallest(upper, 0)
-    return z3.And(size >= 0, cropped >= 0, lower <= cropped, upper <= cropped)
-
-
-def replicated(j: Any, size: Any, amounts: Any) -> Any:
-    return padding.source_index_replication(j, size, amounts.lower)
-
-
-def reflected(j: Any, size: Any, amounts: Any) -> Any:
-    return padding.source_index_reflection(j, size, amounts.lower)
-
-
-def mirrored(j: Any, size: Any, amounts: Any) -> Any:
-    return SymmetricPadOp.source_index(j, size, amounts.lower, amounts.upper)
-
-
-def wrapped(j: Any, size: Any, amounts: Any) -> Any:
-    return padding.source_index_circular(j, size, amounts.lower, amounts.upper)
-
-
-def wrapped_once(j: Any, size: Any, amounts: Any) -> Any:
-    """`wrapped` where the pad is legal, without a remainder."""
-    lower, upper = amounts.lower, amounts.upper
-    cropped = size + smallest(lower, 0) + smallest(upper, 0)
-    i = j - largest(lower, 0)
-    i = choose(i < 0, i + cropped, choose(i >= cropped, i - cropped, i))
-    return i - smallest(lower, 0)
-
-
-Legal = Callable[[Any, Any], Any]
-Source = Callable[[Any, Any, Any], Any]
-MODES: dict[str, tuple[Legal, Source, Callable[..., Any]]] = {
-    "replicate": (legal_replication, replicated, padding.replication_pads_fold),
-    "reflect": (legal_reflection, reflected, padding.reflection_pads_fold),
-    "circular": (legal_circular, wrapped_once, padding.circular_pads_fold),
-    "symmetric": (legal_symmetric, mirrored, SymmetricPadOp.folds),
-}
-CHECKS: dict[str, Callable[[int, int, int], None]] = {
-    "constant": padding.check_constant,
-    "replicate": padding.check_replication,
-    "reflect": padding.check_reflection,
-    "circular": padding.check_circular,
-    "symmetric": SymmetricPadOp.check_amounts,
-}
 
 
 def accepts(check: Callable[..., None], *arguments: int) -> bool:
@@ -221,6 +144,7 @@ class TwoPads:
         )
 
 
+@proves("PadOfPad")
 def test_constant_pads_that_fold_are_one():
     pads = TwoPads()
     inner, outer, both = pads.inner, pads.outer, pads.both_constant()
@@ -253,6 +177,7 @@ def test_sums_of_interior_amounts_are_too_little():
     assert not holds(pads.one_constant_pad(), pads.both_constant(), no_edges)
 
 
+@proves("PadOfFull")
 def test_a_crop_shows_no_fill():
     size, j = ints("size j")
     amounts = amounts_named("a")
@@ -265,6 +190,7 @@ def test_a_crop_shows_no_fill():
         assert not holds(shown, legal_constant(size, amounts), inside, nearly)
 
 
+@proves("NoInterior")
 def test_of_one_element_there_is_no_interior():
     size, at = ints("size at")
     amounts = amounts_named("a")
@@ -279,6 +205,7 @@ def test_of_one_element_there_is_no_interior():
     assert not holds(same, legal_constant(size, amounts), size <= 2)
 
 
+@proves("PadOfNothing")
 def test_a_pad_of_nothing_is_all_fill():
     size, at = ints("size at")
     amounts = amounts_named("a")
@@ -298,6 +225,7 @@ def test_a_pad_of_nothing_is_all_fill():
 # Pad of pad: by what stands at the border, or a crop.
 
 
+@proves("BorderPadOfBorderPad")
 @pytest.mark.parametrize("mode", MODES)
 def test_border_pads_that_fold_are_one(mode: str):
     legal, source, fold = MODES[mode]
@@ -314,6 +242,7 @@ def test_border_pads_that_fold_are_one(mode: str):
     assert not holds(one, both, inner.upper >= 0)
 
 
+@proves("CropByBorderPad")
 @pytest.mark.parametrize("mode", MODES)
 def test_a_crop_is_a_border_pad_that_adds_nothing(mode: str):
     size, j = ints("size j")
@@ -382,6 +311,7 @@ def test_pads_that_do_not_fold_differ_for_some_size(mode: str):
 # Concatenations.
 
 
+@proves("ConcatOfPads")
 def test_concatenated_pads_are_one_pad():
     n, m, at = ints("n m at")
     first, second = amounts_named("first"), amounts_named("second")
@@ -446,6 +376,7 @@ def test_a_slice_is_a_pad_that_crops():
     assert not holds(size_after(size, plain) == after, monotone)
 
 
+@proves("PadOfLiteral")
 def test_elements_of_a_constant_stay_apart_and_in_order():
     first, second = ints("first second")
     amounts = amounts_named("a")
@@ -463,3 +394,19 @@ def test_a_constant_without_crops_keeps_all_elements():
 
     assert holds(kept, *given, amounts.lower >= 0, amounts.upper >= 0)
     assert not holds(kept, *given, amounts.lower >= 0, amounts.upper >= -1)
+
+
+@proves("ExpandOp.fold")
+def test_a_pad_by_nothing_shows_its_input():
+    size, j = ints("size j")
+    zero: Any = z3.IntVal(0)
+    none: Any = Amounts(zero, zero, zero)
+    inside = within(j, size)
+
+    assert holds(size_after(size, none) == size, size >= 0)
+    assert holds(place(j, none) == j)
+    for legal, source, _ in MODES.values():
+        assert holds(source(j, size, none) == j, legal(size, none), inside)
+    # By one, on both sides.
+    shifted: Any = Amounts(zero + 1, zero - 1, zero)
+    assert not holds(place(j, shifted) == j)

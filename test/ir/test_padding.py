@@ -11,11 +11,11 @@ import z3
 from functions import pad_last
 from hypothesis import given
 from hypothesis import strategies as st
-from proofs import holds, ints, largest
+from proofs import holds, ints, largest, proves
 from torch import Tensor
 
 from padc.ir import padding
-from padc.ir.padding import Amounts
+from padc.ir.padding import Amounts, place
 
 CHECKS: dict[str, Callable[[int, int, int], None]] = {
     "constant": padding.check_constant,
@@ -484,3 +484,25 @@ def test_conv_transpose_size_is_that_of_the_convolution(symbolic: None):
     # `output_padding` is not padding of the input.
     without = padding.conv_transpose_amounts(kernel, stride, dilation, pad)
     assert not holds(size_of(size + more, without) == expected, positive)
+
+
+@proves("decompose-conv-transpose", "convert-tcp-to-linalg")
+def test_a_convolution_of_the_spread_input_reads_what_the_transposed_one_adds(
+    symbolic: None,
+):
+    """
+    Tap k of a transposed convolution adds element i to `i * stride + k * dilation -
+    pad`. The convolution reads it there, with the tap of the flipped kernel.
+    """
+    i, j, tap, kernel, pad, more = ints("i j tap kernel pad more")
+    for stride, dilation in itertools.product(range(1, 5), repeat=2):
+        amounts: Any = padding.conv_transpose_amounts(
+            kernel, stride, dilation, pad, more
+        )
+        adds = i * stride + tap * dilation - pad == j
+
+        def reads(flipped: Any, j: Any = j, d: int = dilation, a: Any = amounts) -> Any:
+            return place(i, a) == j + flipped * d
+
+        assert holds(adds == reads(kernel - 1 - tap))
+        assert not holds(adds == reads(tap))

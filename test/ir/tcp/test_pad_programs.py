@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 import torch
@@ -93,7 +94,8 @@ class Program:
             constant = ConstantOp(FloatAttr(float(number), f32))
         else:
             value = value % 2 if self.element_type == i1 else value
-            constant = ConstantOp(IntegerAttr(value, self.fill_type))  # type: ignore
+            type: Any = self.fill_type
+            constant = ConstantOp(IntegerAttr(value, type))
         return self.build.insert(constant).result
 
     def amount(self, value: int) -> Amount:
@@ -172,13 +174,11 @@ class Program:
         type = vtensor_type(TensorType(self.element_type, shape))
         if draw.random() < 0.5:
             numbers = [draw.randint(0, 1) for _ in range(shape[0] * shape[1])]
-            values = DenseIntOrFPElementsAttr.from_list(
-                TensorType(self.fill_type, shape),  # type: ignore
-                [float(n) for n in numbers] if self.is_float else numbers,
-            )
-            data = DenseIntOrFPElementsAttr(
-                TensorType(type.element_type, shape), values.data
-            )  # type: ignore
+            elements: Any = [float(n) for n in numbers] if self.is_float else numbers
+            signless: Any = TensorType(self.fill_type, shape)
+            signed: Any = TensorType(type.element_type, shape)
+            values = DenseIntOrFPElementsAttr.from_list(signless, elements)
+            data = DenseIntOrFPElementsAttr(signed, values.data)
             x = self.build.insert(LiteralOp(data)).result
         else:
             sizes = [self.build.insert(ConstantIntOp(n)).result for n in shape]

@@ -107,7 +107,7 @@ def execute_generic(op: linalg.GenericOp, values: Mapping[Any, Any]) -> None:
     reads = block.args[1].first_use is not None
     loads = [x for x in block.ops if isinstance(x, memref.LoadOp)]
     other = values[loads[0].memref][0, 0] if loads else 1
-    transposed = op.get_indexing_maps().data[1].data.results[0].position == 1
+    transposed = str(op.get_indexing_maps().data[1].data.results[0]) == "d1"
     target = target.T if transposed else target
     target[...] = source + (target if reads else other)
 
@@ -232,7 +232,8 @@ class Program:
         """A new buffer, computed from others."""
         draw = self.draw
         a, b = self.any(), self.any()
-        shape = tuple(map(min, self.shapes[a], self.shapes[b]))
+        (r, c), (rows, columns) = self.shapes[a], self.shapes[b]
+        shape = min(r, rows), min(c, columns)
         target = self.alloc(shape)
         (a, type_a), (b, type_b) = (
             self.view(x, shape, self.lines)

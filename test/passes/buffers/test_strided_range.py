@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 import z3
+from proofs import holds, ints, proves
 
+from padc.passes.buffers.fill_border_only import borders
 from padc.passes.buffers.strided_range import StridedRange, disjoint
 
 STRIDES = 6
@@ -24,25 +26,13 @@ def floor_division(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(z3.ArithRef, "__floordiv__", floordiv, raising=False)
 
 
-def ints(names: str) -> Any:
-    return z3.Ints(names)
-
-
-def holds(claim: Any, *given: Any) -> bool:
-    solver = z3.Solver()
-    solver.set("timeout", 60_000)
-    solver.add(*given, z3.Not(claim))
-    result = solver.check()
-    assert result != z3.unknown
-    return result == z3.unsat
-
-
 def has(x: StridedRange, index: Any, place: Any) -> Any:
     """That `place` is the place of `x` with number `index`."""
     ends: Any = True if x.size is None else index < x.size
     return z3.And(index >= 0, ends, place == x.offset + index * x.stride)
 
 
+@proves("pad-into-producer")
 @pytest.mark.parametrize("known", [(True, True), (True, False), (False, False)])
 @pytest.mark.parametrize("strides", PAIRS)
 def test_disjoint_ranges_share_no_place(
@@ -109,3 +99,46 @@ def test_a_part_of_a_range():
 def places(x: StridedRange) -> range:
     assert x.size is not None
     return range(x.offset, x.offset + x.size * x.stride, x.stride)
+
+
+class Formulas:
+    """What `borders` builds its sizes with, on z3's integers."""
+
+    def add(self, a: Any, b: Any) -> Any:
+        return a + b
+
+    def sub(self, a: Any, b: Any) -> Any:
+        return a - b
+
+
+@proves("fill-border-only")
+@pytest.mark.parametrize("rank", range(1, 5))
+def test_each_place_is_in_the_part_or_in_one_border(rank: int):
+    low, inner, full, place = (
+        [z3.Int(f"{name}{dim}") for dim in range(rank)]
+        for name in ("low", "inner", "full", "place")
+    )
+
+    def covers(offsets: Any, sizes: Any) -> Any:
+        sides = zip(offsets, sizes, place, strict=True)
+        return z3.And([z3.And(at <= p, p < at + size) for at, size, p in sides])
+
+    build: Any = Formulas()
+    sizes: Any = low, inner, full
+    parts = [covers(*part) for part in borders(build, *sizes)]
+    inside = [
+        z3.And(a >= 0, b >= 0, a + b <= c, 0 <= p, p < c)
+        for a, b, c, p in zip(low, inner, full, place, strict=True)
+    ]
+    number = z3.Sum([z3.If(each, 1, 0) for each in (covers(low, inner), *parts)])
+
+    assert holds(number == 1, *inside)
+    # Without the last border there is a gap.
+    without = z3.Sum([z3.If(each, 1, 0) for each in (covers(low, inner), *parts[:-1])])
+    assert not holds(without == 1, *inside)
+
+
+def test_borders_leave_their_parts_in_the_buffer():
+    build: Any = Formulas()
+    ((_, below), (offset, above)) = borders(build, [2], [3], [9])
+    assert (below, offset, above) == ([2], [5], [4])

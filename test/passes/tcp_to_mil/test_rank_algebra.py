@@ -10,11 +10,15 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
+import z3
 from hypothesis import given
 from hypothesis import strategies as st
+from proofs import proves
 
 from padc.ir import mil
 from padc.passes.tcp_to_mil.ranks.grouping import (
@@ -174,3 +178,77 @@ def test_groups_that_match_have_the_sizes(sizes: list[int], data: st.DataObject)
     dims = [dim for group in groups for dim in group]
     assert dims == sorted(dims)
     assert all(sizes[dim] == 1 for dim in set(range(len(sizes))) - set(dims))
+
+
+# --- proofs ---------------------------------------------------------------------------
+
+
+def row_major(indices: Sequence[Any], sizes: Sequence[Any]) -> Any:
+    """The place of an element in memory."""
+    place: Any = z3.IntVal(0)
+    for index, size in zip(indices, sizes, strict=True):
+        place = place * size + index
+    return place
+
+
+def equal(a: Any, b: Any) -> bool:
+    """Whether two polynomials are the same, for all integers."""
+    return z3.simplify(a - b, som=True).eq(z3.IntVal(0))
+
+
+def merged_place(
+    groups: Sequence[Sequence[int]], indices: Sequence[Any], sizes: Sequence[Any]
+) -> Any:
+    """The place of an element in a tensor with a dimension for each group."""
+    along = [
+        row_major([indices[d] for d in group], [sizes[d] for d in group])
+        for group in groups
+    ]
+    lengths = [math.prod([sizes[d] for d in group], start=1) for group in groups]
+    return row_major(along, lengths)
+
+
+@proves("rewrite_permute", "rewrite_transpose", "rewrite_t", "rewrite_movedim")
+@pytest.mark.parametrize("rank", range(2, 7))
+def test_a_step_moves_each_element_to_its_place_for_all_sizes(rank: int):
+    """The merged dimensions, permuted, hold elements where the dimensions do."""
+    sizes = [z3.Int(f"size{d}") for d in range(rank)]
+    indices = [z3.Int(f"index{d}") for d in range(rank)]
+    refuted = 0
+    for order in itertools.permutations(range(rank)):
+        for step in steps(order):
+            blocks = [step.blocks[block] for block in step.order]
+            moved = merged_place(blocks, indices, sizes)
+            dims = step.dims
+            place = row_major([indices[d] for d in dims], [sizes[d] for d in dims])
+            assert equal(moved, place)
+            # In the old order they would be elsewhere.
+            refuted += not equal(merged_place(step.blocks, indices, sizes), place)
+    assert refuted > 0
+
+
+@proves("rewrite_view", "rewrite_view_as", "rewrite_flatten", "rewrite_unflatten")
+@proves("rewrite_squeeze", "rewrite_unsqueeze", "rewrite_copy")
+@pytest.mark.parametrize("rank", range(1, 6))
+def test_groups_that_match_hold_elements_in_the_same_places(rank: int):
+    """Of symbolic sizes and ones, merged in every way."""
+    names = [z3.Int(f"size{d}") for d in range(rank)]
+    indices = [z3.Int(f"index{d}") for d in range(rank)]
+    for ones in itertools.product([False, True], repeat=rank):
+        symbols = [
+            Size(1) if one else Size(1, (f"size{d}",)) for d, one in enumerate(ones)
+        ]
+        sizes: list[Any] = [1 if one else n for one, n in zip(ones, names, strict=True)]
+        at: list[Any] = [0 if one else i for one, i in zip(ones, indices, strict=True)]
+        for cuts in itertools.product([False, True], repeat=rank - 1):
+            labels = [0, *itertools.accumulate(cuts)]
+            merged = [
+                math.prod(
+                    [s for s, label in zip(symbols, labels, strict=True) if label == n],
+                    start=Size(1),
+                )
+                for n in range(labels[-1] + 1)
+            ]
+            groups = matching(merged, symbols)
+            assert groups is not None
+            assert equal(merged_place(groups, at, sizes), row_major(at, sizes))
