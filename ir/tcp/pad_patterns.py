@@ -86,8 +86,7 @@ class StaticAmounts(RewritePattern):
     """`pad(x, [constant c]) -> pad(x, [c])`: constant amounts become static."""
 
     def match_and_rewrite(self, op: Operation, rewriter: PatternRewriter, /) -> None:
-        if not isinstance(op, ExpandOp):
-            return
+        assert isinstance(op, ExpandOp)
         known = [known_expansion(expansion) for expansion in op.expansions]
         # The result keeps its type: users depend on it, and a cast would not help them.
         if known != op.expansions and agrees(
@@ -108,13 +107,12 @@ def known_amount(amount: Amount) -> Amount:
     owner = amount.owner
     while isinstance(owner, IndexCastOp | ToI64Op):
         owner = owner.operands[0].owner
-    if (
-        isinstance(owner, ConstantOp | ConstantIntOp)
-        and isinstance(value := owner.value, IntegerAttr)
-        and value.value.data != DYNAMIC_INDEX  # marks dynamic amounts
-    ):
-        return value.value.data
-    return amount
+    if not isinstance(owner, ConstantOp | ConstantIntOp):
+        return amount
+    value = owner.value
+    assert isinstance(value, IntegerAttr)
+    # This number marks dynamic amounts.
+    return amount if value.value.data == DYNAMIC_INDEX else value.value.data
 
 
 class NoInterior(RewritePattern):
@@ -209,7 +207,8 @@ class CropByBorderPad(RewritePattern):
     """`replicate(x, a) -> pad(x, a)`, in any mode, if no amount is positive."""
 
     def match_and_rewrite(self, op: Operation, rewriter: PatternRewriter, /) -> None:
-        if not isinstance(op, BorderPadOp) or not is_crop(op):
+        assert isinstance(op, BorderPadOp)
+        if not is_crop(op):
             return
         fill = fill_constant(0, op.input_type.element_type)
         lower, upper = op.lower_expansion, op.upper_expansion
@@ -221,9 +220,8 @@ class BorderPadOfBorderPad(RewritePattern):
     """`replicate(replicate(x, a), b) -> replicate(x, a + b)`; one may be a crop."""
 
     def match_and_rewrite(self, op: Operation, rewriter: PatternRewriter, /) -> None:
-        if not isinstance(op, ExpandOp) or not isinstance(
-            inner := op.input.owner, ExpandOp
-        ):
+        assert isinstance(op, ExpandOp)
+        if not isinstance(inner := op.input.owner, ExpandOp):
             return
         pads = (inner, op)
         borders = [pad for pad in pads if isinstance(pad, BorderPadOp)]
@@ -306,9 +304,9 @@ class PadOfLiteral(RewritePattern):
     """`pad(literal) -> literal`, in any mode, if the result is small."""
 
     def match_and_rewrite(self, op: Operation, rewriter: PatternRewriter, /) -> None:
+        assert isinstance(op, ExpandOp)
         if (
-            not isinstance(op, ExpandOp)
-            or not isinstance(cast_op := op.input.owner, ToBuiltinTensorOp)
+            not isinstance(cast_op := op.input.owner, ToBuiltinTensorOp)
             or not isinstance(literal := cast_op.operand.owner, LiteralOp)
             or not isinstance(value := literal.value, DenseIntOrFPElementsAttr)
         ):
@@ -392,11 +390,11 @@ class PadOfFull(RewritePattern):
     """
 
     def match_and_rewrite(self, op: Operation, rewriter: PatternRewriter, /) -> None:
+        assert isinstance(op, ExpandOp)
         if (
-            not isinstance(op, ExpandOp)
-            or not isinstance(cast_op := op.input.owner, ToBuiltinTensorOp)
-            or (value := full_value(cast_op.operand)) is None
+            not isinstance(cast_op := op.input.owner, ToBuiltinTensorOp)
             or not isinstance(full := cast_op.operand.owner, AtenOp)
+            or (value := full_value(full)) is None
             or "size" not in full.schema.positions
             or not isinstance(sizes := full.arg("size").owner, ListConstructOp)
         ):
@@ -427,11 +425,10 @@ class PadOfFull(RewritePattern):
 FULL = re.compile(r"aten\.(?:new_)?(full|ones|zeros)(?:_like)?")
 
 
-def full_value(tensor: SSAValue) -> FloatAttr | IntegerAttr | None:
-    """The value of all elements of a tensor of torch; None if unknown."""
-    op, type = tensor.owner, tensor.type
-    if not isinstance(op, AtenOp) or not isinstance(type, VTensorType):
-        return None
+def full_value(op: AtenOp) -> FloatAttr | IntegerAttr | None:
+    """The value of all elements of the op's result; None if unknown."""
+    type = op.results[0].type
+    assert isinstance(type, VTensorType)
     if (kind := FULL.fullmatch(op.schema.name)) is None:
         return None
     try:
@@ -439,9 +436,10 @@ def full_value(tensor: SSAValue) -> FloatAttr | IntegerAttr | None:
     except NotConstantError:
         return None
     element_type = fill_type(type.element_type)
-    if element_type == i1 or isinstance(value, bool):
+    if element_type == i1:
         value = int(bool(value))
-    if isinstance(element_type, AnyFloat) and isinstance(value, int | float):
+    if isinstance(element_type, AnyFloat):
+        assert isinstance(value, int | float)
         return FloatAttr(float(value), element_type)
     if isa(element_type, IntegerType[int, Signedness]) and isinstance(value, int):
         return IntegerAttr(value, element_type, truncate_bits=True)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from xdsl.dialects.arith import ConstantOp
-from xdsl.dialects.builtin import FloatAttr
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr
 from xdsl.ir import Operation, SSAValue
 
 from padc.ir import tcp
@@ -48,7 +48,8 @@ def fold_pad(build: MilBuilder, op: Operation, dims: Sequence[int]) -> Padded:
     if amounts is None or not isinstance(fill := pad.fill.owner, ConstantOp):
         return unpadded
     value = fill.value
-    if not isinstance(value, FloatAttr) or value.value.data != implied_fill(op):
+    assert isinstance(value, FloatAttr | IntegerAttr)
+    if value.value.data != implied_fill(op):
         return unpadded
     for dim, amount in enumerate(amounts):
         if amount.interior or (dim not in dims and amount.added != Amounts(0, 0)):

@@ -439,3 +439,121 @@ func.func @least_amount(%x : tensor<4xf32>, %zero : f32) -> tensor<?xf32> {
   %y = tcp.pad %x, %zero lowerExpansion [%c] upperExpansion [0] : tensor<4xf32>, f32 -> tensor<?xf32>
   func.return %y : tensor<?xf32>
 }
+
+// What pads one dimension only is no obstacle to dynamic amounts in another one.
+// CHECK-LABEL: func.func @dynamic_amounts_of_another_dimension
+// CHECK-NEXT:    %[[Y:.*]] = tcp.pad %x, %f lowerExpansion [%n, 1] upperExpansion [0, 2] : tensor<3x8xf32>, f32 -> tensor<?x11xf32>
+// CHECK-NEXT:    return %[[Y]]
+func.func @dynamic_amounts_of_another_dimension(%x : tensor<3x8xf32>, %f : f32, %n : index) -> tensor<?x11xf32> {
+  %0 = tcp.pad %x, %f lowerExpansion [0, 1] upperExpansion [0, 2] : tensor<3x8xf32>, f32 -> tensor<3x11xf32>
+  %1 = tcp.pad %0, %f lowerExpansion [%n, 0] upperExpansion [0, 0] : tensor<3x11xf32>, f32 -> tensor<?x11xf32>
+  return %1 : tensor<?x11xf32>
+}
+
+// The data of a weight is not copied.
+// CHECK-LABEL: func.func @pad_of_weight
+// CHECK:         tcp.pad
+func.func @pad_of_weight() -> tensor<4xf32> {
+  %z = arith.constant 0.0 : f32
+  %w = torch.vtensor.literal(dense_resource<w> : tensor<3xf32>) : !torch.vtensor<[3],f32>
+  %x = torch_c.to_builtin_tensor %w : !torch.vtensor<[3],f32> -> tensor<3xf32>
+  %y = tcp.pad %x, %z lowerExpansion [0] upperExpansion [1] : tensor<3xf32>, f32 -> tensor<4xf32>
+  return %y : tensor<4xf32>
+}
+
+// Casts that lose a static size stay.
+// CHECK-LABEL: func.func @pad_by_nothing_to_a_static_size
+// CHECK-NEXT:    %[[Y:.*]] = tcp.pad %x
+// CHECK-NEXT:    return %[[Y]]
+func.func @pad_by_nothing_to_a_static_size(%x : tensor<?xf32>, %f : f32) -> tensor<3xf32> {
+  %0 = tcp.pad %x, %f lowerExpansion [0] upperExpansion [0] : tensor<?xf32>, f32 -> tensor<3xf32>
+  return %0 : tensor<3xf32>
+}
+
+// A crop shows no fill, so its own may be another.
+// CHECK-LABEL: func.func @crop_of_full
+// CHECK:         torch.aten.zeros {{.*}} -> !torch.vtensor<[1],f32>
+// CHECK-NOT:     tcp.pad
+func.func @crop_of_full() -> tensor<1xf32> {
+  %none = torch.constant.none
+  %two = torch.constant.int 2
+  %0 = torch.prim.ListConstruct %two : (!torch.int) -> !torch.list<int>
+  %1 = torch.aten.zeros %0, %none, %none, %none, %none : !torch.list<int>, !torch.none, !torch.none, !torch.none, !torch.none -> !torch.vtensor<[2],f32>
+  %x = torch_c.to_builtin_tensor %1 : !torch.vtensor<[2],f32> -> tensor<2xf32>
+  %f = arith.constant 7.0 : f32
+  %2 = tcp.pad %x, %f lowerExpansion [-1] upperExpansion [0] : tensor<2xf32>, f32 -> tensor<1xf32>
+  return %2 : tensor<1xf32>
+}
+
+// As a boolean, 2 is true.
+// CHECK-LABEL: func.func @pad_of_true
+// CHECK:         torch.aten.full {{.*}} -> !torch.vtensor<[3],i1>
+// CHECK:         tcp.pad
+func.func @pad_of_true() -> (tensor<3xi1>, tensor<3xi1>) {
+  %none = torch.constant.none
+  %two = torch.constant.int 2
+  %0 = torch.prim.ListConstruct %two : (!torch.int) -> !torch.list<int>
+  %1 = torch.aten.full %0, %two, %none, %none, %none, %none : !torch.list<int>, !torch.int, !torch.none, !torch.none, !torch.none, !torch.none -> !torch.vtensor<[2],i1>
+  %x = torch_c.to_builtin_tensor %1 : !torch.vtensor<[2],i1> -> tensor<2xi1>
+  %true = arith.constant true
+  %false = arith.constant false
+  %2 = tcp.pad %x, %true lowerExpansion [1] upperExpansion [0] : tensor<2xi1>, i1 -> tensor<3xi1>
+  %3 = tcp.pad %x, %false lowerExpansion [1] upperExpansion [0] : tensor<2xi1>, i1 -> tensor<3xi1>
+  return %2, %3 : tensor<3xi1>, tensor<3xi1>
+}
+
+// A number that is not 0 or 1 is not either.
+// CHECK-LABEL: func.func @pad_of_other_number
+// CHECK:         tcp.pad
+func.func @pad_of_other_number() -> tensor<3xi64> {
+  %none = torch.constant.none
+  %two = torch.constant.int 2
+  %0 = torch.prim.ListConstruct %two : (!torch.int) -> !torch.list<int>
+  %1 = torch.aten.full %0, %two, %none, %none, %none, %none : !torch.list<int>, !torch.int, !torch.none, !torch.none, !torch.none, !torch.none -> !torch.vtensor<[2],si64>
+  %x = torch_c.to_builtin_tensor %1 : !torch.vtensor<[2],si64> -> tensor<2xi64>
+  %f = arith.constant 1 : i64
+  %2 = tcp.pad %x, %f lowerExpansion [1] upperExpansion [0] : tensor<2xi64>, i64 -> tensor<3xi64>
+  return %2 : tensor<3xi64>
+}
+
+// What fills these is not known, or not by which sizes.
+// CHECK-LABEL: func.func @pad_of_unknown_full
+// CHECK:         torch.aten.full %{{.*}}, %value
+// CHECK:         tcp.pad %{{.*}}, %f
+// CHECK:         torch.aten.zeros_like
+// CHECK:         tcp.pad
+// CHECK:         torch.aten.zeros %sizes
+// CHECK:         tcp.pad
+// CHECK:         torch.aten.relu
+// CHECK:         tcp.pad
+// CHECK:         torch.aten.full {{.*}} -> !torch.vtensor<[2],si64>
+// CHECK:         tcp.pad
+// CHECK:         torch.aten.zeros {{.*}} -> !torch.vtensor<[2],complex<f32>>
+// CHECK:         tcp.replication_pad
+func.func @pad_of_unknown_full(%value : !torch.float, %f : f32, %like : !torch.vtensor<[2],f32>, %sizes : !torch.list<int>) -> (tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xi64>, tensor<3xcomplex<f32>>) {
+  %none = torch.constant.none
+  %two = torch.constant.int 2
+  %half = torch.constant.float 2.5
+  %z = arith.constant 0.0 : f32
+  %i = arith.constant 2 : i64
+  %l = torch.prim.ListConstruct %two : (!torch.int) -> !torch.list<int>
+  %0 = torch.aten.full %l, %value, %none, %none, %none, %none : !torch.list<int>, !torch.float, !torch.none, !torch.none, !torch.none, !torch.none -> !torch.vtensor<[2],f32>
+  %1 = torch_c.to_builtin_tensor %0 : !torch.vtensor<[2],f32> -> tensor<2xf32>
+  %2 = tcp.pad %1, %f lowerExpansion [1] upperExpansion [0] : tensor<2xf32>, f32 -> tensor<3xf32>
+  %3 = torch.aten.zeros_like %like, %none, %none, %none, %none, %none : !torch.vtensor<[2],f32>, !torch.none, !torch.none, !torch.none, !torch.none, !torch.none -> !torch.vtensor<[2],f32>
+  %4 = torch_c.to_builtin_tensor %3 : !torch.vtensor<[2],f32> -> tensor<2xf32>
+  %5 = tcp.pad %4, %z lowerExpansion [1] upperExpansion [0] : tensor<2xf32>, f32 -> tensor<3xf32>
+  %6 = torch.aten.zeros %sizes, %none, %none, %none, %none : !torch.list<int>, !torch.none, !torch.none, !torch.none, !torch.none -> !torch.vtensor<[2],f32>
+  %7 = torch_c.to_builtin_tensor %6 : !torch.vtensor<[2],f32> -> tensor<2xf32>
+  %8 = tcp.pad %7, %z lowerExpansion [1] upperExpansion [0] : tensor<2xf32>, f32 -> tensor<3xf32>
+  %9 = torch.aten.relu %like : !torch.vtensor<[2],f32> -> !torch.vtensor<[2],f32>
+  %10 = torch_c.to_builtin_tensor %9 : !torch.vtensor<[2],f32> -> tensor<2xf32>
+  %11 = tcp.pad %10, %z lowerExpansion [1] upperExpansion [0] : tensor<2xf32>, f32 -> tensor<3xf32>
+  %12 = torch.aten.full %l, %half, %none, %none, %none, %none : !torch.list<int>, !torch.float, !torch.none, !torch.none, !torch.none, !torch.none -> !torch.vtensor<[2],si64>
+  %13 = torch_c.to_builtin_tensor %12 : !torch.vtensor<[2],si64> -> tensor<2xi64>
+  %14 = tcp.pad %13, %i lowerExpansion [1] upperExpansion [0] : tensor<2xi64>, i64 -> tensor<3xi64>
+  %15 = torch.aten.zeros %l, %none, %none, %none, %none : !torch.list<int>, !torch.none, !torch.none, !torch.none, !torch.none -> !torch.vtensor<[2],complex<f32>>
+  %16 = torch_c.to_builtin_tensor %15 : !torch.vtensor<[2],complex<f32>> -> tensor<2xcomplex<f32>>
+  %17 = tcp.replication_pad %16 lowerExpansion [1] upperExpansion [0] : tensor<2xcomplex<f32>> -> tensor<3xcomplex<f32>>
+  return %2, %5, %8, %11, %14, %17 : tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xi64>, tensor<3xcomplex<f32>>
+}
