@@ -9,9 +9,9 @@ computes the sizes of each op again here, from those of its operands.
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
+from random import Random
 from typing import Any
 
 import torch
@@ -29,8 +29,10 @@ from torch.fx.experimental.symbolic_shapes import (
 
 from padc.frontends.torch_export.nodes import graph_modules, is_mutable
 
-SAMPLES = 3
-"""The sizes of each symbol at which expressions are compared: least, next, most."""
+SAMPLES = 8
+"""How many choices of sizes expressions are compared at."""
+LARGEST = 2**20
+"""The largest of them, where a size has no bound."""
 
 
 class InconsistentError(ValueError):
@@ -194,7 +196,7 @@ def is_alike(one: torch.Tensor, other: torch.Tensor) -> bool:
 
 
 def is_same_size(one: int | torch.SymInt, other: int | torch.SymInt) -> bool:
-    """Whether two sizes are equal, at the ends of the ranges of their symbols."""
+    """Whether two sizes are equal, whatever their symbols are, as samples tell."""
     if isinstance(one, int) and isinstance(other, int):
         return one == other
     if free_unbacked_symbols([one, other]):
@@ -210,13 +212,14 @@ def is_same_size(one: int | torch.SymInt, other: int | torch.SymInt) -> bool:
     )
 
 
-def points(symbols: Iterable[Any], ranges: Mapping[Any, Any]) -> Sequence[dict]:
-    """Values of symbols: all combinations of the least and the most of each."""
-    symbols = sorted(symbols, key=str)[:SAMPLES]
-    ends = []
-    for symbol in symbols:
-        least = int(ranges[symbol].lower)
-        most = ranges[symbol].upper
-        largest = int(most) if most.is_finite else least + 10**6
-        ends.append(sorted({least, min(least + 1, largest), largest}))
-    return [dict(zip(symbols, each, strict=True)) for each in itertools.product(*ends)]
+def points(symbols: Iterable[Any], ranges: Mapping[Any, Any]) -> list[dict[Any, int]]:
+    """Values of symbols in their ranges: the same ones each time."""
+    rng = Random(0)
+    bounds = {
+        symbol: (int(ranges[symbol].lower), int(min(ranges[symbol].upper, LARGEST)))
+        for symbol in sorted(symbols, key=str)
+    }
+    return [
+        {symbol: rng.randint(*bound) for symbol, bound in bounds.items()}
+        for _ in range(SAMPLES)
+    ]
