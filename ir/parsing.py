@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, NoneAttr, ShapedType
+from xdsl.ir import Attribute
 from xdsl.parser import Parser
 from xdsl.utils.exceptions import DiagnosticException, ParseError
 
 from padc.errors import InvalidProgramError, PadcError, first_line
+from padc.ir.torch.types import VTensorType
 
 REPORTED = (PadcError, ParseError, DiagnosticException)
 """Errors whose message says what is wrong with the input."""
@@ -20,6 +22,7 @@ STRINGS = re.compile(
     r'//[^\n]*|"(?:[^"\\\n\v\f]++|\\(?:["nt\\]|[0-9A-Fa-f]{2}))*+"|(?P<open>")'
 )
 """Comments and string literals; `open` is a quote that starts no literal."""
+LARGEST_SIZE = 2**63 - 1
 MOST_BITS = 2**24 - 1
 """The widest integer type of MLIR."""
 
@@ -31,7 +34,9 @@ def parse_module(ctx: Context, text: str, name: str = "<unknown>") -> ModuleOp:
     Raises ParseError, DiagnosticException or InvalidProgramError.
     """
     with parsing(text):
-        return Parser(ctx, text, name).parse_module()
+        module = Parser(ctx, text, name).parse_module()
+    check_sizes(module)
+    return module
 
 
 @contextmanager
@@ -74,3 +79,22 @@ def check_strings(text: str) -> None:
             raise InvalidProgramError(
                 f"line {line}: a string literal has no end, or an unknown escape"
             )
+
+
+def check_sizes(module: ModuleOp) -> None:
+    """Raise InvalidProgramError for tensors with sizes that MLIR's integers exceed."""
+    for op in module.walk():
+        blocks = [block for region in op.regions for block in region.blocks]
+        for value in (*op.results, *(arg for block in blocks for arg in block.args)):
+            if (largest := max(sizes_of(value.type), default=0)) > LARGEST_SIZE:
+                raise InvalidProgramError(
+                    f"'{op.name}' has a tensor of the size {largest}; MLIR's sizes are "
+                    f"{LARGEST_SIZE} at most"
+                )
+
+
+def sizes_of(type: Attribute) -> Sequence[int]:
+    """The sizes of a type of known rank; none for other types."""
+    if isinstance(type, VTensorType) and isinstance(type.shape, NoneAttr):
+        return ()
+    return type.get_shape() if isinstance(type, ShapedType | VTensorType) else ()

@@ -29,7 +29,7 @@ from padc.errors import (
 )
 from padc.ir import make_context
 from padc.ir.dominance import explained, verify_more
-from padc.ir.parsing import REPORTED, parsing
+from padc.ir.parsing import REPORTED, check_sizes, parsing
 from padc.ir.weights import weights_of
 from padc.passes import get_all_passes
 from padc.tools.instrumentation import (
@@ -164,7 +164,10 @@ class PadcOptMain(xDSLOptMain):
         text = chunk.read().decode()
         with parsing(text):
             file = io.BytesIO(text.encode())
-            return super().parse_chunk(file, file_extension, start_offset)
+            module = super().parse_chunk(file, file_extension, start_offset)
+        if module is not None:
+            check_sizes(module)
+        return module
 
     def between_passes(
         self,

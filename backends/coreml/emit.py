@@ -391,7 +391,8 @@ def int32_of(array: np.ndarray) -> np.ndarray:
 
 def check_result(type_: Attribute, value: Any) -> None:
     """Compare the type that the IR declares with the one that pymil infers."""
-    assert isinstance(type_, TensorType)
+    if not isinstance(type_, TensorType):
+        raise Obstacle(f"its result is {type_}, and Core ML's values are tensors")
     dtype = pymil_dtype(type_)
     inferred = types.builtin_to_string(value.dtype)
     sizes = tuple(type_.get_shape())

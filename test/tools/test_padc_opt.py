@@ -277,6 +277,28 @@ BAD_INPUT: dict[str, tuple[list[str], str, int, list[str]]] = {
         4,
         ["'memref.load' is not valid: expected an index for each dimension"],
     ),
+    "size out of range": (
+        [],
+        "func.func @main(%x : !torch.vtensor<[2,18446744073709551616],f32>) {\n"
+        "  return\n}",
+        4,
+        ["'func.func' has a tensor of the size 18446744073709551616"],
+    ),
+    "groups of dimensions that do not fit": (
+        [],
+        '%x = "test.op"() : () -> memref<6x2xf32>\n'
+        "%y = memref.expand_shape %x [[0 : i64, 1 : i64], [2 : i64], [3 : i64]] "
+        "output_shape [2, 3, 2] : memref<6x2xf32> into memref<2x3x2xf32>",
+        4,
+        ["has the groups [[0, 1], [2], [3]]; expected 2, of 3 dimensions"],
+    ),
+    "amounts that do not fit": (
+        [],
+        '%x = "test.op"() : () -> memref<6x2xf32>\n'
+        "%y = memref.subview %x[0, 0] [6, 2] [1] : memref<6x2xf32> to memref<6x2xf32>",
+        4,
+        ["'memref.subview' has 1 strides; expected one for each of 2 dimensions"],
+    ),
     "wide integer": (
         ["-p", "canonicalize"],
         "%x = arith.constant 5 : i99999999999",
