@@ -394,7 +394,7 @@ class PadOfFull(RewritePattern):
         if (
             not isinstance(cast_op := op.input.owner, ToBuiltinTensorOp)
             or not isinstance(full := cast_op.operand.owner, AtenOp)
-            or (value := full_value(full)) is None
+            or (value := full_value(full.results[0])) is None
             or "size" not in full.schema.positions
             or not isinstance(sizes := full.arg("size").owner, ListConstructOp)
         ):
@@ -425,10 +425,12 @@ class PadOfFull(RewritePattern):
 FULL = re.compile(r"aten\.(?:new_)?(full|ones|zeros)(?:_like)?")
 
 
-def full_value(op: AtenOp) -> FloatAttr | IntegerAttr | None:
-    """The value of all elements of the op's result; None if unknown."""
-    type = op.results[0].type
+def full_value(tensor: SSAValue) -> FloatAttr | IntegerAttr | None:
+    """The value of all elements of a tensor of torch; None if unknown."""
+    op, type = tensor.owner, tensor.type
     assert isinstance(type, VTensorType)
+    if not isinstance(op, AtenOp):
+        return None
     if (kind := FULL.fullmatch(op.schema.name)) is None:
         return None
     try:
