@@ -85,14 +85,12 @@ class WriteThrough:
         if first is self.copy or self.changes_later():
             return
         fills = self.fills_to_move(first)
-        alloc, old = self.whole.owner, self.value.owner
-        assert isinstance(alloc, Operation) and isinstance(old, Operation)
+        alloc, view, old = self.whole.owner, self.target.owner, self.value.owner
+        assert isinstance(alloc, Operation) and isinstance(view, Operation)
+        assert isinstance(old, Operation)
         if fills is None:
             return
-        moved = [alloc, *fills]
-        if isinstance(self.target.owner, memref.SubviewOp):
-            moved.append(self.target.owner)
-        if hoist(self.block, moved, first):
+        if hoist(self.block, [alloc, *fills, view], first):
             Rewriter.erase_op(self.copy)
             replace_buffer(self.value, self.target)
             Rewriter.erase_op(old)
@@ -134,7 +132,7 @@ class WriteThrough:
             elif self.is_later(op):
                 if is_read_later and writes(op, self.whole):
                     return None
-            elif not isinstance(op, linalg.FillOp) or op.parent is not self.block:
+            elif not isinstance(op, linalg.FillOp):
                 return None
             elif any(touches(other, op.outputs[0]) for other in crossed):
                 return None

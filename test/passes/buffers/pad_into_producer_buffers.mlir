@@ -1,4 +1,5 @@
 // RUN: padc-opt -p pad-into-producer %s | filecheck %s
+// RUN: padc-opt -p fill-border-only %s | filecheck %s --check-prefix=BORDER
 
 // The second fill must not move up across the copy of %b, which writes %w[2] before.
 // CHECK-LABEL: func.func @fill_across_copy
@@ -40,4 +41,81 @@ func.func @changed_between_pads(%a: memref<2xf32>, %z: f32, %f: f32, %y: memref<
   %v = memref.subview %p[0] [2] [1] : memref<3xf32> to memref<2xf32, strided<[1]>>
   linalg.add ins(%v, %qi : memref<2xf32, strided<[1]>>, memref<2xf32, strided<[1], offset: 2>>) outs(%y : memref<2xf32>)
   return
+}
+
+// Other ops and functions without a body stay.
+// CHECK:         builtin.module @other
+// CHECK:         func.func private @declared
+// BORDER:        builtin.module @other
+// BORDER:        func.func private @declared
+builtin.module @other {
+}
+func.func private @declared(memref<3xf32>) -> ()
+
+// A value and its padded buffer may both be read afterwards.
+// CHECK-LABEL: func.func @both_are_read
+// CHECK-NOT:     linalg.copy
+// CHECK:         return
+func.func @both_are_read(%x: memref<3xf32>, %y: memref<3xf32>, %z: f32) -> memref<3xf32> {
+  %a = memref.alloc() : memref<3xf32>
+  linalg.exp ins(%x : memref<3xf32>) outs(%a : memref<3xf32>)
+  %w = memref.alloc() : memref<6xf32>
+  linalg.fill ins(%z : f32) outs(%w : memref<6xf32>)
+  %t = memref.subview %w[3] [3] [1] : memref<6xf32> to memref<3xf32, strided<[1], offset: 3>>
+  linalg.copy ins(%a : memref<3xf32>) outs(%t : memref<3xf32, strided<[1], offset: 3>>)
+  %u = memref.subview %w[2] [3] [1] : memref<6xf32> to memref<3xf32, strided<[1], offset: 2>>
+  linalg.add ins(%a, %u : memref<3xf32>, memref<3xf32, strided<[1], offset: 2>>) outs(%y : memref<3xf32>)
+  %r = memref.alloc() : memref<3xf32>
+  linalg.exp ins(%u : memref<3xf32, strided<[1], offset: 2>>) outs(%r : memref<3xf32>)
+  return %r : memref<3xf32>
+}
+
+// What is not read again may be overwritten in the padded buffer.
+// CHECK-LABEL: func.func @overwritten_later
+// CHECK-NOT:     linalg.copy
+// CHECK:         return
+func.func @overwritten_later(%x: memref<3xf32>, %z: f32) -> memref<6xf32> {
+  %a = memref.alloc() : memref<3xf32>
+  linalg.exp ins(%x : memref<3xf32>) outs(%a : memref<3xf32>)
+  %w = memref.alloc() : memref<6xf32>
+  linalg.fill ins(%z : f32) outs(%w : memref<6xf32>)
+  %t = memref.subview %w[3] [3] [1] : memref<6xf32> to memref<3xf32, strided<[1], offset: 3>>
+  linalg.copy ins(%a : memref<3xf32>) outs(%t : memref<3xf32, strided<[1], offset: 3>>)
+  %u = memref.subview %w[3] [1] [1] : memref<6xf32> to memref<1xf32, strided<[1], offset: 3>>
+  linalg.fill ins(%z : f32) outs(%u : memref<1xf32, strided<[1], offset: 3>>)
+  return %w : memref<6xf32>
+}
+
+// The fill cannot move up: its value is loaded after the value is computed.
+// CHECK-LABEL: func.func @loaded_fill
+// CHECK:         linalg.exp
+// CHECK:         memref.load
+// CHECK:         linalg.copy
+// CHECK:         return
+func.func @loaded_fill(%x: memref<3xf32>, %i: index) -> memref<6xf32> {
+  %a = memref.alloc() : memref<3xf32>
+  linalg.exp ins(%x : memref<3xf32>) outs(%a : memref<3xf32>)
+  %z = memref.load %a[%i] : memref<3xf32>
+  %w = memref.alloc() : memref<6xf32>
+  linalg.fill ins(%z : f32) outs(%w : memref<6xf32>)
+  %t = memref.subview %w[3] [3] [1] : memref<6xf32> to memref<3xf32, strided<[1], offset: 3>>
+  linalg.copy ins(%a : memref<3xf32>) outs(%t : memref<3xf32, strided<[1], offset: 3>>)
+  return %w : memref<6xf32>
+}
+
+// Nor is a buffer copied to itself, or to a view of another shape, replaced.
+// CHECK-LABEL: func.func @other_targets
+// CHECK:         linalg.copy ins(%a
+// CHECK:         linalg.copy ins(%b
+// CHECK:         return
+func.func @other_targets(%x: memref<6xf32>) -> memref<2x3xf32> {
+  %a = memref.alloc() : memref<6xf32>
+  linalg.exp ins(%x : memref<6xf32>) outs(%a : memref<6xf32>)
+  linalg.copy ins(%a : memref<6xf32>) outs(%a : memref<6xf32>)
+  %b = memref.alloc() : memref<6xf32>
+  linalg.exp ins(%a : memref<6xf32>) outs(%b : memref<6xf32>)
+  %w = memref.alloc() : memref<2x3xf32>
+  %t = memref.collapse_shape %w [[0, 1]] : memref<2x3xf32> into memref<6xf32>
+  linalg.copy ins(%b : memref<6xf32>) outs(%t : memref<6xf32>)
+  return %w : memref<2x3xf32>
 }
