@@ -65,6 +65,10 @@ fuzz: .venv/ready ## damaged files, MINUTES in all, or COUNT of each kind; kill 
 	python test/fuzz --minutes $(MINUTES) $(if $(COUNT),--count $(COUNT))
 	python test/fuzz/kills.py
 
+.PHONY: mutation
+mutation: .venv/ready ## rules, folds and guards disabled one at a time: what no test notices
+	python test/mutation
+
 .PHONY: conformance-onnx
 conformance-onnx: .venv/onnx ## ONNX' own tests of padded ops, mapped onto tcp
 	python test/conformance/onnx_nodes.py

@@ -1,0 +1,23 @@
+"""Mutants that no test can notice, and why."""
+
+EXPLAINED: dict[str, str] = {
+    "ir/torch/casts.py ToBuiltinTensorOp.fold: `x.type == self.result.type` is true": (
+        "a builtin type determines the type of torch, and the other way round, except "
+        "for the sign of integers: both casts verify that theirs agree"
+    ),
+    "passes/buffers/pad_into_producer.py WriteThrough.run: `first is self.copy` is false": (
+        "a value that nothing uses before it is copied is undefined"
+    ),
+    "passes/buffers/pad_into_producer.py WriteThrough.fills_to_move: "
+    "`not isinstance(op, linalg.FillOp)` is false": (
+        "what writes the target before the value is computed is overwritten by it, and "
+        "`hoist` moves no other op that writes"
+    ),
+    "passes/torch_to_tcp/eager_evaluation.py without_elements: "
+    "`DYNAMIC_INDEX in shape` is false": (
+        "torch.empty refuses the negative size, which says as much"
+    ),
+    "passes/torch_to_tcp/eager_evaluation.py without_elements: `not known` is false": (
+        "torch_dtype refuses the type, which says as much"
+    ),
+}
