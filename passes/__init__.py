@@ -28,6 +28,7 @@ PASSES = {
         "decompose-conv-transpose",
         "convert-torch-to-linalg",
         "convert-tcp-to-linalg",
+        "fuse-elementwise",
     ),
     "buffers": (
         "bufferize-tcp",

@@ -127,11 +127,14 @@ def to_buffers() -> list[ModulePass]:
     from padc.passes.buffers.plan_buffers import PlanBuffersPass
     from padc.passes.to_linalg.convert_tcp_to_linalg import ConvertTcpToLinalgPass
     from padc.passes.to_linalg.convert_torch_to_linalg import ConvertTorchToLinalgPass
+    from padc.passes.to_linalg.fuse_elementwise import FuseElementwisePass
 
     return [
         ConvertTorchToLinalgPass(),
         # Border pads stay: as buffers they copy rows, as linalg ops each element.
         ConvertTcpToLinalgPass(border_pads=False),
+        # After both, which make the elementwise ops.
+        FuseElementwisePass(),
         BufferizeTcpPass(),
         # Views of views become one, and equal ones the same, as later passes expect.
         CanonicalizePass(),

@@ -1,7 +1,8 @@
 """
 From the torch dialect and tcp to upstream's tensor ops: linalg, tensor, arith, math.
 
-Passes: `decompose_conv_transpose`, `convert_torch_to_linalg`, `convert_tcp_to_linalg`.
+Passes: `decompose_conv_transpose`, `convert_torch_to_linalg`, `convert_tcp_to_linalg`,
+`fuse_elementwise`.
 `tcp` and `aten` hold their lowerings by family, `build` holds the builders that both
 use.
 """
