@@ -47,6 +47,7 @@ from padc.passes.buffers_to_llvm.llvm_builder import POINTER, LlvmBuilder, Size
 from padc.passes.buffers_to_llvm.llvm_module import LlvmModule
 from padc.passes.buffers_to_llvm.loop_fusion import Move, kernel_of_moves, move_of, runs
 from padc.passes.buffers_to_llvm.scalars import lower_scalar
+from padc.passes.buffers_to_llvm.started_products import started_product
 
 UNROLLED = 8
 """Loops over buffer ops with at most so many steps are unrolled."""
@@ -125,11 +126,7 @@ class FunctionLowering:
         if isinstance(op, LinalgStructuredOperation):
             move = move_of(op, self.values, self.build)
             if move is None:
-                self.flush()
-                self.call(
-                    kernel_of(op, self.values, self.build, self.module.vector_bytes)
-                )
-                return
+                return self.call_alone(op)
             if self.moves and self.moves[0].output.memory is not move.output.memory:
                 self.flush()
             self.moves.append(move)
@@ -160,6 +157,18 @@ class FunctionLowering:
                 buffer.store(self.build, value, address)
             case _:
                 self.values[op.results[0]] = self.value(op)
+
+    def call_alone(self, op: LinalgStructuredOperation) -> None:
+        """Call the kernel of an op that is no move, with its start if it has one."""
+        build, bytes = self.build, self.module.vector_bytes
+        kernel = None
+        if self.moves:
+            start = self.moves[-1]
+            kernel = started_product(op, start, self.values, build, bytes)
+            if kernel is not None:
+                self.moves.pop()
+        self.flush()
+        self.call(kernel or kernel_of(op, self.values, build, bytes))
 
     def flush(self) -> None:
         """Emit the calls for the moves that wait."""

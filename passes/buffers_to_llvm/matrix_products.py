@@ -250,9 +250,16 @@ class MatrixProductKernel:
         build: LlvmBuilder,
         op: MatrixProduct,
         operands: Sequence[BufferDescriptor],
+        start: BufferDescriptor | SSAValue | None = None,
     ):
+        """
+        The sums are added to `start`, an element or a fourth operand of the loops.
+
+        By default, they are added to the result.
+        """
         self.build = build
         self.op = op
+        self.start = start
         self.operands = operands
         self.streamed = operands[op.streamed]
         self.repeated = operands[op.repeated]
@@ -338,12 +345,69 @@ class MatrixProductKernel:
 
         self.build.loop(0, end, most, inside)
 
-    def add(self, x: SSAValue, address: SSAValue, mask: Mask | None) -> None:
-        """Add `x` to a vector of the result."""
-        bounds = self.result.bounds
-        old = self.vectors.load(address, mask, bounds)
-        new = self.build.insert(llvm.FAddOp(old, x))
-        self.vectors.store(new, address, mask, bounds)
+    def add(
+        self,
+        x: SSAValue,
+        offsets: Sequence[Size],
+        row: int,
+        column: int,
+        mask: Mask | None,
+        is_first: SSAValue | bool,
+    ) -> None:
+        """
+        Add a vector of sums to a row of a tile, from `column` on.
+
+        If it `is_first`, nothing was added to the start before.
+        """
+        build, vectors, bounds = self.build, self.vectors, self.result.bounds
+        address = vectors.address(
+            self.result.pointer, self.place(offsets, 2, row, column)
+        )
+        old = None
+        if self.start is not None and is_first is not False:
+            old = self.started(self.start, offsets, row, column, mask)
+        if old is None or is_first is not True:
+            before = vectors.load(address, mask, bounds)
+            if old is not None and not isinstance(is_first, bool):
+                before = build.insert(llvm.SelectOp(is_first, old, before))
+            old = before
+        new = build.insert(llvm.FAddOp(old, x))
+        vectors.store(new, address, mask, bounds)
+
+    def started(
+        self,
+        start: BufferDescriptor | SSAValue,
+        offsets: Sequence[Size],
+        row: int,
+        column: int,
+        mask: Mask | None,
+    ) -> SSAValue:
+        """A vector of what the sums are added to."""
+        vectors = self.vectors
+        if isinstance(start, SSAValue):
+            return vectors.repeat(start)
+        place = self.place(offsets, 3, row, column)
+        if self.op.columns.steps[3] == 0:
+            return vectors.repeated(start, place)
+        address = vectors.address(start.pointer, place)
+        return vectors.load(address, mask, start.bounds)
+
+    def place(
+        self, offsets: Sequence[Size], operand: int, row: int, column: int
+    ) -> Size:
+        """The offset of an element of a tile."""
+        build, op = self.build, self.op
+        at = build.add(offsets[operand], build.mul(row, op.rows.steps[operand]))
+        return build.add(at, build.mul(column, op.columns.steps[operand]))
+
+
+@dataclass(frozen=True)
+class Part:
+    """A block of products."""
+
+    depth: Size
+    """Their number."""
+    is_first: SSAValue | bool
 
 
 class Blocks:
@@ -380,12 +444,15 @@ class Blocks:
 
         def inside(rows: Block | None, columns: Block | None) -> None:
             if isinstance(loop.count, int) and loop.count <= self.depth:
-                return self.columns(offsets, loop.count, rows, columns)
+                part = Part(loop.count, True)
+                return self.columns(offsets, part, rows, columns)
 
             def block(build: LlvmBuilder, place: SSAValue) -> None:
                 depth = build.minimum(build.sub(loop.count, place), self.depth)
+                zero = build.value(0)
+                is_first = build.insert(llvm.ICmpOp(place, zero, predicate("eq")))
                 moved = loop.moved(build, offsets, place)
-                self.columns(moved, depth, rows, columns)
+                self.columns(moved, Part(depth, is_first), rows, columns)
 
             self.build.loop(0, loop.count, self.depth, block)
 
@@ -399,7 +466,7 @@ class Blocks:
     def columns(
         self,
         offsets: Sequence[Size],
-        depth: Size,
+        part: Part,
         rows: Block | None,
         columns: Block | None,
     ) -> None:
@@ -407,10 +474,10 @@ class Blocks:
         op = self.op
 
         def panel(offsets: Sequence[Size], width: int, left: Size | None) -> None:
-            panel = self.panel(offsets, depth, width // op.lanes, left)
+            panel = self.panel(offsets, part.depth, width // op.lanes, left)
 
             def tile(offsets: Sequence[Size], height: int, _: Size | None) -> None:
-                self.tile(offsets, depth, height, panel)
+                self.tile(offsets, part, height, panel)
 
             self.kernel.over(self.rows, rows, op.rows, offsets, tile)
 
@@ -489,7 +556,7 @@ class Blocks:
         return Panel(vectors, left, load)
 
     def tile(
-        self, offsets: Sequence[Size], depth: Size, height: int, panel: Panel
+        self, offsets: Sequence[Size], part: Part, height: int, panel: Panel
     ) -> None:
         """Add the sums of a block of products to a tile of the result."""
         build, op = self.build, self.op
@@ -510,19 +577,18 @@ class Blocks:
                 ]
             return results
 
-        firsts = range(0, panel.vectors * op.lanes, op.lanes)
-        masks = [self.vectors.mask(first, panel.left) for first in firsts]
-        addresses: list[SSAValue] = []
-        for row in range(height):
-            at = build.add(offsets[2], build.mul(row, op.rows.steps[2]))
-            start = self.vectors.address(self.kernel.result.pointer, at)
-            addresses += [self.vectors.address(start, first) for first in firsts]
-        for address in addresses:
+        columns = range(0, panel.vectors * op.lanes, op.lanes)
+        masks = [self.vectors.mask(column, panel.left) for column in columns]
+        places = [(row, column) for row in range(height) for column in columns]
+        for row, column in places:
+            place = self.kernel.place(offsets, 2, row, column)
+            address = self.vectors.address(self.kernel.result.pointer, place)
             self.vectors.prefetch(address)
-        zeros = [self.vectors.zero()] * len(addresses)
-        sums = build.carry(depth, zeros, product)
-        for i, (sum, address) in enumerate(zip(sums, addresses, strict=True)):
-            self.kernel.add(sum, address, masks[i % panel.vectors])
+        zeros = [self.vectors.zero()] * len(places)
+        sums = build.carry(part.depth, zeros, product)
+        for i, (sum, (row, column)) in enumerate(zip(sums, places, strict=True)):
+            mask = masks[i % panel.vectors]
+            self.kernel.add(sum, offsets, row, column, mask, part.is_first)
 
 
 def block_depth(op: MatrixProduct, width: int) -> int:
@@ -596,9 +662,7 @@ class DotProducts:
             sums = products(rest, sums)
         one = self.vectors.mask(0, 1)
         each = iter(sums)
-        for i in range(height):
-            for j in range(width):
-                at = build.add(offsets[2], build.mul(i, op.rows.steps[2]))
-                at = build.add(at, build.mul(j, op.columns.steps[2]))
-                address = self.vectors.address(self.kernel.result.pointer, at)
-                self.kernel.add(self.vectors.sum(next(each)), address, one)
+        for row in range(height):
+            for column in range(width):
+                sum = self.vectors.sum(next(each))
+                self.kernel.add(sum, offsets, row, column, one, True)

@@ -1,0 +1,40 @@
+// RUN: padc-opt -p convert-buffers-to-llvm %s | filecheck %s
+
+// The product reads its bias in the tiles; nothing writes the result before.
+// CHECK-LABEL: llvm.func @with_bias
+// CHECK:         llvm.call @kernel_0
+// CHECK-NEXT:    llvm.return
+builtin.module {
+  func.func @with_bias(%x: memref<40x24xf32>, %w: memref<16x24xf32>, %b: memref<16xf32>, %y: memref<40x16xf32>) {
+    linalg.generic {indexing_maps = [affine_map<(m, n) -> (n)>, affine_map<(m, n) -> (m, n)>], iterator_types = ["parallel", "parallel"]} ins(%b : memref<16xf32>) outs(%y : memref<40x16xf32>) {
+    ^bb0(%a: f32, %o: f32):
+      linalg.yield %a : f32
+    }
+    linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n, k)>, affine_map<(m, n, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %w : memref<40x24xf32>, memref<16x24xf32>) outs(%y : memref<40x16xf32>) {
+    ^bb0(%a: f32, %c: f32, %o: f32):
+      %p = arith.mulf %a, %c : f32
+      %s = arith.addf %p, %o : f32
+      linalg.yield %s : f32
+    }
+    func.return
+  }
+
+// A start that is computed, or of another part, is an op of its own.
+// CHECK-LABEL: llvm.func @computed
+// CHECK:         llvm.call @kernel_1
+// CHECK-NEXT:    llvm.call @kernel_2
+  func.func @computed(%x: memref<40x24xf32>, %w: memref<16x24xf32>, %b: memref<16xf32>, %y: memref<40x16xf32>) {
+    linalg.generic {indexing_maps = [affine_map<(m, n) -> (n)>, affine_map<(m, n) -> (m, n)>], iterator_types = ["parallel", "parallel"]} ins(%b : memref<16xf32>) outs(%y : memref<40x16xf32>) {
+    ^bb0(%a: f32, %o: f32):
+      %n = arith.negf %a : f32
+      linalg.yield %n : f32
+    }
+    linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n, k)>, affine_map<(m, n, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %w : memref<40x24xf32>, memref<16x24xf32>) outs(%y : memref<40x16xf32>) {
+    ^bb0(%a: f32, %c: f32, %o: f32):
+      %p = arith.mulf %a, %c : f32
+      %s = arith.addf %p, %o : f32
+      linalg.yield %s : f32
+    }
+    func.return
+  }
+}
