@@ -284,6 +284,12 @@ BAD_INPUT: dict[str, tuple[list[str], str, int, list[str]]] = {
         4,
         ["'func.func' has a tensor of the size 18446744073709551616"],
     ),
+    "constant that needs much memory": (
+        [],
+        "!t = tensor<65536x65536xf32>\n%x = arith.constant dense<1.0> : !t",
+        4,
+        ["line 2: a constant has 65536x65536 equal elements, more than 33554432"],
+    ),
     "groups of dimensions that do not fit": (
         [],
         '%x = "test.op"() : () -> memref<6x2xf32>\n'
