@@ -52,10 +52,10 @@ def parsing(text: str) -> Generator[None]:
 
     The parser raises what its types raise: for integers out of range, say.
     """
-    check_widths(text)
-    check_strings(text)
-    check_splats(text)
     try:
+        check_widths(text)
+        check_strings(text)
+        check_splats(text)
         yield
     except REPORTED:
         raise
