@@ -58,11 +58,9 @@ class PadIntoProducerPass(ModulePass):
 def may_replace(copy: linalg.CopyOp) -> bool:
     """Whether the target of `copy` can hold its source: both are allocated here."""
     value, target = copy.inputs[0], copy.outputs[0]
-    whole = root(target)
     return (
         isinstance(value.owner, memref.AllocOp)
-        and isinstance(whole.owner, memref.AllocOp)
-        and whole is not value
+        and isinstance(root(target).owner, memref.AllocOp)
         and isinstance(target.owner, memref.SubviewOp | memref.AllocOp)
         and may_be_strided(value)
     )

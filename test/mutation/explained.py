@@ -13,6 +13,10 @@ EXPLAINED: dict[str, str] = {
         "what writes the target before the value is computed is overwritten by it, and "
         "`hoist` moves no other op that writes"
     ),
+    "passes/buffers/pad_into_producer.py may_replace: "
+    "`isinstance(target.owner, memref.SubviewOp | memref.AllocOp)` is true": (
+        "`hoist` moves no reshapes, and one that is before the value already would do"
+    ),
     "passes/torch_to_tcp/eager_evaluation.py without_elements: "
     "`DYNAMIC_INDEX in shape` is false": (
         "torch.empty refuses the negative size, which says as much"

@@ -766,3 +766,40 @@ def test_absurd_sizes(tmp_path: Path):
 
     with pytest.raises(InvalidProgramError, match="is too large"):
         check(path)
+
+
+def undefined_output(spec: Any) -> None:
+    (block,) = spec.mlProgram.functions["main"].block_specializations.values()
+    block.outputs[0] = "nowhere"
+
+
+def no_value(spec: Any) -> None:
+    del find(spec, "const").attributes["val"]
+
+
+def no_block(spec: Any) -> None:
+    function = spec.mlProgram.functions["main"]
+    function.block_specializations["CoreML9"].CopyFrom(
+        function.block_specializations[function.opset]
+    )
+    del function.block_specializations[function.opset]
+
+
+@pytest.mark.parametrize(
+    "change, rule", [(undefined_output, "undefined"), (no_value, "input-missing")]
+)
+def test_what_no_op_has(change: Callable[[Any], None], rule: str, tmp_path: Path):
+    path = save(
+        tmp_path / "m.mlpackage", lambda x: mb.add(x=x, y=[1.0, 2.0]), {"x": (2,)}, 15
+    )
+    edit(path, change)
+
+    assert rule in {finding.rule for finding in check(path)}
+
+
+def test_a_function_without_a_block_for_its_opset(tmp_path: Path):
+    path = save(tmp_path / "m.mlpackage", lambda x: mb.relu(x=x), {"x": (2,)}, 15)
+    edit(path, no_block)
+
+    with pytest.raises(InvalidProgramError, match="'main' has no block for its opset"):
+        check(path)

@@ -119,3 +119,15 @@ func.func @other_targets(%x: memref<6xf32>) -> memref<2x3xf32> {
   linalg.copy ins(%b : memref<6xf32>) outs(%t : memref<6xf32>)
   return %w : memref<2x3xf32>
 }
+
+// Memory of the caller may be what the value is computed from.
+// CHECK-LABEL: func.func @to_an_argument
+// CHECK:         linalg.exp
+// CHECK:         linalg.copy
+func.func @to_an_argument(%x: memref<3xf32>, %y: memref<6xf32>) {
+  %a = memref.alloc() : memref<3xf32>
+  linalg.exp ins(%x : memref<3xf32>) outs(%a : memref<3xf32>)
+  %t = memref.subview %y[3] [3] [1] : memref<6xf32> to memref<3xf32, strided<[1], offset: 3>>
+  linalg.copy ins(%a : memref<3xf32>) outs(%t : memref<3xf32, strided<[1], offset: 3>>)
+  return
+}
