@@ -32,7 +32,7 @@ from padc.passes.aten.elementwise_tables import (
 )
 from padc.passes.aten.promotion import promoted
 from padc.passes.torch_to_mil.mil_call import MilCall, lowers
-from padc.passes.torch_to_mil.tensor import Tensor
+from padc.passes.torch_to_mil.tensor import Tensor, is_constant
 
 
 def unary(name: str, **constants: Any) -> Body:
@@ -183,6 +183,11 @@ def lower_where(call: MilCall) -> Tensor:
 def lower_prelu(call: MilCall) -> Tensor:
     """The weight has one element, or one for each channel: dimension 1."""
     x, slope = call.tensor("self"), call.tensor("weight")
+    is_plain = is_constant(slope) and x.rank > 1 and x.shape[1] > 0
+    # Core ML takes slopes that differ only for tensors of rank 4.
+    if is_plain and (x.rank == 4 or (slope.shape == (1,) and x.rank in (3, 5))):
+        alpha = np.broadcast_to(call.array(slope), [x.shape[1]])
+        return x.emit("prelu", x.shape, x=x, alpha=call.build.constant(alpha))
     if slope.rank and x.rank > 1:
         shape = [-1, *[1] * (x.rank - 2)]
         slope = slope.emit(

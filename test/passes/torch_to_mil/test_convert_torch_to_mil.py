@@ -7,6 +7,7 @@ import math
 
 import pytest
 import torch
+import torch.nn.functional as F
 from aten_cases import (
     ARITHMETIC,
     BINARY,
@@ -145,6 +146,27 @@ EXTREMES: Functions = {
     },
     "mul": lambda x: x * 3 - 5,
 }
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_prelu(dtype: torch.dtype) -> None:
+    """Core ML's prelu takes slopes of channels only for tensors of rank 4."""
+    x = torch.randn(2, 6, 4, 5).to(dtype)
+    x[0, :, 0] = torch.tensor([math.nan, math.inf, -math.inf, 0.0, -0.0]).to(dtype)
+    slopes = torch.tensor([0.0, -1.5, 2.0, 0.25, 1.0, -0.0]).to(dtype)
+
+    check(
+        {
+            "one slope": lambda x: F.prelu(x, slopes[3:4]),
+            "one slope of rank 5": lambda x: F.prelu(x[:, None], slopes[3:4]),
+            "many slopes": lambda x: F.prelu(x, slopes),
+            "of rank 2": lambda x: F.prelu(x[:, :, 0, 3], slopes),
+            "of rank 3": lambda x: F.prelu(x[..., 0], slopes),
+            "of rank 5": lambda x: F.prelu(x[:, :, None], slopes),
+            "computed": lambda x: F.prelu(x[..., 1:], x[0, :, 1, 0]),
+        },
+        x,
+    )
 
 
 @pytest.mark.parametrize("dtype", INTEGERS, ids=str)
