@@ -1,5 +1,5 @@
 """
-Sums of products (convolutions, matrix products), in tiles that stay in registers.
+Sums of products over several loops (convolutions), in tiles that stay in registers.
 
 One loop runs along contiguous elements of the result and of one input, the streamed
 one; it is vectorized. Another loop, which does not move in the streamed input, is

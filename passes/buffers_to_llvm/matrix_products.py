@@ -348,24 +348,17 @@ class MatrixProductKernel:
     def add(
         self,
         x: SSAValue,
-        offsets: Sequence[Size],
-        row: int,
-        column: int,
+        address: SSAValue,
         mask: Mask | None,
+        old: SSAValue | None,
         is_first: SSAValue | bool,
     ) -> None:
         """
-        Add a vector of sums to a row of a tile, from `column` on.
+        Add a vector of sums to that at `address`.
 
-        If it `is_first`, nothing was added to the start before.
+        If it `is_first`, `old` is what they are added to instead, if given.
         """
         build, vectors, bounds = self.build, self.vectors, self.result.bounds
-        address = vectors.address(
-            self.result.pointer, self.place(offsets, 2, row, column)
-        )
-        old = None
-        if self.start is not None and is_first is not False:
-            old = self.started(self.start, offsets, row, column, mask)
         if old is None or is_first is not True:
             before = vectors.load(address, mask, bounds)
             if old is not None and not isinstance(is_first, bool):
@@ -375,15 +368,12 @@ class MatrixProductKernel:
         vectors.store(new, address, mask, bounds)
 
     def started(
-        self,
-        start: BufferDescriptor | SSAValue,
-        offsets: Sequence[Size],
-        row: int,
-        column: int,
-        mask: Mask | None,
-    ) -> SSAValue:
-        """A vector of what the sums are added to."""
-        vectors = self.vectors
+        self, offsets: Sequence[Size], row: int, column: int, mask: Mask | None
+    ) -> SSAValue | None:
+        """A vector of what the sums are added to; None if that is the result."""
+        vectors, start = self.vectors, self.start
+        if start is None:
+            return None
         if isinstance(start, SSAValue):
             return vectors.repeat(start)
         place = self.place(offsets, 3, row, column)
@@ -391,6 +381,18 @@ class MatrixProductKernel:
             return vectors.repeated(start, place)
         address = vectors.address(start.pointer, place)
         return vectors.load(address, mask, start.bounds)
+
+    def start_key(self, row: int, column: int) -> tuple[int, int]:
+        """Where the start of a vector is in a tile: equal keys have equal starts."""
+        if not isinstance(self.start, BufferDescriptor):
+            return 0, 0
+        rows, columns = self.op.rows.steps[3], self.op.columns.steps[3]
+        return row if rows != 0 else 0, column if columns != 0 else 0
+
+    def address(self, offsets: Sequence[Size], row: int, column: int) -> SSAValue:
+        """The address of an element of the result."""
+        place = self.place(offsets, 2, row, column)
+        return self.vectors.address(self.result.pointer, place)
 
     def place(
         self, offsets: Sequence[Size], operand: int, row: int, column: int
@@ -580,15 +582,19 @@ class Blocks:
         columns = range(0, panel.vectors * op.lanes, op.lanes)
         masks = [self.vectors.mask(column, panel.left) for column in columns]
         places = [(row, column) for row in range(height) for column in columns]
-        for row, column in places:
-            place = self.kernel.place(offsets, 2, row, column)
-            address = self.vectors.address(self.kernel.result.pointer, place)
+        addresses = [self.kernel.address(offsets, *place) for place in places]
+        for address in addresses:
             self.vectors.prefetch(address)
         zeros = [self.vectors.zero()] * len(places)
         sums = build.carry(part.depth, zeros, product)
-        for i, (sum, (row, column)) in enumerate(zip(sums, places, strict=True)):
+        starts: dict[tuple[int, int], SSAValue | None] = {}
+        for i, (row, column) in enumerate(places):
             mask = masks[i % panel.vectors]
-            self.kernel.add(sum, offsets, row, column, mask, part.is_first)
+            key = self.kernel.start_key(row, column)
+            if key not in starts:
+                starts[key] = self.kernel.started(offsets, row, column, mask)
+            old = starts[key]
+            self.kernel.add(sums[i], addresses[i], mask, old, part.is_first)
 
 
 def block_depth(op: MatrixProduct, width: int) -> int:
@@ -665,4 +671,6 @@ class DotProducts:
         for row in range(height):
             for column in range(width):
                 sum = self.vectors.sum(next(each))
-                self.kernel.add(sum, offsets, row, column, one, True)
+                address = self.kernel.address(offsets, row, column)
+                old = self.kernel.started(offsets, row, column, one)
+                self.kernel.add(sum, address, one, old, True)
