@@ -1,9 +1,12 @@
 """Mutants that no test can notice, and why."""
 
 EXPLAINED: dict[str, str] = {
-    "ir/torch/casts.py ToBuiltinTensorOp.fold: `x.type == self.result.type` is true": (
-        "a builtin type determines the type of torch, and the other way round, except "
-        "for the sign of integers: both casts verify that theirs agree"
+    **dict.fromkeys(
+        (
+            f"ir/torch/casts.py {op}.fold: `x.type == self.result.type` is true"
+            for op in ("ToBuiltinTensorOp", "FromBuiltinTensorOp")
+        ),
+        "each type of torch has one builtin type of its own, as both casts verify",
     ),
     "passes/buffers/pad_into_producer.py WriteThrough.run: `first is self.copy` is false": (
         "a value that nothing uses before it is copied is undefined"
