@@ -31,3 +31,14 @@ func.func @dead(%x: !torch.vtensor<[2],f32>) {
   torch.operator "mine.print"(%x) : (!torch.vtensor<[2],f32>) -> ()
   return
 }
+
+// Signed and signless integers have the same builtin type, so a cast may change the sign.
+// CHECK-LABEL: func.func @casts_that_change_the_sign
+// CHECK-NEXT:    torch_c.to_builtin_tensor
+// CHECK-NEXT:    torch_c.from_builtin_tensor
+// CHECK-NEXT:    return
+func.func @casts_that_change_the_sign(%x : !torch.vtensor<[2],i64>) -> !torch.vtensor<[2],si64> {
+  %0 = torch_c.to_builtin_tensor %x : !torch.vtensor<[2],i64> -> tensor<2xi64>
+  %1 = torch_c.from_builtin_tensor %0 : tensor<2xi64> -> !torch.vtensor<[2],si64>
+  return %1 : !torch.vtensor<[2],si64>
+}
