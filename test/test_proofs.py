@@ -41,6 +41,8 @@ WITHOUT_PROOF = {
     "decompose-grid-sample": "tested against PyTorch",
     "convert-tcp-to-mil": "single ops, tested against the reference",
     "convert-torch-to-linalg": "tested against PyTorch",
+    "fuse-elementwise": "composes affine maps; random programs, and PyTorch",
+    "FuseProducer": "the pattern of fuse-elementwise",
     "bufferize-tcp": "random programs, against the reference",
     **{
         f"rewrite_{name}": "tested against PyTorch, for tensors of six and more ranks"
