@@ -115,7 +115,7 @@ def run_main(main, arguments: Sequence[str]) -> None:
 
 def changed(text: str, other: str, rng: Random) -> str:
     """A change of one token, one line, or a line of another text."""
-    lines = text.splitlines()
+    lines = text.splitlines() or [""]
     at, to = rng.randrange(len(lines)), rng.randrange(len(lines))
     match rng.randrange(12):
         case 0:
