@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, StringAttr
+from xdsl.ir import Block
 from xdsl.traits import SymbolTable
 
 from padc.errors import InvalidProgramError
@@ -15,6 +16,16 @@ def main(module: ModuleOp) -> func.FuncOp:
     if not isinstance(function, func.FuncOp) or function.is_declaration:
         raise InvalidProgramError("the module has no function @main")
     return function
+
+
+def body_of(function: func.FuncOp) -> Block:
+    """The only block of a function; InvalidProgramError if it has none or more."""
+    blocks = list(function.body.blocks)
+    if len(blocks) != 1:
+        raise InvalidProgramError(
+            f"@{function.sym_name.data} has {len(blocks)} blocks, expected one"
+        )
+    return blocks[0]
 
 
 def value_names(attributes: ArrayAttr[DictionaryAttr] | None) -> list[str]:

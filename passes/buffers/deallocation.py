@@ -6,12 +6,13 @@ from xdsl.dialects import func, memref
 from xdsl.ir import Block
 from xdsl.rewriter import Rewriter
 
+from padc.ir.main_function import body_of
 from padc.passes.buffers.views import views, within
 
 
 def place_deallocs(function: func.FuncOp) -> None:
     """Free each buffer of `function` after its last use, except those it returns."""
-    block = function.body.block
+    block = body_of(function)
     remove_deallocs(block)
     order = {op: i for i, op in enumerate(block.ops)}
     for alloc in [op for op in block.ops if isinstance(op, memref.AllocOp)]:

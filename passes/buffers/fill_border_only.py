@@ -22,6 +22,7 @@ from xdsl.ir.affine import AffineDimExpr
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from padc.ir.main_function import body_of
 from padc.ir.tcp import Amount
 from padc.passes.buffers.memref_builder import MemRefBuilder
 from padc.passes.buffers.views import root, users, within
@@ -36,7 +37,7 @@ class FillBorderOnlyPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in op.ops:
             if isinstance(function, func.FuncOp) and not function.is_declaration:
-                block = function.body.block
+                block = body_of(function)
                 for fill in [o for o in block.ops if isinstance(o, linalg.FillOp)]:
                     if (part := overwritten(block, fill)) is not None:
                         fill_around(fill, part)

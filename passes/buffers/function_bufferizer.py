@@ -16,6 +16,7 @@ from xdsl.transforms.dead_code_elimination import region_dce
 from xdsl.utils.exceptions import PassFailedException
 from xdsl.utils.hints import isa
 
+from padc.ir.main_function import body_of
 from padc.ir.tcp import Amount, AnyTensor, fill_type
 from padc.passes.buffers.deallocation import place_deallocs
 from padc.passes.buffers.memref_builder import AnyMemRef, MemRefBuilder, memref_type
@@ -38,7 +39,7 @@ class FunctionBufferizer:
 
     def __init__(self, function: func.FuncOp):
         self.function = function
-        self.old = function.body.block
+        self.old = body_of(function)
         types = [
             buffer_type(type) if isa(type := arg.type, AnyTensor) else type
             for arg in self.old.args

@@ -23,6 +23,7 @@ from xdsl.ir import Block, Operation
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
+from padc.ir.main_function import body_of
 from padc.passes.buffers.deallocation import place_deallocs, remove_deallocs
 from padc.passes.buffers.hoisting import hoist
 from padc.passes.buffers.shared_pads import share_pads
@@ -46,7 +47,7 @@ class PadIntoProducerPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in op.ops:
             if isinstance(function, func.FuncOp) and not function.is_declaration:
-                block = function.body.block
+                block = body_of(function)
                 remove_deallocs(block)
                 share_pads(block)
                 for copy in [o for o in block.ops if isinstance(o, linalg.CopyOp)]:

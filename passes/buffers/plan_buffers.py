@@ -37,6 +37,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.transforms.dead_code_elimination import region_dce
 from xdsl.utils.exceptions import PassFailedException
 
+from padc.ir.main_function import body_of
 from padc.ir.tcp import Amount
 from padc.passes.buffers.deallocation import remove_deallocs
 from padc.passes.buffers.live_ranges import (
@@ -72,7 +73,7 @@ class Plan:
     def __init__(self, function: func.FuncOp, guard: int):
         self.function = function
         self.guard = guard
-        self.block = function.body.block
+        self.block = body_of(function)
         returned = self.block.last_op
         assert isinstance(returned, func.ReturnOp)
         self.returned = returned

@@ -26,6 +26,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 from xdsl.utils.hints import isa
 
+from padc.ir.main_function import body_of
 from padc.passes.buffers.memref_builder import AnyMemRef, memref_type
 from padc.passes.buffers_to_llvm.access_check import AccessCheck
 from padc.passes.buffers_to_llvm.buffer_descriptor import (
@@ -72,7 +73,7 @@ class FunctionLowering:
 
     def run(self) -> None:
         self.arguments()
-        self.block(self.function.body.block)
+        self.block(body_of(self.function))
         self.module.add(
             llvm.FuncOp(
                 self.function.sym_name.data,
@@ -94,7 +95,7 @@ class FunctionLowering:
 
         if self.module.checked is not None:
             self.build.check = AccessCheck(entry(POINTER), self.module.checked)
-        for arg in self.function.body.block.args:
+        for arg in body_of(self.function).args:
             if isa(type := arg.type, AnyMemRef):
                 pointer = entry(POINTER)
                 sizes = [

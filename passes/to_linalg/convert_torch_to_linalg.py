@@ -28,6 +28,7 @@ from xdsl.transforms.canonicalize import CanonicalizePass
 from xdsl.transforms.dead_code_elimination import region_dce
 from xdsl.utils.hints import isa
 
+from padc.ir.main_function import body_of
 from padc.ir.tcp import AnyTensor
 from padc.ir.torch import (
     AtenOp,
@@ -64,7 +65,7 @@ class ConvertTorchToLinalgPass(ModulePass):
 
 def close(function: func.FuncOp, weights: Weights) -> None:
     """Make `function` one of tensors, whose weights are arguments."""
-    block = function.body.block
+    block = body_of(function)
     attributes = list(function.arg_attrs or [DictionaryAttr({}) for _ in block.args])
     # Symbols are there only to be bound to sizes.
     for kind in (BindSymbolicShapeOp, SymbolicIntOp):

@@ -43,7 +43,7 @@ from padc.ir import mil
 from padc.ir.buffers import ChangedBuffer, changed_buffers
 from padc.ir.describe import describe_type
 from padc.ir.element_types import LARGEST_FINITE
-from padc.ir.main_function import main, value_names
+from padc.ir.main_function import body_of, main, value_names
 from padc.ir.names import unique_name
 from padc.ir.precisions import DEFAULT_PRECISION, resolve_precision
 from padc.ir.targets import DEFAULT_TARGET, TARGETS, resolve_target
@@ -201,7 +201,7 @@ def make_states(
     function: FuncOp, buffers: Sequence[ChangedBuffer], weights: Weights, target: str
 ) -> None:
     """Replace the arguments and the results of `buffers` by states."""
-    block, returned = function.body.block, function.get_return_op()
+    block, returned = body_of(function), function.get_return_op()
     assert returned is not None
     results = [each.result for each in buffers if each.result is not None]
     kept = [i for i in range(len(returned.operands)) if i not in results]
@@ -348,7 +348,7 @@ def set_signature(
         name = StringAttr(unique_name(FLAG, taken))
         moved.append(DictionaryAttr({"padc.name": name}))
     for argument in arguments:
-        function.body.block.erase_arg(argument)
+        body_of(function).erase_arg(argument)
     function.arg_attrs = ArrayAttr([*rest, *moved])
     function.res_attrs = ArrayAttr(left) if results else None
     function.update_function_type()
