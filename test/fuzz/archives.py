@@ -37,6 +37,8 @@ class Archives(Target):
     def prepare(self) -> None:
         self.seeds = [saved(program) for program in programs().values()]
         self.seeds.append((SAVED / "torch_2.8.pt2").read_bytes())
+        # Imports coremltools and lowerings, which each child would do again.
+        self.run(self.seeds[0])
 
     def case(self, rng: Random) -> bytes:
         seed = rng.choice(self.seeds)

@@ -85,6 +85,9 @@ class MlirModels(MlirText):
             for text, passes in self.seeds
             if passes.partition(",")[0] in first
         ]
+        # Imports coremltools, which each child would do again.
+        with contextlib.suppress(Refused):
+            self.run(self.seeds[0][0].encode())
 
     def case(self, rng: Random) -> bytes:
         return super().case(rng).partition(b"\n")[2]
