@@ -13,6 +13,7 @@ from xdsl.dialects.builtin import (
     IndexType,
     IntegerAttr,
     IntegerType,
+    Signedness,
     i1,
     i8,
     i16,
@@ -24,6 +25,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 if TYPE_CHECKING:
     from padc.passes.buffers_to_llvm.access_check import AccessCheck
 
+AnyInteger: TypeAlias = IntegerType[int, Signedness]
 Size: TypeAlias = int | SSAValue
 """A size, stride or index: a Python integer, or a value of type i64."""
 

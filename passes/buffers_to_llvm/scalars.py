@@ -10,7 +10,6 @@ Floats convert to integers with saturation; arith leaves open what does not fit.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
 
 from xdsl.dialects import arith, llvm, math
 from xdsl.dialects.builtin import (
@@ -21,8 +20,6 @@ from xdsl.dialects.builtin import (
     Float64Type,
     FloatAttr,
     IntegerAttr,
-    IntegerType,
-    Signedness,
     StringAttr,
     bf16,
     f16,
@@ -38,13 +35,16 @@ from xdsl.utils.exceptions import PassFailedException
 from xdsl.utils.hints import isa
 
 from padc.ir.arith import RemFOp
-from padc.passes.buffers_to_llvm.llvm_builder import LlvmBuilder, predicate, value_type
+from padc.passes.buffers_to_llvm.llvm_builder import (
+    AnyInteger,
+    LlvmBuilder,
+    predicate,
+    value_type,
+)
 from padc.passes.buffers_to_llvm.vector_math import vector_function
 
 SUM = llvm.FastMathAttr([FastMathFlag.REASSOC, FastMathFlag.ALLOW_CONTRACT])
 """Sums may be reassociated, and products fused with them."""
-
-AnyInteger: TypeAlias = IntegerType[int, Signedness]
 
 INTEGER_OPS: dict[type[Operation], Callable[[SSAValue, SSAValue], Operation]] = {
     arith.AddiOp: llvm.AddOp,

@@ -29,15 +29,15 @@ from xdsl.dialects.builtin import (
     AnyFloat,
     FloatAttr,
     IntegerAttr,
-    IntegerType,
     f32,
     f64,
     i32,
     i64,
 )
 from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.utils.hints import isa
 
-from padc.passes.buffers_to_llvm.llvm_builder import LlvmBuilder, predicate
+from padc.passes.buffers_to_llvm.llvm_builder import AnyInteger, LlvmBuilder, predicate
 
 LN2 = math.log(2)
 ROOT = math.sqrt(0.5)
@@ -135,11 +135,10 @@ class Term:
             return x.value
         type = self.type
         if isinstance(type, AnyFloat):
-            attribute = FloatAttr(x, type)
+            make = llvm.ConstantOp(FloatAttr(x, type), type)
         else:
-            assert isinstance(type, IntegerType)
-            attribute = IntegerAttr(int(x), type)
-        make = llvm.ConstantOp(attribute, type)
+            assert isa(type, AnyInteger)
+            make = llvm.ConstantOp(IntegerAttr(int(x), type), type)
         return self.build.known((x, type), lambda: self.build.insert(make))
 
     def new(self, op: Operation) -> Term:
