@@ -30,6 +30,7 @@ PASSES = {
         "convert-tcp-to-linalg",
         "fuse-elementwise",
     ),
+    "linalg": ("pack-layouts",),
     "buffers": (
         "bufferize-tcp",
         "pad-into-producer",

@@ -118,13 +118,18 @@ def to_native_tcp() -> list[ModulePass]:
     return [*to_tcp(nested=False), FoldBatchNormPass()]
 
 
-def to_buffers() -> list[ModulePass]:
-    """From torch and tcp to planned buffers."""
+def to_buffers(vector_bytes: int | None = None) -> list[ModulePass]:
+    """
+    From torch and tcp to planned buffers.
+
+    Layouts are packed for vectors of `vector_bytes` bytes; they stay if it is None.
+    """
     # Imported here and below, so that conversions to Core ML need not load them.
     from padc.passes.buffers.bufferize_tcp import BufferizeTcpPass
     from padc.passes.buffers.fill_border_only import FillBorderOnlyPass
     from padc.passes.buffers.pad_into_producer import PadIntoProducerPass
     from padc.passes.buffers.plan_buffers import PlanBuffersPass
+    from padc.passes.linalg.pack_layouts import PackLayoutsPass
     from padc.passes.to_linalg.convert_tcp_to_linalg import ConvertTcpToLinalgPass
     from padc.passes.to_linalg.convert_torch_to_linalg import ConvertTorchToLinalgPass
     from padc.passes.to_linalg.fuse_elementwise import FuseElementwisePass
@@ -135,6 +140,8 @@ def to_buffers() -> list[ModulePass]:
         ConvertTcpToLinalgPass(border_pads=False),
         # After both, which make the elementwise ops.
         FuseElementwisePass(),
+        # Before buffers are allocated, which then have the packed shapes.
+        *([] if vector_bytes is None else [PackLayoutsPass(vector_bytes)]),
         BufferizeTcpPass(),
         # Views of views become one, and equal ones the same, as later passes expect.
         CanonicalizePass(),

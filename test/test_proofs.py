@@ -43,6 +43,7 @@ WITHOUT_PROOF = {
     "convert-torch-to-linalg": "tested against PyTorch",
     "fuse-elementwise": "composes affine maps; random programs, and PyTorch",
     "FuseProducer": "the pattern of fuse-elementwise",
+    "pack-layouts": "splits loops by factors that divide them; tested against PyTorch",
     "bufferize-tcp": "random programs, against the reference",
     **{
         f"rewrite_{name}": "tested against PyTorch, for tensors of six and more ranks"

@@ -26,6 +26,10 @@ class Parameter:
     """The sizes in elements; negative where a size is dynamic."""
     weight: str | None = None
     """The name of the weight, for parameters of that kind."""
+    split: tuple[int, ...] | None = None
+    """The sizes to which a packed weight is reshaped; None if it is not packed."""
+    order: tuple[int, ...] | None = None
+    """The order of these dimensions in memory."""
 
     @cached_property
     def torch_dtype(self) -> torch.dtype | None:

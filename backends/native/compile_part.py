@@ -35,7 +35,7 @@ def compile_part(ctx: Context, module: ModuleOp, check: bool = False) -> Compile
     function = main(module)
     inputs = list(function.function_type.inputs)
     results = list(function.function_type.outputs)
-    pipelines.run_passes(ctx, module, pipelines.to_buffers())
+    pipelines.run_passes(ctx, module, pipelines.to_buffers(vector_bytes()))
     signature = signature_of(main(module), inputs, results)
     pipelines.run_passes(ctx, module, pipelines.to_llvm(vector_bytes(), check))
     if check:

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, cast
 
 from xdsl.dialects import func
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr
+from xdsl.dialects.builtin import (
+    I64,
+    DenseArrayBase,
+    IntegerAttr,
+    ModuleOp,
+    StringAttr,
+)
 from xdsl.ir import Attribute
 from xdsl.utils.hints import isa
 
@@ -50,8 +56,8 @@ class Signature:
     @staticmethod
     def from_json(data: Any) -> Signature:
         parameters = [
-            Parameter(p["kind"], p["dtype"], tuple(p["shape"]), p["weight"])
-            for p in data["parameters"]
+            Parameter(**{name: hashable(value) for name, value in each.items()})
+            for each in data["parameters"]
         ]
         accesses = data["accesses"] and [
             Access.from_json(each) for each in data["accesses"]
@@ -78,9 +84,12 @@ def signature_of(
             # The buffer's type does not say whether its integers are signed.
             parameters.append(Parameter("input", dtype_name(inputs[i]), shape))
         elif i < first_result:
-            name = attributes.data[i].data["padc.weight"] if attributes else None
+            assert attributes is not None
+            own = attributes.data[i].data
+            name = own["padc.weight"]
             assert isinstance(name, StringAttr)
-            parameters.append(Parameter("weight", None, shape, name.data))
+            split, order = (integers(own.get(f"padc.{x}")) for x in ("split", "order"))
+            parameters.append(Parameter("weight", None, shape, name.data, split, order))
         elif i < len(arguments) - 1:
             dtype = dtype_name(results[i - first_result])
             parameters.append(Parameter("result", dtype, shape))
@@ -102,3 +111,12 @@ def accesses_of(module: ModuleOp) -> list[Access]:
 
 def integer(attribute: Attribute | None) -> int | None:
     return attribute.value.data if isinstance(attribute, IntegerAttr) else None
+
+
+def integers(attribute: Attribute | None) -> tuple[int, ...] | None:
+    return attribute.get_values() if isa(attribute, DenseArrayBase[I64]) else None
+
+
+def hashable(value: Any) -> Any:
+    """A value that was read from JSON, with lists as tuples."""
+    return tuple(cast("list[Any]", value)) if isinstance(value, list) else value

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from padc.backends.calls.output_tensors import check_outputs
-from padc.backends.calls.parameters import misfit, required_pointer
+from padc.backends.calls.parameters import Parameter, misfit, required_pointer
 from padc.backends.native.function_signature import Signature
 from padc.backends.native.machine import Code
 from padc.errors import WrongResultError
@@ -44,7 +44,7 @@ class NativeFunction:
         self._results = [p for p in signature.parameters if p.kind == "result"]
         # Machine code reads weights row-major; views of a model's tensors may not be.
         self._weights = [
-            np.ascontiguousarray(weights[p.weight])
+            laid_out(weights[p.weight], p)
             for p in signature.parameters
             if p.weight is not None
         ]
@@ -213,3 +213,10 @@ class NativeFunction:
 def packed(table: Sequence[int]) -> bytes:
     """Integers as the array of 64-bit words that machine code reads."""
     return struct.pack(f"{len(table)}q", *table)
+
+
+def laid_out(weight: Array, parameter: Parameter) -> Array:
+    """A weight in the layout that machine code reads."""
+    if parameter.split is not None:
+        weight = weight.reshape(parameter.split).transpose(parameter.order)
+    return np.ascontiguousarray(weight)

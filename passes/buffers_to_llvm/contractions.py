@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from xdsl.dialects import arith, llvm
+from xdsl.dialects import llvm
 from xdsl.dialects.builtin import (
     AnyFloat,
     Float32Type,
@@ -21,7 +21,6 @@ from xdsl.dialects.builtin import (
     StringAttr,
     i64,
 )
-from xdsl.dialects.linalg import ops as linalg
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.ir import SSAValue
 
@@ -29,6 +28,7 @@ from padc.passes.buffers_to_llvm.buffer_descriptor import BufferDescriptor
 from padc.passes.buffers_to_llvm.llvm_builder import LlvmBuilder, Size
 from padc.passes.buffers_to_llvm.loops import Loop
 from padc.passes.buffers_to_llvm.vectors import Mask, Vectors
+from padc.passes.linalg.convolutions import multiplies_and_adds
 
 REGISTERS = 24
 """The most vectors of a tile: some of 32 registers hold loaded values."""
@@ -88,24 +88,6 @@ def contraction_of(
                     streamed, repeated, along, row, rest, sums, type, lanes
                 )
     return None
-
-
-def multiplies_and_adds(op: LinalgStructuredOperation) -> bool:
-    """Whether the body of `op` is `a * b + c`, of two inputs and the output."""
-    block = op.body.block
-    match list(block.ops):
-        case [
-            arith.MulfOp() as product,
-            arith.AddfOp() as sum,
-            linalg.YieldOp() as end,
-        ]:
-            return (
-                {product.lhs, product.rhs} == set(block.args[:2])
-                and {sum.lhs, sum.rhs} == {product.result, block.args[2]}
-                and end.operands[0] is sum.result
-            )
-        case _:
-            return False
 
 
 def tile_rows(loop: Loop) -> int:

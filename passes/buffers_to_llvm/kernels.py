@@ -34,6 +34,10 @@ from padc.passes.buffers_to_llvm.matrix_products import (
     MatrixProductKernel,
     matrix_product_of,
 )
+from padc.passes.buffers_to_llvm.packed_convolutions import (
+    PackedConvolutionKernel,
+    packed_convolution_of,
+)
 from padc.passes.buffers_to_llvm.scalars import lower_scalar
 
 
@@ -150,6 +154,11 @@ def outline(
             assert isinstance(buffer, BufferDescriptor)
             buffers.append(buffer)
         lanes = vector_bytes // type.size
+        conv = packed_convolution_of(loops, type, lanes)
+        if conv is not None:
+            registers = 32 if vector_bytes == 64 else 16
+            PackedConvolutionKernel(kernel.build, conv, buffers, registers).run(sizes)
+            return kernel
         if (product := matrix_product_of(loops, type, lanes)) is not None:
             MatrixProductKernel(kernel.build, product, buffers).run(sizes)
             return kernel

@@ -59,7 +59,7 @@ def origin(size: SSAValue) -> object:
             return size
 
 
-def _reassociation(
+def reassociation(
     groups: Sequence[Sequence[int]],
 ) -> ArrayAttr[ArrayAttr[IntegerAttr]]:
     return ArrayAttr(ArrayAttr(IntegerAttr(i, i64) for i in group) for group in groups)
@@ -77,7 +77,7 @@ def collapse(build: LinalgBuilder, x: SSAValue, first: int, count: int) -> SSAVa
         tensor.CollapseShapeOp(
             operands=[x],
             result_types=[TensorType(element_type(x), shape)],
-            properties={"reassociation": _reassociation(groups)},
+            properties={"reassociation": reassociation(groups)},
         )
     )
 
@@ -100,7 +100,7 @@ def expand(
     dynamic = [size for size in full if isinstance(size, SSAValue)]
     return build.insert(
         tensor.ExpandShapeOp(
-            x, dynamic, _reassociation(groups), list(type.get_shape()), type
+            x, dynamic, reassociation(groups), list(type.get_shape()), type
         )
     )
 

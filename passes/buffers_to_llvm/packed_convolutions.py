@@ -1,0 +1,287 @@
+"""
+Convolutions of packed tensors, in tiles that stay in registers.
+
+A tile is some pixels of some blocks of output channels; a block fills one vector. Each
+step loads a vector of weights for each block and one input element for each pixel, and
+adds their products. See `pack_layouts` for the layout.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from xdsl.dialects import llvm
+from xdsl.dialects.builtin import AnyFloat
+from xdsl.ir import SSAValue
+
+from padc.passes.buffers_to_llvm.buffer_descriptor import BufferDescriptor
+from padc.passes.buffers_to_llvm.llvm_builder import LlvmBuilder, Size
+from padc.passes.buffers_to_llvm.loops import Loop
+from padc.passes.buffers_to_llvm.vectors import Vectors
+
+Inner: TypeAlias = "Callable[[Sequence[Size]], None]"
+"""Emits what is inside of loops, for the offsets of the operands there."""
+CountedInner: TypeAlias = "Callable[[int, Sequence[Size]], None]"
+"""The same for several places of a loop at once."""
+
+INPUT, WEIGHTS, RESULT = range(3)
+PRODUCTS = 512
+"""The number of products that are summed before the sum is added to the result."""
+
+KEPT_BYTES = 1 << 19
+"""Weights of so many bytes stay in the second cache while the pixels vary."""
+
+
+@dataclass(frozen=True)
+class PackedConvolution:
+    """The loops of a convolution whose output channels are packed."""
+
+    type: AnyFloat
+    lanes: int
+    pixels: Loop
+    """The loop through the pixels of a tile."""
+    blocks: Loop | None
+    """The loop through blocks of output channels."""
+    outer: Sequence[Loop]
+    sums: Sequence[Loop]
+
+
+@dataclass(frozen=True)
+class Tile:
+    pixels: int
+    blocks: int
+
+
+def packed_convolution_of(
+    loops: Sequence[Loop], type: AnyFloat, most: int
+) -> PackedConvolution | None:
+    """
+    The convolution of these loops; None if they are not one of packed tensors.
+
+    `most` is the number of lanes of a register.
+    """
+    parallel = [loop for loop in loops if not loop.reduces]
+    sums = [loop for loop in loops if loop.reduces]
+    lanes = [
+        loop
+        for loop in parallel
+        if loop.steps == (0, 1, 1) and loop.count in (most, most // 2)
+    ]
+    pixels = [loop for loop in parallel if loop.steps[WEIGHTS] == 0]
+    if len(lanes) != 1 or not pixels or not sums:
+        return None
+    count = lanes[0].count
+    assert isinstance(count, int)
+    if any(loop.steps[WEIGHTS] == 1 or loop.steps[RESULT] for loop in sums):
+        return None
+    along = pixels[-1]
+    blocks = [
+        loop for loop in parallel if loop.steps[INPUT] == 0 and loop is not lanes[0]
+    ]
+    block = blocks[-1] if blocks else None
+    taken = (lanes[0], along, block)
+    outer = [loop for loop in parallel if not any(loop is x for x in taken)]
+    return PackedConvolution(type, count, along, block, outer, sums)
+
+
+def best_tile(pixels: Size, blocks: Size, registers: int) -> Tile:
+    """The tile that takes the fewest cycles, by the model of `cycles`."""
+    count = pixels if isinstance(pixels, int) else 1 << 10
+    blocks = blocks if isinstance(blocks, int) else 1
+    tiles = [
+        Tile(rows, columns)
+        for columns in range(1, min(blocks, 4) + 1)
+        for rows in range(1, min(count, (registers - 1 - columns) // columns) + 1)
+    ]
+    return min(tiles, key=lambda tile: cycles(tile, count, blocks))
+
+
+def cycles(tile: Tile, pixels: int, blocks: int) -> float:
+    """
+    The cycles of one step of all tiles, if a core adds two products a cycle.
+
+    It also loads two values a cycle, and a product takes four cycles.
+    """
+
+    def step(rows: int, columns: int) -> float:
+        if not rows or not columns:
+            return 0.0
+        return max(rows * columns / 2, (rows + columns) / 2, 4.0) + 0.25
+
+    full_rows, rest_rows = divmod(pixels, tile.pixels)
+    full_blocks, rest_blocks = divmod(blocks, tile.blocks)
+    return full_blocks * (
+        full_rows * step(tile.pixels, tile.blocks) + step(rest_rows, tile.blocks)
+    ) + (full_rows * step(tile.pixels, rest_blocks) + step(rest_rows, rest_blocks))
+
+
+class PackedConvolutionKernel:
+    """Emits the loops of a convolution of packed tensors."""
+
+    def __init__(
+        self,
+        build: LlvmBuilder,
+        op: PackedConvolution,
+        operands: Sequence[BufferDescriptor],
+        registers: int,
+    ):
+        self.build = build
+        self.op = op
+        self.operands = operands
+        self.vectors = Vectors(build, op.type, op.lanes)
+        blocks = 1 if op.blocks is None else op.blocks.count
+        self.tile = best_tile(op.pixels.count, blocks, registers)
+
+    def run(self, offsets: Sequence[Size]) -> None:
+        op = self.op
+        if op.blocks is None:
+            return self.nest(op.outer, offsets, lambda inner: self.pixels(1, inner))
+        blocks = op.blocks
+        if self.bytes_of_weights() > KEPT_BYTES:
+            self.split(
+                blocks,
+                self.tile.blocks,
+                offsets,
+                lambda count, inner: self.nest(
+                    op.outer, inner, lambda x: self.pixels(count, x)
+                ),
+            )
+        else:
+            self.nest(
+                op.outer,
+                offsets,
+                lambda inner: self.split(blocks, self.tile.blocks, inner, self.pixels),
+            )
+
+    def bytes_of_weights(self) -> int:
+        """The bytes of all weights; 0 if they are not known."""
+        total = self.op.lanes * self.op.type.size
+        for loop in (*self.op.sums, self.op.blocks):
+            if loop is not None:
+                total *= loop.count if isinstance(loop.count, int) else 0
+        return total
+
+    def nest(
+        self, loops: Sequence[Loop], offsets: Sequence[Size], inner: Inner
+    ) -> None:
+        if not loops:
+            return inner(offsets)
+        first, *rest = loops
+
+        def inside(build: LlvmBuilder, place: SSAValue) -> None:
+            self.nest(rest, first.moved(build, offsets, place), inner)
+
+        self.build.loop(0, first.count, 1, inside)
+
+    def split(
+        self, loop: Loop, step: int, offsets: Sequence[Size], inner: CountedInner
+    ) -> None:
+        """Run `inner` for `step` places at once, then for those that are left."""
+        build = self.build
+        end = build.mul(build.floordiv(loop.count, step), step)
+
+        def several(build: LlvmBuilder, place: SSAValue) -> None:
+            inner(step, loop.moved(build, offsets, place))
+
+        build.loop(0, end, step, several)
+        if isinstance(loop.count, int):
+            assert isinstance(end, int)
+            if left := loop.count - end:
+                inner(left, loop.moved(build, offsets, end))
+            return
+
+        def single(build: LlvmBuilder, place: SSAValue) -> None:
+            inner(1, loop.moved(build, offsets, place))
+
+        build.loop(end, loop.count, 1, single)
+
+    def pixels(self, blocks: int, offsets: Sequence[Size]) -> None:
+        def inner(pixels: int, offsets: Sequence[Size]) -> None:
+            self.sums(Tile(pixels, blocks), offsets)
+
+        self.split(self.op.pixels, self.tile.pixels, offsets, inner)
+
+    def sums(self, tile: Tile, offsets: Sequence[Size]) -> None:
+        """Add sums of `PRODUCTS` products each to a tile of the result."""
+        first, *rest = self.op.sums
+        inner = 1
+        for loop in rest:
+            inner *= loop.count if isinstance(loop.count, int) else 1
+        step = max(PRODUCTS // max(inner, 1), 1)
+        build = self.build
+        zeros = [self.vectors.zero()] * (tile.pixels * tile.blocks)
+        if isinstance(first.count, int) and first.count <= step * 3 // 2:
+            sums = self.add_up([first, *rest], tile, offsets, zeros)
+            return self.finish(tile, offsets, sums)
+
+        def part(build: LlvmBuilder, place: SSAValue) -> None:
+            count = build.minimum(build.sub(first.count, place), step)
+            loop = Loop(first.dims, count, first.steps, True)
+            at = first.moved(build, offsets, place)
+            self.finish(tile, at, self.add_up([loop, *rest], tile, at, zeros))
+
+        build.loop(0, first.count, step, part)
+
+    def add_up(
+        self,
+        loops: Sequence[Loop],
+        tile: Tile,
+        offsets: Sequence[Size],
+        sums: Sequence[SSAValue],
+    ) -> list[SSAValue]:
+        if not loops:
+            return self.multiply(tile, offsets, sums)
+        first, *rest = loops
+
+        def inside(place: SSAValue, carried: Sequence[SSAValue]) -> list[SSAValue]:
+            at = first.moved(self.build, offsets, place)
+            return self.add_up(rest, tile, at, carried)
+
+        return self.build.carry(first.count, sums, inside)
+
+    def places(self, tile: Tile, operand: int, offset: Size) -> list[list[Size]]:
+        """The offset of an operand for each pixel and each block of a tile."""
+        build, op = self.build, self.op
+        block_step = 0 if op.blocks is None else op.blocks.steps[operand]
+        return [
+            [
+                build.add(
+                    build.add(offset, build.mul(pixel, op.pixels.steps[operand])),
+                    build.mul(block, block_step),
+                )
+                for block in range(tile.blocks)
+            ]
+            for pixel in range(tile.pixels)
+        ]
+
+    def multiply(
+        self, tile: Tile, offsets: Sequence[Size], sums: Sequence[SSAValue]
+    ) -> list[SSAValue]:
+        """One product for each element of a tile."""
+        build, vectors, kernel = self.build, self.vectors, self.operands[WEIGHTS]
+        of_weights = self.places(tile, WEIGHTS, offsets[WEIGHTS])[0]
+        weights = [
+            vectors.load(vectors.address(kernel.pointer, place), bounds=kernel.bounds)
+            for place in of_weights
+        ]
+        results: list[SSAValue] = []
+        for pixel, (place, *_) in enumerate(self.places(tile, INPUT, offsets[INPUT])):
+            factor = vectors.repeated(self.operands[INPUT], place)
+            for block, weight in enumerate(weights):
+                sum = sums[pixel * tile.blocks + block]
+                results.append(build.insert(llvm.FMAOp(weight, factor, sum)))
+        return results
+
+    def finish(
+        self, tile: Tile, offsets: Sequence[Size], sums: Sequence[SSAValue]
+    ) -> None:
+        """Add sums to the result."""
+        build, vectors, result = self.build, self.vectors, self.operands[RESULT]
+        places = self.places(tile, RESULT, offsets[RESULT])
+        for place, sum in zip([x for row in places for x in row], sums, strict=True):
+            address = vectors.address(result.pointer, place)
+            old = vectors.load(address, bounds=result.bounds)
+            new = build.insert(llvm.FAddOp(old, sum))
+            vectors.store(new, address, bounds=result.bounds)

@@ -1,0 +1,85 @@
+"""Which linalg ops are convolutions, and what their loops are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.dialects import arith
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
+from xdsl.dialects.linalg.attrs import IteratorType
+from xdsl.ir.affine import AffineDimExpr, AffineMap
+
+from padc.ir.tcp import tensor_type
+
+
+@dataclass(frozen=True)
+class Channels:
+    """A loop through channels; its size is negative if it is dynamic."""
+
+    number: int
+    size: int
+
+
+@dataclass(frozen=True)
+class Convolution:
+    """The loops of a convolution through the channels of its input and output."""
+
+    inputs: Channels
+    outputs: Channels
+
+
+def convolution_of(op: LinalgStructuredOperation) -> Convolution | None:
+    """The loops of `op` if it is a convolution with one group, else None."""
+    if len(op.inputs) != 2 or len(op.results) != 1 or not multiplies_and_adds(op):
+        return None
+    x, kernel, y = (map.data for map in op.get_indexing_maps())
+    if len(x.results) < 3:
+        return None
+    reduces = [kind.data is IteratorType.REDUCTION for kind in op.get_iterator_types()]
+    in_x, in_kernel, in_y = bare(x), bare(kernel), bare(y)
+    inputs = [i for i in in_x if i in in_kernel and reduces[i] and i not in in_y]
+    outputs = [i for i in in_kernel if i in in_y and i not in used(x)]
+    if len(inputs) != 1 or len(outputs) != 1 or not moves(x):
+        return None
+    shape = tensor_type(op.inputs[1]).get_shape()
+    return Convolution(
+        Channels(inputs[0], shape[in_kernel[inputs[0]]]),
+        Channels(outputs[0], shape[in_kernel[outputs[0]]]),
+    )
+
+
+def bare(map: AffineMap) -> dict[int, int]:
+    """The dimension of an operand that each loop indexes by itself."""
+    return {
+        expr.position: dim
+        for dim, expr in enumerate(map.results)
+        if isinstance(expr, AffineDimExpr)
+    }
+
+
+def used(map: AffineMap) -> set[int]:
+    return {loop for expr in map.results for loop in expr.used_dims()}
+
+
+def moves(map: AffineMap) -> bool:
+    """Whether some dimension is indexed by a window's position and tap."""
+    return any(len(expr.used_dims()) == 2 for expr in map.results)
+
+
+def multiplies_and_adds(op: LinalgStructuredOperation) -> bool:
+    """Whether the body of `op` is `a * b + c`, of two inputs and the output."""
+    block = op.body.block
+    match list(block.ops):
+        case [
+            arith.MulfOp() as product,
+            arith.AddfOp() as sum,
+            linalg.YieldOp() as end,
+        ]:
+            return (
+                {product.lhs, product.rhs} == set(block.args[:2])
+                and {sum.lhs, sum.rhs} == {product.result, block.args[2]}
+                and end.operands[0] is sum.result
+            )
+        case _:
+            return False

@@ -1,0 +1,269 @@
+"""
+Which ops work on packed tensors, and by which tiles.
+
+The plan starts at convolutions, and follows their results. It then drops each group of
+connected ops that gains less time than the conversions at its borders cost.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from xdsl.dialects import func, tensor
+from xdsl.dialects.builtin import FixedBitwidthType, StringAttr
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
+from xdsl.dialects.linalg.attrs import IteratorType
+from xdsl.ir import Operation, SSAValue
+from xdsl.ir.affine import AffineDimExpr
+from xdsl.utils.disjoint_set import DisjointSet
+from xdsl.utils.hints import isa
+
+from padc.ir.tcp import AnyTensor, tensor_type
+from padc.passes.linalg.convolutions import convolution_of
+from padc.passes.linalg.packed_tensor_ops import PACKED_OPS, source_tile
+from padc.passes.linalg.packing import (
+    Tile,
+    Tiles,
+    loop_of,
+    reads_only_indices_of,
+    tiles_of,
+)
+
+GAIN = 0.003
+"""Nanoseconds that a product of a packed convolution saves, as `bench` measured."""
+COST = 0.4
+"""Nanoseconds that it takes to pack or unpack an element."""
+
+
+def weights_of(function: func.FuncOp) -> Mapping[SSAValue, StringAttr]:
+    """The arguments of `function` that are weights, and their names."""
+    attributes = function.arg_attrs or ()
+    names = [each.data.get("padc.weight") for each in attributes]
+    return {
+        arg: name
+        for arg, name in zip(function.body.block.args, names, strict=False)
+        if isinstance(name, StringAttr)
+    }
+
+
+def source_of(x: SSAValue) -> SSAValue:
+    """The tensor of which `x` is another shape: views of a weight are weights too."""
+    while isinstance(x.owner, tensor.ExpandShapeOp):
+        x = x.owner.src
+    return x
+
+
+@dataclass
+class LayoutPlan:
+    """The ops of a function that work on packed tensors."""
+
+    vector_bytes: int
+    weights: Mapping[SSAValue, StringAttr]
+    loops: dict[Operation, dict[int, int]] = field(
+        default_factory=dict[Operation, "dict[int, int]"]
+    )
+    """For each linalg op, the loops that are split, with the sizes of the tiles."""
+    tiles: dict[Operation, Tile] = field(default_factory=dict[Operation, Tile])
+    """For each op that only moves elements, the tile by which its inputs are packed."""
+    results: dict[SSAValue, Tiles] = field(default_factory=dict[SSAValue, Tiles])
+    """How the results of all these ops are packed."""
+
+    @staticmethod
+    def of(function: func.FuncOp, vector_bytes: int) -> LayoutPlan:
+        plan = LayoutPlan(vector_bytes, weights_of(function))
+        ops = list(function.body.block.ops)
+        for op in ops:
+            if isinstance(op, LinalgStructuredOperation):
+                plan.add_structured(op)
+            elif type(op) in PACKED_OPS:
+                plan.add_moved(op)
+        plan.drop_losses(ops)
+        return plan
+
+    def add_structured(self, op: LinalgStructuredOperation) -> None:
+        loops = self.loops_to_split(op)
+        if not loops or len(op.results) != len(op.outputs):
+            return
+        maps = [map.data for map in op.get_indexing_maps()]
+        tiles = [tiles_of(map, loops) for map in maps]
+        captured = self.captured(op)
+        if any(
+            each is None or not self.are_whole(x, each)
+            for x, each in zip(op.operands, tiles, strict=True)
+        ) or not all(reads_only_indices_of(op, loop, captured) for loop in loops):
+            return
+        self.loops[op] = loops
+        for result, each in zip(op.results, tiles[len(op.inputs) :], strict=True):
+            self.results[result] = each or ()
+        for output, result in zip(op.outputs, op.results, strict=True):
+            self.add_start(output, self.results[result])
+
+    def add_start(self, x: SSAValue, tiles: Tiles) -> None:
+        """Pack also the ops that make the initial values of sums."""
+        op = x.owner
+        if not x.has_one_use() or x in self.results:
+            return
+        if isinstance(op, tensor.ExpandShapeOp) and len(tiles) == 1:
+            tile = source_tile(op, tiles[0])
+            if tile is not None and PACKED_OPS[type(op)].tile(op, tile) == tiles[0]:
+                self.tiles[op] = tile
+                self.results[x] = tiles
+                self.add_start(op.src, (tile,))
+        elif isinstance(op, LinalgStructuredOperation) and len(op.results) == 1:
+            map = op.get_indexing_maps().data[-1].data
+            loops: dict[int, int] = {}
+            for dim, size in tiles:
+                if not isinstance(expr := map.results[dim], AffineDimExpr):
+                    return
+                loops[expr.position] = size
+            maps = [map.data for map in op.get_indexing_maps()]
+            if all(tiles_of(map, loops) is not None for map in maps) and not any(
+                isinstance(inner, tensor.ExtractOp | linalg.IndexOp)
+                for inner in op.body.walk()
+            ):
+                self.loops[op] = loops
+                self.results[x] = tiles
+
+    def loops_to_split(self, op: LinalgStructuredOperation) -> dict[int, int]:
+        """The loops of `op` that are split if it is packed, with their tiles."""
+        if (conv := convolution_of(op)) is not None:
+            outputs = self.tile_size(op.results[0], conv.outputs.size)
+            inputs = self.tile_size(op.results[0], conv.inputs.size)
+            if outputs is None:
+                return {}
+            first = {} if inputs is None else {conv.inputs.number: inputs}
+            return {**first, conv.outputs.number: outputs}
+        kinds = [kind.data for kind in op.get_iterator_types()]
+        for x, map in zip(op.inputs, op.get_indexing_maps(), strict=False):
+            if len(tiles := self.results.get(x, ())) == 1:
+                expr = map.data.results[tiles[0].dim]
+                if isinstance(expr, AffineDimExpr):
+                    is_parallel = kinds[expr.position] is IteratorType.PARALLEL
+                    return {expr.position: tiles[0].size} if is_parallel else {}
+        for inner in op.body.walk():
+            if isinstance(inner, tensor.ExtractOp) and (
+                tiles := self.results.get(inner.tensor)
+            ):
+                loop = loop_of(inner.indices[tiles[0].dim])
+                if loop is not None and kinds[loop] is IteratorType.PARALLEL:
+                    return {loop: tiles[0].size}
+        return {}
+
+    def captured(self, op: LinalgStructuredOperation) -> dict[SSAValue, Tile]:
+        """The packed tensors from which the body of `op` extracts elements."""
+        return {
+            inner.tensor: tiles[0]
+            for inner in op.body.walk()
+            if isinstance(inner, tensor.ExtractOp)
+            and (tiles := self.results.get(inner.tensor))
+        }
+
+    def add_moved(self, op: Operation) -> None:
+        """Pack an op that moves elements if one of its inputs is packed."""
+        inputs = [x for x in op.operands if isa(x.type, AnyTensor)]
+        found = [tiles for x in inputs if (tiles := self.results.get(x))]
+        if not found or len(found[0]) != 1:
+            return
+        (tile,) = found[0]
+        result = PACKED_OPS[type(op)].tile(op, tile)
+        if result is None or not all(self.are_whole(x, (tile,)) for x in inputs):
+            return
+        self.tiles[op] = tile
+        self.results[op.results[0]] = (result,)
+
+    def tile_size(self, x: SSAValue, channels: int) -> int | None:
+        """The tiles into which so many channels are packed; None if they are not."""
+        type = tensor_type(x).element_type
+        assert isinstance(type, FixedBitwidthType)
+        lanes = self.vector_bytes // type.size
+        for size in (lanes, lanes // 2):
+            if channels > 0 and channels % size == 0:
+                return size
+        return None
+
+    def are_whole(self, x: SSAValue, tiles: Tiles) -> bool:
+        """Whether `x` can be packed by `tiles`."""
+        return all(
+            (size := tensor_type(x).get_shape()[dim]) > 0 and size % tile == 0
+            for dim, tile in tiles
+        )
+
+    def drop_losses(self, ops: Sequence[Operation]) -> None:
+        """Drop the groups of connected ops that cost more than they gain."""
+        members = [op for op in ops if op in self.loops or op in self.tiles]
+        groups = DisjointSet(members)
+        for op in members:
+            for x in packed_inputs(op, self.results):
+                assert isinstance(x.owner, Operation)
+                groups.union_left(op, x.owner)
+        balance: dict[Operation, float] = dict.fromkeys(members, 0.0)
+        packed: set[SSAValue] = set()
+        for op in members:
+            group = groups.find(op)
+            balance[group] += self.gain(op)
+            for x in self.conversions(op):
+                if x not in packed:
+                    packed.add(x)
+                    balance[group] -= COST * elements(x)
+        for op in members:
+            if balance[groups.find(op)] <= 0:
+                self.loops.pop(op, None)
+                self.tiles.pop(op, None)
+                for result in op.results:
+                    self.results.pop(result, None)
+
+    def gain(self, op: Operation) -> float:
+        """The nanoseconds that are saved by packing `op`."""
+        if not isinstance(op, LinalgStructuredOperation):
+            return 0.0
+        conv = convolution_of(op)
+        if conv is None:
+            return 0.0
+        weights = tensor_type(op.inputs[1]).get_shape()
+        taps = math.prod(weights) // conv.outputs.size
+        return GAIN * elements(op.results[0]) * abs(taps)
+
+    def conversions(self, op: Operation) -> Iterable[SSAValue]:
+        """The tensors that are packed or unpacked because `op` is packed."""
+        if isinstance(op, LinalgStructuredOperation) and op in self.loops:
+            maps = [map.data for map in op.get_indexing_maps()]
+            for x, map in zip(op.operands, maps, strict=True):
+                if tiles_of(map, self.loops[op]) and not self.is_free(x):
+                    yield x
+        elif op in self.tiles:
+            for x in op.operands:
+                if isa(x.type, AnyTensor) and not self.is_free(x):
+                    yield x
+        for result in op.results:
+            if any(
+                use.operation not in self.loops and use.operation not in self.tiles
+                for use in result.uses
+            ):
+                yield result
+
+    def is_free(self, x: SSAValue) -> bool:
+        """Whether the packed form of `x` costs nothing when the program runs."""
+        return (
+            x in self.results
+            or source_of(x) in self.weights
+            or isinstance(x.owner, tensor.EmptyOp)
+        )
+
+
+def packed_inputs(
+    op: Operation, results: Mapping[SSAValue, Tiles]
+) -> Iterable[SSAValue]:
+    """The tensors that `op` takes from other packed ops."""
+    taken = [*op.operands]
+    for inner in op.walk():
+        if isinstance(inner, tensor.ExtractOp):
+            taken.append(inner.tensor)
+    return [x for x in taken if x in results]
+
+
+def elements(x: SSAValue) -> int:
+    """The number of elements of `x`; dynamic sizes count as 32."""
+    return math.prod(32 if size < 0 else size for size in tensor_type(x).get_shape())

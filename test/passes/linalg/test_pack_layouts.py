@@ -1,0 +1,207 @@
+# pyright: basic, reportMissingTypeStubs=false
+"""Networks whose layouts are packed, compared with PyTorch."""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.export import Dim
+
+import padc
+from padc.passes import pipelines
+from padc.passes.linalg import layout_plan
+from padc.passes.linalg.pack_layouts import PackLayoutsPass
+
+
+class Net(nn.Module):
+    """A convolution before and after each of some functions; all may be packed."""
+
+    def __init__(self, *between: Callable[[Tensor], Tensor]):
+        super().__init__()
+        self.first = nn.Conv2d(3, 16, 3, padding=1)
+        self.between = between
+        self.last = nn.Conv2d(16, 32, 3, bias=False)
+
+    def forward(self, x: Tensor) -> tuple[Tensor, ...]:
+        x = self.first(x)
+        return tuple(self.last(function(x)) for function in self.between)
+
+
+def batched(names: Iterable[str], count: int) -> list[tuple[str, ...]]:
+    names = list(names)
+    return [tuple(names[i : i + count]) for i in range(0, len(names), count)]
+
+
+def depthwise(x: Tensor) -> Tensor:
+    kernel = torch.linspace(-1, 1, 16 * 9).view(16, 1, 3, 3)
+    return F.conv2d(x, kernel, groups=16, padding=1)
+
+
+def grouped(x: Tensor) -> Tensor:
+    kernel = torch.linspace(-1, 1, 32 * 8 * 9).view(32, 8, 3, 3)
+    return F.conv2d(x, kernel, groups=2)[:, :16]
+
+
+BETWEEN: dict[str, Callable[[Tensor], Tensor]] = {
+    "relu": F.relu,
+    "sum": lambda x: x.relu() + x.sigmoid() * x[:, :, :1, :1],
+    "scaled": lambda x: x * torch.arange(16.0).view(1, 16, 1, 1) + torch.arange(9.0),
+    "squeeze and excite": lambda x: x * x.mean((2, 3), keepdim=True).sigmoid(),
+    "softmax of channels": lambda x: x.softmax(1),
+    "batch norm": lambda x: F.batch_norm(x, torch.zeros(16), torch.ones(16)),
+    "max pool": lambda x: F.max_pool2d(x, 3, 2, 1),
+    "average pool": lambda x: F.avg_pool2d(x, 2, ceil_mode=True),
+    "adaptive pool": lambda x: F.adaptive_avg_pool2d(x, (4, 5)),
+    "replicated": lambda x: F.pad(x, (1, 2, 0, 3), mode="replicate"),
+    "reflected": lambda x: F.pad(x, (2, 1, 2, 1), mode="reflect"),
+    "circular": lambda x: F.pad(x, (1, 2, 2, 1), mode="circular"),
+    "padded channels": lambda x: F.pad(x, (0, 0, 0, 0, 3, 5))[:, 4:20],
+    "cropped": lambda x: x[:, :, 1:-1, 2:],
+    "every other": lambda x: x[:, :, ::2, 1::2],
+    "halves swapped": lambda x: torch.cat([x[:, 8:], x[:, :8]], 1),
+    "concatenated": lambda x: torch.cat([x, x.relu()], 1)[:, 8:24],
+    "rows concatenated": lambda x: torch.cat([x, x.relu()], 2),
+    "nearest": lambda x: F.interpolate(x, scale_factor=2),
+    "bilinear": lambda x: F.interpolate(x, scale_factor=2, mode="bilinear"),
+    "bicubic": lambda x: F.interpolate(x, (7, 8), mode="bicubic"),
+    "depthwise": depthwise,
+    "grouped": grouped,
+    "transposed": lambda x: F.conv_transpose2d(
+        x, torch.linspace(-1, 1, 16 * 16 * 4).view(16, 16, 2, 2), stride=2
+    ),
+    "flattened": lambda x: x.flatten(2).relu().view(x.shape),
+    "shuffled": lambda x: F.pixel_unshuffle(F.pixel_shuffle(x, 2), 2),
+    "transposed dimensions": lambda x: x.transpose(2, 3).relu(),
+    "channels moved": lambda x: x.flip(1),
+    "of two uses": lambda x: x.relu() + x.mean(1, keepdim=True),
+}
+
+
+@pytest.fixture(autouse=True)
+def conversions_are_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(layout_plan, "COST", 0.0)
+    monkeypatch.setenv("PADC_CACHE_DIR", "")
+
+
+def packed_weights(model: nn.Module, *inputs: Tensor, dynamic: Any = None) -> int:
+    """The number of weights that are packed when they are bound."""
+    exported = torch.export.export(model, inputs, dynamic_shapes=dynamic)
+    ctx, module = pipelines.import_program(exported, legal=pipelines.legal_for_native())
+    pipelines.run_passes(ctx, module, pipelines.to_native_tcp())
+    for each in pipelines.to_buffers(64):
+        each.apply(ctx, module)
+        if isinstance(each, PackLayoutsPass):
+            break
+    return str(module).count("padc.order")
+
+
+def check(model: nn.Module, *inputs: Tensor, dynamic: Any = None) -> None:
+    model = model.eval()
+    exported = torch.export.export(model, inputs, dynamic_shapes=dynamic)
+    compiled = padc.compile(exported)
+    assert compiled.is_native
+    with torch.no_grad():
+        expected = flat(model(*inputs))
+    for one, other in zip(flat(compiled(*inputs)), expected, strict=True):
+        scale = float(other.abs().max())
+        torch.testing.assert_close(one, other, rtol=0, atol=1e-5 * scale)
+
+
+def flat(outputs: Tensor | tuple[Tensor, ...]) -> list[Tensor]:
+    return [outputs] if isinstance(outputs, Tensor) else list(outputs)
+
+
+@pytest.mark.parametrize("names", batched(BETWEEN, 7), ids="-".join)
+def test_ops_between_convolutions(names: tuple[str, ...]):
+    torch.manual_seed(0)
+    model = Net(*(BETWEEN[name] for name in names))
+
+    assert packed_weights(model, torch.randn(2, 3, 9, 9)) >= 2
+    check(model, torch.randn(2, 3, 9, 9))
+
+
+LAYERS: dict[str, tuple[list[nn.Module], tuple[int, ...]]] = {
+    "1-D": ([nn.Conv1d(8, 16, 3), nn.Conv1d(16, 32, 2, dilation=2)], (2, 8, 40)),
+    "3-D": (
+        [nn.Conv3d(8, 16, 3, padding=1), nn.ReLU(), nn.Conv3d(16, 8, (1, 2, 3))],
+        (1, 8, 4, 5, 6),
+    ),
+    "strided": ([nn.Conv2d(16, 48, 3, 2, 1), nn.Conv2d(48, 16, 1, 2)], (1, 16, 15, 29)),
+    "odd channels": ([nn.Conv2d(5, 24, 3), nn.Conv2d(24, 40, 3)], (1, 5, 12, 13)),
+    "no packed channels": ([nn.Conv2d(16, 5, 3), nn.Conv2d(5, 16, 3)], (1, 16, 9, 9)),
+    "many channels": ([nn.Conv2d(16, 512, 1), nn.Conv2d(512, 80, 3)], (1, 16, 7, 7)),
+    "wide": ([nn.Conv2d(16, 16, 3, padding=1)], (1, 16, 3, 70)),
+    "one pixel": (
+        [nn.Conv2d(16, 48, 1), nn.ReLU(), nn.Conv2d(48, 16, 1)],
+        (2, 16, 1, 1),
+    ),
+    "depthwise": (
+        [
+            nn.Conv2d(8, 32, 1),
+            nn.Conv2d(32, 32, 3, 2, 1, groups=32),
+            nn.Conv2d(32, 8, 1),
+        ],
+        (1, 8, 11, 12),
+    ),
+}
+
+
+@pytest.mark.parametrize("layers", LAYERS)
+@pytest.mark.parametrize(
+    "dtype",
+    [torch.float32, pytest.param(torch.float64, marks=pytest.mark.slow)],
+    ids=str,
+)
+def test_layers(layers: str, dtype: torch.dtype):
+    torch.manual_seed(1)
+    modules, shape = LAYERS[layers]
+    model = nn.Sequential(*modules).to(dtype)
+
+    assert packed_weights(model, torch.randn(shape, dtype=dtype)) >= 1
+    check(model, torch.randn(shape, dtype=dtype))
+
+
+def test_dynamic_sizes():
+    torch.manual_seed(2)
+    model = Net(lambda x: F.max_pool2d(F.pad(x, (1, 0, 2, 1), mode="reflect"), 2))
+    dynamic = (
+        {0: Dim("batch", max=8), 2: Dim("rows", min=9), 3: Dim("columns", min=9)},
+    )
+    exported = torch.export.export(
+        model.eval(), (torch.randn(2, 3, 10, 12),), dynamic_shapes=dynamic
+    )
+    compiled = padc.compile(exported)
+
+    assert packed_weights(model, torch.randn(2, 3, 10, 12), dynamic=dynamic) == 3
+    for shape in ((2, 3, 10, 12), (1, 3, 9, 47), (3, 3, 20, 21)):
+        x = torch.randn(shape)
+        torch.testing.assert_close(
+            flat(compiled(x)), flat(model(x)), rtol=1e-4, atol=1e-5
+        )
+
+
+def test_weights_that_are_inputs_are_packed_in_the_program():
+    class Functional(nn.Module):
+        def forward(self, x: Tensor, kernel: Tensor) -> Tensor:
+            return F.conv2d(x, kernel, padding=1).relu()
+
+    x, kernel = torch.randn(1, 16, 8, 9), torch.randn(32, 16, 3, 3)
+    check(Functional(), x, kernel)
+
+
+def test_a_weight_of_two_layers():
+    torch.manual_seed(3)
+    layer = nn.Conv2d(16, 16, 3, padding=1)
+    model = nn.Sequential(layer, nn.ReLU(), layer)
+
+    check(model, torch.randn(1, 16, 8, 8))
+
+
+def test_borders_that_cost_more_than_they_gain_stay(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.undo()
+    model = nn.Conv2d(16, 16, 1)
+
+    assert packed_weights(model, torch.randn(1, 16, 20, 20)) == 0
