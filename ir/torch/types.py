@@ -7,7 +7,9 @@ import functools
 from typing_extensions import TypeIs
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
+    AnyFloat,
     ArrayAttr,
+    ComplexType,
     IntAttr,
     IntegerType,
     NoneAttr,
@@ -176,6 +178,14 @@ class VTensorType(TorchType):
 
     shape: ArrayAttr[IntAttr] | NoneAttr
     element_type: Attribute
+
+    def verify(self) -> None:
+        if not isinstance(
+            self.element_type, AnyFloat | IntegerType | ComplexType | NoneAttr
+        ):
+            raise VerifyException(
+                f"expected a tensor of numbers, got one of {self.element_type}"
+            )
 
     @staticmethod
     @functools.lru_cache(maxsize=4096)

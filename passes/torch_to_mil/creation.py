@@ -47,6 +47,9 @@ FILLS: Mapping[str, float | str] = {
 }
 """The number that each op fills with, or its argument."""
 
+MOST_COUNTED = 2**27
+"""The length of a constant sequence: 1 GiB of them is more than any model has."""
+
 
 @lowers(*(f"aten.{name}" for name in FILLS))
 def lower_full(call: MilCall) -> Tensor:
@@ -105,6 +108,8 @@ def constant_number(call: MilCall, name: str) -> Any:
 
 def sequence(call: MilCall, start: float, step: float, count: int) -> Tensor:
     """`start + i * step`, a constant."""
+    if count > MOST_COUNTED:
+        raise Obstacle(f"a constant of {count} numbers, more than {MOST_COUNTED}")
     type = call.result_element_type()
     dtype = np.float64 if is_float(type) else np.int64
     numbers = dtype(start) + np.arange(count, dtype=dtype) * dtype(step)

@@ -17,6 +17,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineExpr
 
+from padc.errors import Obstacle
 from padc.ir.tcp import Amount, tensor_type
 from padc.passes.to_linalg.build.linalg_builder import (
     LinalgBuilder,
@@ -151,9 +152,11 @@ def squeeze(build: LinalgBuilder, x: SSAValue, dims: Sequence[int]) -> SSAValue:
 
 def permute(build: LinalgBuilder, x: SSAValue, order: Sequence[int]) -> SSAValue:
     """Dimension i of the result is dimension `order[i]` of `x`."""
+    sizes = build.sizes(x)
+    if sorted(order) != list(range(len(sizes))):
+        raise Obstacle(f"{list(order)} does not have each of {len(sizes)} dims once")
     if list(order) == sorted(order):
         return x
-    sizes = build.sizes(x)
     moved = [dim for dim in order if sizes[dim] != 1]
     if moved == sorted(moved):
         return reshape(build, x, [sizes[dim] for dim in order])
