@@ -33,6 +33,18 @@ def verify_shapes(op: Operation) -> None:
         verify_lists(op)
     elif op.name in RESHAPES:
         verify_groups(op)
+    elif op.name == "tensor.empty":
+        verify_sizes(op)
+
+
+def verify_sizes(op: Any) -> None:
+    """Raise VerifyException unless there is an operand for each dynamic size."""
+    dynamic = op.tensor.type.get_shape().count(DYNAMIC_INDEX)
+    if len(op.dynamic_sizes) != dynamic:
+        raise VerifyException(
+            f"'{op.name}' has {len(op.dynamic_sizes)} sizes; expected {dynamic}, one "
+            "for each that is not static"
+        )
 
 
 def verify_groups(op: Any) -> None:

@@ -7,7 +7,13 @@ from typing import Any, TypeAlias
 
 from xdsl.builder import Builder
 from xdsl.dialects import func, memref, tensor
-from xdsl.dialects.builtin import DYNAMIC_INDEX, FunctionType, MemRefType
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    AnyFloat,
+    FunctionType,
+    IntegerType,
+    MemRefType,
+)
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.dialects.utils.dynamic_index_list import get_dynamic_index_list
 from xdsl.ir import Block, Operation, Region, SSAValue
@@ -31,7 +37,12 @@ bufferizes = LOWERINGS.lowers
 
 def buffer_type(type: AnyTensor) -> AnyMemRef:
     """The type of a new buffer for tensors of `type`: signless and contiguous."""
-    return MemRefType(fill_type(type.element_type), type.get_shape())
+    element_type = fill_type(type.element_type)
+    if not isinstance(element_type, AnyFloat | IntegerType):
+        raise PassFailedException(
+            f"there are no buffers for elements of {element_type}"
+        )
+    return MemRefType(element_type, type.get_shape())
 
 
 class FunctionBufferizer:

@@ -214,7 +214,8 @@ class Number:
         return self.binary(other, arith.MulfOp, arith.MuliOp)
 
     def __truediv__(self, other: Operand) -> Number:
-        assert self.is_float
+        if not self.is_float:
+            raise Obstacle(f"it divides numbers of {self.type}, not floats")
         return self.binary(other, arith.DivfOp, arith.DivSIOp)
 
     def __radd__(self, other: float) -> Number:
