@@ -90,6 +90,7 @@ def test_fp32(network: tuple[nn.Module, Tensor], tmp_path: Path):
     assert (actual - expected).abs().max() <= 1e-4 * np.ptp(expected.numpy())
 
 
+@pytest.mark.slow
 def test_fp16_is_as_close_as_half_precision_in_torch(
     network: tuple[nn.Module, Tensor], tmp_path: Path
 ):

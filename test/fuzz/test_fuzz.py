@@ -40,6 +40,7 @@ QUICK = ("packages", "arrays")
 """The targets whose seeds are made in seconds."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     [
