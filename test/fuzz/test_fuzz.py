@@ -36,18 +36,8 @@ def test_finds_are_mended():
     assert sum(len(finds(name)) for name in TARGETS) == len(list(FINDS.glob("*/*")))
 
 
-QUICK = ("packages", "arrays")
-"""The targets whose seeds are made in seconds."""
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=[] if name in QUICK else [pytest.mark.slow])
-        for name in TARGETS
-    ],
-)
+@pytest.mark.parametrize("name", TARGETS)
 def test_a_few_cases(name: str, tmp_path: Path):
     printed = run("--count", "60", "--seed", "0", "--finds", str(tmp_path), name)
 
