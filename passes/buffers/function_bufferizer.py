@@ -11,7 +11,6 @@ from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     AnyFloat,
     FunctionType,
-    IntegerType,
     MemRefType,
 )
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
@@ -24,6 +23,7 @@ from xdsl.utils.hints import isa
 
 from padc.ir.main_function import body_of
 from padc.ir.tcp import Amount, AnyTensor, fill_type
+from padc.ir.type_tests import is_integer
 from padc.passes.buffers.deallocation import place_deallocs
 from padc.passes.buffers.memref_builder import AnyMemRef, MemRefBuilder, memref_type
 from padc.passes.common.lowering import LoweringTable
@@ -38,7 +38,7 @@ bufferizes = LOWERINGS.lowers
 def buffer_type(type: AnyTensor) -> AnyMemRef:
     """The type of a new buffer for tensors of `type`: signless and contiguous."""
     element_type = fill_type(type.element_type)
-    if not isinstance(element_type, AnyFloat | IntegerType):
+    if not isinstance(element_type, AnyFloat) and not is_integer(element_type):
         raise PassFailedException(
             f"there are no buffers for elements of {element_type}"
         )
