@@ -168,11 +168,9 @@ class LayoutPacker:
         """Remove an op that is packed; what else needs its results unpacks them."""
         for result in op.results:
             if result.first_use is not None:
-                ((tiles, packed),) = (
-                    (tiles, form)
-                    for (x, tiles), form in self.forms.items()
-                    if x is result
-                )
+                # There may be other forms, which other ops asked for.
+                tiles = self.plan.results[result]
+                packed = self.forms[result, tiles]
                 assert isinstance(packed.owner, Operation)
                 build = LinalgBuilder(Builder(InsertPoint.after(packed.owner)))
                 result.replace_all_uses_with(unpack(build, packed, tiles))

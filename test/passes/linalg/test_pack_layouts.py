@@ -192,6 +192,25 @@ def test_weights_that_are_inputs_are_packed_in_the_program():
     check(Functional(), x, kernel)
 
 
+def test_blocks_of_several_sizes():
+    class Blocks(nn.Module):
+        """24 channels are packed by 8, and 16 by 16, but by 8 next to the others."""
+
+        def __init__(self):
+            super().__init__()
+            self.of_8 = nn.Conv2d(3, 24, 3)
+            self.of_16 = nn.Conv2d(3, 16, 3)
+            self.last = nn.Conv2d(40, 16, 1)
+
+        def forward(self, x: Tensor) -> tuple[Tensor, ...]:
+            narrow, wide = self.of_8(x), self.of_16(x)
+            both = self.last(torch.cat([narrow, wide], 1))
+            return both + wide, self.last(torch.cat([wide, narrow], 1)), wide.relu()
+
+    torch.manual_seed(4)
+    check(Blocks(), torch.randn(1, 3, 9, 10))
+
+
 def test_a_weight_of_two_layers():
     torch.manual_seed(3)
     layer = nn.Conv2d(16, 16, 3, padding=1)
