@@ -11,6 +11,13 @@ Pass: `convert_buffers_to_llvm`. The other files serve it:
     kernel_key         what two ops must share to become the same function
     loops              the order of the loops of a linalg op
     loop_fusion        ops that write parts of one buffer, in shared loops
+    partial_sums       sums of a few hundred products at a time
     contractions       sums of products, in tiles of registers
+    packed_convolutions  convolutions of packed tensors
+    matrix_products    matrix products, in blocks for the caches
+    started_products   a matrix product and the op that makes its initial values
+    vectors            loads, stores and shuffles of vectors
+    vector_math        exp, tanh and others without calls and branches
+    access_check       checks of loads and stores, for debugging
     scalars            ops on single elements
 """

@@ -18,15 +18,14 @@ from xdsl.dialects.builtin import (
     AnyFloat,
     Float32Type,
     Float64Type,
-    StringAttr,
-    i64,
 )
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.ir import SSAValue
 
 from padc.passes.buffers_to_llvm.buffer_descriptor import BufferDescriptor
 from padc.passes.buffers_to_llvm.llvm_builder import LlvmBuilder, Size
-from padc.passes.buffers_to_llvm.loops import Loop
+from padc.passes.buffers_to_llvm.loops import Loop, nested
+from padc.passes.buffers_to_llvm.partial_sums import sum_in_parts
 from padc.passes.buffers_to_llvm.vectors import Mask, Vectors
 from padc.passes.linalg.convolutions import multiplies_and_adds
 
@@ -34,8 +33,6 @@ REGISTERS = 24
 """The most vectors of a tile: some of 32 registers hold loaded values."""
 ROWS = 8
 """The most rows of a tile."""
-PRODUCTS = 512
-"""The number of products that are summed before the sum is added to the result."""
 
 
 @dataclass(frozen=True)
@@ -119,24 +116,7 @@ class ContractionKernel:
         self.vectors = Vectors(build, op.type, op.lanes)
 
     def run(self, offsets: Sequence[Size]) -> None:
-        self.outer(list(self.op.outer), offsets)
-
-    def moved(self, offsets: Sequence[Size], loop: Loop, place: Size) -> list[Size]:
-        build = self.build
-        return [
-            build.add(offset, build.mul(place, step))
-            for offset, step in zip(offsets, loop.steps, strict=True)
-        ]
-
-    def outer(self, loops: Sequence[Loop], offsets: Sequence[Size]) -> None:
-        if not loops:
-            return self.columns(offsets)
-        first, *rest = loops
-
-        def inside(_: LlvmBuilder, place: SSAValue) -> None:
-            self.outer(rest, self.moved(offsets, first, place))
-
-        self.build.loop(0, first.count, 1, inside)
+        nested(self.build, self.op.outer, offsets, self.columns)
 
     def columns(self, offsets: Sequence[Size]) -> None:
         """Emit the loop along the vectors, a tile at a time."""
@@ -152,15 +132,10 @@ class ContractionKernel:
         else:
             vectors = min(most, 2)
         width = vectors * lanes
-        if isinstance(along.count, int):
-            end: Size = along.count // width * width
-        else:
-            count = build.value(along.count)
-            parts = build.insert(llvm.UDivOp(count, build.value(width)))
-            end = build.mul(parts, width)
+        end = build.mul(build.floordiv(along.count, width), width)
 
-        def whole(_: LlvmBuilder, place: SSAValue) -> None:
-            self.rows(Tile(rows, vectors, None), self.moved(offsets, along, place))
+        def whole(build: LlvmBuilder, place: SSAValue) -> None:
+            self.rows(Tile(rows, vectors, None), along.moved(build, offsets, place))
 
         if end != 0:
             build.loop(0, end, width, whole)
@@ -168,12 +143,12 @@ class ContractionKernel:
             assert isinstance(end, int)
             if left := along.count - end:
                 tile = Tile(rows, -(-left // lanes), left)
-                self.rows(tile, self.moved(offsets, along, end))
+                self.rows(tile, along.moved(build, offsets, end))
             return
 
-        def rest(_: LlvmBuilder, place: SSAValue) -> None:
-            left = build.insert(llvm.SubOp(build.value(along.count), place))
-            self.rows(Tile(rows, vectors, left), self.moved(offsets, along, place))
+        def rest(build: LlvmBuilder, place: SSAValue) -> None:
+            left = build.sub(along.count, place)
+            self.rows(Tile(rows, vectors, left), along.moved(build, offsets, place))
 
         build.loop(end, along.count, width, rest)
 
@@ -182,55 +157,20 @@ class ContractionKernel:
         if rows is None:
             return self.sums(tile, offsets)
 
-        def inside(_: LlvmBuilder, place: SSAValue) -> None:
-            self.sums(tile, self.moved(offsets, rows, place))
+        def inside(build: LlvmBuilder, place: SSAValue) -> None:
+            self.sums(tile, rows.moved(build, offsets, place))
 
         self.build.loop(0, rows.count, tile.rows, inside)
 
     def sums(self, tile: Tile, offsets: Sequence[Size]) -> None:
-        """Add sums of `PRODUCTS` products each to a tile of the result."""
-        first, *rest = self.op.sums
-        inner = 1
-        for loop in rest:
-            inner *= loop.count if isinstance(loop.count, int) else 1
-        step = max(PRODUCTS // max(inner, 1), 1)
-        build = self.build
-        if isinstance(first.count, int) and first.count <= step * 3 // 2:
-            zeros = self.zeros(tile)
-            sums = self.add_up([first, *rest], tile, offsets, zeros)
-            return self.finish(tile, offsets, sums)
-
-        def part(_: LlvmBuilder, place: SSAValue) -> None:
-            left = build.insert(llvm.SubOp(build.value(first.count), place))
-            name = StringAttr("llvm.smin.i64")
-            count = build.insert(
-                llvm.CallIntrinsicOp(name, [left, build.value(step)], [i64])
-            )
-            loop = Loop(first.dims, count, first.steps, True)
-            at = self.moved(offsets, first, place)
-            sums = self.add_up([loop, *rest], tile, at, self.zeros(tile))
-            self.finish(tile, offsets, sums)
-
-        build.loop(0, first.count, step, part)
-
-    def zeros(self, tile: Tile) -> list[SSAValue]:
-        return [self.vectors.zero()] * (tile.rows * tile.vectors)
-
-    def add_up(
-        self,
-        loops: Sequence[Loop],
-        tile: Tile,
-        offsets: Sequence[Size],
-        sums: Sequence[SSAValue],
-    ) -> list[SSAValue]:
-        if not loops:
-            return self.multiply(tile, offsets, sums)
-        first, *rest = loops
-
-        def inside(place: SSAValue, carried: Sequence[SSAValue]) -> list[SSAValue]:
-            return self.add_up(rest, tile, self.moved(offsets, first, place), carried)
-
-        return self.build.carry(first.count, sums, inside)
+        sum_in_parts(
+            self.build,
+            self.op.sums,
+            offsets,
+            [self.vectors.zero()] * (tile.rows * tile.vectors),
+            lambda offsets, sums: self.multiply(tile, offsets, sums),
+            lambda offsets, sums: self.finish(tile, offsets, sums),
+        )
 
     def multiply(
         self, tile: Tile, offsets: Sequence[Size], sums: Sequence[SSAValue]

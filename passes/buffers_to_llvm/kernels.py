@@ -39,6 +39,7 @@ from padc.passes.buffers_to_llvm.packed_convolutions import (
     packed_convolution_of,
 )
 from padc.passes.buffers_to_llvm.scalars import lower_scalar
+from padc.passes.buffers_to_llvm.vectors import register_count
 
 
 class Outline:
@@ -156,7 +157,7 @@ def outline(
         lanes = vector_bytes // type.size
         conv = packed_convolution_of(loops, type, lanes)
         if conv is not None:
-            registers = 32 if vector_bytes == 64 else 16
+            registers = register_count(vector_bytes)
             PackedConvolutionKernel(kernel.build, conv, buffers, registers).run(sizes)
             return kernel
         if (product := matrix_product_of(loops, type, lanes)) is not None:

@@ -8,9 +8,10 @@ through contiguous memory become one loop.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from xdsl.ir import SSAValue
 from xdsl.ir.affine import (
     AffineBinaryOpExpr,
     AffineBinaryOpKind,
@@ -45,6 +46,23 @@ class Loop:
             build.add(offset, build.mul(place, step))
             for offset, step in zip(offsets, self.steps, strict=True)
         ]
+
+
+def nested(
+    build: LlvmBuilder,
+    loops: Sequence[Loop],
+    offsets: Sequence[Size],
+    body: Callable[[Sequence[Size]], None],
+) -> None:
+    """Emit `loops`, outermost first; `body` takes the offsets of the operands."""
+    if not loops:
+        return body(offsets)
+    first, *rest = loops
+
+    def inside(build: LlvmBuilder, place: SSAValue) -> None:
+        nested(build, rest, first.moved(build, offsets, place), body)
+
+    build.loop(0, first.count, 1, inside)
 
 
 def coefficients(expr: AffineExpr, rank: int) -> list[int]:

@@ -32,8 +32,8 @@ from xdsl.ir import SSAValue
 
 from padc.passes.buffers_to_llvm.buffer_descriptor import BufferDescriptor
 from padc.passes.buffers_to_llvm.llvm_builder import LlvmBuilder, Size, predicate
-from padc.passes.buffers_to_llvm.loops import Loop
-from padc.passes.buffers_to_llvm.vectors import Mask, Vectors
+from padc.passes.buffers_to_llvm.loops import Loop, nested
+from padc.passes.buffers_to_llvm.vectors import Mask, Vectors, register_count
 
 PANEL_BYTES = 48 * 1024
 """The most bytes of a packed panel: it stays close to the first cache."""
@@ -68,12 +68,8 @@ class MatrixProduct:
 
     @property
     def registers(self) -> int:
-        """
-        The number of vector registers.
-
-        x86-64 has 16 of 32 bytes, but 32 of 64 bytes; 16 bytes are NEON's, 32 too.
-        """
-        return 16 if self.lanes * self.type.size == 32 else 32
+        """The number of vector registers."""
+        return register_count(self.lanes * self.type.size)
 
     @property
     def is_dot(self) -> bool:
@@ -269,32 +265,17 @@ class MatrixProductKernel:
     def run(self, offsets: Sequence[Size]) -> None:
         build, op = self.build, self.op
         if not op.is_dot:
-            return self.outer(op.outer, offsets, Blocks(self).run)
+            return nested(build, op.outer, offsets, Blocks(self).run)
         if isinstance(op.rows.count, int):
             kind = DotProducts if op.rows.count < FEW_ROWS else Blocks
-            return self.outer(op.outer, offsets, kind(self).run)
+            return nested(build, op.outer, offsets, kind(self).run)
         dots, blocks = DotProducts(self), Blocks(self)
         few = build.value(FEW_ROWS)
         build.either(
             build.insert(llvm.ICmpOp(op.rows.count, few, predicate("slt"))),
-            lambda: self.outer(op.outer, offsets, dots.run),
-            lambda: self.outer(op.outer, offsets, blocks.run),
+            lambda: nested(build, op.outer, offsets, dots.run),
+            lambda: nested(build, op.outer, offsets, blocks.run),
         )
-
-    def outer(
-        self,
-        loops: Sequence[Loop],
-        offsets: Sequence[Size],
-        body: Callable[[Sequence[Size]], None],
-    ) -> None:
-        if not loops:
-            return body(offsets)
-        first, *rest = loops
-
-        def inside(build: LlvmBuilder, place: SSAValue) -> None:
-            self.outer(rest, first.moved(build, offsets, place), body)
-
-        self.build.loop(0, first.count, 1, inside)
 
     def over(
         self,

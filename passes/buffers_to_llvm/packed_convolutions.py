@@ -18,18 +18,14 @@ from xdsl.ir import SSAValue
 
 from padc.passes.buffers_to_llvm.buffer_descriptor import BufferDescriptor
 from padc.passes.buffers_to_llvm.llvm_builder import LlvmBuilder, Size
-from padc.passes.buffers_to_llvm.loops import Loop
+from padc.passes.buffers_to_llvm.loops import Loop, nested
+from padc.passes.buffers_to_llvm.partial_sums import sum_in_parts
 from padc.passes.buffers_to_llvm.vectors import Vectors
 
-Inner: TypeAlias = "Callable[[Sequence[Size]], None]"
-"""Emits what is inside of loops, for the offsets of the operands there."""
 CountedInner: TypeAlias = "Callable[[int, Sequence[Size]], None]"
-"""The same for several places of a loop at once."""
+"""Emits some places of a loop at once, for the offsets of the operands there."""
 
 INPUT, WEIGHTS, RESULT = range(3)
-PRODUCTS = 512
-"""The number of products that are summed before the sum is added to the result."""
-
 KEPT_BYTES = 1 << 19
 """Weights of so many bytes stay in the second cache while the pixels vary."""
 
@@ -137,19 +133,22 @@ class PackedConvolutionKernel:
     def run(self, offsets: Sequence[Size]) -> None:
         op = self.op
         if op.blocks is None:
-            return self.nest(op.outer, offsets, lambda inner: self.pixels(1, inner))
+            return nested(
+                self.build, op.outer, offsets, lambda inner: self.pixels(1, inner)
+            )
         blocks = op.blocks
         if self.bytes_of_weights() > KEPT_BYTES:
             self.split(
                 blocks,
                 self.tile.blocks,
                 offsets,
-                lambda count, inner: self.nest(
-                    op.outer, inner, lambda x: self.pixels(count, x)
+                lambda count, inner: nested(
+                    self.build, op.outer, inner, lambda x: self.pixels(count, x)
                 ),
             )
         else:
-            self.nest(
+            nested(
+                self.build,
                 op.outer,
                 offsets,
                 lambda inner: self.split(blocks, self.tile.blocks, inner, self.pixels),
@@ -162,18 +161,6 @@ class PackedConvolutionKernel:
             if loop is not None:
                 total *= loop.count if isinstance(loop.count, int) else 0
         return total
-
-    def nest(
-        self, loops: Sequence[Loop], offsets: Sequence[Size], inner: Inner
-    ) -> None:
-        if not loops:
-            return inner(offsets)
-        first, *rest = loops
-
-        def inside(build: LlvmBuilder, place: SSAValue) -> None:
-            self.nest(rest, first.moved(build, offsets, place), inner)
-
-        self.build.loop(0, first.count, 1, inside)
 
     def split(
         self, loop: Loop, step: int, offsets: Sequence[Size], inner: CountedInner
@@ -204,42 +191,14 @@ class PackedConvolutionKernel:
         self.split(self.op.pixels, self.tile.pixels, offsets, inner)
 
     def sums(self, tile: Tile, offsets: Sequence[Size]) -> None:
-        """Add sums of `PRODUCTS` products each to a tile of the result."""
-        first, *rest = self.op.sums
-        inner = 1
-        for loop in rest:
-            inner *= loop.count if isinstance(loop.count, int) else 1
-        step = max(PRODUCTS // max(inner, 1), 1)
-        build = self.build
-        zeros = [self.vectors.zero()] * (tile.pixels * tile.blocks)
-        if isinstance(first.count, int) and first.count <= step * 3 // 2:
-            sums = self.add_up([first, *rest], tile, offsets, zeros)
-            return self.finish(tile, offsets, sums)
-
-        def part(build: LlvmBuilder, place: SSAValue) -> None:
-            count = build.minimum(build.sub(first.count, place), step)
-            loop = Loop(first.dims, count, first.steps, True)
-            at = first.moved(build, offsets, place)
-            self.finish(tile, at, self.add_up([loop, *rest], tile, at, zeros))
-
-        build.loop(0, first.count, step, part)
-
-    def add_up(
-        self,
-        loops: Sequence[Loop],
-        tile: Tile,
-        offsets: Sequence[Size],
-        sums: Sequence[SSAValue],
-    ) -> list[SSAValue]:
-        if not loops:
-            return self.multiply(tile, offsets, sums)
-        first, *rest = loops
-
-        def inside(place: SSAValue, carried: Sequence[SSAValue]) -> list[SSAValue]:
-            at = first.moved(self.build, offsets, place)
-            return self.add_up(rest, tile, at, carried)
-
-        return self.build.carry(first.count, sums, inside)
+        sum_in_parts(
+            self.build,
+            self.op.sums,
+            offsets,
+            [self.vectors.zero()] * (tile.pixels * tile.blocks),
+            lambda offsets, sums: self.multiply(tile, offsets, sums),
+            lambda offsets, sums: self.finish(tile, offsets, sums),
+        )
 
     def places(self, tile: Tile, operand: int, offset: Size) -> list[list[Size]]:
         """The offset of an operand for each pixel and each block of a tile."""

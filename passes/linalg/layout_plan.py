@@ -38,7 +38,7 @@ COST = 0.4
 """Nanoseconds that it takes to pack or unpack an element."""
 
 
-def weights_of(function: func.FuncOp) -> Mapping[SSAValue, StringAttr]:
+def weight_arguments(function: func.FuncOp) -> Mapping[SSAValue, StringAttr]:
     """The arguments of `function` that are weights, and their names."""
     attributes = function.arg_attrs or ()
     names = [each.data.get("padc.weight") for each in attributes]
@@ -73,7 +73,7 @@ class LayoutPlan:
 
     @staticmethod
     def of(function: func.FuncOp, vector_bytes: int) -> LayoutPlan:
-        plan = LayoutPlan(vector_bytes, weights_of(function))
+        plan = LayoutPlan(vector_bytes, weight_arguments(function))
         ops = list(function.body.block.ops)
         for op in ops:
             if isinstance(op, LinalgStructuredOperation):

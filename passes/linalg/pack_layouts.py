@@ -35,7 +35,7 @@ from xdsl.transforms.dead_code_elimination import region_dce
 from xdsl.utils.hints import isa
 
 from padc.ir.tcp import AnyTensor, tensor_type
-from padc.passes.linalg.layout_plan import LayoutPlan, source_of, weights_of
+from padc.passes.linalg.layout_plan import LayoutPlan, source_of, weight_arguments
 from padc.passes.linalg.packed_tensor_ops import PACKED_OPS
 from padc.passes.linalg.packing import (
     Tile,
@@ -73,7 +73,7 @@ class LayoutPacker:
     def __init__(self, function: func.FuncOp, plan: LayoutPlan):
         self.function = function
         self.plan = plan
-        self.weights = weights_of(function)
+        self.weights = weight_arguments(function)
         self.new_weights: list[DictionaryAttr] = []
         """The attributes of the arguments that are added for packed weights."""
         self.forms: dict[tuple[SSAValue, Tiles], SSAValue] = {}
