@@ -19,7 +19,7 @@ def main(module: ModuleOp) -> func.FuncOp:
 
 
 def body_of(function: func.FuncOp) -> Block:
-    """The only block of a function; InvalidProgramError if it has none or more."""
+    """The block of a function; InvalidProgramError unless it has exactly one."""
     blocks = list(function.body.blocks)
     if len(blocks) != 1:
         raise InvalidProgramError(

@@ -90,7 +90,7 @@ class LlvmBuilder:
         return self.constants[size]
 
     def known(self, key: Hashable, make: Callable[[], SSAValue]) -> SSAValue:
-        """The value with a key, made if there is none."""
+        """The value stored under a key; it is created at first use."""
         if key not in self.constants:
             self.constants[key] = make()
         return self.constants[key]

@@ -351,7 +351,7 @@ class MatrixProductKernel:
     def started(
         self, offsets: Sequence[Size], row: int, column: int, mask: Mask | None
     ) -> SSAValue | None:
-        """A vector of what the sums are added to; None if that is the result."""
+        """A vector of initial values; None if the sums are added to the result."""
         vectors, start = self.vectors, self.start
         if start is None:
             return None

@@ -153,7 +153,7 @@ def erase(op: Operation) -> None:
 
 
 def source_of(op: Operation) -> LocationAttr:
-    """The location of what replaces `op`: its line, and the name of its ATen op."""
+    """The location for the ops that replace `op`: its line and its ATen name."""
     if isinstance(op, AtenOp) and not isinstance(op.location, NameLoc):
         return NameLoc(StringAttr(op.schema.name), op.location)
     return op.location

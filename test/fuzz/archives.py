@@ -77,7 +77,7 @@ def zipped(members: list[tuple[str, bytes]], rng: Random) -> bytes:
 
 
 def with_changed_json(archive: bytes, rng: Random) -> bytes:
-    """Changes of the graph, or of what describes the tensors."""
+    """Changes to the graph, or to the descriptions of tensors."""
     members = members_of(archive)
     texts = [name for name in members if name.endswith(".json")]
     graphs = [name for name in texts if name.endswith(GRAPH)]

@@ -1,5 +1,5 @@
 # pyright: basic
-"""Small exported programs that hold most of what programs can hold."""
+"""Small exported programs that together have most features of programs."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # pyright: basic, reportMissingTypeStubs=false
-"""Small packages that hold most of what packages can hold."""
+"""Small packages that together have most features of packages."""
 
 from __future__ import annotations
 

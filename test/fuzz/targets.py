@@ -1,4 +1,4 @@
-"""The targets of the fuzzer, and the folder of what they found."""
+"""The targets of the fuzzer, and the folder of the cases that failed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TARGETS = {
 
 
 def load_target(name: str) -> Target:
-    """A target, which has not made its seeds yet."""
+    """A target, before its seeds are made."""
     file, target = TARGETS[name]
     return getattr(importlib.import_module(f"fuzz.{file}"), target)()
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Area:
-    """Files that are mutated, and the tests of what they do."""
+    """Files that are mutated, and the tests that cover them."""
 
     files: Mapping[str, tuple[str, ...]]
     """The functions of each that are mutated, by parts of their names; () for all."""
