@@ -28,9 +28,8 @@ PASSES = {
         "decompose-conv-transpose",
         "convert-torch-to-linalg",
         "convert-tcp-to-linalg",
-        "fuse-elementwise",
     ),
-    "linalg": ("pack-layouts",),
+    "linalg": ("fuse-elementwise", "pack-layouts"),
     "buffers": (
         "bufferize-tcp",
         "pad-into-producer",

@@ -129,10 +129,10 @@ def to_buffers(vector_bytes: int | None = None) -> list[ModulePass]:
     from padc.passes.buffers.fill_border_only import FillBorderOnlyPass
     from padc.passes.buffers.pad_into_producer import PadIntoProducerPass
     from padc.passes.buffers.plan_buffers import PlanBuffersPass
+    from padc.passes.linalg.fuse_elementwise import FuseElementwisePass
     from padc.passes.linalg.pack_layouts import PackLayoutsPass
     from padc.passes.to_linalg.convert_tcp_to_linalg import ConvertTcpToLinalgPass
     from padc.passes.to_linalg.convert_torch_to_linalg import ConvertTorchToLinalgPass
-    from padc.passes.to_linalg.fuse_elementwise import FuseElementwisePass
 
     return [
         ConvertTorchToLinalgPass(),

@@ -1,8 +1,7 @@
 """
 From the torch dialect and tcp to upstream's tensor ops: linalg, tensor, arith, math.
 
-Passes: `decompose_conv_transpose`, `convert_torch_to_linalg`, `convert_tcp_to_linalg`,
-`fuse_elementwise`.
+Passes: `decompose_conv_transpose`, `convert_torch_to_linalg`, `convert_tcp_to_linalg`.
 `tcp` and `aten` hold their lowerings by family, `build` holds the builders that both
 use.
 """
