@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn
 
+from padc.backends.coreml.locations import DEFAULT_LOCATIONS, resolve_locations
 from padc.errors import (
     MissingEnvironmentError,
     PadcError,
@@ -134,6 +135,16 @@ def parser() -> argparse.ArgumentParser:
         ),
     )
     convert.add_argument(
+        "--locations",
+        default=DEFAULT_LOCATIONS,
+        metavar="POLICY",
+        help=(
+            "how the package names the Python file that each op comes from (default: "
+            "%(default)s): relative, by its path in its project or library; absolute; "
+            "off, not at all"
+        ),
+    )
+    convert.add_argument(
         "--verify",
         action="store_true",
         help="run the package and compare its outputs with PyTorch's",
@@ -195,6 +206,7 @@ def run_convert(arguments: argparse.Namespace) -> None:
     resolve_pad_policy(arguments.pad_policy)
     resolve_grid_sample_policy(arguments.grid_sample_policy)
     resolve_states_policy(arguments.states)
+    resolve_locations(arguments.locations)
     progress = Progress(arguments.print_ir_after_all)
     model = load_model(arguments.model, arguments.input, trust=arguments.trust)
     program = convert(
@@ -210,7 +222,7 @@ def run_convert(arguments: argparse.Namespace) -> None:
     )
     if arguments.verify:
         print_agreement(program.verify())
-    program.save(arguments.output)
+    program.save(arguments.output, locations=arguments.locations)
     progress.say(f"wrote {arguments.output}")
 
 

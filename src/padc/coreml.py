@@ -12,5 +12,15 @@ Saved Core ML packages on any machine: run them, and check them against Core ML'
 
 from padc.backends.coreml.checker import Finding, check
 from padc.backends.coreml.evaluator import Feature, Limits, Model, State, load
+from padc.backends.coreml.locations import LocationsPolicy
 
-__all__ = ["Feature", "Finding", "Limits", "Model", "State", "check", "load"]
+__all__ = [
+    "Feature",
+    "Finding",
+    "Limits",
+    "LocationsPolicy",
+    "Model",
+    "State",
+    "check",
+    "load",
+]

@@ -24,6 +24,7 @@ from xdsl.utils.exceptions import DiagnosticException
 
 from padc.backends.coreml.checker import Finding, check
 from padc.backends.coreml.evaluator import load
+from padc.backends.coreml.locations import DEFAULT_LOCATIONS, LocationsPolicy
 from padc.errors import InvalidProgramError, PadcError, resolve
 from padc.exported import Source, as_source, imported
 from padc.frontends.torch_export.guarded_ranges import narrow_sizes
@@ -111,22 +112,32 @@ class Program:
 
         return sum(op.op_type != "const" for op in operations_of(self._pymil))
 
-    def save(self, path: str | Path) -> None:
+    def save(
+        self, path: str | Path, *, locations: LocationsPolicy = DEFAULT_LOCATIONS
+    ) -> None:
         """
         Write the program as a package; replace the package that is there.
 
+        The same model, options and versions of padc, PyTorch and coremltools give the
+        same bytes.
+
         Args:
             path: The folder to write, named `.mlpackage`.
+            locations: How the package records the line of Python that each op comes
+                from, which `padc check` prints. "relative": with the file's path in its
+                project (the nearest folder above that has a `pyproject.toml`,
+                `setup.py` or `.git`) or in `site-packages`. "absolute": with its full
+                path. "off": not at all.
 
         Raises:
-            UsageError: The package cannot be written.
+            UsageError: The package cannot be written, or there is no such policy.
             UnsupportedError: It breaks a rule of Core ML (see `check`).
 
         What was at `path` is unchanged if anything fails.
         """
         from padc.backends.coreml.save import save_package
 
-        save_package(self._pymil, path, self.target)
+        save_package(self._pymil, path, self.target, locations)
 
     def mlir(self, stage: Stage = "mil") -> str:
         """
