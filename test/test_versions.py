@@ -36,7 +36,7 @@ def test_every_command_line_prints_the_same_versions():
     text = printed(BIN / "padc", "--version")
 
     assert text.startswith(f"padc {version('padc')}\nPython 3.")
-    for package in ("torch", "coremltools", "xdsl", "llvmlite", "numpy"):
+    for package in ("torch", "coremltools", "xdsl", "llvmlite", "numpy", "protobuf"):
         assert f"\n{package} {version(package)}\n" in text
     assert printed(sys.executable, "-m", "padc", "--version") == text
     assert printed(BIN / "padc-opt", "--version") == text

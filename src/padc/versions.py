@@ -10,7 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 from padc.errors import MissingEnvironmentError
 
-PACKAGES = ("torch", "coremltools", "xdsl", "llvmlite", "numpy")
+PACKAGES = ("torch", "coremltools", "xdsl", "llvmlite", "numpy", "protobuf")
 
 SUPPORTED: Mapping[str, Mapping[str, str]] = {
     "torch": {"torch": ">=2.8,<2.16"},

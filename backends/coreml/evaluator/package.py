@@ -11,21 +11,18 @@ A saved `.mlpackage`: its manifest, its protobuf and its weight files.
 Formats: github.com/apple/coremltools, the files named above.
 """
 
-import importlib.util
 import json
 import os
 import struct
-import sys
 from io import BufferedReader
 from math import prod
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 import torch
-from google.protobuf.message import DecodeError
 
+from padc.backends.coreml.evaluator.messages import DecodeError, Message, model_class
 from padc.backends.coreml.evaluator.types import (
     BOOL,
     DTYPES,
@@ -43,14 +40,10 @@ from padc.backends.coreml.evaluator.types import (
 )
 from padc.errors import (
     InvalidProgramError,
-    MissingEnvironmentError,
     Problem,
     UnsupportedError,
     UsageError,
 )
-
-Message = Any
-"""A protobuf message; the generated classes carry no types."""
 
 Constant = torch.Tensor | str | list[str] | list[int]
 
@@ -58,32 +51,6 @@ STORAGE_HEADER = struct.Struct("<II56x")  # count, version
 BLOB_METADATA = struct.Struct("<IIQQ40x")  # sentinel, type, size in bytes, offset
 SENTINEL = 0xDEADBEEF
 ALIGNMENT = 64
-
-
-def _load_proto() -> ModuleType:
-    """
-    The package `coremltools.proto`, without `coremltools`, which takes seconds.
-
-    Its modules only import one another, relatively; protobuf keeps one class a message,
-    however often they are loaded.
-    """
-    found = importlib.util.find_spec("coremltools")
-    if found is None or not found.submodule_search_locations:
-        raise MissingEnvironmentError(
-            "reading a Core ML package needs coremltools, which is not installed",
-            hint="pip install 'padc[coreml]'",
-        )
-    if "coremltools.proto" in sys.modules:
-        return sys.modules["coremltools.proto"]
-    folder = Path(found.submodule_search_locations[0], "proto")
-    name = f"{__name__}.proto"
-    spec = importlib.util.spec_from_file_location(
-        name, folder / "__init__.py", submodule_search_locations=[str(folder)]
-    )
-    assert spec is not None and spec.loader is not None
-    module = sys.modules[name] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 class Package:
@@ -102,7 +69,7 @@ class Package:
             raise UsageError(f"{self.path} is not an .mlpackage: {what}")
         self._model_file = self._find_model()
         self._weights: dict[str, Path] = {}
-        self.spec: Message = _load_proto().Model_pb2.Model()
+        self.spec: Message = model_class()()
         try:
             self.spec.ParseFromString(self._model_file.read_bytes())
         except (DecodeError, OSError) as error:

@@ -18,6 +18,7 @@ from coremltools.converters.mil.mil import Function, Program, types
 from padc.backends.coreml.evaluator import load
 from padc.backends.coreml.evaluator.types import INT4, UINT3, unpack
 from padc.errors import InvalidProgramError, UnsupportedError, UsageError
+from padc.tools.update_messages import LICENSE, MESSAGES, license_text, messages
 
 ct: Any = coremltools
 mb: Any = Builder
@@ -90,6 +91,11 @@ import coremltools
 load({str(saved)!r})
 """
     subprocess.run([sys.executable, "-c", script], check=True, capture_output=True)
+
+
+def test_messages_are_those_of_coremltools():
+    assert MESSAGES.read_bytes() == messages()
+    assert LICENSE.read_text() == license_text()
 
 
 def write(name: str, data: bytes) -> Callable[[Path], Any]:
