@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn
 
 from padc.backends.coreml.locations import DEFAULT_LOCATIONS, resolve_locations
+from padc.backends.coreml.numerics import Numerics
 from padc.errors import (
     MissingEnvironmentError,
     PadcError,
@@ -105,6 +106,28 @@ def parser() -> argparse.ArgumentParser:
         "--precision",
         default=DEFAULT_PRECISION,
         help="what floats are computed in: float32 or float16 (default: %(default)s)",
+    )
+    convert.add_argument(
+        "--keep-float32",
+        action="append",
+        default=[],
+        metavar="NAME,...",
+        help=(
+            "with --precision float16, ops that compute in float32: kinds (norms, "
+            "softmax, coordinates, reductions, convolutions, matmuls, exponentials, "
+            "activations, arithmetic, recurrent), or modules of the model (layers.0, "
+            "layers.*.norm)"
+        ),
+    )
+    convert.add_argument(
+        "--compress",
+        metavar="HOW",
+        help=(
+            "how weights are stored: int8; int4, in blocks of 32; palette1 to "
+            "palette8, bits that choose one of the most fitting values; sparse, those "
+            "that are half zeros; sparse75, after 75%% became zeros. --verify prints "
+            "what that costs"
+        ),
     )
     convert.add_argument(
         "--pad-policy",
@@ -201,8 +224,9 @@ def run_convert(arguments: argparse.Namespace) -> None:
     from padc.coreml_program import convert
 
     check_writable(arguments.output)
-    resolve_target(arguments.target)
-    resolve_precision(arguments.precision)
+    target = resolve_target(arguments.target)
+    keep = [name for each in arguments.keep_float32 for name in each.split(",")]
+    Numerics.named(arguments.precision, keep, arguments.compress, target)
     resolve_pad_policy(arguments.pad_policy)
     resolve_grid_sample_policy(arguments.grid_sample_policy)
     resolve_states_policy(arguments.states)
@@ -214,6 +238,8 @@ def run_convert(arguments: argparse.Namespace) -> None:
         model.inputs,
         target=arguments.target,
         precision=arguments.precision,
+        keep_float32=keep,
+        compress=arguments.compress,
         pad_policy=arguments.pad_policy,
         grid_sample_policy=arguments.grid_sample_policy,
         states=arguments.states,
@@ -221,7 +247,7 @@ def run_convert(arguments: argparse.Namespace) -> None:
         observer=progress,
     )
     if arguments.verify:
-        print_agreement(program.verify())
+        print_agreement(program.verify(), arguments.compress)
     program.save(arguments.output, locations=arguments.locations)
     progress.say(f"wrote {arguments.output}")
 
@@ -243,12 +269,18 @@ def run_verify(arguments: argparse.Namespace) -> None:
     )
 
 
-def print_agreement(comparisons: Sequence[Comparison]) -> None:
+def print_agreement(
+    comparisons: Sequence[Comparison], compression: str | None = None
+) -> None:
+    """Print the errors of outputs; those of compressed weights are not judged."""
+    verdict = "agrees with PyTorch"
+    if compression is not None:
+        verdict = f"differs from PyTorch by {compression}"
     for comparison in comparisons:
         name = comparison.name
         what = name if name.startswith("buffer ") else f"output '{name}'"
         print(
-            f"{what} agrees with PyTorch: max error "
+            f"{what} {verdict}: max error "
             f"{comparison.max_error:.2e}, {comparison.relative_error:.2e} of its range"
         )
 

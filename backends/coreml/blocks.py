@@ -1,5 +1,5 @@
 # pyright: basic, reportMissingTypeStubs=false
-"""The blocks of a pymil program: its function, and those of branches and loops."""
+"""The blocks and ops of a pymil program, and where its ops come from."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -8,6 +8,7 @@ from padc.backends.coreml import quiet
 
 with quiet():
     from coremltools.converters.mil.mil import Program
+    from coremltools.converters.mil.mil.scope import ScopeSource
 
 
 def blocks_of(program: Program) -> Iterator[Any]:
@@ -22,3 +23,18 @@ def operations_of(program: Program) -> Iterator[Any]:
     """The ops of all blocks."""
     for block in blocks_of(program):
         yield from block.operations
+
+
+def origins(op: Any) -> list[str]:
+    """The ops of PyTorch that an op was made from."""
+    return [name or "" for name in op.scopes[ScopeSource.TORCHSCRIPT_MODULE_TYPE]]
+
+
+def modules(op: Any) -> list[str]:
+    """The paths of the modules of the model that an op was made from."""
+    return [name or "" for name in op.scopes[ScopeSource.TORCHSCRIPT_MODULE_NAME]]
+
+
+def fusions(op: Any) -> list[str]:
+    """The passes of coremltools that made an op."""
+    return [name or "" for name in op.scopes[ScopeSource.COREMLTOOLS_GRAPH_PASS]]

@@ -40,6 +40,7 @@ from padc.errors import (
     SourceLocation,
     UnsupportedError,
     first_line,
+    module_path,
     origin,
 )
 from padc.ir import mil
@@ -341,12 +342,16 @@ def is_lowered(op: Operation) -> TypeGuard[mil.MilOp | ConstantOp]:
 
 
 def scope(op: Operation) -> AbstractContextManager[Any]:
-    """A scope in which pymil ops record the line and the op that they come from."""
+    """A scope in which pymil ops record the line, the op and the module they are of."""
     where = SourceLocation.of(op.location)
     line: Any = None if where is None else f"{where.file}:{where.line}"
     of_line: Any = ScopeSource.EXIR_STACK_TRACE
     of_op: Any = ScopeSource.TORCHSCRIPT_MODULE_TYPE
-    return mb.scope(ScopeInfo(of_line, [line]), ScopeInfo(of_op, [origin(op)]))
+    scopes = [ScopeInfo(of_line, [line]), ScopeInfo(of_op, [origin(op)])]
+    if path := module_path(op):
+        of_module: Any = ScopeSource.TORCHSCRIPT_MODULE_NAME
+        scopes.append(ScopeInfo(of_module, [path]))
+    return mb.scope(*scopes)
 
 
 def constant_type(

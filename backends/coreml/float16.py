@@ -19,12 +19,11 @@ import numpy as np
 from xdsl.dialects.builtin import Float16Type, Float32Type
 
 from padc.backends.coreml import quiet
-from padc.backends.coreml.blocks import blocks_of, operations_of
+from padc.backends.coreml.blocks import blocks_of, operations_of, origins
 from padc.ir.element_types import LARGEST_FINITE
 
 with quiet():
     from coremltools.converters.mil.mil import Builder, Program
-    from coremltools.converters.mil.mil.scope import ScopeSource
 
 LARGEST_FLOAT16 = LARGEST_FINITE[Float16Type]
 
@@ -268,16 +267,19 @@ def replace_constant(op: Any, name: str, var: Any) -> None:
         )
 
 
-def selector(program: Program) -> Callable[[Any], bool]:
-    """Whether an op of the program computes in float16."""
+def selector(
+    program: Program, keep: Callable[[Any], bool] = lambda op: False
+) -> Callable[[Any], bool]:
+    """Whether an op of the program computes in float16: not if `keep` says so."""
     ranges = Ranges.of(program)
     # The pass replaces variables as it goes: what it asks of is decided before.
     kept = {
         op.name
         for op in operations_of(program)
-        if op.op_type != "const" and ranges.has_wide(op)
+        if op.op_type != "const"
+        and (ranges.has_wide(op) or samples_grid(op) or keep(op))
     }
-    return lambda op: op.name not in kept and not samples_grid(op)
+    return lambda op: op.name not in kept
 
 
 def samples_grid(op: Any) -> bool:
@@ -286,5 +288,4 @@ def samples_grid(op: Any) -> bool:
 
     From 256 on, float16 is as coarse as 1/4 of a pixel.
     """
-    made_from = op.scopes[ScopeSource.TORCHSCRIPT_MODULE_TYPE]
-    return any("grid" in name for name in made_from)
+    return any("grid" in name for name in origins(op))

@@ -13,6 +13,8 @@ from typing import Any
 from padc.backends.coreml import quiet
 from padc.backends.coreml.blocks import operations_of
 from padc.backends.coreml.float16 import keep_masks_finite, selector
+from padc.backends.coreml.keep_float32 import kept_ops
+from padc.backends.coreml.numerics import Keep
 from padc.errors import Problem, UnsupportedError
 from padc.ir.precisions import DEFAULT_PRECISION, resolve_precision
 
@@ -137,12 +139,17 @@ LAST_PASSES = (
 )
 
 
-def optimize(program: Program, precision: str = DEFAULT_PRECISION) -> None:
+def optimize(
+    program: Program,
+    precision: str = DEFAULT_PRECISION,
+    keep_float32: Keep = (),
+) -> None:
     """
     Run the passes that Core ML needs or profits from, in place, once per program.
 
-    `precision` ("float32" or "float16") is that of the computation; inputs and outputs
-    keep their types. Raises `UnsupportedError` if a tensor of rank 6 or more remains.
+    `precision` ("float32" or "float16") is that of the computation, except of the ops
+    in `keep_float32`; inputs and outputs keep their types. Raises `UnsupportedError` if
+    a tensor of rank 6 or more remains.
     """
     resolve_precision(precision)
     with quiet():
@@ -157,7 +164,8 @@ def optimize(program: Program, precision: str = DEFAULT_PRECISION) -> None:
                 float16_pass: Any = PASS_REGISTRY[name]
                 if name == "common::add_fp16_cast":
                     keep_masks_finite(program)
-                    float16_pass.op_selector = selector(program)
+                    kept = kept_ops(program, keep_float32)
+                    float16_pass.op_selector = selector(program, kept)
                 if name == "common::add_int16_cast":
                     float16_pass.op_selector = is_for_int16
                 float16_pass(program)

@@ -21,7 +21,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
 from padc.errors import Obstacle
-from padc.frontends.torch_export.locations import node_location
+from padc.frontends.torch_export.locations import call_location
 from padc.frontends.torch_export.types import tensor_type
 from padc.ir import torch as torch_d
 from padc.ir.torch.dtypes import DTYPE_NUMBERS
@@ -70,7 +70,7 @@ class FunctionBuilder:
     def add(self, op: Operation, node: Node | None = None) -> Operation:
         """Append an op, located at the user's line of `node`."""
         if node is not None:
-            op.location = node_location(node)
+            op.location = call_location(node)
         return self.builder.insert(op)
 
     def operand(self, type: str, given: Any) -> SSAValue:

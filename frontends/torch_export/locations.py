@@ -10,9 +10,11 @@ import traceback
 import torch
 from torch.fx import Node
 from xdsl.dialects.builtin import (
+    CallSiteLoc,
     FileLineColLoc,
     IntAttr,
     LocationAttr,
+    NameLoc,
     StringAttr,
     UnknownLoc,
 )
@@ -27,6 +29,15 @@ FRAME = re.compile(r'^\s*File "(.+)", line (\d+)', re.MULTILINE)
 def node_location(node: Node) -> LocationAttr:
     """The user's line that `node` comes from."""
     return stack_location(node.meta.get("stack_trace") or "")
+
+
+def call_location(node: Node) -> LocationAttr:
+    """The user's line that `node` comes from, called by its innermost module."""
+    line, stack = node_location(node), node.meta.get("nn_module_stack")
+    if not stack:
+        return line
+    path, _ = list(stack.values())[-1]
+    return CallSiteLoc(line, NameLoc(StringAttr(path), UnknownLoc())) if path else line
 
 
 @functools.lru_cache(maxsize=4096)

@@ -11,7 +11,8 @@ import io
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -25,6 +26,7 @@ from xdsl.utils.exceptions import DiagnosticException
 from padc.backends.coreml.checker import Finding, check
 from padc.backends.coreml.evaluator import load
 from padc.backends.coreml.locations import DEFAULT_LOCATIONS, LocationsPolicy
+from padc.backends.coreml.numerics import Keep, Numerics
 from padc.errors import InvalidProgramError, PadcError, resolve
 from padc.exported import Source, as_source, imported
 from padc.frontends.torch_export.guarded_ranges import narrow_sizes
@@ -33,7 +35,7 @@ from padc.interpreter import initial_tensor
 from padc.ir.buffers import changed_buffers
 from padc.ir.dominance import verify
 from padc.ir.main_function import main
-from padc.ir.precisions import DEFAULT_PRECISION, Precision, resolve_precision
+from padc.ir.precisions import DEFAULT_PRECISION, Precision
 from padc.ir.targets import DEFAULT_TARGET, resolve_target
 from padc.ir.weights import Weights, weights_of
 from padc.passes import pipelines
@@ -54,6 +56,7 @@ from padc.session import Session
 from padc.verification import (
     Comparison,
     compare_calls,
+    compare_packages,
     sample_inputs,
     tensor_outputs,
 )
@@ -99,7 +102,11 @@ class Program:
     """Which grid samples are Core ML's own ops; see `convert`."""
     states: StatesPolicy
     """Which buffers that the model changes are states; see `convert`."""
+    numerics: Numerics
+    """What the program computes in, and how its weights are stored; see `convert`."""
     _pymil: Any = field(repr=False)
+    _emit: Callable[[Numerics], Any] = field(repr=False)
+    """Emits the program again, with other numerics."""
     _initial: Mapping[str, torch.Tensor] = field(repr=False)
     """The values at export of the buffers that the model changes."""
     _running: Session | None = field(default=None, init=False, repr=False)
@@ -206,10 +213,13 @@ class Program:
         if self._running is not None:
             self._running.reset()
 
-    def _session(self) -> Session:
+    def _session(self, pymil: Any = None) -> Session:
+        """A session of the program, or of what `_emit` returned."""
+        from padc.backends.coreml.save import save_package
+
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "program.mlpackage"
-            self._save_unchecked(path)
+            save_package(self._pymil if pymil is None else pymil, path)
             return Session(load(path))
 
     def check(self) -> list[Finding]:
@@ -219,49 +229,77 @@ class Program:
         Returns:
             A finding for each place that breaks a rule; see `padc.coreml.check`.
         """
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "program.mlpackage"
-            self._save_unchecked(path)
-            return check(path, self.target)
-
-    def _save_unchecked(self, path: Path) -> None:
         from padc.backends.coreml.save import save_package
 
-        save_package(self._pymil, path)
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "program.mlpackage"
+            save_package(self._pymil, path)
+            return check(path, self.target)
 
     def verify(
-        self, inputs: Sequence[Sequence[torch.Tensor]] | None = None
+        self,
+        inputs: Sequence[Sequence[torch.Tensor]] | None = None,
+        *,
+        tolerance: float | None = None,
     ) -> list[Comparison]:
         """
         Run the saved package and the model in PyTorch, and compare their outputs.
+
+        If weights are compressed, two comparisons come first. The program without
+        compression must agree with PyTorch as usual. The package must agree with a
+        program that has the values of the compressed weights, but stores them as they
+        are. What remains is what the compression costs: it is returned, and by default
+        not limited.
 
         Args:
             inputs: The samples to compare on: for each, the tensors that the model
                 takes, in order. By default two: the example inputs, and random ones of
                 the same shapes and dtypes. Give others for other dynamic sizes. If the
                 model changes buffers, all samples are run twice, one after the other.
+            tolerance: The largest error allowed, in parts of the expected output's
+                range; by default that of `padc.verification.TOLERANCES` for the
+                precision, and any error if weights are compressed.
 
         Returns:
             For each output, and each buffer that the model changes, the comparison with
             the largest relative error.
 
         Raises:
-            WrongResultError: An output is off by more of its range than
-                `padc.verification.TOLERANCES` allows for the precision.
+            WrongResultError: An output is off by more of its range than is allowed.
             UnsupportedError: The package breaks a rule of Core ML (see `check`).
             UsageError: There are no inputs, or they do not fit.
         """
+        if inputs is None:
+            inputs = sample_inputs(self.exported)
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "program.mlpackage"
             self.save(path)
-            return compare_calls(
-                self.model,
-                self.exported,
-                Session(load(path)),
-                sample_inputs(self.exported) if inputs is None else inputs,
-                self.precision,
-                self._initial,
-            )
+            session = Session(load(path))
+        if self.numerics.compression is not None:
+            exact = replace(self.numerics, compression=None)
+            self._compare(self._session(self._emit(exact)), inputs, None)
+            pretended = self._emit(replace(self.numerics, pretend=True))
+            compare_packages(session, self._session(pretended), inputs)
+            session.reset()
+            tolerance = float("inf") if tolerance is None else tolerance
+        return self._compare(session, inputs, tolerance)
+
+    def _compare(
+        self,
+        session: Session,
+        inputs: Sequence[Sequence[torch.Tensor]],
+        tolerance: float | None,
+    ) -> list[Comparison]:
+        """The comparisons of a session with the model in PyTorch."""
+        return compare_calls(
+            self.model,
+            self.exported,
+            session,
+            inputs,
+            self.precision,
+            self._initial,
+            tolerance,
+        )
 
 
 def convert(
@@ -270,6 +308,8 @@ def convert(
     *,
     target: str = DEFAULT_TARGET,
     precision: Precision = DEFAULT_PRECISION,
+    keep_float32: Keep = (),
+    compress: str | None = None,
     pad_policy: PadPolicy = DEFAULT_PAD_POLICY,
     grid_sample_policy: GridSamplePolicy = DEFAULT_GRID_SAMPLE_POLICY,
     states: StatesPolicy = DEFAULT_STATES_POLICY,
@@ -292,6 +332,16 @@ def convert(
         target: The oldest system to run on: "iOS15" to "iOS18", "iOS26" or "newest".
         precision: The dtype that floats are computed in; inputs and outputs keep
             theirs.
+        keep_float32: Ops that compute in float32 if `precision` is "float16": kinds
+            ("norms", "softmax", "coordinates", "reductions", "convolutions", "matmuls",
+            "exponentials", "activations", "arithmetic", "recurrent"); paths of modules
+            of the model ("layers.0", "layers.*.norm"), which stand for all in them; and
+            functions that take an op of coremltools' MIL and return whether to keep it.
+        compress: How the weights of convolutions, matrix products and embeddings are
+            stored: "int8"; "int4", with a scale for each 32 of an input channel;
+            "palette1" to "palette8", as 1, 2, 3, 4, 6 or 8 bits that choose one of the
+            most fitting values; "sparse", weights of which at least half are zeros
+            without these, or "sparse75", after 75 % became zeros.
         pad_policy: Which pads are Core ML's own ops. "auto": those that Core ML has.
             "native": all, where transposes allow it, with an error for the others.
             "decompose": only those by a constant.
@@ -333,7 +383,7 @@ def convert(
         [torch.Size([1, 4, 20, 8])]
     """
     target = resolve_target(target)
-    resolve_precision(precision)
+    numerics = Numerics.named(precision, keep_float32, compress, target)
     resolve_pad_policy(pad_policy)
     resolve_grid_sample_policy(grid_sample_policy)
     resolve_states_policy(states)
@@ -345,7 +395,8 @@ def convert(
     passes = pipelines.to_mil(target, pad_policy, grid_sample_policy, states, precision)
     with without_collection():
         module, weights = _lowered(exported, target, passes, steps)
-        pymil = _emitted(module, weights, target, precision, steps)
+        emit = partial(_emitted, module, weights, target)
+        pymil = emit(numerics, steps)
     initial = {
         each.name: initial_tensor(each, weights)
         for each in changed_buffers(main(module))
@@ -358,7 +409,9 @@ def convert(
         pad_policy,
         grid_sample_policy,
         states,
+        numerics,
         pymil,
+        emit,
         initial,
     )
     if verify:
@@ -396,16 +449,25 @@ def _narrow_sizes(module: ModuleOp, exported: Source) -> None:
 
 
 def _emitted(
-    module: ModuleOp, weights: Weights, target: str, precision: str, steps: _Steps
+    module: ModuleOp,
+    weights: Weights,
+    target: str,
+    numerics: Numerics,
+    steps: _Steps | None = None,
 ) -> Any:
     """The program as coremltools has it, after coremltools' passes."""
+    from padc.backends.coreml.compress import compress
     from padc.backends.coreml.emit import emit
     from padc.backends.coreml.optimize import optimize
 
+    steps = steps or _Steps(None)
     pymil = emit(module, weights, target)
     steps.end("emit")
-    optimize(pymil, precision)
+    optimize(pymil, numerics.precision, numerics.keep_float32)
     steps.end("optimize")
+    if numerics.compression is not None:
+        compress(pymil, numerics.compression, numerics.pretend)
+        steps.end("compress")
     return pymil
 
 

@@ -94,6 +94,18 @@ def origin(op: Operation) -> str:
             return op.name
 
 
+def module_path(op: Operation) -> str | None:
+    """The path of the model's module that calls `op`, as "layers.0.norm", if known."""
+    location = op.location
+    while isinstance(location, NameLoc):
+        location = location.location
+    match location:
+        case CallSiteLoc(caller=NameLoc(desc=path)):
+            return path.data
+        case _:
+            return None
+
+
 def first_line(error: Exception) -> str:
     """The first line of another library's error; its type if it has no message."""
     return (str(error).strip() or type(error).__name__).splitlines()[0]

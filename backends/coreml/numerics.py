@@ -1,0 +1,57 @@
+"""
+What a program computes in, and how its weights are stored.
+
+This file does not load coremltools.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from padc.backends.coreml.compressions import Compression
+from padc.errors import UsageError
+from padc.ir.precisions import Precision, resolve_precision
+
+OpPredicate: TypeAlias = Callable[[Any], bool]
+"""Whether an op of coremltools' MIL computes in float32."""
+
+Keep: TypeAlias = Sequence[str | OpPredicate]
+"""Kinds, paths of modules, and predicates: an op that is in any of them is kept."""
+
+
+@dataclass(frozen=True)
+class Numerics:
+    """
+    What a program computes in, and how its weights are stored.
+    """
+
+    precision: Precision
+    """The dtype that floats are computed in."""
+    keep_float32: Keep = ()
+    """The ops that compute in float32 if `precision` is "float16"."""
+    compression: Compression | None = None
+    """How weights are stored; None if they are stored as they are."""
+    pretend: bool = False
+    """Whether compressed weights are stored as other weights, with their new values."""
+
+    @staticmethod
+    def named(
+        precision: Precision, keep_float32: Keep, compress: str | None, target: str
+    ) -> Numerics:
+        """What arguments of `padc.convert` stand for; UsageError if they do not fit."""
+        resolve_precision(precision)
+        if isinstance(keep_float32, str):
+            raise UsageError(
+                "keep_float32 is a string", hint=f"give a list: [{keep_float32!r}]"
+            )
+        if keep_float32 and precision != "float16":
+            raise UsageError(
+                f'keep_float32 is given, and precision is "{precision}"',
+                hint='give precision="float16"',
+            )
+        compression = None if compress is None else Compression.named(compress)
+        if compression is not None:
+            compression.check_target(target)
+        return Numerics(precision, tuple(keep_float32), compression)

@@ -1,0 +1,116 @@
+# pyright: basic, reportMissingTypeStubs=false
+"""Ops of float16 programs that the user keeps in float32."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.export import ExportedProgram
+
+import padc
+from padc.backends.coreml.blocks import modules
+
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm = nn.GroupNorm(2, 4)
+        self.conv = nn.Conv2d(4, 4, 3, padding=1, padding_mode="reflect")
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.gelu(self.conv(self.norm(x)))
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.blocks = nn.ModuleList([Block(), Block()])
+        self.flow = nn.Conv2d(4, 2, 1)
+
+    def forward(self, x: Tensor, identity: Tensor) -> Tensor:
+        for block in self.blocks:
+            x = x + block(x)
+        flow = self.flow(x).permute(0, 2, 3, 1)
+        return F.grid_sample(x, identity + 0.1 * flow, align_corners=False).softmax(1)
+
+
+@pytest.fixture(scope="module")
+def exported() -> ExportedProgram:
+    torch.manual_seed(0)
+    inputs = torch.randn(1, 4, 6, 6), torch.rand(1, 6, 6, 2)
+    return torch.export.export(Model().eval(), inputs)
+
+
+def kept(exported: ExportedProgram, names: Sequence[Any]) -> set[tuple[str, str]]:
+    """The type, and the module, of the ops that compute in float32 because of names."""
+
+    def of(names: Sequence[Any]) -> set[tuple[str, str]]:
+        program = padc.convert(
+            exported, precision="float16", keep_float32=names, verify=True
+        )
+        found = set[tuple[str, str]]()
+        for op in program._pymil.functions["main"].operations:
+            if op.op_type not in ("const", "cast"):
+                if op.outputs[0].is_tensor_or_scalar_of(dtype="fp32"):
+                    found.add((op.op_type, "".join(modules(op)[-1:])))
+        return found
+
+    return of(names) - of(())
+
+
+def test_kinds(exported: ExportedProgram):
+    assert kept(exported, ["softmax"]) == {("softmax", "")}
+    assert kept(exported, ["convolutions"]) == {
+        ("conv", "blocks.0.conv"),
+        ("conv", "blocks.1.conv"),
+        ("conv", "flow"),
+    }
+    norms = kept(exported, ["norms"])
+    assert {path for _, path in norms} == {"blocks.0.norm", "blocks.1.norm"}
+
+
+def test_modules(exported: ExportedProgram):
+    assert kept(exported, ["flow"]) == {("conv", "flow")}
+    first = kept(exported, ["blocks.0"])
+    assert {path for _, path in first} == {"blocks.0", "blocks.0.conv", "blocks.0.norm"}
+    assert {path for _, path in kept(exported, ["blocks.*.conv"])} == {
+        "blocks.0.conv",
+        "blocks.1.conv",
+    }
+
+
+def test_coordinates(exported: ExportedProgram):
+    """What is added up to the grid, but neither the network nor the image."""
+    types = {type for type, path in kept(exported, ["coordinates"])}
+
+    assert {"add", "mul", "transpose"} <= types
+    assert not types & {"conv", "softmax", "gelu", "pad"}
+
+
+def test_functions(exported: ExportedProgram):
+    assert kept(exported, [lambda op: op.op_type == "gelu"]) == {
+        ("gelu", "blocks.0"),
+        ("gelu", "blocks.1"),
+    }
+
+
+def test_names_that_do_not_fit(exported: ExportedProgram):
+    with pytest.raises(padc.UsageError, match="no op is of 'block'") as caught:
+        padc.convert(exported, precision="float16", keep_float32=["norms", "block"])
+    assert caught.value.hint is not None
+    assert "the modules blocks, flow" in caught.value.hint
+    with pytest.raises(padc.UsageError, match='precision is "float32"'):
+        padc.convert(exported, keep_float32=["norms"])
+    with pytest.raises(padc.UsageError, match="keep_float32 is a string"):
+        padc.convert(exported, precision="float16", keep_float32="norms")
+
+
+def test_kinds_that_a_program_does_not_have():
+    program = padc.convert(
+        nn.ReLU(), (torch.ones(2),), precision="float16", keep_float32=["norms"]
+    )
+
+    assert program.operation_count == 3
