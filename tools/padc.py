@@ -253,7 +253,7 @@ def run_convert(arguments: argparse.Namespace) -> None:
 
 
 def run_verify(arguments: argparse.Namespace) -> None:
-    from padc.verification import sample_inputs, verify_package
+    from padc.verification import verify_package
 
     resolve_precision(arguments.precision)
     loaded = load_model(arguments.model, arguments.input, trust=arguments.trust)
@@ -263,8 +263,7 @@ def run_verify(arguments: argparse.Namespace) -> None:
             loaded.model,
             exported,
             arguments.package,
-            sample_inputs(exported),
-            arguments.precision,
+            precision=arguments.precision,
         )
     )
 

@@ -11,6 +11,8 @@ LOCATIONS = "padc.locations"
 """Key of a package's metadata: JSON of `{output of an op: "file:line"}`."""
 BUFFERS = "padc.buffers"
 """Key of a package's metadata: JSON of the buffers that the program changes."""
+FEATURES = "padc.features"
+"""Key of a package's metadata: JSON of what images and labels stand for."""
 
 
 @contextmanager

@@ -26,13 +26,12 @@ from xdsl.utils.exceptions import VerifyException
 
 from padc.backends.coreml import quiet
 from padc.backends.coreml.buffers import BufferFeature
+from padc.backends.coreml.features import Features
 from padc.backends.coreml.interface import (
     INT32,
     Interface,
     describe_type,
-    dtype_outside,
     pymil_dtype,
-    shape_of,
 )
 from padc.errors import (
     Obstacle,
@@ -66,27 +65,41 @@ PASSES = "convert-torch-to-tcp,convert-tcp-to-mil,convert-torch-to-mil"
 """Passes that suffice for a program whose ops need no decomposition."""
 
 
-def emit(module: ModuleOp, weights: Weights, target: str = "newest") -> Program:
+def emit(
+    module: ModuleOp,
+    weights: Weights,
+    target: str = "newest",
+    features: Features | None = None,
+) -> Program:
     """
     Translate `@main` of `module` to a pymil program for `target`.
 
-    The attribute `padc.name` names the inputs and outputs. The program's attribute
-    `changed_buffers` describes the buffers that it changes. Raises `UnsupportedError`
-    with everything that Core ML or coremltools does not support.
+    The attribute `padc.name` names the inputs and outputs, unless `features` do. The
+    program's attributes `changed_buffers`, `features` and `denotation` describe the
+    buffers that it changes, and its inputs and outputs. Raises `UnsupportedError` with
+    everything that Core ML or coremltools does not support, and `UsageError` if the
+    features do not fit.
     """
     with quiet():
         # Op names are counted from the last program on otherwise. coremltools.convert
         # calls this too; there is no public function for it.
         _reset_conversion_state()
-        return _Emitter(main(module), weights, resolve_target(target)).emit()
+        target = resolve_target(target)
+        return _Emitter(main(module), weights, target, features).emit()
 
 
 class _Emitter:
-    def __init__(self, main: FuncOp, weights: Weights, target: str):
+    def __init__(
+        self,
+        main: FuncOp,
+        weights: Weights,
+        target: str,
+        features: Features | None = None,
+    ):
         self.main = main
         self.weights = weights
         self.target = target
-        self.interface = Interface(main, target)
+        self.interface = Interface(main, target, features)
         self.problems = self.interface.problems
         self.values: dict[SSAValue, Any] = {}
         """The pymil variable of each SSA value."""
@@ -101,26 +114,25 @@ class _Emitter:
         outputs: list[Any] = []
         with Function(placeholders, opset_version=version) as function:
             for argument, type_ in input_types.items():
-                var = function.inputs[type_.name]
-                if shape_of(argument.type) == ():
-                    name = self.interface.unique(f"{type_.name}_scalar")
-                    var = mb.squeeze(x=var, name=name)
-                is_state = isinstance(argument.type, mil.StateType)
-                if not is_state:
-                    dtype = pymil_dtype(argument.type)
-                    if dtype_outside(dtype, self.target) != dtype:
-                        var = mb.cast(x=var, dtype=dtype)
-                self.values[argument] = var
+                placeholder = function.inputs[type_.name]
+                self.values[argument] = self.interface.value_of(argument, placeholder)
             results = self.emit_ops(self.main.body.block)
             if self.problems:
                 raise UnsupportedError(self.problems)
-            for value, name in zip(results, output_names, strict=True):
-                outputs.append(self.emit_output(value, name, outputs))
+            described = self.interface.described_outputs
+            for value, name, type_ in zip(results, output_names, described):
+                outputs.append(self.emit_output(value, name, type_, outputs))
             function.set_outputs(outputs)
         function.set_input_types(tuple(input_types.values()))  # pyright: ignore
+        if any(described):
+            types_ = [each or ct.TensorType() for each in described]
+            function.set_output_types(types_)
         program: Any = Program()
         program.add_function("main", function)
         program.changed_buffers = self.buffer_features(output_names)
+        program.features = self.interface.features
+        program.probabilities = self.interface.probabilities
+        program.denotation = self.interface.denotation(output_names)
         return program
 
     def buffer_features(self, output_names: Sequence[str]) -> list[BufferFeature]:
@@ -157,9 +169,11 @@ class _Emitter:
                 self.note_foreign(op)
         return []
 
-    def emit_output(self, value: SSAValue, name: str, outputs: Sequence[Any]) -> Any:
+    def emit_output(
+        self, value: SSAValue, name: str, described: Any, outputs: Sequence[Any]
+    ) -> Any:
         """The pymil variable of a result, under its name in the package."""
-        var = self.values[value]
+        var = self.interface.result_of(self.values[value], name, described)
         # Only a value that is computed here, for this output only, can have its name.
         if var.op is None or var.op.op_type == "const" or var in outputs:
             return mb.identity(x=var, name=name)

@@ -7,7 +7,8 @@ int64 inputs become int32. Inputs and outputs that it cannot have are refused by
 """
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -22,23 +23,34 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 
 from padc.backends.coreml import quiet
+from padc.backends.coreml.denotation import Denotation, Image, Labels
+from padc.backends.coreml.features import Features, check_name, result_names
+from padc.backends.coreml.images import check_image, image_input, pixels_of, tensor_of
+from padc.backends.coreml.labels import check_probabilities, probabilities_of
+from padc.backends.coreml.metadata import check_described
+from padc.backends.coreml.shapes import Ranges, Size
 from padc.backends.coreml.uninitialized import unfilled
 from padc.errors import (
     Obstacle,
     Problem,
     SourceLocation,
     UnsupportedError,
+    UsageError,
 )
 from padc.ir import mil
 from padc.ir.describe import describe_type, element_type, shape_of
 from padc.ir.main_function import main
 from padc.ir.names import identifier, unique_name
-from padc.ir.size_ranges import ATTRIBUTE, size_ranges
+from padc.ir.size_ranges import ATTRIBUTE, SizeRange, size_ranges
 from padc.ir.targets import TARGETS
 
 with quiet():
     import coremltools as ct
+    from coremltools.converters.mil import Builder
     from coremltools.converters.mil.mil import types
+
+# coremltools attaches the op builders at run time; a type checker does not see them.
+mb: Any = Builder
 
 INT32 = np.iinfo(np.int32)
 
@@ -61,16 +73,31 @@ def check_interface(module: ModuleOp, target: str) -> None:
         raise UnsupportedError(interface.problems)
 
 
+def check_features(module: ModuleOp, target: str, features: Features) -> None:
+    """Raise `UsageError` for descriptions that do not fit; asked after it."""
+    interface = Interface(main(module), target, features)
+    with quiet(), warnings.catch_warnings(action="ignore"):
+        interface.input_types()
+        interface.output_names()
+
+
 class Interface:
     """The inputs and outputs of a function, and the names in use."""
 
-    def __init__(self, main: FuncOp, target: str):
+    def __init__(self, main: FuncOp, target: str, features: Features | None = None):
         self.main = main
         self.target = target
+        self.features = features or Features()
         self.problems: list[Problem] = []
         self.used_names: set[str] = set()
         self.input_names: Sequence[str] = ()
         """The names of the inputs in the package, after `input_types`."""
+        self.described_inputs = self.features.of_inputs(main)
+        self.described_outputs = self.features.of_outputs(main)
+        self.images: dict[str, Image] = {}
+        """The images among the inputs and outputs, by name."""
+        self.probabilities: tuple[str, tuple[int, ...]] | None = None
+        """The name and the shape of a classifier's output, after `output_names`."""
 
     def unique(self, name: str) -> str:
         """`name` as an identifier of MIL that differs from every other name."""
@@ -78,12 +105,33 @@ class Interface:
         self.used_names.add(unique)
         return unique
 
+    def namer(self, name: str) -> Callable[[str], str]:
+        """Unique names for ops of one input or output, by what they do."""
+        return lambda what: self.unique(f"{name}_{what}")
+
+    def claim(self, name: str) -> str:
+        """A name that the user chose; UsageError if Core ML cannot have it here."""
+        check_name(name)
+        if name in self.used_names:
+            raise UsageError(
+                f"two inputs or outputs are named '{name}'", hint="choose another name"
+            )
+        self.used_names.add(name)
+        return name
+
     def names(
-        self, kind: str, count: int, attributes: ArrayAttr[DictionaryAttr] | None
+        self,
+        kind: str,
+        described: Sequence[Any],
+        attributes: ArrayAttr[DictionaryAttr] | None,
     ) -> list[str]:
         """The names of the inputs or outputs in the package."""
+        chosen = [each and each.name and self.claim(each.name) for each in described]
         names: list[str] = []
-        for index in range(count):
+        for index, name_chosen in enumerate(chosen):
+            if name_chosen:
+                names.append(name_chosen)
+                continue
             name = attributes.data[index].data.get("padc.name") if attributes else None
             given = name.data if isinstance(name, StringAttr) else f"{kind}_{index}"
             if (unique := self.unique(given)) != given:
@@ -95,34 +143,90 @@ class Interface:
             names.append(unique)
         return names
 
+    # --- inputs -----------------------------------------------------------------------
+
     def input_types(self) -> Mapping[BlockArgument, Any]:
         """The inputs as coremltools describes them, except those with a problem."""
         arguments = self.main.args
-        names = self.names("input", len(arguments), self.main.arg_attrs)
-        ranges: dict[str, Any] = {}
+        names = self.names("input", self.described_inputs, self.main.arg_attrs)
+        ranges = Ranges()
+        sizes: dict[BlockArgument, list[Size]] = {}
         found: dict[BlockArgument, Any] = {}
         self.input_names = names
-        for argument, name in zip(arguments, names, strict=True):
-            if isinstance(state := argument.type, mil.StateType):
-                wrapped: Any = ct.TensorType(None, state.tensor.get_shape(), types.fp16)
-                found[argument] = ct.StateType(wrapped, name)
+        rows = list(zip(arguments, names, self.described_inputs, strict=True))
+        for argument, name, described in rows:
+            if isinstance(argument.type, mil.StateType):
                 continue
             try:
-                dtype = input_dtype(argument, self.target)
-                shape = input_shape(argument, ranges)
+                mil.check_element_type(pymil_dtype(argument.type), self.target)
+                sizes[argument] = input_sizes(argument)
             except Obstacle as error:
                 text = f"input {name}: {describe_type(argument.type)} {error.message}"
                 self.problems.append(Problem(text, None, error.hint))
                 continue
-            # Core ML has no inputs of rank 0.
-            found[argument] = ct.TensorType(name, shape or [1], dtype)
+            with misfits(f"input {name}", argument.type):
+                ranges.choose(described, sizes[argument])
+        check_enumerated_inputs(self.described_inputs, self.target)
+        for argument, name, described in rows:
+            if isinstance(state := argument.type, mil.StateType):
+                wrapped: Any = ct.TensorType(None, state.tensor.get_shape(), types.fp16)
+                found[argument] = ct.StateType(wrapped, name)
+            elif argument in sizes:
+                with misfits(f"input {name}", argument.type):
+                    found[argument] = self.input_type(
+                        argument, name, described, sizes[argument], ranges
+                    )
+        check_described(self.features.metadata, "input", names)
         return found
+
+    def input_type(
+        self,
+        argument: BlockArgument,
+        name: str,
+        described: Any,
+        sizes: Sequence[Size],
+        ranges: Ranges,
+    ) -> Any:
+        """One input as coremltools describes it; Obstacle if it does not fit."""
+        dtype = pymil_dtype(argument.type)
+        if isinstance(described, ct.ImageType):
+            image = check_image(described, sizes, dtype, self.target)
+            self.images[name] = image
+            first = image.channel_first
+            return image_input(name, described, sizes, ranges, first)
+        outside = dtype_outside(dtype, self.target)
+        if described is not None and described.dtype is not None:
+            outside = described_dtype(described.dtype, dtype, outside, self.target)
+        shape = ranges.shape(described, sizes)
+        # Core ML has no inputs of rank 0.
+        made: Any = ct.TensorType(name, shape if sizes else [1])
+        made.dtype = types.string_to_builtin(outside)
+        default = getattr(described, "default_value", None)
+        if default is not None:
+            made.default_value = np.full(made.shape.default, default.flat[0])
+        return made
+
+    def value_of(self, argument: BlockArgument, placeholder: Any) -> Any:
+        """The ops from an input of the package to the argument."""
+        var, name = placeholder, placeholder.name
+        if isinstance(argument.type, mil.StateType):
+            return var
+        if name in self.images:
+            var = tensor_of(self.images[name], var, self.namer(name))
+        if shape_of(argument.type) == ():
+            var = mb.squeeze(x=var, name=self.unique(f"{name}_scalar"))
+        dtype = pymil_dtype(argument.type)
+        if types.builtin_to_string(var.dtype) != dtype:
+            var = mb.cast(x=var, dtype=dtype)
+        return var
+
+    # --- outputs ----------------------------------------------------------------------
 
     def output_names(self) -> Sequence[str]:
         """The names of the outputs; notes those that Core ML cannot have."""
         returned = self.main.get_return_op()
         values = () if returned is None else returned.operands
-        names = self.names("output", len(values), self.main.res_attrs)
+        names = self.names("output", self.described_outputs, self.main.res_attrs)
         for value, name in zip(values, names, strict=True):
             try:
                 mil.check_element_type(pymil_dtype(value.type), self.target)
@@ -133,20 +237,146 @@ class Interface:
                 text = f"output {name}: {describe_type(value.type)} {error.message}"
                 where = location_of(value)
                 self.problems.append(Problem(text, where, error.hint))
+        if not self.problems:
+            self.check_outputs(values, names)
         return names
+
+    def check_outputs(self, values: Sequence[SSAValue], names: Sequence[str]) -> None:
+        """Raise UsageError if a description does not fit its output."""
+        for value, name, described in zip(values, names, self.described_outputs):
+            dtype = pymil_dtype(value.type)
+            with misfits(f"output {name}", value.type):
+                if isinstance(described, ct.ImageType):
+                    sizes = list(shape_of(value.type) or ())
+                    image = check_image(described, sizes, "fp32", self.target)
+                    self.images[name] = image
+                elif described is not None and described.dtype is not None:
+                    described_dtype(described.dtype, dtype, dtype, self.target, True)
+        final = list(names)
+        if self.features.classifier is not None:
+            final += self.check_classifier(values, names)
+        check_described(self.features.metadata, "output", final)
+
+    def check_classifier(
+        self, values: Sequence[SSAValue], names: Sequence[str]
+    ) -> Sequence[str]:
+        """Find the probabilities; the names of the outputs that a classifier adds."""
+        classifier = self.features.classifier
+        assert classifier is not None
+        own = [
+            name
+            for name, given in zip(names, result_names(self.main))
+            if given is not None
+        ]
+        name = own[probabilities_of(classifier, own)]
+        position = names.index(name)
+        value, described = values[position], self.described_outputs[position]
+        if isinstance(described, ct.ImageType) or getattr(described, "dtype", None):
+            raise UsageError(
+                f"the output '{name}' has the probabilities of the classifier, and is "
+                "described as an image or by a dtype",
+                hint="leave that out: a classifier gives a label and a dictionary",
+            )
+        shape = shape_of(value.type) or ()
+        is_float = pymil_dtype(value.type) in ("fp16", "fp32")
+        check_probabilities(classifier, name, shape, is_float)
+        self.probabilities = name, shape
+        return [
+            self.claim(classifier.name),
+            self.claim(classifier.probabilities_name),
+        ]
+
+    def result_of(self, var: Any, name: str, described: Any) -> Any:
+        """The ops from a result to the output of the package."""
+        if isinstance(described, ct.ImageType):
+            return pixels_of(self.images[name], described, var, self.namer(name))
+        if described is None or described.dtype is None:
+            return var
+        dtype = types.builtin_to_string(var.dtype)
+        outside = described_dtype(described.dtype, dtype, dtype, self.target, True)
+        return var if outside == dtype else mb.cast(x=var, dtype=outside)
+
+    def denotation(self, names: Sequence[str]) -> Denotation:
+        """What images and labels stand for, after the outputs were named."""
+        own = [n for n, given in zip(names, result_names(self.main)) if given]
+        labels, classifier = None, self.features.classifier
+        if self.probabilities is not None and classifier is not None:
+            name, shape = self.probabilities
+            labels = Labels(classifier.probabilities_name, shape)
+            own[own.index(name)] = labels.output
+        return Denotation(self.images, own, labels)
+
+
+@contextmanager
+def misfits(what: str, type_: Attribute) -> Generator[None]:
+    """Raise UsageError where a description does not fit an input or output."""
+    try:
+        yield
+    except Obstacle as error:
+        message = f"{what}: {describe_type(type_)} {error.message}"
+        raise UsageError(message, hint=error.hint) from error
+
+
+def check_enumerated_inputs(described: Sequence[Any], target: str) -> None:
+    """Raise UsageError if several inputs list shapes in a way Core ML does not have."""
+    listed = [x for x in described if isinstance(x and x.shape, ct.EnumeratedShapes)]
+    if len(listed) > 1 and TARGETS.index(target) < TARGETS.index("iOS18"):
+        raise UsageError(
+            f"{len(listed)} inputs have enumerated shapes",
+            hint="choose the target iOS18 or newer, or give ranges for all but one",
+        )
+    if len({len(each.shape.shapes) for each in listed}) > 1:
+        raise UsageError(
+            "inputs list different numbers of enumerated shapes",
+            hint="the first shapes of all inputs go together, then the second ones",
+        )
+
+
+def described_dtype(
+    described: Any, dtype: str, outside: str, target: str, is_output: bool = False
+) -> str:
+    """
+    The dtype that a description asks for, of a tensor of `dtype` in the model.
+
+    `outside` is the dtype without a description. Raises Obstacle for a dtype that the
+    tensor cannot have there.
+    """
+    wanted = types.builtin_to_string(described)
+    is_integer = "int" in dtype
+    if wanted == "int64" and is_integer:
+        wanted = "int32"
+    if wanted == dtype and dtype not in OUTSIDE:
+        return outside
+    if not (
+        wanted == dtype
+        or {wanted, dtype} <= {"fp16", "fp32"}
+        or (is_integer and wanted == "int32")
+        or (is_integer and is_output and wanted == "fp32")
+        or (dtype == "bool" and wanted in ("fp16", "fp32", "int32"))
+    ):
+        raise Obstacle(
+            f"is described with dtype {numpy_name(wanted)}",
+            "describe floats as float16 or float32, integers as int32",
+        )
+    since = OUTSIDE[wanted]
+    if TARGETS.index(since) > TARGETS.index(target):
+        raise Obstacle(
+            f"is described with dtype {numpy_name(wanted)}, which inputs and outputs "
+            f"can have from {since} on",
+            f"choose the target {since} or newer",
+        )
+    return wanted
+
+
+def numpy_name(dtype: str) -> str:
+    """The name of an element type as numpy has it."""
+    return dtype.replace("fp", "float")
 
 
 def location_of(value: SSAValue) -> SourceLocation | None:
     """Where a value is computed; None for an argument."""
     owner = value.owner
     return SourceLocation.of(owner.location) if isinstance(owner, Operation) else None
-
-
-def input_dtype(argument: BlockArgument, target: str) -> Any:
-    """An input's dtype in the package."""
-    dtype = pymil_dtype(argument.type)
-    mil.check_element_type(dtype, target)
-    return types.string_to_builtin(dtype_outside(dtype, target))
 
 
 def dtype_outside(dtype: str, target: str) -> str:
@@ -162,12 +392,15 @@ def dtype_outside(dtype: str, target: str) -> str:
     return "int32" if "int" in dtype else "fp32"
 
 
-def input_shape(argument: BlockArgument, ranges: dict[str, Any]) -> list[Any]:
-    """The sizes of an input; equal dynamic sizes share a `RangeDim` in `ranges`."""
-    shape: list[Any] = list(shape_of(argument.type) or ())
-    check_shape(shape, "join dimensions of the input, and reshape it in the model")
+def input_sizes(argument: BlockArgument) -> list[Size]:
+    """The sizes of an input, numbers and ranges; Obstacle for those without bounds."""
+    shape: list[Size] = list(shape_of(argument.type) or ())
+    check_shape(
+        shape_of(argument.type) or (),
+        "join dimensions of the input, and reshape it in the model",
+    )
     dynamic = [dim for dim, size in enumerate(shape) if size == DYNAMIC_INDEX]
-    sizes = size_ranges(argument) if dynamic else []
+    sizes: list[SizeRange] = size_ranges(argument) if dynamic else []
     if dynamic and not sizes:
         raise Obstacle(
             "has sizes without bounds",
@@ -183,9 +416,7 @@ def input_shape(argument: BlockArgument, ranges: dict[str, Any]) -> list[Any]:
                 f"has no upper bound of dimension {dim}, and Core ML needs one",
                 hint='give the dimension one: torch.export.Dim("name", max=...)',
             )
-        if size.name not in ranges:
-            ranges[size.name] = ct.RangeDim(size.lower, size.upper)
-        shape[dim] = ranges[size.name]
+        shape[dim] = size
     return shape
 
 

@@ -18,6 +18,7 @@ from padc.backends.coreml import BUFFERS, LOCATIONS, quiet
 from padc.backends.coreml.blocks import operations_of
 from padc.backends.coreml.buffers import to_json
 from padc.backends.coreml.checker import Finding, check
+from padc.backends.coreml.description import to_proto
 from padc.backends.coreml.locations import (
     DEFAULT_LOCATIONS,
     LocationsPolicy,
@@ -29,7 +30,6 @@ from padc.errors import Problem, SourceLocation, UnsupportedError, UsageError
 
 with quiet():
     import coremltools as ct
-    from coremltools.converters.mil.backend.mil.load import load as mil_to_proto
     from coremltools.converters.mil.mil import Program
     from coremltools.converters.mil.mil.scope import ScopeSource
 
@@ -72,13 +72,7 @@ def save_package(
         data = package / "Data" / "com.apple.CoreML"
         weights = data / "weights"
         weights.mkdir(parents=True)
-        model = mil_to_proto(
-            program,
-            weights_dir=str(weights),
-            specification_version=program.functions["main"].opset_version.value,
-            convert_to="mlprogram",
-            convert_from="milinternal",
-        )
+        model = to_proto(program, str(weights))
         metadata = model.description.metadata.userDefined
         metadata["com.github.apple.coremltools.version"] = ct.__version__
         metadata["com.github.apple.coremltools.source"] = "padc"

@@ -10,6 +10,11 @@ Saved Core ML packages on any machine: run them, and check them against Core ML'
     []
 """
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
 from padc.backends.coreml.checker import Finding, check
 from padc.backends.coreml.evaluator import Feature, Limits, Model, State, load
 from padc.backends.coreml.locations import LocationsPolicy
@@ -22,5 +27,53 @@ __all__ = [
     "Model",
     "State",
     "check",
+    "image_type",
     "load",
 ]
+
+
+def image_type(
+    name: str | None = None,
+    *,
+    color_layout: str = "RGB",
+    mean: float | Sequence[float] | None = None,
+    std: float | Sequence[float] | None = None,
+    shape: Any = None,
+    channel_first: bool | None = None,
+) -> Any:
+    """
+    Describe an image input of a model that is trained on normalized images.
+
+    torchvision's `ToTensor` divides pixels by 255, and its `Normalize(mean, std)`
+    subtracts a mean and divides by a standard deviation. The package then takes the
+    image itself: its tensor is `scale * pixel + bias`, with
+    `scale = 1 / (255 * std)` and `bias = -mean / std`.
+
+    Args:
+        name: The name of the input in the package; by default the model's.
+        color_layout: "RGB", "BGR", "GRAYSCALE" or "GRAYSCALE_FLOAT16". Pixels of the
+            last one are floats, which are not divided by 255.
+        mean: A number, or one for each channel in the order of the model's tensor; by
+            default 0.
+        std: Likewise; by default 1.
+        shape: Shapes among those that the model takes, as in `ct.ImageType`.
+        channel_first: False if the tensor is [1, height, width, channels], not
+            [1, channels, height, width].
+
+    Returns:
+        A `ct.ImageType` for the argument `inputs` of `padc.convert`.
+
+    Raises:
+        UsageError: There is no such color layout, or `mean` and `std` are not numbers
+            for each channel.
+        MissingEnvironmentError: coremltools is not installed.
+
+    Example:
+        >>> import padc
+        >>> photo = padc.coreml.image_type(mean=[0.5, 0.5, 0.5], std=[0.25, 0.5, 0.5])
+        >>> [round(1 / each, 2) for each in photo.scale], photo.bias
+        ([63.75, 127.5, 127.5], [-2.0, -1.0, -1.0])
+    """
+    from padc.backends.coreml.image_type import normalized
+
+    return normalized(name, color_layout, mean, std, shape, channel_first)

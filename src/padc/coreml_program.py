@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 import torch
 from torch.export import ExportedProgram
@@ -27,6 +27,7 @@ from padc.backends.coreml.checker import Finding, check
 from padc.backends.coreml.evaluator import load
 from padc.backends.coreml.locations import DEFAULT_LOCATIONS, LocationsPolicy
 from padc.backends.coreml.numerics import Keep, Numerics
+from padc.described_shapes import check_listed_shapes, described_shapes
 from padc.errors import InvalidProgramError, PadcError, resolve
 from padc.exported import Source, as_source, imported
 from padc.frontends.torch_export.guarded_ranges import narrow_sizes
@@ -60,6 +61,9 @@ from padc.verification import (
     sample_inputs,
     tensor_outputs,
 )
+
+if TYPE_CHECKING:
+    from padc.backends.coreml.features import Features
 
 Stage: TypeAlias = Literal["torch", "tcp", "mil"]
 Observer: TypeAlias = Callable[[str, ModuleOp | None, float], None]
@@ -189,11 +193,14 @@ class Program:
 
         Args:
             *inputs: The tensors that the model takes, in its order and of its dtypes;
-                of the shapes of the example inputs, or within the dynamic ones.
+                of the shapes of the example inputs, or within the dynamic ones. An
+                input that is an image or of float16 in the package gets the nearest
+                value that it has.
 
         Returns:
             The model's outputs in its order, of its dtypes and shapes. (The package has
-            others for some: see `padc.verification.run_package`.)
+            others for some: see `padc.verification.run_package`.) For an image, the
+            tensor that its pixels denote; for a classifier, the probabilities.
 
         Raises:
             UsageError: The inputs do not fit, or have values that int32 does not have.
@@ -256,6 +263,8 @@ class Program:
                 takes, in order. By default two: the example inputs, and random ones of
                 the same shapes and dtypes. Give others for other dynamic sizes. If the
                 model changes buffers, all samples are run twice, one after the other.
+                For an image, the model gets the tensor that the nearest image denotes,
+                and what rounding to pixels changed in an output is no error.
             tolerance: The largest error allowed, in parts of the expected output's
                 range; by default that of `padc.verification.TOLERANCES` for the
                 precision, and any error if weights are compressed.
@@ -269,12 +278,12 @@ class Program:
             UnsupportedError: The package breaks a rule of Core ML (see `check`).
             UsageError: There are no inputs, or they do not fit.
         """
-        if inputs is None:
-            inputs = sample_inputs(self.exported)
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "program.mlpackage"
             self.save(path)
             session = Session(load(path))
+        if inputs is None:
+            inputs = session.samples(sample_inputs(self.exported))
         if self.numerics.compression is not None:
             exact = replace(self.numerics, compression=None)
             self._compare(self._session(self._emit(exact)), inputs, None)
@@ -314,6 +323,10 @@ def convert(
     grid_sample_policy: GridSamplePolicy = DEFAULT_GRID_SAMPLE_POLICY,
     states: StatesPolicy = DEFAULT_STATES_POLICY,
     dynamic_shapes: Any = None,
+    inputs: Sequence[Any] | Mapping[str, Any] | None = None,
+    outputs: Sequence[Any] | Mapping[str, Any] | None = None,
+    classifier_config: Any = None,
+    metadata: Mapping[str, Any] | None = None,
     verify: bool = False,
     observer: Observer | None = None,
 ) -> Program:
@@ -354,7 +367,21 @@ def convert(
             8-bit integers, and float32 if `precision` is "float16". "native": all, with
             an error for the others. "inputs": none.
         dynamic_shapes: For a module, the dimensions whose sizes may vary between calls,
-            as `torch.export.export` takes them. Each needs a `max`.
+            as `torch.export.export` takes them. Each needs a `max`. By default those
+            that `inputs` describes by `ct.RangeDim` or `ct.EnumeratedShapes`.
+        inputs: Descriptions of the inputs by coremltools' classes, `ct.TensorType` and
+            `ct.ImageType`: names, images, dtypes, defaults, and shapes among those that
+            the model was exported for. A list describes each input, in the model's
+            order; a dictionary some, by the model's names. What a description leaves
+            out is as without it. See docs/app.md.
+        outputs: Descriptions of the outputs, in the same way: names, images, dtypes.
+        classifier_config: A `ct.ClassifierConfig`: the class labels. The output with
+            the probabilities becomes the predicted label and a dictionary.
+        metadata: What the package says about itself, by these keys: "author",
+            "license", "short_description", "version" (strings); "input_description" and
+            "output_description" (strings by the names in the package);
+            "user_defined_metadata" (strings by key); "preview_type" and
+            "preview_parameters", for Xcode.
         verify: Whether to run the program and compare it with the model, as
             `Program.verify` does.
         observer: Called after each step with its name, the module if the step has one,
@@ -388,14 +415,21 @@ def convert(
     resolve_grid_sample_policy(grid_sample_policy)
     resolve_states_policy(states)
     steps = _Steps(observer)
+    features = None
+    if any(each is not None for each in (inputs, outputs, classifier_config, metadata)):
+        from padc.backends.coreml.features import Features
+
+        features = Features.of(inputs, outputs, classifier_config, metadata)
+        if dynamic_shapes is None and isinstance(model, torch.nn.Module):
+            dynamic_shapes = described_shapes(model, example_inputs, inputs)
     exported = as_source("padc.convert", model, example_inputs, dynamic_shapes)
     model = model if isinstance(model, torch.nn.Module) else exported
     if exported is not model:
         steps.end("export")
     passes = pipelines.to_mil(target, pad_policy, grid_sample_policy, states, precision)
     with without_collection():
-        module, weights = _lowered(exported, target, passes, steps)
-        emit = partial(_emitted, module, weights, target)
+        module, weights = _lowered(exported, target, features, passes, steps)
+        emit = partial(_emitted, module, weights, target, features)
         pymil = emit(numerics, steps)
     initial = {
         each.name: initial_tensor(each, weights)
@@ -423,15 +457,19 @@ def convert(
 def _lowered(
     exported: Source,
     target: str,
+    features: Features | None,
     passes: Sequence[ModulePass],
     steps: _Steps,
 ) -> tuple[ModuleOp, Weights]:
     """The program after `passes`, verified, and its own copy of the weights."""
-    from padc.backends.coreml.interface import check_interface
+    from padc.backends.coreml.interface import check_features, check_interface
 
     ctx, module = imported(exported, pipelines.legal_for_mil())
     check_interface(module, target)
     _narrow_sizes(module, exported)
+    if features is not None:
+        check_features(module, target, features)
+        check_listed_shapes(module, features)
     weights = weights_of(ctx)
     # The program must not change when the model's weights do.
     for name, array in weights.items():
@@ -452,22 +490,25 @@ def _emitted(
     module: ModuleOp,
     weights: Weights,
     target: str,
+    features: Features | None,
     numerics: Numerics,
     steps: _Steps | None = None,
 ) -> Any:
     """The program as coremltools has it, after coremltools' passes."""
     from padc.backends.coreml.compress import compress
     from padc.backends.coreml.emit import emit
+    from padc.backends.coreml.labels import add_classify
     from padc.backends.coreml.optimize import optimize
 
     steps = steps or _Steps(None)
-    pymil = emit(module, weights, target)
+    pymil = emit(module, weights, target, features)
     steps.end("emit")
     optimize(pymil, numerics.precision, numerics.keep_float32)
     steps.end("optimize")
     if numerics.compression is not None:
         compress(pymil, numerics.compression, numerics.pretend)
         steps.end("compress")
+    add_classify(pymil)
     return pymil
 
 

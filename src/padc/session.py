@@ -13,6 +13,7 @@ import torch
 
 from padc.backends.coreml.buffers import BufferFeature, buffers_in
 from padc.backends.coreml.evaluator import Feature, Model
+from padc.denoted import Denoted, as_input
 from padc.errors import InvalidProgramError, UsageError
 
 
@@ -29,7 +30,8 @@ class Session:
         taken = {each.input for each in self.buffers}
         given = {each.output for each in self.buffers}
         self.inputs = [each for each in model.inputs if each.name not in taken]
-        self.outputs = [each for each in model.outputs if each.name not in given]
+        self.denoted = Denoted(model)
+        self.outputs = [x for x in self.denoted.outputs if x.name not in given]
         self._features = {each.name: each for each in (*model.inputs, *model.states)}
         check_buffers(self.buffers, model)
         self._initial = {
@@ -45,9 +47,36 @@ class Session:
         self._values = dict(self._initial)
 
     def run(self, inputs: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:
-        """The outputs, without those that are new values of buffers."""
-        outputs = self.predict(as_inputs(self.inputs, inputs))
-        return tuple(torch.from_numpy(outputs[each.name]) for each in self.outputs)
+        """
+        The outputs as the model has them, without those that are buffers' new values.
+
+        An input that is an image or of float16 in the package is the nearest to the
+        tensor. An image among the outputs is the tensor that it denotes, a
+        classifier's dictionary the tensor of the probabilities.
+        """
+        check_count(self.inputs, inputs)
+        pairs = zip(self.inputs, inputs, strict=True)
+        outputs = self.predict({f.name: self.denoted.value(f, x) for f, x in pairs})
+        return tuple(self.denoted.tensor(f, outputs[f.name]) for f in self.outputs)
+
+    def nearest(self, inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        """The inputs as the package gets them: tensors that its features denote."""
+        check_count(self.inputs, inputs)
+        pairs = zip(self.inputs, inputs, strict=True)
+        return [self.denoted.nearest(feature, tensor) for feature, tensor in pairs]
+
+    def samples(
+        self, samples: Sequence[Sequence[torch.Tensor]]
+    ) -> list[Sequence[torch.Tensor]]:
+        """The samples in shapes that the package takes; random pixels in the last."""
+        if any(len(sample) != len(self.inputs) for sample in samples):
+            return list(samples)
+        fitting = [
+            [self.denoted.fitted(f, x, i) for f, x in zip(self.inputs, sample)]
+            for i, sample in enumerate(samples)
+        ]
+        last = zip(self.inputs, fitting[-1], strict=True)
+        return [*fitting[:-1], [self.denoted.random(f, x) for f, x in last]]
 
     def predict(self, given: Mapping[str, npt.ArrayLike]) -> dict[str, Any]:
         """All outputs by name; buffers may be among the inputs, too."""
@@ -89,33 +118,18 @@ def check_buffers(buffers: Sequence[BufferFeature], model: Model) -> None:
             )
 
 
+def check_count(features: Sequence[Feature], inputs: Sequence[Any]) -> None:
+    """Raise UsageError unless there is a tensor for each input."""
+    if len(inputs) != len(features):
+        raise UsageError(f"the package takes {len(features)} inputs, got {len(inputs)}")
+
+
 def as_inputs(
     features: Sequence[Feature], inputs: Sequence[torch.Tensor]
 ) -> dict[str, npt.NDArray[Any]]:
     """The arrays of inputs in their order, by name; UsageError if they do not fit."""
-    if len(inputs) != len(features):
-        raise UsageError(f"the package takes {len(features)} inputs, got {len(inputs)}")
+    check_count(features, inputs)
     return {
         feature.name: as_input(feature, tensor)
         for feature, tensor in zip(features, inputs, strict=True)
     }
-
-
-def as_input(feature: Feature, tensor: Any) -> npt.NDArray[Any]:
-    """The same values in the dtype of the feature; UsageError if it lacks some."""
-    if not isinstance(tensor, torch.Tensor):
-        raise UsageError(
-            f"the input '{feature.name}' is of type {type(tensor).__name__}",
-            hint="give a torch.Tensor",
-        )
-    exact = tensor.detach().cpu()
-    # numpy has no bfloat16.
-    exact = (exact.float() if exact.dtype == torch.bfloat16 else exact).numpy()
-    # Core ML takes int32 for int64, floats for bool, and [1] for rank 0.
-    array = np.real(exact).astype(feature.dtype)
-    if not np.array_equal(array, exact, equal_nan=array.dtype.kind == "f"):
-        raise UsageError(
-            f"the input '{feature.name}' of dtype {tensor.dtype} has values that the "
-            f"package's {feature.dtype} does not have"
-        )
-    return array.reshape(feature.shape) if tensor.dim() == 0 else array

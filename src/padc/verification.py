@@ -162,7 +162,7 @@ def verify_package(
     model: torch.nn.Module | ExportedProgram,
     exported: Source,
     path: str | Path,
-    inputs: Sequence[Sequence[torch.Tensor]],
+    inputs: Sequence[Sequence[torch.Tensor]] | None = None,
     precision: str = DEFAULT_PRECISION,
 ) -> list[Comparison]:
     """
@@ -176,7 +176,8 @@ def verify_package(
         exported: Its export, which has the structure of its arguments.
         path: The `.mlpackage`.
         inputs: The samples to compare on: for each, the tensors that the model takes,
-            in order, of its dtypes and of shapes that the package accepts.
+            in order, of its dtypes and of shapes that the package accepts. By default
+            those of `sample_inputs`, in shapes that the package accepts.
         precision: What the package computes in, "float32" or "float16", which decides
             the error that is allowed.
 
@@ -207,7 +208,7 @@ def compare_calls(
     model: torch.nn.Module | ExportedProgram,
     exported: Source,
     session: Session,
-    inputs: Sequence[Sequence[torch.Tensor]],
+    inputs: Sequence[Sequence[torch.Tensor]] | None,
     precision: str,
     initial: Mapping[str, torch.Tensor] | None = None,
     tolerance: float | None = None,
@@ -219,6 +220,8 @@ def compare_calls(
     buffers are compared, too. `initial` are their values at export, by default those
     that they have now. `tolerance` is the error allowed, instead of the precision's.
     """
+    if inputs is None:
+        inputs = session.samples(sample_inputs(exported))
     if not inputs:
         raise UsageError("there are no inputs to compare the package on")
     names = [each.buffer for each in session.buffers]
@@ -226,12 +229,17 @@ def compare_calls(
     eager = EagerCalls(model, {name: known(values or {}, name) for name in names})
     worst: dict[str, Comparison] = {}
     for sample in [*inputs, *inputs] if names else inputs:
+        sample = session.nearest(sample)
         example = exported.example_inputs or (tuple(sample), {})
         actual = list(session.run(sample))
         expected = eager(example, sample)
         if len(actual) != len(expected):
             raise UsageError(
                 f"the package has {len(actual)} outputs, the model has {len(expected)}"
+            )
+        for index, feature in enumerate(session.outputs):
+            actual[index], expected[index] = session.denoted.comparable(
+                feature, actual[index], expected[index]
             )
         actual += [session.buffer(each) for each in session.buffers]
         expected += eager.buffers.values()
@@ -255,8 +263,9 @@ def compare_packages(
     """Raise WrongResultError unless two packages compute the same, but for rounding."""
     for sample in inputs:
         results = zip(session.run(sample), expected.run(sample), strict=True)
+        alike = session.denoted.alike
         found = [
-            compare(feature.name, is_, should)
+            compare(feature.name, *alike(feature, is_, should))
             for feature, (is_, should) in zip(session.outputs, results, strict=True)
         ]
         _check_tolerance(found, 1e-5)

@@ -271,7 +271,9 @@ class _FunctionChecker:
         elif item.name in RESERVED:
             message = "the name is reserved"
             self.report("name-form", op_type, item.name, message)
-        if (fault := unknown_element(item.type)) is not None:
+        # The labels of a classifier are no tensors.
+        fault = None if op_type == "classify" else unknown_element(item.type)
+        if fault is not None:
             message = f"Core ML has no tensors of {fault}"
             self.report("element-type", op_type, item.name, message)
         return Value(item.name, read_type(item.type), is_constant, constant)
