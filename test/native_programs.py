@@ -7,6 +7,7 @@ import mmap
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import torch
 from typing_extensions import override
@@ -25,6 +26,7 @@ from padc.passes import pipelines
 from padc.passes.buffers.live_ranges import element_bytes
 from padc.passes.buffers.plan_buffers import PlanBuffersPass
 from padc.passes.buffers_to_llvm.convert_buffers_to_llvm import ConvertBuffersToLlvmPass
+from padc.passes.buffers_to_llvm.llvm_builder import GRAIN
 
 GUARD = 256
 """Bytes next to each buffer."""
@@ -33,6 +35,24 @@ POISON = 0xFF
 PAGE = mmap.PAGESIZE
 HAS_PAGES = sys.platform != "win32"
 """Whether single pages can be made inaccessible."""
+
+
+START = ctypes.CFUNCTYPE(
+    None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint, ctypes.c_uint
+)
+"""The type of `GOMP_parallel`."""
+
+
+@START
+def start(function: int, data: int, threads: int, flags: int) -> None:
+    """A team whose first thread takes all parts of the work."""
+    assert threads > 1 and flags == 0
+    ctypes.CFUNCTYPE(None, ctypes.c_void_p)(function)(data)
+
+
+def address(function: Any) -> int:
+    """The address of a C function."""
+    return ctypes.cast(function, ctypes.c_void_p).value or 0
 
 
 def poisoned(size: int, at_end: bool) -> torch.Tensor:
@@ -71,6 +91,11 @@ class Guarded(NativeFunction):
     spans: Sequence[tuple[int, int]] | None
     """Offset and size of each buffer in the arena, in bytes; None if they vary."""
     at_end = True
+    threads = 1
+
+    @override
+    def _team(self) -> tuple[int, int]:
+        return self.threads, address(start)
 
     @override
     def _take_arena(self, size: int) -> torch.Tensor:
@@ -86,8 +111,12 @@ class Guarded(NativeFunction):
         assert (arena[outside] == POISON).all()
 
 
-def compiled(module: ModuleOp, check: bool = False) -> Guarded:
-    """Function `main` as machine code, with guards between its buffers."""
+def compiled(module: ModuleOp, check: bool = False, threads: int = 1) -> Guarded:
+    """
+    Function `main` as machine code, with guards between its buffers.
+
+    The work of each op is split for `threads` threads, however little it is.
+    """
     ctx = make_context()
     function = main(module)
     inputs = list(function.function_type.inputs)
@@ -99,12 +128,14 @@ def compiled(module: ModuleOp, check: bool = False) -> Guarded:
     signature = signature_of(main(module), inputs, results)
     views = [op for op in main(module).walk() if isinstance(op, memref.ViewOp)]
     spans = [found for view in views if (found := span(view)) is not None]
-    ConvertBuffersToLlvmPass(check=check).apply(ctx, module)
+    grain = 1 if threads > 1 else GRAIN
+    ConvertBuffersToLlvmPass(check=check, grain=grain).apply(ctx, module)
     module.verify()
     if check:
         signature = replace(signature, accesses=accesses_of(module))
     code = compile_object(convert_module(module, fallback_target_triple=None))
     guarded = Guarded(signature, Code(code, ["main", "main_sizes"]), weights_of(ctx))
+    guarded.threads = threads
     guarded.spans = spans if len(spans) == len(views) else None
     return guarded
 

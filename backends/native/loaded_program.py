@@ -19,11 +19,12 @@ from padc.ir.weights import Weights, weights_of
 class LoadedProgram:
     """A program that can be called, by any number of threads at once."""
 
-    def __init__(self, ctx: Context, stored: StoredProgram):
+    def __init__(self, ctx: Context, stored: StoredProgram, threads: int | None = None):
+        """Machine code uses up to `threads` threads; None: as many as PyTorch uses."""
         weights: Weights = weights_of(ctx)
         weights.update(stored.literals)
         self.stored = stored
-        self._functions = [load(ctx, part, weights) for part in stored.parts]
+        self._functions = [load(ctx, part, weights, threads) for part in stored.parts]
         self._only: NativeFunction | None = None
         """The only part, if it takes and returns the values of the program in order."""
         if len(stored.parts) == 1:
@@ -76,10 +77,10 @@ class LoadedProgram:
 
 
 def load(
-    ctx: Context, part: StoredPart, weights: Mapping[str, Any]
+    ctx: Context, part: StoredPart, weights: Mapping[str, Any], threads: int | None
 ) -> NativeFunction | TorchFunction:
     """The function that runs a part."""
     if part.signature is None:
         return TorchFunction(ctx, part.code.decode())
     code = Code(part.code, ["main", "main_sizes"])
-    return NativeFunction(part.signature, code, weights)
+    return NativeFunction(part.signature, code, weights, threads)

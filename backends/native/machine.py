@@ -12,6 +12,9 @@ from typing import Any
 import llvmlite.binding as binding
 from llvmlite import ir
 
+from padc.backends.native.thread_team import SHARED_WORK
+from padc.passes.buffers_to_llvm.work_sharing import SHARE
+
 _names = itertools.count()
 _lock = threading.Lock()
 """All modules share one LLVM context, which one thread may use at a time."""
@@ -76,6 +79,8 @@ def compile_object(module: ir.Module) -> bytes:
     with _lock:
         machine = target_machine()
         parsed = binding.parse_assembly(str(module))
+        if SHARE in module.globals:
+            parsed.link_in(binding.parse_assembly(SHARED_WORK))
         parsed.verify()
         options = binding.create_pipeline_tuning_options(speed_level=3)
         options.loop_vectorization = True

@@ -17,6 +17,7 @@ from padc.backends.calls.output_tensors import check_outputs
 from padc.backends.calls.parameters import Parameter, misfit, required_pointer
 from padc.backends.native.function_signature import Signature
 from padc.backends.native.machine import Code
+from padc.backends.native.thread_team import team
 from padc.errors import WrongResultError
 from padc.ir.weights import Array
 from padc.passes.buffers_to_llvm.access_check import SCRATCH_BYTES
@@ -36,10 +37,16 @@ class NativeFunction:
     """
 
     def __init__(
-        self, signature: Signature, code: Code, weights: Mapping[str, Array]
+        self,
+        signature: Signature,
+        code: Code,
+        weights: Mapping[str, Array],
+        threads: int | None = None,
     ) -> None:
+        """A call uses up to `threads` threads; None: as many as PyTorch uses."""
         self.signature = signature
         self._code = code
+        self._threads = threads
         self._inputs = [p for p in signature.parameters if p.kind == "input"]
         self._results = [p for p in signature.parameters if p.kind == "result"]
         # Machine code reads weights row-major; views of a model's tensors may not be.
@@ -171,10 +178,11 @@ class NativeFunction:
 
     def _call(self, function: Callable[[bytes], None], table: list[int]) -> None:
         """Call machine code; WrongResultError if a check of it fails."""
+        threads, start = self._team()
         if (accesses := self.signature.accesses) is None:
-            return function(packed(table))
+            return function(packed([threads, start, *table]))
         status = array("q", bytes(8 + SCRATCH_BYTES))
-        function(packed([status.buffer_info()[0], *table]))
+        function(packed([status.buffer_info()[0], threads, start, *table]))
         if status[0]:
             number, writes = divmod(status[0], 2)
             access = accesses[number - 1]
@@ -184,6 +192,10 @@ class NativeFunction:
                 location=access.location,
                 hint="this is a fault of padc: please report it, with the model",
             )
+
+    def _team(self) -> tuple[int, int]:
+        """The number of threads of a call, and the address that starts them."""
+        return team(self._threads)
 
     def _shapes(self, table: list[int]) -> tuple[int, Sequence[Sequence[int]]]:
         """The bytes of the arena and the shapes of the results, for these inputs."""

@@ -116,9 +116,10 @@ def checked(
     code = build.value(2 * check.number + writes)
     is_first = compare(known, "eq", build.value(0))
     failed = build.insert(llvm.SelectOp(is_first, code, known))
-    status = build.insert(llvm.SelectOp(fits, known, failed))
-    build.do(llvm.StoreOp(status, check.status))
     scratch = build.address(check.status, 1, i64)
+    # Another thread may write the status word meanwhile: it stays alone if all fits.
+    status = build.insert(llvm.SelectOp(fits, scratch, check.status))
+    build.do(llvm.StoreOp(failed, status))
     return build.insert(llvm.SelectOp(fits, address, scratch))
 
 

@@ -27,6 +27,7 @@ from padc.passes.buffers_to_llvm.llvm_builder import LlvmBuilder, Size
 from padc.passes.buffers_to_llvm.loops import Loop, nested
 from padc.passes.buffers_to_llvm.partial_sums import sum_in_parts
 from padc.passes.buffers_to_llvm.vectors import Mask, Vectors
+from padc.passes.buffers_to_llvm.work_sharing import share, split_loop
 from padc.passes.linalg.convolutions import multiplies_and_adds
 
 REGISTERS = 24
@@ -116,51 +117,70 @@ class ContractionKernel:
         self.vectors = Vectors(build, op.type, op.lanes)
 
     def run(self, offsets: Sequence[Size]) -> None:
-        nested(self.build, self.op.outer, offsets, self.columns)
+        op = self.op
+        counts = [loop.count for loop in op.outer] + [self.tiles()]
+        if op.rows is not None:
+            counts.append(self.build.floordiv(op.rows.count, tile_rows(op.rows)))
+        share(self.build, counts)
+        nested(self.build, op.outer, offsets, self.columns)
+
+    def tile_vectors(self) -> int:
+        """The number of vectors in a row of a tile."""
+        along = self.op.along
+        rows = 1 if self.op.rows is None else tile_rows(self.op.rows)
+        # A stride of 2 loads twice as many registers.
+        loaded = 2 if along.steps[self.op.streamed] == 2 else 1
+        most = min(max(REGISTERS // rows // loaded, 1), 4)
+        if not isinstance(along.count, int):
+            return min(most, 2)
+        full = -(-along.count // self.op.lanes)
+        blocks = max(-(-full // most), 1)
+        return max(-(-full // blocks), 1)
+
+    def tiles(self) -> Size:
+        """The number of tiles along the vectors."""
+        width = self.tile_vectors() * self.op.lanes
+        return self.build.floordiv(
+            self.build.add(self.op.along.count, width - 1), width
+        )
 
     def columns(self, offsets: Sequence[Size]) -> None:
         """Emit the loop along the vectors, a tile at a time."""
         build, along, lanes = self.build, self.op.along, self.op.lanes
         rows = 1 if self.op.rows is None else tile_rows(self.op.rows)
-        # A stride of 2 loads twice as many registers.
-        loaded = 2 if along.steps[self.op.streamed] == 2 else 1
-        most = min(max(REGISTERS // rows // loaded, 1), 4)
-        if isinstance(along.count, int):
-            full = -(-along.count // lanes)
-            blocks = -(-full // most)
-            vectors = -(-full // blocks)
-        else:
-            vectors = min(most, 2)
+        vectors, all = self.tile_vectors(), self.tiles()
         width = vectors * lanes
-        end = build.mul(build.floordiv(along.count, width), width)
+        whole = build.floordiv(along.count, width)
 
-        def whole(build: LlvmBuilder, place: SSAValue) -> None:
+        def full(build: LlvmBuilder, number: Size) -> None:
+            place = build.mul(number, width)
             self.rows(Tile(rows, vectors, None), along.moved(build, offsets, place))
 
-        if end != 0:
-            build.loop(0, end, width, whole)
-        if isinstance(along.count, int):
-            assert isinstance(end, int)
-            if left := along.count - end:
-                tile = Tile(rows, -(-left // lanes), left)
-                self.rows(tile, along.moved(build, offsets, end))
-            return
-
-        def rest(build: LlvmBuilder, place: SSAValue) -> None:
+        def cut(build: LlvmBuilder, number: Size) -> None:
+            place = build.mul(number, width)
             left = build.sub(along.count, place)
-            self.rows(Tile(rows, vectors, left), along.moved(build, offsets, place))
+            count = -(-left // lanes) if isinstance(left, int) else vectors
+            self.rows(Tile(rows, count, left), along.moved(build, offsets, place))
 
-        build.loop(end, along.count, width, rest)
+        if whole != 0:
+            split_loop(build, all, full, end=whole)
+        if not isinstance(whole, int):
+            split_loop(build, all, cut, whole)
+        elif whole != all:
+            # Its size is known, unlike the number that a loop counts.
+            split_loop(build, all, lambda build, _: cut(build, whole), whole)
 
     def rows(self, tile: Tile, offsets: Sequence[Size]) -> None:
         rows = self.op.rows
         if rows is None:
             return self.sums(tile, offsets)
 
-        def inside(build: LlvmBuilder, place: SSAValue) -> None:
+        def inside(build: LlvmBuilder, number: Size) -> None:
+            place = build.mul(number, tile.rows)
             self.sums(tile, rows.moved(build, offsets, place))
 
-        self.build.loop(0, rows.count, tile.rows, inside)
+        build = self.build
+        split_loop(build, build.floordiv(rows.count, tile.rows), inside)
 
     def sums(self, tile: Tile, offsets: Sequence[Size]) -> None:
         sum_in_parts(

@@ -18,6 +18,7 @@ from xdsl.utils.exceptions import PassFailedException
 
 from padc.passes.buffers_to_llvm.access_check import ACCESSES
 from padc.passes.buffers_to_llvm.function_lowering import lower_function
+from padc.passes.buffers_to_llvm.llvm_builder import GRAIN
 from padc.passes.buffers_to_llvm.llvm_module import LlvmModule, declare_library
 
 
@@ -32,8 +33,11 @@ class ConvertBuffersToLlvmPass(ModulePass):
     check: bool = False
     """Whether each load and store is checked, in functions that take a status word."""
 
+    grain: int = GRAIN
+    """The least work of a thread, in products; kernels with less run on one thread."""
+
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        module = LlvmModule(op, self.vector_bytes, self.check)
+        module = LlvmModule(op, self.vector_bytes, self.check, self.grain)
         for function in list(op.ops):
             if not isinstance(function, func.FuncOp):
                 raise PassFailedException(

@@ -1,10 +1,11 @@
 """
 Lowering a function of buffers to an LLVM function that calls a kernel per linalg op.
 
-The function takes the address of a table of 64-bit numbers. For each argument, in
-order, the table holds the address of the first element and the dynamic sizes of a
-buffer, or an index. If loads and stores are checked, the address of the status word
-comes before them (see `access_check`).
+The function takes the address of a table of 64-bit numbers: the number of threads and
+the address of `GOMP_parallel` (see `work_sharing`), then for each argument, in order,
+the address of the first element and the dynamic sizes of a buffer, or an index. If
+loads and stores are checked, the address of the status word comes first (see
+`access_check`).
 """
 
 from __future__ import annotations
@@ -49,6 +50,7 @@ from padc.passes.buffers_to_llvm.llvm_module import LlvmModule
 from padc.passes.buffers_to_llvm.loop_fusion import Move, kernel_of_moves, move_of, runs
 from padc.passes.buffers_to_llvm.scalars import lower_scalar
 from padc.passes.buffers_to_llvm.started_products import started_product
+from padc.passes.buffers_to_llvm.work_sharing import SharedCalls, is_shared
 
 UNROLLED = 8
 """Loops over buffer ops with at most so many steps are unrolled."""
@@ -66,7 +68,7 @@ class FunctionLowering:
         self.function = function
         self.module = module
         self.region = Region(Block(arg_types=[POINTER]))
-        self.build = LlvmBuilder(self.region, self.region.block)
+        self.build = LlvmBuilder(self.region, self.region.block, grain=module.grain)
         self.values: dict[SSAValue, Value] = {}
         self.moves: list[Move] = []
         """Moves not yet emitted, all to the same memory."""
@@ -95,6 +97,7 @@ class FunctionLowering:
 
         if self.module.checked is not None:
             self.build.check = AccessCheck(entry(POINTER), self.module.checked)
+        self.shared = SharedCalls(self.build, entry(i64), entry(POINTER))
         for arg in body_of(self.function).args:
             if isa(type := arg.type, AnyMemRef):
                 pointer = entry(POINTER)
@@ -185,7 +188,10 @@ class FunctionLowering:
 
     def call(self, kernel: Kernel) -> None:
         name, arguments = self.module.function(kernel)
-        self.build.do(llvm.CallOp(name, *arguments))
+        if is_shared(kernel.threads):
+            self.shared.call(name, arguments, kernel.threads)
+        else:
+            self.build.do(llvm.CallOp(name, *arguments))
 
     def loop(self, op: scf.ForOp) -> None:
         if op.iter_args:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from xdsl.dialects import arith, llvm, memref
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, UnitAttr
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, UnitAttr, i64
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.dialects.linalg.attrs import IteratorType
@@ -40,16 +40,30 @@ from padc.passes.buffers_to_llvm.packed_convolutions import (
 )
 from padc.passes.buffers_to_llvm.scalars import lower_scalar
 from padc.passes.buffers_to_llvm.vectors import register_count
+from padc.passes.buffers_to_llvm.work_sharing import (
+    ELEMENT_WORK,
+    Part,
+    is_shared,
+    items_of,
+    product,
+    share,
+    split_elements,
+    split_loop,
+    threads_for,
+)
 
 
 class Outline:
     """A kernel while it is built, and its parameters."""
 
-    def __init__(self, check: AccessCheck | None) -> None:
-        """`check` is that of the caller."""
+    def __init__(self, check: AccessCheck | None, threads: Size) -> None:
+        """`check` is that of the caller, which runs it on up to `threads` threads."""
         self.region = Region(Block())
         self.entry = self.region.block
         self.build = LlvmBuilder(self.region, self.entry)
+        if is_shared(threads):
+            part, parts = (self.entry.insert_arg(i64, i) for i in range(2))
+            self.build.part = Part(part, parts)
         self.arguments: dict[SSAValue, SSAValue] = {}
         """The parameter of each value that the caller passes."""
         self.aliases: set[SSAValue] = set()
@@ -100,6 +114,8 @@ class Outline:
             else DictionaryAttr({})
             for value in self.arguments
         ]
+        own = len(types) - len(attributes)
+        attributes = [DictionaryAttr({})] * own + attributes
         return llvm.FuncOp(
             name,
             llvm.LLVMFunctionType(types),
@@ -116,6 +132,8 @@ class Kernel:
     values: Sequence[SSAValue]
     """The values that it may take; equal keys have them in the same order."""
     make: Callable[[], Outline]
+    threads: Size
+    """The most threads that are worth it."""
 
 
 def kernel_of(
@@ -130,22 +148,48 @@ def kernel_of(
     of = KernelKey()
     check = None if main.check is None else main.check.of(op)
     key = of.op(op, values), of.loops(loops), of.sizes(firsts), of.check(check)
+    threads = most_threads(op, loops, main)
 
     def make() -> Outline:
-        return outline(op, values, loops, firsts, vector_bytes, check)
+        kernel = Outline(check, threads)
+        outline(kernel, op, values, loops, firsts, vector_bytes)
+        return kernel
 
-    return Kernel(key, of.values, make)
+    return Kernel(key, of.values, make, threads)
+
+
+def most_threads(
+    op: LinalgStructuredOperation, loops: Sequence[Loop], main: LlvmBuilder
+) -> Size:
+    """The most threads that are worth it for `op`."""
+    free = [loop for loop in loops if not loop.reduces]
+    outputs = len(op.outputs)
+    if not free or any(0 in loop.steps[-outputs:] for loop in free if loop.count != 1):
+        return 1
+    return threads_for(main, work_of(op, loops, main))
+
+
+def work_of(
+    op: LinalgStructuredOperation, loops: Sequence[Loop], main: LlvmBuilder
+) -> Size:
+    """About how many products take as long as `op`."""
+    steps = product(main, [loop.count for loop in loops])
+    if multiplied_type(op) is not None:
+        return steps
+    names = [inner.name for inner in op.body.walk()]
+    each = sum(8 if name.startswith("math.") else 1 for name in names)
+    return main.mul(steps, ELEMENT_WORK * each)
 
 
 def outline(
+    kernel: Outline,
     op: LinalgStructuredOperation,
     values: Mapping[SSAValue, Value],
     loops: Sequence[Loop],
     firsts: Sequence[Size],
     vector_bytes: int,
-    check: AccessCheck | None,
-) -> Outline:
-    kernel = Outline(check)
+) -> None:
+    """Emit the loops of `op` in `kernel`."""
     sizes = kernel.sizes(firsts)
     loops = [kernel.loop(loop) for loop in loops]
     if (type := multiplied_type(op)) is not None:
@@ -159,17 +203,18 @@ def outline(
         if conv is not None:
             registers = register_count(vector_bytes)
             PackedConvolutionKernel(kernel.build, conv, buffers, registers).run(sizes)
-            return kernel
-        if (product := matrix_product_of(loops, type, lanes)) is not None:
-            MatrixProductKernel(kernel.build, product, buffers).run(sizes)
-            return kernel
+            return
+        if (matrices := matrix_product_of(loops, type, lanes)) is not None:
+            MatrixProductKernel(kernel.build, matrices, buffers).run(sizes)
+            return
         if (contraction := contraction_of(loops, type, lanes)) is not None:
             ContractionKernel(kernel.build, contraction, buffers).run(sizes)
-            return kernel
+            return
     inner = {x: kernel.value(values[x]) for x in (*op.operands, *captured(op))}
     body = Body(op, kernel, [inner[x] for x in op.operands], inner, len(op.outputs))
-    body.nest(ordered(loops, len(op.outputs)), sizes, {})
-    return kernel
+    loops = ordered(loops, len(op.outputs))
+    body.share(loops)
+    body.nest(loops, sizes, {})
 
 
 def captured(op: LinalgStructuredOperation) -> list[SSAValue]:
@@ -229,6 +274,14 @@ class Body:
     values: Mapping[SSAValue, Value]
     outputs: int
 
+    def share(self, loops: Sequence[Loop]) -> None:
+        """Split `loops`, which `nest` then emits, if the work is shared."""
+        build = self.kernel.build
+        counts = [loop.count for loop in loops if not loop.reduces]
+        if loops and not loops[-1].reduces:
+            counts[-1] = items_of(build, counts[-1])
+        share(build, counts)
+
     def nest(
         self,
         loops: Sequence[Loop],
@@ -239,13 +292,18 @@ class Body:
         build = self.kernel.build
         if not loops:
             return self.element(build, offsets, places)
+        loop, *rest = loops
 
-        def inside(build: LlvmBuilder, place: SSAValue) -> None:
-            moved = loops[0].moved(build, offsets, place)
-            here = {**places, loops[0].dims[0]: place}
-            self.nest(loops[1:], moved, here)
+        def inside(build: LlvmBuilder, place: Size) -> None:
+            here = {**places, loop.dims[0]: build.value(place)}
+            self.nest(rest, loop.moved(build, offsets, place), here)
 
-        build.loop(0, loops[0].count, 1, inside)
+        if loop.reduces:
+            build.loop(0, loop.count, 1, inside)
+        elif rest:
+            split_loop(build, loop.count, inside)
+        else:
+            split_elements(build, loop.count, inside)
 
     def element(
         self, build: LlvmBuilder, offsets: Sequence[Size], places: dict[int, SSAValue]

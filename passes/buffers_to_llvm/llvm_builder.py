@@ -24,12 +24,15 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 if TYPE_CHECKING:
     from padc.passes.buffers_to_llvm.access_check import AccessCheck
+    from padc.passes.buffers_to_llvm.work_sharing import Part, Span
 
 AnyInteger: TypeAlias = IntegerType[int, Signedness]
 Size: TypeAlias = int | SSAValue
 """A size, stride or index: a Python integer, or a value of type i64."""
 
 POINTER = llvm.LLVMPointerType()
+GRAIN = 1 << 18
+"""The least work of a thread, in products: 5 to 10 microseconds."""
 
 
 def value_type(type: Attribute) -> Attribute:
@@ -68,6 +71,12 @@ class LlvmBuilder:
     """Products of sizes: equal products are one value, so that they compare equal."""
     check: AccessCheck | None = None
     """How loads and stores are checked; None if they are not."""
+    grain: int = GRAIN
+    """The least work of a thread, for the kernels that the function calls."""
+    part: Part | None = None
+    """Which part of its work the function does; None if all."""
+    span: Span | None = None
+    """The items of the loop that comes next, if it is split."""
 
     def insert(self, op: Operation) -> SSAValue:
         self.block.add_op(op)
@@ -140,11 +149,13 @@ class LlvmBuilder:
         args = [self.value(a), self.value(b)]
         return self.insert(llvm.CallIntrinsicOp(name, args, [i64]))
 
-    def floordiv(self, a: Size, b: int) -> Size:
+    def floordiv(self, a: Size, b: Size) -> Size:
         """The quotient of numbers that are not negative."""
-        if isinstance(a, int) or b == 1:
-            return a // b if isinstance(a, int) else a
-        return self.insert(llvm.UDivOp(a, self.value(b)))
+        if b == 1:
+            return a
+        if isinstance(a, int) and isinstance(b, int):
+            return a // b
+        return self.insert(llvm.UDivOp(self.value(a), self.value(b)))
 
     def dot(self, places: Sequence[Size], strides: Sequence[Size]) -> Size:
         """The offset of the element with the indices `places`, in elements."""
@@ -179,7 +190,7 @@ class LlvmBuilder:
             value = self.insert(llvm.ZExtOp(value, i8))
         self.do(llvm.StoreOp(value, address))
 
-    def scratch(self, count: int, type: Attribute) -> SSAValue:
+    def scratch(self, count: Size, type: Attribute) -> SSAValue:
         """Memory for `count` elements until the function returns."""
         memory = self.insert(llvm.AllocaOp(self.value(count), type, alignment=64))
         # llvmlite types the pointer itself by `type`.

@@ -10,14 +10,17 @@ from xdsl.ir import SSAValue
 
 from padc.passes.buffers_to_llvm.access_check import CheckedOps
 from padc.passes.buffers_to_llvm.kernels import Kernel
+from padc.passes.buffers_to_llvm.work_sharing import worker
 
 
 class LlvmModule:
     """The LLVM functions made so far; kernels of the same key share one."""
 
-    def __init__(self, target: ModuleOp, vector_bytes: int, checked: bool):
+    def __init__(self, target: ModuleOp, vector_bytes: int, checked: bool, grain: int):
         self.target = target
         self.vector_bytes = vector_bytes
+        self.grain = grain
+        """The least work of a thread, in products."""
         self.checked = CheckedOps() if checked else None
         """The ops whose loads and stores are checked; None if none are."""
         self.kernels: dict[Hashable, tuple[str, Sequence[int]]] = {}
@@ -34,20 +37,22 @@ class LlvmModule:
             self.add(outline.finished(name))
             numbers = {value: i for i, value in enumerate(kernel.values)}
             taken = [numbers[value] for value in outline.arguments]
+            if outline.build.part is not None:
+                self.add(worker(name, [value.type for value in outline.arguments]))
             self.kernels[kernel.key] = name, taken
         name, taken = self.kernels[kernel.key]
         return name, [kernel.values[i] for i in taken]
 
 
 def declare_library(module: ModuleOp) -> None:
-    """Declare the functions of the C math library that `module` calls."""
+    """Declare the functions that `module` calls and does not define."""
     defined = {op.sym_name.data for op in module.ops if isinstance(op, llvm.FuncOp)}
     for call in [op for op in module.walk() if isinstance(op, llvm.CallOp)]:
         assert call.callee is not None
         name = call.callee.string_value()
         if name not in defined:
             defined.add(name)
-            assert call.returned is not None
-            type = llvm.LLVMFunctionType(list(call.args.types), call.returned.type)
+            result = None if call.returned is None else call.returned.type
+            type = llvm.LLVMFunctionType(list(call.args.types), result)
             external = llvm.LinkageAttr("external")
             module.body.block.add_op(llvm.FuncOp(name, type, linkage=external))

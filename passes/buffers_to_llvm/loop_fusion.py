@@ -17,7 +17,6 @@ from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineMap
 
-from padc.passes.buffers_to_llvm.access_check import AccessCheck
 from padc.passes.buffers_to_llvm.buffer_descriptor import BufferDescriptor, Value
 from padc.passes.buffers_to_llvm.kernel_key import KernelKey
 from padc.passes.buffers_to_llvm.kernels import (
@@ -26,9 +25,11 @@ from padc.passes.buffers_to_llvm.kernels import (
     Outline,
     captured,
     loops_of,
+    work_of,
 )
 from padc.passes.buffers_to_llvm.llvm_builder import LlvmBuilder, Size
 from padc.passes.buffers_to_llvm.loops import Loop, merged, ordered
+from padc.passes.buffers_to_llvm.work_sharing import share, split_loop, threads_for
 
 
 @dataclass(frozen=True)
@@ -185,13 +186,30 @@ def kernel_of_moves(moves: Sequence[Move], main: LlvmBuilder) -> Kernel:
         for move in moves
     ]
     key = *each, *map(described, plan)
-    return Kernel(key, of.values, lambda: outline_moves(moves, plan, check))
+    work: Size = 0
+    for move in moves:
+        work = main.add(work, work_of(move.op, move.loops, main))
+    threads = threads_for(main, work)
+
+    def make() -> Outline:
+        kernel = Outline(check, threads)
+        outline_moves(kernel, moves, plan)
+        return kernel
+
+    return Kernel(key, of.values, make, threads)
 
 
-def outline_moves(
-    moves: Sequence[Move], plan: Sequence[Nest], check: AccessCheck | None
-) -> Outline:
-    kernel = Outline(check)
+def shared_counts(plan: Sequence[Nest]) -> list[Size]:
+    """The steps of the loops that all moves share."""
+    match plan:
+        case [Together(count=count, inner=inner)]:
+            return [count, *shared_counts(inner)]
+        case _:
+            return []
+
+
+def outline_moves(kernel: Outline, moves: Sequence[Move], plan: Sequence[Nest]) -> None:
+    """Emit the loops of `moves` in `kernel`."""
     # Only these pointers are written.
     pointers = {buffer.pointer for move in moves for buffer in move.own}
     if len(pointers) > 1:
@@ -216,13 +234,9 @@ def outline_moves(
             for inner in nest.inner:
                 emit(inner, moved)
 
-        count = kernel.size(nest.count)
-        if count == 1:
-            inside(kernel.build, 0)
-        else:
-            kernel.build.loop(0, count, 1, inside)
+        split_loop(kernel.build, kernel.size(nest.count), inside)
 
+    share(kernel.build, kernel.sizes(shared_counts(plan)))
     firsts = {i: kernel.sizes(move.firsts) for i, move in enumerate(moves)}
     for nest in plan:
         emit(nest, firsts)
-    return kernel

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from xdsl.ir import SSAValue
 from xdsl.ir.affine import (
     AffineBinaryOpExpr,
     AffineBinaryOpKind,
@@ -22,6 +21,7 @@ from xdsl.ir.affine import (
 from xdsl.utils.exceptions import PassFailedException
 
 from padc.passes.buffers_to_llvm.llvm_builder import LlvmBuilder, Size
+from padc.passes.buffers_to_llvm.work_sharing import split_loop
 
 SHORT = 8
 """Loops with fewer steps are not worth vectorizing."""
@@ -54,15 +54,19 @@ def nested(
     offsets: Sequence[Size],
     body: Callable[[Sequence[Size]], None],
 ) -> None:
-    """Emit `loops`, outermost first; `body` takes the offsets of the operands."""
+    """
+    Emit `loops`, outermost first; `body` takes the offsets of the operands.
+
+    They may be split, and must not reduce.
+    """
     if not loops:
         return body(offsets)
     first, *rest = loops
 
-    def inside(build: LlvmBuilder, place: SSAValue) -> None:
+    def inside(build: LlvmBuilder, place: Size) -> None:
         nested(build, rest, first.moved(build, offsets, place), body)
 
-    build.loop(0, first.count, 1, inside)
+    split_loop(build, first.count, inside)
 
 
 def coefficients(expr: AffineExpr, rank: int) -> list[int]:

@@ -34,6 +34,7 @@ from padc.passes.buffers_to_llvm.buffer_descriptor import BufferDescriptor
 from padc.passes.buffers_to_llvm.llvm_builder import LlvmBuilder, Size, predicate
 from padc.passes.buffers_to_llvm.loops import Loop, nested
 from padc.passes.buffers_to_llvm.vectors import Mask, Vectors, register_count
+from padc.passes.buffers_to_llvm.work_sharing import product, share, split_loop
 
 PANEL_BYTES = 48 * 1024
 """The most bytes of a packed panel: it stays close to the first cache."""
@@ -45,6 +46,8 @@ MOST_VECTORS = 4
 """The most vectors in a row of a tile."""
 MOST_ROWS = 14
 """The most rows of a tile: as many streams of loads."""
+FEW_ITEMS = 8
+"""With fewer panels than this, rows are split too."""
 FEW_ROWS = 24
 """With fewer rows, dot products take less time than packing with a transposition."""
 
@@ -198,6 +201,11 @@ def tiles_of(build: LlvmBuilder, count: Size, most: int) -> list[Tiles]:
     return result
 
 
+def steps(all: Sequence[Tiles]) -> Size:
+    """The number of tiles."""
+    return all[-1].end if all else 0
+
+
 def panels_of(build: LlvmBuilder, count: Size, lanes: int, most: int) -> list[Tiles]:
     """
     Tiles of `count` columns, of up to `most` vectors.
@@ -264,17 +272,21 @@ class MatrixProductKernel:
 
     def run(self, offsets: Sequence[Size]) -> None:
         build, op = self.build, self.op
+
+        def run(kind: DotProducts | Blocks) -> None:
+            share(build, kind.counts)
+            nested(build, op.outer, offsets, kind.run)
+
         if not op.is_dot:
-            return nested(build, op.outer, offsets, Blocks(self).run)
+            return run(Blocks(self))
         if isinstance(op.rows.count, int):
-            kind = DotProducts if op.rows.count < FEW_ROWS else Blocks
-            return nested(build, op.outer, offsets, kind(self).run)
+            return run((DotProducts if op.rows.count < FEW_ROWS else Blocks)(self))
         dots, blocks = DotProducts(self), Blocks(self)
         few = build.value(FEW_ROWS)
         build.either(
             build.insert(llvm.ICmpOp(op.rows.count, few, predicate("slt"))),
-            lambda: nested(build, op.outer, offsets, dots.run),
-            lambda: nested(build, op.outer, offsets, blocks.run),
+            lambda: run(dots),
+            lambda: run(blocks),
         )
 
     def over(
@@ -303,10 +315,7 @@ class MatrixProductKernel:
             if block is not None:
                 begin = self.build.maximum(begin, block[0])
                 end = self.build.minimum(end, block[1])
-            if isinstance(begin, int) and end == begin + 1:
-                inside(self.build, begin)
-            else:
-                self.build.loop(begin, end, 1, inside)
+            split_loop(self.build, all[-1].end, inside, begin, end)
 
         for tiles in all:
             each(tiles)
@@ -417,6 +426,11 @@ class Blocks:
         self.column_tiles = max(BLOCK_BYTES // row_bytes, 1)
         is_streamed = op.columns.steps[op.streamed] == 1
         is_short = isinstance(rows, int) and rows <= 2 * height
+        self.counts = [*(loop.count for loop in op.outer), steps(self.panels)]
+        """The steps of the loops that may be split."""
+        if product(self.build, self.counts) in range(FEW_ITEMS):
+            # More parts than panels: each thread packs the panels for its rows.
+            self.counts.append(steps(self.rows))
         self.packed: SSAValue | None = None
         if not (is_streamed and is_short):
             self.packed = self.build.scratch(self.depth * width * lanes, op.type)
@@ -599,6 +613,12 @@ class DotProducts:
         rows, columns = self.op.rows.count, self.op.columns.count
         # Here each row and each column of a tile is a vector.
         self.height, self.width = tile_shape(rows, columns, self.op.registers)
+        self.counts = [
+            *(loop.count for loop in self.op.outer),
+            steps(tiles_of(self.build, rows, self.height)),
+            steps(tiles_of(self.build, columns, self.width)),
+        ]
+        """The steps of the loops that may be split."""
 
     def run(self, offsets: Sequence[Size]) -> None:
         rows, columns = self.op.rows, self.op.columns

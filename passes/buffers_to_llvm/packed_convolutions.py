@@ -21,6 +21,7 @@ from padc.passes.buffers_to_llvm.llvm_builder import LlvmBuilder, Size
 from padc.passes.buffers_to_llvm.loops import Loop, nested
 from padc.passes.buffers_to_llvm.partial_sums import sum_in_parts
 from padc.passes.buffers_to_llvm.vectors import Vectors
+from padc.passes.buffers_to_llvm.work_sharing import share, split_loop
 
 CountedInner: TypeAlias = "Callable[[int, Sequence[Size]], None]"
 """Emits some places of a loop at once, for the offsets of the operands there."""
@@ -132,12 +133,17 @@ class PackedConvolutionKernel:
 
     def run(self, offsets: Sequence[Size]) -> None:
         op = self.op
+        outer = [loop.count for loop in op.outer]
+        pixels = self.steps(op.pixels, self.tile.pixels)
         if op.blocks is None:
+            share(self.build, [*outer, pixels])
             return nested(
                 self.build, op.outer, offsets, lambda inner: self.pixels(1, inner)
             )
         blocks = op.blocks
+        of_blocks = self.steps(blocks, self.tile.blocks)
         if self.bytes_of_weights() > KEPT_BYTES:
+            share(self.build, [of_blocks, *outer, pixels])
             self.split(
                 blocks,
                 self.tile.blocks,
@@ -147,6 +153,7 @@ class PackedConvolutionKernel:
                 ),
             )
         else:
+            share(self.build, [*outer, of_blocks, pixels])
             nested(
                 self.build,
                 op.outer,
@@ -162,27 +169,38 @@ class PackedConvolutionKernel:
                 total *= loop.count if isinstance(loop.count, int) else 0
         return total
 
+    def steps(self, loop: Loop, step: int) -> Size:
+        """The number of steps of `split`."""
+        build = self.build
+        whole = build.floordiv(loop.count, step)
+        left = build.sub(loop.count, build.mul(whole, step))
+        return build.add(whole, min(left, 1) if isinstance(left, int) else left)
+
     def split(
         self, loop: Loop, step: int, offsets: Sequence[Size], inner: CountedInner
     ) -> None:
         """Run `inner` for `step` places at once, then for those that are left."""
         build = self.build
-        end = build.mul(build.floordiv(loop.count, step), step)
+        steps = self.steps(loop, step)
+        whole = build.floordiv(loop.count, step)
+        end = build.mul(whole, step)
 
-        def several(build: LlvmBuilder, place: SSAValue) -> None:
-            inner(step, loop.moved(build, offsets, place))
+        def several(build: LlvmBuilder, number: Size) -> None:
+            inner(step, loop.moved(build, offsets, build.mul(number, step)))
 
-        build.loop(0, end, step, several)
-        if isinstance(loop.count, int):
-            assert isinstance(end, int)
-            if left := loop.count - end:
-                inner(left, loop.moved(build, offsets, end))
-            return
-
-        def single(build: LlvmBuilder, place: SSAValue) -> None:
+        def single(build: LlvmBuilder, number: Size) -> None:
+            place = build.add(end, build.sub(number, whole))
             inner(1, loop.moved(build, offsets, place))
 
-        build.loop(end, loop.count, 1, single)
+        def rest(build: LlvmBuilder, number: Size) -> None:
+            assert isinstance(loop.count, int) and isinstance(end, int)
+            inner(loop.count - end, loop.moved(build, offsets, end))
+
+        if whole != 0:
+            split_loop(build, steps, several, end=whole)
+        if whole != steps:
+            is_known = isinstance(loop.count, int)
+            split_loop(build, steps, rest if is_known else single, whole)
 
     def pixels(self, blocks: int, offsets: Sequence[Size]) -> None:
         def inner(pixels: int, offsets: Sequence[Size]) -> None:

@@ -18,7 +18,12 @@ from xdsl.ir.affine import AffineDimExpr
 from padc.passes.buffers_to_llvm.buffer_descriptor import BufferDescriptor, Value
 from padc.passes.buffers_to_llvm.contractions import multiplied_type
 from padc.passes.buffers_to_llvm.kernel_key import KernelKey
-from padc.passes.buffers_to_llvm.kernels import Kernel, Outline, loops_of
+from padc.passes.buffers_to_llvm.kernels import (
+    Kernel,
+    Outline,
+    loops_of,
+    work_of,
+)
 from padc.passes.buffers_to_llvm.llvm_builder import LlvmBuilder
 from padc.passes.buffers_to_llvm.loop_fusion import Move
 from padc.passes.buffers_to_llvm.loops import Loop, merged
@@ -26,6 +31,7 @@ from padc.passes.buffers_to_llvm.matrix_products import (
     MatrixProductKernel,
     matrix_product_of,
 )
+from padc.passes.buffers_to_llvm.work_sharing import threads_for
 
 
 def started_product(
@@ -71,8 +77,10 @@ def started_product(
         of.check(check),
     )
 
+    threads = threads_for(main, work_of(op, loops, main))
+
     def make() -> Outline:
-        kernel = Outline(check)
+        kernel = Outline(check, threads)
         inner = [kernel.loop(loop) for loop in loops]
         product = matrix_product_of(inner, type, lanes)
         assert product is not None
@@ -88,7 +96,7 @@ def started_product(
         )
         return kernel
 
-    return Kernel(key, of.values, make)
+    return Kernel(key, of.values, make, threads)
 
 
 def copied_operand(move: Move) -> int | None:

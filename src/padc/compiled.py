@@ -18,6 +18,7 @@ from padc.backends.native.compile_model import compile_model
 from padc.backends.native.loaded_program import LoadedProgram
 from padc.backends.native.machine import machine_name
 from padc.backends.native.stored_model import StoredModel
+from padc.backends.native.thread_team import check_threads
 from padc.call_structure import CallStructure
 from padc.compiled_model import CompiledModel
 from padc.eager_model import EagerModel
@@ -45,6 +46,7 @@ def compile(
     example_inputs: Sequence[Any] | None = None,
     *,
     dynamic_shapes: Any = None,
+    threads: int | None = None,
 ) -> CompiledModel:
     """
     Compile a model to machine code for the CPU of this computer.
@@ -62,12 +64,17 @@ def compile(
             Tensors may have any shape and dtype; calls take the same ones.
         dynamic_shapes: For a module, the dimensions whose sizes may vary between calls,
             as `torch.export.export` takes them.
+        threads: The most threads that a call uses, of PyTorch's own OpenMP runtime; the
+            results do not depend on it. By default as many as
+            `torch.get_num_threads()` says at the call. In a child after `os.fork`, it
+            is one.
 
     Returns:
         The compiled model.
 
     Raises:
-        UsageError: `example_inputs` or `dynamic_shapes` do not fit the model.
+        UsageError: `example_inputs` or `dynamic_shapes` do not fit the model, or
+            `threads` is not a positive integer.
         UnsupportedError: `torch.export` cannot trace the model.
 
     Example:
@@ -81,14 +88,17 @@ def compile(
         >>> torch.allclose(compiled(x), model(x), atol=1e-5)
         True
     """
+    check_threads(threads)
     exported = as_exported("padc.compile", model, example_inputs, dynamic_shapes)
     try:
-        return compile_exported(exported)
+        return compile_exported(exported, threads)
     except UnsupportedError as error:
         return EagerModel(exported, error)
 
 
-def compile_exported(exported: ExportedProgram) -> CompiledModel:
+def compile_exported(
+    exported: ExportedProgram, threads: int | None = None
+) -> CompiledModel:
     """Like `compile`, but UnsupportedError if padc cannot import the program."""
     guards = GuardCheck(guards_of(exported))
     check = os.environ.get("PADC_CHECK", "") not in ("", "0")
@@ -106,7 +116,7 @@ def compile_exported(exported: ExportedProgram) -> CompiledModel:
     names, changed = value_names(function.arg_attrs), changed_names(function)
     return NativeModel(
         CallStructure(exported),
-        LoadedProgram(ctx, stored.program),
+        LoadedProgram(ctx, stored.program, threads),
         InputCheck(function),
         guards,
         names[: len(names) - len(changed)],

@@ -13,22 +13,34 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
 import torch._dynamo.config  # pyright: ignore[reportMissingTypeStubs]
 from torch._subclasses.fake_tensor import FakeTensorMode
 
+from padc.backends.native.thread_team import check_threads
 from padc.compiled import compile_exported
-from padc.errors import Obstacle, PadcError, UnsupportedError, first_line
+from padc.errors import (
+    Obstacle,
+    PadcError,
+    UnsupportedError,
+    UsageError,
+    first_line,
+)
 
 __all__ = ["backend"]
 
 Function = Callable[..., Any]
 
 
-def backend(graph: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Function:
+def backend(
+    graph: torch.fx.GraphModule,
+    example_inputs: Sequence[Any],
+    *,
+    options: Mapping[str, Any] | None = None,
+) -> Function:
     """
     Compile a graph of Dynamo; `torch.compile` calls this.
 
@@ -38,9 +50,14 @@ def backend(graph: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Funct
         graph: A graph of ATen ops, with its parameters as inputs.
         example_inputs: Tensors and integers of its first call. They are not used: each
             call compiles for the shapes (in elements) and dtypes that it comes with.
+        options: `{"threads": n}` for the most threads that a call uses; see
+            `padc.compile`.
 
     Returns:
         A function with the arguments and outputs of `graph`.
+
+    Raises:
+        UsageError: `options` has other keys, or `threads` is not a positive integer.
 
     Example:
         >>> import padc, torch
@@ -49,14 +66,23 @@ def backend(graph: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Funct
         ...     model(torch.tensor([-1.0, 1.0]))
         tensor([0., 1.])
     """
-    return Graph(graph)
+    given = dict(options or {})
+    threads = given.pop("threads", None)
+    check_threads(threads)
+    if given:
+        raise UsageError(
+            f"torch.compile was given the options {', '.join(map(repr, given))}",
+            hint="padc has the option 'threads'",
+        )
+    return Graph(graph, threads)
 
 
 class Graph:
     """A graph that is compiled on demand; threads may call it at the same time."""
 
-    def __init__(self, graph: torch.fx.GraphModule):
+    def __init__(self, graph: torch.fx.GraphModule, threads: int | None):
         self._graph = graph
+        self._threads = threads
         self._compiled: dict[Any, Function] = {}
         self._lock = threading.Lock()
         self._is_compilable = True
@@ -79,7 +105,7 @@ class Graph:
         if len(self._compiled) >= limit:
             return self._give_up(f"it was compiled for {limit} kinds of arguments")
         try:
-            return compiled(self._graph, args)
+            return compiled(self._graph, args, self._threads)
         except UnsupportedError as error:
             messages = dict.fromkeys(problem.message for problem in error.problems)
             return self._give_up(", ".join(messages))
@@ -114,7 +140,9 @@ class TensorsOf(torch.nn.Module):
         return [outputs[i] for i in self._which]
 
 
-def compiled(graph: torch.fx.GraphModule, args: Sequence[Any]) -> Function:
+def compiled(
+    graph: torch.fx.GraphModule, args: Sequence[Any], threads: int | None = None
+) -> Function:
     """
     `graph` as machine code for arguments like `args`; `graph` itself if an output
     needs a gradient.
@@ -130,7 +158,7 @@ def compiled(graph: torch.fx.GraphModule, args: Sequence[Any]) -> Function:
             exported = torch.export.export(TensorsOf(graph, which), tuple(args))
     except Exception as error:
         raise Obstacle(f"torch.export cannot trace it: {first_line(error)}") from error
-    model = compile_exported(exported)
+    model = compile_exported(exported, threads)
 
     def run(*args: Any) -> list[Any]:
         results = list(outputs)

@@ -25,7 +25,8 @@ from padc.backends.native.function_signature import Signature, accesses_of
 from padc.backends.native.machine import Code, compile_object, vector_bytes
 from padc.backends.native.native_function import NativeFunction
 from padc.native_model import NativeModel
-from padc.passes import pipelines
+from padc.passes.buffers_to_llvm.convert_buffers_to_llvm import ConvertBuffersToLlvmPass
+from padc.passes.buffers_to_llvm.llvm_builder import GRAIN
 from padc.passes.to_linalg.aten import indexing
 
 Parse = Callable[[str], ModuleOp]
@@ -98,10 +99,16 @@ LINE = FileLineColLoc(StringAttr("model.py"), IntAttr(7), IntAttr(1))
 
 
 def function_of(
-    module: ModuleOp, ctx: Context, *, dynamic_arena: bool = False
+    module: ModuleOp,
+    ctx: Context,
+    *,
+    dynamic_arena: bool = False,
+    threads: int = 1,
 ) -> NativeFunction:
     """The function of two buffers of 4x6 and an arena of 96 bytes in `module`."""
-    pipelines.run_passes(ctx, module, pipelines.to_llvm(vector_bytes(), check=True))
+    grain = 1 if threads > 1 else GRAIN
+    to_llvm = ConvertBuffersToLlvmPass(vector_bytes(), check=True, grain=grain)
+    to_llvm.apply(ctx, module)
     parameters = [
         Parameter("input", "float32", (4, 6)),
         Parameter("result", "float32", (4, 6)),
@@ -110,12 +117,13 @@ def function_of(
     code = compile_object(convert_module(module, fallback_target_triple=None))
     arena = None if dynamic_arena else 96
     signature = Signature(parameters, arena, 96, accesses_of(module))
-    return NativeFunction(signature, Code(code, ["main", "main_sizes"]), {})
+    return NativeFunction(signature, Code(code, ["main", "main_sizes"]), {}, threads)
 
 
+@pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("part", PARTS)
 def test_the_first_access_outside_of_a_buffer_is_an_error(
-    part: str, parse: Parse, ctx: Context
+    part: str, threads: int, parse: Parse, ctx: Context
 ):
     module = parse(FUNCTIONS.format(body=PARTS[part]))
     for op in module.walk():
@@ -124,7 +132,7 @@ def test_the_first_access_outside_of_a_buffer_is_an_error(
     x, outside_x = guarded(torch.ones(4, 6), at_end=False)
     y, outside_y = guarded(torch.ones(4, 6), at_end=False)
     name, verb, *_ = part.split()
-    function = function_of(module, ctx)
+    function = function_of(module, ctx, threads=threads)
 
     with pytest.raises(padc.WrongResultError) as caught:
         function([x], [y])

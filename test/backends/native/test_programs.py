@@ -33,7 +33,8 @@ def check(
     Check the results of `module`, and that it uses no other memory.
 
     Every other program has its memory before pages that cannot be accessed, the others
-    after them. Each fifth one checks its loads and stores itself.
+    after them. Each fifth one checks its loads and stores itself. Half of them split
+    their work for three threads.
     """
     text, at_end = str(module), number % 2 == 0
     pairs = [
@@ -43,7 +44,8 @@ def check(
     outputs = [guarded(torch.zeros_like(x), at_end) for x in expected]
     copies = [x.clone() if isinstance(x, torch.Tensor) else x for x, _ in pairs]
 
-    function = compiled(module, check=number % 5 == 0)
+    threads = 3 if number % 4 > 1 else 1
+    function = compiled(module, check=number % 5 == 0, threads=threads)
     function.at_end = at_end
     function([x for x, _ in pairs], [output for output, _ in outputs])
 

@@ -11,13 +11,15 @@
 // CHECK-NEXT:    %[[BEFORE:.*]] = llvm.icmp "ule"
 // CHECK-NEXT:    %[[FITS:.*]] = llvm.and %[[AFTER]], %[[BEFORE]] : i1
 // CHECK-NEXT:    %[[KNOWN:.*]] = llvm.load %[[STATUS]] : !llvm.ptr -> i64
-// CHECK:         %[[NEW:.*]] = llvm.select %[[FITS]], %[[KNOWN]], %{{.*}} : i1, i64
-// CHECK-NEXT:    llvm.store %[[NEW]], %[[STATUS]] : i64, !llvm.ptr
+// CHECK:         %[[NEW:.*]] = llvm.select %{{.*}}, %{{.*}}, %[[KNOWN]] : i1, i64
 // CHECK-NEXT:    %[[SCRATCH:.*]] = llvm.getelementptr %[[STATUS]][%{{.*}}] : (!llvm.ptr, i64) -> !llvm.ptr, i64
+// CHECK-NEXT:    %[[TO:.*]] = llvm.select %[[FITS]], %[[SCRATCH]], %[[STATUS]] : i1, !llvm.ptr
+// CHECK-NEXT:    llvm.store %[[NEW]], %[[TO]] : i64, !llvm.ptr
 // CHECK-NEXT:    %[[ADDRESS:.*]] = llvm.select %[[FITS]], %[[PLACE]], %[[SCRATCH]] : i1, !llvm.ptr
 // CHECK-NEXT:    llvm.load %[[ADDRESS]] : !llvm.ptr -> f32
 // CHECK:         llvm.icmp "uge"
-// CHECK:         %[[TARGET:.*]] = llvm.select %{{.*}}, %{{.*}}, %{{.*}} : i1, !llvm.ptr
+// CHECK:         llvm.store %{{.*}}, %{{.*}} : i64, !llvm.ptr
+// CHECK-NEXT:    %[[TARGET:.*]] = llvm.select %{{.*}}, %{{.*}}, %{{.*}} : i1, !llvm.ptr
 // CHECK-NEXT:    llvm.store %{{.*}}, %[[TARGET]] : f32, !llvm.ptr
 func.func @copied(%x: memref<4xf32>, %y: memref<4xf32>, %i: index) {
   %e = memref.load %x[%i] : memref<4xf32>

@@ -1,0 +1,260 @@
+# pyright: basic
+"""Machine code whose work several threads share."""
+
+import os
+import signal
+from collections.abc import Callable, Generator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
+import native_programs
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.export import Dim
+from torch.nn import functional as F
+from torch.utils.data import DataLoader, Dataset
+from typing_extensions import override
+
+import padc
+from padc.backends.native import native_function, thread_team
+from padc.native_model import NativeModel
+from padc.passes.buffers_to_llvm.convert_buffers_to_llvm import ConvertBuffersToLlvmPass
+
+COUNTS = (1, 2, 3, 7)
+
+
+class Kernels(nn.Module):
+    """Ops of each kind of kernel, on odd sizes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Conv2d(3, 19, 3, stride=2, padding=1)
+        self.packed = nn.Conv2d(19, 35, 3, padding=2, dilation=2)
+        self.pointwise = nn.Conv2d(35, 130, 1)
+        self.depthwise = nn.Conv2d(130, 130, 3, groups=130, padding=1)
+        self.up = nn.ConvTranspose2d(35, 5, 4, stride=2, padding=1)
+        self.line = nn.Conv1d(5, 7, 3)
+        self.linear = nn.Linear(35, 83)
+
+    @override
+    def forward(self, x: Tensor) -> list[Tensor]:
+        a = F.relu(self.packed(F.gelu(self.first(x))))
+        b = self.depthwise(self.pointwise(a))
+        rows = a.flatten(2).transpose(1, 2)
+        grid = torch.tanh(x[:, :2].permute(0, 2, 3, 1))
+        return [
+            b,
+            F.max_pool2d(b, 3, 2, 1),
+            F.avg_pool2d(b, 2),
+            self.up(a),
+            self.line(x.flatten(2)[:, :1].expand(-1, 5, -1)),
+            F.layer_norm(self.linear(rows), [83]),
+            torch.softmax(rows @ rows.transpose(1, 2), -1),
+            b.sum((0, 2, 3)),
+            b.mean(),
+            a.argmax(1),
+            F.grid_sample(x, grid, align_corners=False),
+            F.grid_sample(x, grid, "nearest", "reflection", align_corners=True),
+            F.interpolate(x, scale_factor=2, mode="bilinear"),
+            F.pad(x, (1, 2, 3, 4)),
+            F.pad(x, (3, 2, 1, 4), "reflect"),
+            F.pad(x, (3, 2, 1, 4), "replicate"),
+            F.pad(x, (3, 2, 1, 4), "circular"),
+            x.double().exp().flatten(),
+            x.cumsum(3),
+            torch.cat([x, x.roll(1, 2)], 1),
+            (x > 0).to(torch.uint8),
+        ]
+
+
+class Smaller(nn.Module):
+    """Some of these, for sizes that are dynamic."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(3, 19, 3, padding=1)
+        self.linear = nn.Linear(19, 83)
+
+    @override
+    def forward(self, x: Tensor) -> list[Tensor]:
+        a = F.relu(self.conv(x))
+        b = self.linear(a.permute(0, 2, 3, 1))
+        return [a, b, torch.softmax(b, -1), F.pad(x, (1, 2, 0, 1)), x.sum(1), x.exp()]
+
+
+@pytest.fixture
+def always_shared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Split the work of each op, however little it is; keep no such code."""
+    make = partial(ConvertBuffersToLlvmPass, grain=1)
+    module = "padc.passes.buffers_to_llvm.convert_buffers_to_llvm"
+    monkeypatch.setattr(f"{module}.ConvertBuffersToLlvmPass", make)
+    monkeypatch.setenv("PADC_CACHE_DIR", "")
+
+
+@pytest.fixture(scope="module")
+def shared() -> Generator[tuple[NativeModel, nn.Module, Tensor]]:
+    """A model for two threads, the same in PyTorch, and its input."""
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Conv2d(16, 32, 3, padding=1), nn.ReLU()).eval()
+    x = torch.randn(1, 16, 32, 31)
+    compiled = padc.compile(model, (x,), threads=2)
+    assert isinstance(compiled, NativeModel)
+    yield compiled, model.requires_grad_(False), x
+
+
+def with_threads(model: padc.CompiledModel, threads: int | None) -> None:
+    assert isinstance(model, NativeModel)
+    for function in model._program._functions:
+        assert isinstance(function, native_function.NativeFunction)
+        function._threads = threads
+
+
+@pytest.mark.parametrize("kind", ["static", "dynamic"])
+@pytest.mark.usefixtures("always_shared")
+def test_results_have_the_same_bits_for_any_number_of_threads(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+):
+    torch.manual_seed(0)
+    is_static = kind == "static"
+    model = Kernels().eval() if is_static else Smaller().eval()
+    x = torch.randn(2, 3, 37, 45)
+    batch, height = Dim("batch"), Dim("height", min=4)
+    dynamic = None if is_static else ({0: batch, 2: height},)
+    compiled = padc.compile(model, (x,), dynamic_shapes=dynamic, threads=1)
+    assert compiled.is_native, compiled.report()
+    given = x if is_static else torch.randn(3, 3, 29, 45)
+    alone = compiled(given)
+    torch.testing.assert_close(alone, model(given), rtol=1e-4, atol=1e-4)
+
+    for threads in COUNTS[1:]:
+        with_threads(compiled, threads)
+        for expected, actual in zip(alone, compiled(given), strict=True):
+            assert torch.equal(actual, expected)
+
+
+def test_one_thread_needs_no_runtime(
+    shared: tuple[NativeModel, nn.Module, Tensor], monkeypatch: pytest.MonkeyPatch
+):
+    def start_address() -> int:
+        raise AssertionError
+
+    _, model, x = shared
+    monkeypatch.setattr(thread_team, "start_address", start_address)
+    compiled = padc.compile(model, (x,), threads=1)
+
+    torch.testing.assert_close(compiled(x), model(x))
+
+
+def test_without_a_runtime_there_is_one_thread(
+    shared: tuple[NativeModel, nn.Module, Tensor], monkeypatch: pytest.MonkeyPatch
+):
+    compiled, model, x = shared
+    monkeypatch.setattr(thread_team, "start_address", lambda: 0)
+
+    torch.testing.assert_close(compiled(x), model(x))
+
+
+@pytest.fixture
+def counted(monkeypatch: pytest.MonkeyPatch) -> Generator[list[int]]:
+    """The threads of each team that was started."""
+    counts: list[int] = []
+
+    @native_programs.START
+    def start(function: int, data: int, threads: int, flags: int) -> None:
+        counts.append(threads)
+        native_programs.start(function, data, threads, flags)
+
+    address = native_programs.address(start)
+    monkeypatch.setattr(thread_team, "start_address", lambda: address)
+    yield counts
+
+
+def test_there_are_as_many_threads_as_pytorch_uses_at_the_call(
+    shared: tuple[NativeModel, nn.Module, Tensor], counted: list[int]
+):
+    _, model, x = shared
+    compiled = padc.compile(model, (x,))
+    before = torch.get_num_threads()
+
+    try:
+        for count in (3, 1, 2):
+            torch.set_num_threads(count)
+            compiled(x)
+    finally:
+        torch.set_num_threads(before)
+
+    assert counted == [3, 2]
+
+
+def test_little_work_is_not_shared(counted: list[int]):
+    compiled = padc.compile(
+        nn.Conv2d(3, 4, 3), (x := torch.randn(1, 3, 8, 8),), threads=2
+    )
+
+    compiled(x)
+
+    assert counted == []
+
+
+def test_python_threads_call_at_the_same_time(
+    shared: tuple[NativeModel, nn.Module, Tensor],
+):
+    compiled, model, _ = shared
+    inputs = torch.randn(24, 1, 16, 32, 31)
+    with ThreadPoolExecutor(3) as pool:
+        results = list(pool.map(compiled, inputs))
+
+    torch.testing.assert_close(results, [model(x) for x in inputs])
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_child_runs_after_a_fork(shared: tuple[NativeModel, nn.Module, Tensor]):
+    compiled, _, x = shared
+    expected = compiled(x)
+
+    child = os.fork()
+    if child == 0:
+        signal.alarm(60)  # if it waits for the threads of its parent
+        os._exit(0 if torch.equal(compiled(x), expected) else 1)
+
+    assert os.waitpid(child, 0)[1] == 0
+    assert torch.equal(compiled(x), expected)
+
+
+class Compiled(Dataset[Tensor]):
+    """The results of a compiled model."""
+
+    def __init__(self, model: Callable[[Tensor], Tensor], x: Tensor):
+        self.model, self.x = model, x
+
+    def __len__(self) -> int:
+        return 4
+
+    @override
+    def __getitem__(self, index: int) -> Tensor:
+        return self.model(self.x + index)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_workers_of_a_data_loader_call_it(
+    shared: tuple[NativeModel, nn.Module, Tensor],
+):
+    compiled, _, x = shared
+    expected = [compiled(x + i) for i in range(4)]
+
+    loader = DataLoader(
+        Compiled(compiled, x),
+        batch_size=None,
+        num_workers=2,
+        multiprocessing_context="fork",
+        timeout=60,
+    )
+
+    assert all(map(torch.equal, loader, expected))
+
+
+@pytest.mark.parametrize("threads", [0, -1, True, 1.5, "2"])
+def test_threads_are_a_positive_integer(threads: int):
+    with pytest.raises(padc.UsageError, match=f"threads is {threads!r}"):
+        padc.compile(nn.ReLU(), (torch.zeros(1),), threads=threads)
