@@ -1,0 +1,79 @@
+# pyright: basic, reportMissingTypeStubs=false
+"""
+The arguments of a node of coremltools' graph.
+
+In a TorchScript graph all arguments are names. coremltools rounds the numbers among
+them to float32, replaces infinity and the largest integer, and has one variable for a
+number and for a tensor of rank 0. So this file reads constants and lists from the nodes
+that make them. In an exported graph constants stand in the node itself.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import torch
+
+from padc.backends.coreml import quiet
+
+with quiet():
+    from coremltools.converters.mil.frontend.torch.utils import TorchFrontend
+
+LISTS = ("listconstruct", "tupleconstruct")
+
+_producers: WeakKeyDictionary[Any, Mapping[str, Any]] = WeakKeyDictionary()
+"""The nodes of each graph that make constants and lists, by their result's name."""
+
+
+def arguments_of(context: Any, node: Any) -> tuple[Sequence[Any], Mapping[str, Any]]:
+    """
+    The arguments of `node`, by position and by keyword.
+
+    Each is a Python value, a variable of pymil, or a list of these.
+    """
+    if context.frontend == TorchFrontend.TORCHSCRIPT:
+        producers = producers_of(context.torch_graph)
+        return [scripted(context, name, producers) for name in node.inputs], {}
+    positional = [exported(context, value) for value in node.inputs]
+    # A device, layout or memory format is an empty tuple here.
+    given = {key: value[0] for key, value in (node.kwinputs or {}).items() if value}
+    return positional, {key: exported(context, value) for key, value in given.items()}
+
+
+def scripted(context: Any, name: str, producers: Mapping[str, Any]) -> Any:
+    """The value of a name of a TorchScript graph."""
+    producer = producers.get(name)
+    if producer is None:
+        return context[name]
+    if producer.kind in LISTS:
+        return [scripted(context, each, producers) for each in producer.inputs]
+    value = producer.attr["value"]
+    return context[name] if isinstance(value, torch.Tensor) else value
+
+
+def exported(context: Any, value: Any) -> Any:
+    """The value of an argument of a node of an exported graph."""
+    if isinstance(value, str):
+        return context[value] if value in context else value
+    if isinstance(value, list | tuple):
+        return [exported(context, part) for part in value]
+    return value
+
+
+def producers_of(graph: Any) -> Mapping[str, Any]:
+    """The nodes of a graph that make constants and lists, by their result's name."""
+    if graph not in _producers:
+        _producers[graph] = {
+            node.name: node
+            for node in nodes_of(graph.nodes)
+            if node.kind in LISTS or node.kind == "constant"
+        }
+    return _producers[graph]
+
+
+def nodes_of(nodes: Iterable[Any]) -> Iterator[Any]:
+    """All of `nodes`, and those of their blocks."""
+    for node in nodes:
+        yield node
+        for block in node.blocks:
+            yield from nodes_of(block.nodes)

@@ -1,0 +1,336 @@
+# pyright: basic, reportMissingTypeStubs=false, reportAttributeAccessIssue=false
+# pyright: reportPrivateUsage=false
+"""
+One node of coremltools' graph, lowered as padc lowers it in a program of its own.
+
+The node becomes a program that calls one op, of inputs with the types of the node's
+variables. That goes through the pipeline to Core ML, and its ops are emitted into the
+function that coremltools is building, with the variables for the inputs.
+"""
+
+import contextlib
+import functools
+import warnings
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Any
+
+import numpy as np
+import torch
+import torch.utils._pytree as pytree
+from xdsl.dialects.builtin import DenseResourceAttr, ModuleOp
+from xdsl.ir import Attribute, Operation
+
+from padc.backends.coreml import quiet
+from padc.backends.coreml.body_emitter import BodyEmitter
+from padc.backends.coreml.torch_ops.arguments import arguments_of
+from padc.backends.coreml.torch_ops.overloads import Call, RuntimeInteger, call_of
+from padc.backends.coreml.torch_ops.sizes import UNBOUNDED, Sizes, size_of
+from padc.errors import Obstacle, Problem, UnsupportedError
+from padc.frontends.torch_export.single_call import (
+    CallProgram,
+    Number,
+    Operand,
+    Size,
+    call_program,
+)
+from padc.garbage_collection import without_collection
+from padc.ir.main_function import main
+from padc.ir.names import identifier, unique_name
+from padc.ir.weights import Weights, weights_of
+from padc.passes import pipelines
+from padc.passes.tcp_to_mil.policies import (
+    DEFAULT_GRID_SAMPLE_POLICY,
+    DEFAULT_PAD_POLICY,
+)
+
+with quiet():
+    from coremltools.converters.mil import Builder
+    from coremltools.converters.mil.frontend.torch.utils import TorchFrontend
+    from coremltools.converters.mil.mil import types
+    from coremltools.converters.mil.mil.scope import ScopeInfo, ScopeSource
+    from coremltools.converters.mil.mil.types.symbolic import is_symbolic
+    from coremltools.converters.mil.mil.var import Var
+
+mb: Any = Builder
+
+DTYPES = {
+    types.bool: torch.bool,
+    types.fp16: torch.float16,
+    types.fp32: torch.float32,
+    types.int8: torch.int8,
+    types.uint8: torch.uint8,
+    types.int16: torch.int16,
+    # Most integers of PyTorch are int64, and indices have to be.
+    types.int32: torch.int64,
+}
+legal = functools.cache(pipelines.legal_for_mil)
+
+
+def lower_node(
+    context: Any, node: Any, function: Any, target: str, numbers_too: bool
+) -> Any:
+    """
+    Emit the ops of a node into the current block; returns the variables of its results.
+
+    Raises UnsupportedError if padc cannot lower the node, or if all of its tensors have
+    rank 0, unless `numbers_too`.
+    """
+    try:
+        with without_collection():
+            lowering = NodeLowering(context, node, Sizes.of(context, function))
+            if not (numbers_too or is_on_tensors(lowering.call)):
+                raise Obstacle("it may be on Python's numbers")
+            return lowering.run(target)
+    except Obstacle as error:
+        problem = Problem(f"{node.kind}: {error.message}", None, error.hint)
+        raise UnsupportedError([problem]) from error
+
+
+class NodeLowering:
+    """The lowering of one node."""
+
+    def __init__(self, context: Any, node: Any, sizes: Sizes):
+        self.node = node
+        self.is_scripted = context.frontend == TorchFrontend.TORCHSCRIPT
+        self.sizes = sizes
+        self.call: Call = call_of(node.kind, *arguments_of(context, node))
+        self.operands: dict[Any, Operand] = {}
+        self.variables: dict[Operand, Any] = {}
+
+    def run(self, target: str) -> Any:
+        """The variables of the results, nested as the op returns them."""
+        attempts = [self.program, self.program_of_first_result]
+        if self.has_dynamic_sizes():
+            attempts.insert(1, self.program_of_same_examples)
+        problems: list[Obstacle | UnsupportedError] = []
+        for attempt in attempts:
+            try:
+                if (program := attempt()) is not None:
+                    return self.emitted(program, target)
+            except (Obstacle, UnsupportedError) as error:
+                problems.append(error)
+        raise problems[0]
+
+    def has_dynamic_sizes(self) -> bool:
+        leaves = pytree.tree_leaves((self.call.args, self.call.kwargs))
+        variables = [leaf for leaf in leaves if isinstance(leaf, Var)]
+        return any(is_symbolic(size) for var in variables for size in var.shape)
+
+    # --- the program ------------------------------------------------------------------
+
+    def program(self, first_only: bool = False) -> CallProgram:
+        """The program of the call."""
+
+        def described(value: Any) -> Any:
+            if isinstance(value, RuntimeInteger):
+                return self.number(value)
+            return self.operand(value) if isinstance(value, Var) else value
+
+        args, kwargs = pytree.tree_map(
+            described, (list(self.call.args), dict(self.call.kwargs))
+        )
+        return call_program(self.call.target, args, kwargs, first_only)
+
+    def program_of_same_examples(self) -> CallProgram:
+        """
+        The program of the call, where all sizes have the same example.
+
+        Sizes that are equal may have different symbols in pymil, and examples that
+        contradict each other.
+        """
+        self.operands, self.variables = {}, {}
+        self.sizes = self.sizes.with_same_examples()
+        return self.program()
+
+    def program_of_first_result(self) -> CallProgram | None:
+        """The program of the first result, if there are others: none may use them."""
+        if len(self.call.target._schema.returns) == 1:
+            return None
+        return self.program(first_only=True)
+
+    def operand(self, var: Any) -> Operand:
+        """The operand for a variable: a constant if its elements are known."""
+        if var not in self.operands:
+            if (dtype := DTYPES.get(var.dtype)) is None:
+                dtype_name = types.builtin_to_string(var.dtype)
+                raise Obstacle(f"a tensor of {dtype_name}")
+            array = known_elements(var)
+            data = None if array is None else as_tensor(array, dtype)
+            shape = [self.sizes.find(size) for size in var.shape]
+            self.operands[var] = operand = Operand(dtype, shape, data)
+            self.variables[operand] = var
+        return self.operands[var]
+
+    def number(self, value: RuntimeInteger) -> Number | int:
+        """The operand for an integer, unless bounds tell its value."""
+        symbol = symbol_of(value)
+        size = (
+            size_of(value, 0, UNBOUNDED) if symbol is None else self.sizes.find(symbol)
+        )
+        if isinstance(size, int):
+            return size
+        if value not in self.operands:
+            var = value.var
+            if value.index is not None:
+                name = f"{self.node.name}_size_{len(self.operands)}"
+                var = mb.gather(x=var, indices=value.index, axis=0, name=name)
+            self.operands[value] = operand = Operand(torch.int64, ())
+            self.variables[operand] = var
+        return Number(self.operands[value], size)
+
+    # --- the ops ----------------------------------------------------------------------
+
+    def emitted(self, call: CallProgram, target: str) -> Any:
+        """The variables of the results."""
+        ctx, module = pipelines.import_program(call.program, legal=legal())
+        passes = pipelines.to_mil(
+            target, DEFAULT_PAD_POLICY, DEFAULT_GRID_SAMPLE_POLICY
+        )
+        pipelines.run_passes(ctx, module, passes)
+        emitter = NodeEmitter(weights_of(ctx), target, self.node, self.is_scripted)
+        made = emitter.emit(
+            module,
+            [self.variables[operand] for operand in call.inputs],
+            {name: self.variables[each] for name, each in call.constants.items()},
+        )
+        given = set(self.variables.values())
+        names = self.names(len(made))
+        variables = [
+            named(var, name, given) for var, name in zip(made, names, strict=True)
+        ]
+        return self.nested(call.results, iter(variables))
+
+    def names(self, count: int) -> Sequence[str]:
+        """The names of the results in the program."""
+        outputs = self.node.outputs
+        if count <= len(outputs):
+            return outputs[:count]
+        return [f"{self.node.name}_{index}" for index in range(count)]
+
+    def nested(self, shapes: Any, variables: Any) -> Any:
+        """The variables, nested as `shapes`; notes what is known of their sizes."""
+        if shapes is None:
+            return None
+        if isinstance(shapes, list):
+            return tuple(self.nested(part, variables) for part in shapes)
+        return self.noted(next(variables), shapes)
+
+    def noted(self, var: Any, shape: Sequence[int | Size]) -> Any:
+        for expression, size in zip(var.shape, shape, strict=True):
+            self.sizes.note(expression, size)
+        return var
+
+
+class NodeEmitter(BodyEmitter):
+    """Emits the ops of a node, in the scope that coremltools opened for it."""
+
+    def __init__(self, weights: Weights, target: str, node: Any, is_scripted: bool):
+        self.node = node
+        self.is_scripted = is_scripted
+        self.used: set[str] = set()
+        super().__init__(weights, target, self.unique_name)
+        self.constants: Mapping[str, Any] = {}
+
+    def unique_name(self, proposed: str) -> str:
+        name = unique_name(identifier(f"{self.node.name}_{proposed}"), self.used)
+        self.used.add(name)
+        return name
+
+    def emit(
+        self,
+        module: ModuleOp,
+        given: Sequence[Any],
+        constants: Mapping[str, Any],
+    ) -> Sequence[Any]:
+        """
+        The variables of the results of `@main` for the arguments `given`.
+
+        `constants` are the variables that hold weights, by the weights' names.
+        """
+        function = main(module)
+        self.constants = constants
+        self.values.update(zip(function.args, given, strict=True))
+        results = self.emit_ops(function.body.block)
+        if self.problems:
+            raise UnsupportedError(self.problems)
+        return [self.values[result] for result in results]
+
+    def scope(self, op: Operation) -> AbstractContextManager[Any]:
+        if self.is_scripted:
+            return contextlib.nullcontext()
+        # Exported graphs have no scope that tells the kind, which float16 asks for.
+        of_kind: Any = ScopeSource.TORCHSCRIPT_MODULE_TYPE
+        return mb.scope(ScopeInfo(of_kind, [self.node.kind]))
+
+    def convert_constant(self, attribute: Attribute, name: str) -> Any:
+        """The variable that holds the constant already, or a new one."""
+        if isinstance(attribute, DenseResourceAttr):
+            var = self.constants.get(attribute.resource_handle.data)
+            if var is not None and holds(var, self.weights.array(attribute)):
+                return var
+        return super().convert_constant(attribute, name)
+
+
+def is_on_tensors(call: Call) -> bool:
+    """
+    Whether a tensor of a call has a dimension, or the op takes no tensors.
+
+    Those without are mostly Python's numbers in a TorchScript graph: coremltools has
+    the same variables for both, and converters that take both.
+    """
+    leaves = pytree.tree_leaves((call.args, call.kwargs))
+    takes_tensors = any(str(a.type) == "Tensor" for a in call.target._schema.arguments)
+    return not takes_tensors or any(
+        isinstance(leaf, Var) and leaf.rank > 0 for leaf in leaves
+    )
+
+
+def symbol_of(value: RuntimeInteger) -> Any:
+    """The expression of an integer in pymil; None if pymil does not know it."""
+    var = value.var
+    while var.sym_val is None and var.op is not None and var.op.op_type == "cast":
+        var = var.op.x
+    if var.sym_val is None:
+        return None
+    known = np.asarray(var.sym_val).reshape(-1)
+    return known[value.index or 0]
+
+
+def known_elements(var: Any) -> np.ndarray | None:
+    """The elements of a constant, compressed ones included."""
+    if var.val is not None:
+        return np.asarray(var.val)
+    if var.op is not None and var.op.op_type.startswith("constexpr_"):
+        return np.asarray(var.op.materialized_val_inference())
+    return None
+
+
+def as_tensor(array: np.ndarray, dtype: torch.dtype) -> torch.Tensor:
+    """A constant as PyTorch has it; shares the memory if the dtype is the same."""
+    with warnings.catch_warnings():
+        # The array may be read-only, and nothing writes to it.
+        warnings.simplefilter("ignore", UserWarning)
+        tensor = torch.from_numpy(np.asarray(array))
+    return tensor if array.ndim == 0 and tensor.dtype == dtype else tensor.to(dtype)
+
+
+def holds(var: Any, array: np.ndarray) -> bool:
+    """Whether a constant has the elements of `array`."""
+    elements = known_elements(var)
+    if elements is None or elements.shape != array.shape:
+        return False
+    if types.nptype_from_builtin(var.dtype) != array.dtype:
+        return False
+    same_memory = elements.ctypes.data == array.ctypes.data
+    return same_memory or np.array_equal(elements, array)
+
+
+def named(var: Any, name: str, given: set[Any]) -> Any:
+    """A result under its name in coremltools' graph."""
+    is_new = var not in given and var.op is not None and not var.op.op_type == "const"
+    if not is_new:
+        return mb.identity(x=var, name=name)
+    given.add(var)
+    var.name = name
+    return var

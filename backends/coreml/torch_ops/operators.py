@@ -1,0 +1,180 @@
+# pyright: basic, reportMissingTypeStubs=false, reportPrivateUsage=false
+"""
+padc's lowerings in the registry of coremltools' converter of PyTorch models.
+
+Every ATen op that padc lowers is registered, under the names that coremltools gives it.
+What padc refuses goes to coremltools' own converter, except where that one is known to
+be wrong without saying so.
+"""
+
+import functools
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from padc.backends.coreml import quiet
+from padc.backends.coreml.torch_ops.lowering import lower_node
+from padc.backends.coreml.torch_ops.overloads import overloads_named
+from padc.backends.coreml.torch_ops.repairs import REPAIRS
+from padc.errors import Problem, UnsupportedError
+from padc.frontends.torch_export.decompositions import decomposition
+from padc.frontends.torch_export.nodes import is_composite, schema_name
+from padc.ir.targets import TARGETS
+from padc.passes import pipelines
+
+with quiet():
+    from coremltools.converters.mil.frontend.torch.torch_op_registry import (
+        _TORCH_OPS_REGISTRY,
+    )
+    from coremltools.converters.mil.frontend.torch.utils import (
+        TorchFrontend,
+        sanitize_op_kind,
+    )
+    from coremltools.converters.mil.mil import Function
+    from coremltools.converters.mil.mil.block import curr_block
+    from coremltools.converters.mil.mil.passes.pass_registry import PASS_REGISTRY
+
+Converter = Callable[[Any, Any], None]
+"""Converts a node in a context, both of coremltools."""
+
+WRONG = frozenset(
+    """
+    all any avg_pool1d avg_pool2d avg_pool3d constant_pad_nd log_softmax _log_softmax
+    masked_fill pad reflection_pad1d reflection_pad2d reflection_pad3d
+    replication_pad1d replication_pad2d replication_pad3d scaled_dot_product_attention
+    tril triu upsample_nearest1d upsample_nearest2d
+    """.split()
+)
+"""Ops of which coremltools 9.0 converts some calls to something else, silently."""
+
+KEPT = frozenset(
+    """
+    copy detach dropout native_dropout feature_dropout alpha_dropout contiguous
+    feature_alpha_dropout lift_fresh_copy lift_fresh alias
+    """.split()
+)
+"""Ops that return their operand, which coremltools converts to nothing."""
+
+
+TOO_OLD = Problem(
+    "padc converts to ML programs only",
+    hint='pass convert_to="mlprogram", and a target from iOS15 on',
+)
+
+
+@dataclass(frozen=True)
+class Operator:
+    """A converter of the nodes of one kind: padc's, then coremltools'."""
+
+    kind: str
+    original: Converter | None
+
+    def __call__(self, context: Any, node: Any) -> None:
+        function = enclosing_function()
+        target = target_of(function)
+        try:
+            if target is None:
+                raise UnsupportedError([TOO_OLD])
+            made = lower_node(context, node, function, target, self.is_only_padcs)
+        except UnsupportedError as error:
+            return self.convert_by_coremltools(context, node, error)
+        add_results(context, node, made)
+
+    def convert_by_coremltools(
+        self, context: Any, node: Any, error: UnsupportedError
+    ) -> None:
+        """Convert by coremltools' own converter, or raise `error`."""
+        if self.original is None or (self.is_only_padcs and not is_too_old(error)):
+            raise error
+        self.original(context, node)
+
+    @property
+    def is_only_padcs(self) -> bool:
+        """Whether coremltools has no converter, or one that is wrong for some calls."""
+        return self.original is None or self.kind.partition(".")[0] in WRONG
+
+
+def is_too_old(error: UnsupportedError) -> bool:
+    return error.problems == [TOO_OLD]
+
+
+def enclosing_function() -> Any:
+    """The function that coremltools is building."""
+    block = curr_block()
+    while not isinstance(block, Function):
+        block = block.outer_op.enclosing_block
+    return block
+
+
+def target_of(function: Any) -> str | None:
+    """The Core ML version of a function; None before ML programs."""
+    version = function.opset_version
+    name = "" if version is None else version.name
+    return name if name in TARGETS else None
+
+
+def add_results(context: Any, node: Any, made: Any) -> None:
+    """Hand the results of a node to coremltools."""
+    is_scripted = context.frontend == TorchFrontend.TORCHSCRIPT
+    if is_scripted and isinstance(made, tuple) and len(node.outputs) > 1:
+        for var, name in zip(made, node.outputs, strict=True):
+            if var is not None:
+                context.add(var, torch_name=name)
+    else:
+        context.add(made, torch_name=node.name)
+
+
+@functools.cache
+def kinds() -> Sequence[str]:
+    """The names in coremltools' registry of the ops that padc lowers."""
+    legal = pipelines.legal_for_mil()
+    found: set[str] = set()
+    for name in dir_of_aten():
+        kind, *_ = name.removeprefix("__").removesuffix("__").partition(".")
+        kind = kind.lower()
+        if kind.endswith("_") or kind in KEPT:
+            continue
+        for op in overloads_named(kind):
+            listed = schema_name(op)
+            if listed in legal or is_composite(op) or decomposition(op) is not None:
+                found.add(kind)
+                found.add(sanitize_op_kind(listed))
+    return sorted(found)
+
+
+def dir_of_aten() -> Sequence[str]:
+    """The names of ATen's ops without overloads."""
+    names = torch._C._dispatch_get_all_op_names()
+    packets = (
+        n.removeprefix("aten::").partition(".")[0]
+        for n in names
+        if n.startswith("aten::")
+    )
+    return sorted(set(packets))
+
+
+@contextmanager
+def registered() -> Generator[None]:
+    """Register padc's operators and repairs; restore what was there afterwards."""
+    registry, passes = _TORCH_OPS_REGISTRY.name_to_func_mapping, PASS_REGISTRY.passes
+    before: Mapping[str, Any] = dict(registry)
+    passes_before: Mapping[str, Any] = dict(passes)
+    for kind in kinds():
+        registry[kind] = Operator(
+            kind, before.get(kind, _TORCH_OPS_REGISTRY.get_func(kind))
+        )
+    passes.update({name: repair(passes[name]) for name, repair in REPAIRS.items()})
+    try:
+        yield
+    finally:
+        restore(registry, before)
+        restore(passes, passes_before)
+
+
+def restore(table: dict[str, Any], before: Mapping[str, Any]) -> None:
+    """Give a table the entries that it had."""
+    table.clear()
+    table.update(before)

@@ -1,0 +1,140 @@
+# pyright: basic, reportMissingTypeStubs=false
+"""
+coremltools' passes that would compute something else, kept from doing so.
+
+`coremltools.convert` runs all of its passes on a program with padc's ops. Those that
+are wrong in coremltools 9.0 are replaced in its registry of passes, which is the way
+that coremltools documents (`register_pass(override=True)`): each runs on programs where
+it is right. `padc.backends.coreml.optimize` has the list for padc's own programs.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from padc.backends.coreml import quiet
+from padc.backends.coreml.blocks import operations_of
+from padc.backends.coreml.float16 import keep_masks_finite, selector
+from padc.backends.coreml.optimize import exact_batch_norms, is_for_int16
+
+with quiet():
+    from coremltools.converters.mil.mil import Program
+
+Pass = type[Any]
+Repair = Callable[[Pass], Pass]
+CONVOLUTIONS = ("conv", "conv_transpose")
+
+
+def unless(is_harmful: Callable[[Any], bool]) -> Repair:
+    """Skip a pass in programs that have such an op."""
+
+    def apply(original: Any, program: Program) -> None:
+        if not any(is_harmful(op) for op in operations_of(program)):
+            original.apply(program)
+
+    return around(apply)
+
+
+def around(apply: Callable[[Any, Program], None]) -> Repair:
+    """Replace what a pass does; `apply` takes the original pass, with its options."""
+
+    def repair(original: Pass) -> Pass:
+        class Repaired(original):
+            def apply(self, prog: Program) -> None:
+                apply(super(), prog)
+
+        Repaired.__name__ = original.__name__
+        Repaired.__doc__ = original.__doc__
+        return Repaired
+
+    return repair
+
+
+def follows_convolution(var: Any) -> bool:
+    """Whether a convolution computes `var`, perhaps with a transpose after it."""
+    op = var.op
+    if op is not None and op.op_type == "transpose":
+        op = op.x.op
+    return op is not None and op.op_type in CONVOLUTIONS
+
+
+def is_constant_less_convolution(op: Any) -> bool:
+    """`c - conv(x)`: fuse_conv_bias negates a bias in place, for all of its users."""
+    return op.op_type == "sub" and op.x.val is not None and follows_convolution(op.y)
+
+
+def is_badly_scaled(op: Any) -> bool:
+    """
+    A scaled convolution that fuse_conv_scale computes otherwise.
+
+    It takes c / conv(x) for conv(x) / c, mixes up the channels of grouped transposed
+    convolutions, and transposes four dimensions of weights that have five.
+    """
+    if op.op_type == "real_div" and op.x.val is not None:
+        return follows_convolution(op.y)
+    return op.op_type == "conv_transpose" and (op.groups.val > 1 or op.x.rank > 4)
+
+
+def selects_infinity(op: Any) -> bool:
+    """`select(c, inf, b)`: select_optimization adds, which is NaN where b is -inf."""
+    return op.op_type == "select" and any(
+        var.val is not None and np.isinf(np.asarray(var.val, np.float64)).any()
+        for var in (op.a, op.b)
+    )
+
+
+def is_grouped_transpose(op: Any) -> bool:
+    """fuse_conv_batchnorm mixes up the channels of its weight."""
+    return op.op_type == "conv_transpose" and (op.groups.val > 1 or op.x.rank > 4)
+
+
+def is_border_pad(op: Any) -> bool:
+    """Core ML pads by borders on two dimensions only: joined pads have more."""
+    return op.op_type == "pad" and op.mode.val != "constant"
+
+
+def nothing(original: Any, program: Program) -> None:
+    """The pass looks for what only TensorFlow's converter makes."""
+
+
+def with_exact_batch_norms(original: Any, program: Program) -> None:
+    """It writes batch norms without an epsilon, whose default is 1e-5."""
+    with exact_batch_norms():
+        original.apply(program)
+
+
+def to_float16(original: Any, program: Program) -> None:
+    """Keep coordinates of grids, and numbers that float16 lacks, in float32."""
+    if not getattr(original, "skip_ops_by_type", None):
+        keep_masks_finite(program)
+        set_selector(original, selector(program))
+    original.apply(program)
+
+
+def to_int16(original: Any, program: Program) -> None:
+    """Compute with integers of 16 bits only where they are small."""
+    if not getattr(original, "skip_ops_by_type", None):
+        set_selector(original, is_for_int16)
+    original.apply(program)
+
+
+def set_selector(original: Any, ours: Callable[[Any], bool]) -> None:
+    """Let a pass convert the ops that the user's selector and `ours` take."""
+    instance = original.__self__
+    users = instance.op_selector
+    instance.op_selector = lambda op: (users is None or users(op)) and ours(op)
+
+
+REPAIRS: Mapping[str, Repair] = {
+    "common::fuse_conv_bias": unless(is_constant_less_convolution),
+    "common::fuse_conv_scale": unless(is_badly_scaled),
+    "common::select_optimization": unless(selects_infinity),
+    "common::fuse_conv_batchnorm": unless(is_grouped_transpose),
+    "common::merge_consecutive_paddings": unless(is_border_pad),
+    "common::use_reflection_padding": around(nothing),
+    "common::fuse_elementwise_to_batchnorm": around(with_exact_batch_norms),
+    "common::add_fp16_cast": around(to_float16),
+    "common::add_int16_cast": around(to_int16),
+}
+"""The repairs, by the names of the passes."""

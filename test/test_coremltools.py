@@ -1,0 +1,329 @@
+# pyright: basic, reportMissingTypeStubs=false
+"""`coremltools.convert` with padc's operators."""
+
+import importlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import coremltools
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from coremltools.converters.mil.frontend.torch.torch_op_registry import (
+    _TORCH_OPS_REGISTRY,
+)
+from coremltools.converters.mil.mil.passes.pass_registry import PASS_REGISTRY
+from torch import Tensor, nn
+
+import padc
+import padc.coremltools
+from padc.backends.coreml import quiet
+from padc.verification import compare
+
+ct: Any = coremltools
+
+# The import enables it, and other tests convert by coremltools alone.
+padc.coremltools.disable()
+
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::torch.jit.TracerWarning", "ignore:.*jit"
+)
+
+
+@pytest.fixture(autouse=True)
+def plugin():
+    with padc.coremltools.operators():
+        yield
+
+
+class Function(nn.Module):
+    """A function as a model."""
+
+    def __init__(self, function: Any):
+        super().__init__()
+        self.function = function
+
+    def forward(self, *inputs: Tensor) -> Any:
+        return self.function(*inputs)
+
+
+def convert(
+    model: nn.Module, examples: Sequence[Tensor], inputs: Any = None, **options: Any
+) -> Any:
+    """The traced model, converted; the inputs are called x0, x1 and so on."""
+    if inputs is None:
+        inputs = [ct.TensorType(f"x{i}", x.shape) for i, x in enumerate(examples)]
+    options = {"compute_precision": ct.precision.FLOAT32, **options}
+    with quiet(), torch.no_grad():
+        traced = torch.jit.trace(model.eval(), tuple(examples), check_trace=False)
+        return ct.convert(traced, inputs=inputs, skip_model_load=True, **options)
+
+
+def run(converted: Any, folder: Path, inputs: Sequence[Tensor]) -> list[Tensor]:
+    path = folder / "model.mlpackage"
+    converted.save(str(path))
+    assert padc.coreml.check(path) == []
+    package = padc.coreml.load(path)
+    given = {
+        feature.name: x.numpy()
+        for feature, x in zip(package.inputs, inputs, strict=True)
+    }
+    return [torch.from_numpy(np.array(y)) for y in package.predict(given).values()]
+
+
+def check(model: nn.Module, converted: Any, folder: Path, *inputs: Tensor) -> None:
+    """Compare a package with the model."""
+    with torch.no_grad():
+        expected = model.eval()(*inputs)
+    expected = [expected] if isinstance(expected, Tensor) else expected
+    actual = run(converted, folder, inputs)
+    for is_, should in zip(actual, expected, strict=True):
+        assert is_.shape == should.shape
+        assert compare("", is_.double(), should.double()).relative_error < 1e-5
+
+
+# --- registration ---------------------------------------------------------------------
+
+
+def test_the_context_manager_restores_the_registries():
+    with padc.coremltools.operators(False):
+        operators = dict(_TORCH_OPS_REGISTRY.name_to_func_mapping)
+        passes = dict(PASS_REGISTRY.passes)
+        with padc.coremltools.operators():
+            assert _TORCH_OPS_REGISTRY.name_to_func_mapping != operators
+            assert PASS_REGISTRY.passes != passes
+
+        assert _TORCH_OPS_REGISTRY.name_to_func_mapping == operators
+        assert PASS_REGISTRY.passes == passes
+
+
+def test_contexts_nest():
+    with padc.coremltools.operators(False):
+        assert not padc.coremltools.is_enabled()
+        with padc.coremltools.operators(), padc.coremltools.operators():
+            pass
+        assert not padc.coremltools.is_enabled()
+    assert padc.coremltools.is_enabled()
+
+
+def test_another_version_of_coremltools_is_refused(monkeypatch: pytest.MonkeyPatch):
+    def require(extra: str) -> None:
+        raise padc.MissingEnvironmentError(f"{extra} is too old")
+
+    monkeypatch.setattr(padc.coremltools, "require", require)
+
+    with pytest.raises(padc.MissingEnvironmentError, match="coreml is too old"):
+        padc.coremltools.enable()
+
+
+def test_without_the_import_coremltools_is_as_it_was():
+    with padc.coremltools.operators(False):
+        model = nn.Conv2d(1, 1, 3, padding=1, padding_mode="circular")
+        with pytest.raises(ValueError, match="Pad mode"):
+            convert(model, [torch.ones(1, 1, 4, 4)])
+
+
+# --- conversions ----------------------------------------------------------------------
+
+
+class Padded(nn.Module):
+    """Pads, and ops around them, that coremltools refuses or errs on."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(3, 4, 3, padding=1, padding_mode="circular")
+        self.up = nn.ConvTranspose2d(4, 4, 3, 2, output_padding=1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = F.pad(self.up(F.relu(self.conv(x))), (1, -1, 20, 2), "replicate")
+        a, b = F.interpolate(y, scale_factor=0.7, mode="bilinear").chunk(2, 1)
+        sizes = b.shape[2:]
+        return torch.cat(
+            [a * 2 + b, F.interpolate(a[..., 1:], sizes, mode="nearest")], 1
+        )
+
+
+def test_a_traced_model_of_dynamic_size(tmp_path: Path):
+    model, x = Padded(), torch.rand(1, 3, 10, 12)
+    shape = 1, 3, ct.RangeDim(8, 40), ct.RangeDim(8, 40)
+    converted = convert(model, [x], [ct.TensorType("x", shape)])
+
+    for size in (10, 12), (25, 9):
+        check(model, converted, tmp_path, torch.rand(1, 3, *size))
+
+
+def test_an_exported_model_of_dynamic_size(tmp_path: Path):
+    model, x = Padded().eval(), torch.rand(1, 3, 10, 12)
+    sizes = {i: torch.export.Dim(f"size{i}", min=8, max=40) for i in (2, 3)}
+    exported = torch.export.export(model, (x,), dynamic_shapes=(sizes,))
+    with quiet():
+        converted = ct.convert(
+            exported.run_decompositions({}),
+            compute_precision=ct.precision.FLOAT32,
+            skip_model_load=True,
+        )
+
+    for size in (10, 12), (25, 9):
+        check(model, converted, tmp_path, torch.rand(1, 3, *size))
+
+
+def test_an_image_and_a_classifier(tmp_path: Path):
+    model = nn.Sequential(
+        nn.ReflectionPad2d((1, 2, 3, 1)),
+        nn.Conv2d(3, 4, 3),
+        nn.AvgPool2d(3, 2, 1, ceil_mode=True),
+        nn.Flatten(),
+        nn.LazyLinear(3),
+        nn.Softmax(1),
+    )
+    x = torch.randint(0, 256, (1, 3, 7, 6)).float()
+    model(x)
+    image = ct.ImageType(
+        "image", x.shape, scale=1 / 255, color_layout=ct.colorlayout.RGB
+    )
+    labels = ct.ClassifierConfig(["a", "b", "c"])
+
+    converted = convert(model, [x], [image], classifier_config=labels)
+
+    description = converted.get_spec().description
+    assert description.input[0].type.imageType.width == 6
+    assert description.predictedFeatureName == "classLabel"
+    program = converted._mil_program.functions["main"]
+    assert "pad" in [op.op_type for op in program.operations]
+
+
+def test_borders_and_negative_amounts_of_any_rank(tmp_path: Path):
+    def pads(a: Tensor, b: Tensor, c: Tensor) -> list[Tensor]:
+        return [
+            F.pad(a, (2, -1), "circular"),
+            F.pad(a[0], (9, 8), "replicate"),
+            F.pad(b, (1, 2, -1, 2), "reflect"),
+            F.pad(c, (1, 2, 2, 0, 1, 1), "reflect"),
+            F.pad(c, (-1, 2, 2, 0, 1, 1), "circular"),
+            F.pad(c.int(), (1, 1), value=7),
+        ]
+
+    model = Function(pads)
+    inputs = torch.rand(1, 2, 5), torch.rand(1, 2, 5, 6), torch.rand(1, 2, 4, 5, 6)
+
+    check(model, convert(model, inputs), tmp_path, *inputs)
+
+
+def test_ordinary_ops_that_coremltools_gets_wrong(tmp_path: Path):
+    hidden = torch.zeros(4, 4, dtype=torch.bool).index_fill_(0, torch.tensor(1), True)
+
+    def ops(x: Tensor) -> list[Tensor]:
+        mask = torch.triu(torch.full((4, 4), -torch.inf), 1)
+        masked = torch.where(hidden, -torch.inf, x)
+        return [
+            (x + mask).softmax(-1),
+            torch.tril(mask.T).exp(),
+            F.log_softmax(100 * x, -1),
+            (x > 0.5).float().all(-1).float(),
+            F.scaled_dot_product_attention(x, x, x, attn_mask=~hidden),
+            torch.where(hidden.T, -torch.inf, masked).exp(),
+        ]
+
+    model, x = Function(ops), torch.rand(1, 2, 4, 4)
+
+    check(model, convert(model, [x]), tmp_path, x)
+
+
+def test_passes_of_coremltools_that_are_wrong(tmp_path: Path):
+    class Model(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.conv = nn.Conv2d(2, 2, 3)
+            self.up = nn.ConvTranspose2d(4, 4, 2, 2, groups=2, bias=False)
+            self.norm = nn.BatchNorm2d(4).requires_grad_(False)
+            self.norm.register_buffer("running_var", torch.tensor([1.0, 2, 3, 4]))
+            self.solid = nn.ConvTranspose3d(1, 2, 2)
+
+        def forward(self, x: Tensor) -> list[Tensor]:
+            y = self.conv(x)
+            return [
+                2 - y,
+                y + 1,
+                3 / (self.conv(x + 1) + 9) / 2,
+                self.norm(self.up(torch.cat([x, x], 1))),
+                self.solid(x[:, :1, None]) * torch.tensor([2.0, 3]).reshape(2, 1, 1, 1),
+            ]
+
+    model, x = Model().eval(), torch.rand(1, 2, 5, 5)
+
+    check(model, convert(model, [x]), tmp_path, x)
+
+
+def test_what_padc_refuses_is_coremltools_affair():
+    model, x = Function(lambda x: x + torch.randn_like(x)), torch.rand(2, 3)
+
+    converted = convert(model, [x])
+
+    ops = converted._mil_program.functions["main"].operations
+    assert any(op.op_type.startswith("random_normal") for op in ops)
+
+
+def test_what_both_refuse_is_an_error_of_padc():
+    model, x = Function(torch.linalg.svdvals), torch.rand(3, 3)
+
+    with pytest.raises(padc.UnsupportedError, match="svd"):
+        convert(model, [x])
+
+
+def test_grids_stay_in_float32_in_float16_programs(tmp_path: Path):
+    model = Function(lambda x, g: F.grid_sample(x, g, align_corners=False))
+    x, grid = torch.rand(1, 1, 500, 2), torch.rand(1, 300, 2, 2) * 2 - 1
+
+    converted = convert(model, [x, grid], compute_precision=ct.precision.FLOAT16)
+
+    (actual,) = run(converted, tmp_path, [x, grid])
+    assert compare("", actual.float(), model(x, grid)).relative_error < 2e-3
+
+
+def test_weights_are_held_once():
+    model = nn.Sequential(nn.Linear(8, 8), nn.Linear(8, 8))
+    model[1].weight = model[0].weight
+
+    converted = convert(model, [torch.rand(1, 8)])
+
+    ops = converted._mil_program.functions["main"].operations
+    weights = [op for op in ops if op.op_type == "const" and op.val.val.size == 64]
+    assert len(weights) == 1
+
+
+def test_old_targets_are_coremltools_affair():
+    model, x = nn.Sequential(nn.Conv2d(1, 1, 3), nn.ReLU()), torch.rand(1, 1, 4, 4)
+
+    converted = convert(model, [x], convert_to="neuralnetwork", compute_precision=None)
+
+    assert converted.get_spec().WhichOneof("Type") == "neuralNetwork"
+
+
+# --- what is judged -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "spatial_transformer",
+        pytest.param("flow_warp", marks=pytest.mark.slow),
+        pytest.param("voxel_morph", marks=pytest.mark.slow),
+    ],
+)
+@pytest.mark.parametrize("source", ["traced", "exported"])
+def test_networks_that_coremltools_alone_refuses(
+    name: str, source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.syspath_prepend(Path(__file__).parents[1])
+    model, inputs = getattr(importlib.import_module(f"examples.{name}"), name)()
+    if source == "traced":
+        check(model, convert(model, inputs), tmp_path, *inputs)
+        return
+    exported = torch.export.export(model, inputs).run_decompositions({})
+    with quiet():
+        converted = ct.convert(
+            exported, compute_precision=ct.precision.FLOAT32, skip_model_load=True
+        )
+    check(model, converted, tmp_path, *inputs)
