@@ -9,7 +9,7 @@ import sys
 import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from padc.backends.coreml.locations import DEFAULT_LOCATIONS, resolve_locations
 from padc.backends.coreml.numerics import Numerics
@@ -30,6 +30,7 @@ from padc.passes.torch_to_mil.states_policy import (
     resolve_states_policy,
 )
 from padc.tools import padc_check, padc_run, padc_same
+from padc.tools.app_options import add_feature_options, feature_arguments
 from padc.tools.models import add_input_option, add_trust_option, load_model
 from padc.tools.version_action import VersionAction
 
@@ -86,97 +87,7 @@ def parser() -> argparse.ArgumentParser:
     )
     top.add_argument("--version", action=VersionAction)
     commands = top.add_subparsers(required=True, metavar="COMMAND")
-    convert = commands.add_parser("convert", help="convert a model to a .mlpackage")
-    convert.set_defaults(command=run_convert)
-    add_model(convert)
-    convert.add_argument(
-        "-o",
-        "--output",
-        required=True,
-        metavar="OUT.mlpackage",
-        help="the package to write; one that exists is replaced",
-    )
-    convert.add_argument(
-        "--target",
-        default=DEFAULT_TARGET,
-        help="the oldest system that runs the package: iOS15 to iOS18, iOS26 or newest "
-        "(default: %(default)s)",
-    )
-    convert.add_argument(
-        "--precision",
-        default=DEFAULT_PRECISION,
-        help="what floats are computed in: float32 or float16 (default: %(default)s)",
-    )
-    convert.add_argument(
-        "--keep-float32",
-        action="append",
-        default=[],
-        metavar="NAME,...",
-        help=(
-            "with --precision float16, ops that compute in float32: kinds (norms, "
-            "softmax, coordinates, reductions, convolutions, matmuls, exponentials, "
-            "activations, arithmetic, recurrent), or modules of the model (layers.0, "
-            "layers.*.norm)"
-        ),
-    )
-    convert.add_argument(
-        "--compress",
-        metavar="HOW",
-        help=(
-            "how weights are stored: int8; int4, in blocks of 32; palette1 to "
-            "palette8, bits that choose one of the most fitting values; sparse, those "
-            "that are half zeros; sparse75, after 75%% became zeros. --verify prints "
-            "what that costs"
-        ),
-    )
-    convert.add_argument(
-        "--pad-policy",
-        default=DEFAULT_PAD_POLICY,
-        help=(
-            "which pads use Core ML's pad op (default: %(default)s): auto, all that it "
-            "supports; native, all, transposed if that helps, else an error; "
-            "decompose, constant pads only"
-        ),
-    )
-    convert.add_argument(
-        "--grid-sample-policy",
-        default=DEFAULT_GRID_SAMPLE_POLICY,
-        help=(
-            "which grid samples use Core ML's resample op (default: %(default)s): "
-            "auto, those that it computes as PyTorch does; native, all, else an error; "
-            "decompose, none"
-        ),
-    )
-    convert.add_argument(
-        "--states",
-        default=DEFAULT_STATES_POLICY,
-        help=(
-            "which buffers that the model changes are states of Core ML (default: "
-            "%(default)s): auto, those that a state of iOS18 holds as they are, and "
-            "float32 ones with --precision float16; native, all, else an error; "
-            "inputs, none; the others are inputs, and outputs NAME_out"
-        ),
-    )
-    convert.add_argument(
-        "--locations",
-        default=DEFAULT_LOCATIONS,
-        metavar="POLICY",
-        help=(
-            "how the package names the Python file that each op comes from (default: "
-            "%(default)s): relative, by its path in its project or library; absolute; "
-            "off, not at all"
-        ),
-    )
-    convert.add_argument(
-        "--verify",
-        action="store_true",
-        help="run the package and compare its outputs with PyTorch's",
-    )
-    convert.add_argument(
-        "--print-ir-after-all",
-        action="store_true",
-        help="print the IR after each pass to standard error",
-    )
+    add_convert(commands)
     verify = commands.add_parser(
         "verify", help="compare a .mlpackage with its model in PyTorch"
     )
@@ -205,6 +116,123 @@ def parser() -> argparse.ArgumentParser:
     return top
 
 
+def add_convert(commands: Any) -> None:
+    """Add `padc convert`, with an example for each group of options."""
+    convert = commands.add_parser(
+        "convert",
+        help="convert a model to a .mlpackage",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    convert.set_defaults(command=run_convert)
+    add_model(convert)
+    package = convert.add_argument_group(
+        "package",
+        "  padc convert model.pt2 -o model.mlpackage --target iOS17",
+    )
+    package.add_argument(
+        "-o",
+        "--output",
+        required=True,
+        metavar="OUT.mlpackage",
+        help="the package to write; one that exists is replaced",
+    )
+    package.add_argument(
+        "--target",
+        default=DEFAULT_TARGET,
+        help="the oldest system that runs the package: iOS15 to iOS18, iOS26 or newest "
+        "(default: %(default)s)",
+    )
+    package.add_argument(
+        "--locations",
+        default=DEFAULT_LOCATIONS,
+        metavar="POLICY",
+        help=(
+            "how the package names the Python file that each op comes from (default: "
+            "%(default)s): relative, by its path in its project or library; absolute; "
+            "off, not at all"
+        ),
+    )
+    numbers = convert.add_argument_group(
+        "numbers",
+        "  padc convert model.pt2 -o model.mlpackage --precision float16 \\\n"
+        "    --keep-float32 norms,softmax --compress int8 --verify",
+    )
+    numbers.add_argument(
+        "--precision",
+        default=DEFAULT_PRECISION,
+        help="what floats are computed in: float32 or float16 (default: %(default)s)",
+    )
+    numbers.add_argument(
+        "--keep-float32",
+        action="append",
+        default=[],
+        metavar="NAME,...",
+        help=(
+            "with --precision float16, ops that compute in float32: kinds (norms, "
+            "softmax, coordinates, reductions, convolutions, matmuls, exponentials, "
+            "activations, arithmetic, recurrent), or modules of the model (layers.0, "
+            "layers.*.norm)"
+        ),
+    )
+    numbers.add_argument(
+        "--compress",
+        metavar="HOW",
+        help=(
+            "how weights are stored: int8; int4, in blocks of 32; palette1 to "
+            "palette8, bits that choose one of the most fitting values; sparse, those "
+            "that are half zeros; sparse75, after 75%% became zeros. --verify prints "
+            "what that costs"
+        ),
+    )
+    ops = convert.add_argument_group(
+        "ops and states",
+        "  padc convert model.pt2 -o model.mlpackage --target iOS18 --states native",
+    )
+    ops.add_argument(
+        "--pad-policy",
+        default=DEFAULT_PAD_POLICY,
+        help=(
+            "which pads use Core ML's pad op (default: %(default)s): auto, all that it "
+            "supports; native, all, transposed if that helps, else an error; "
+            "decompose, constant pads only"
+        ),
+    )
+    ops.add_argument(
+        "--grid-sample-policy",
+        default=DEFAULT_GRID_SAMPLE_POLICY,
+        help=(
+            "which grid samples use Core ML's resample op (default: %(default)s): "
+            "auto, those that it computes as PyTorch does; native, all, else an error; "
+            "decompose, none"
+        ),
+    )
+    ops.add_argument(
+        "--states",
+        default=DEFAULT_STATES_POLICY,
+        help=(
+            "which buffers that the model changes are states of Core ML (default: "
+            "%(default)s): auto, those that a state of iOS18 holds as they are, and "
+            "float32 ones with --precision float16; native, all, else an error; "
+            "inputs, none; the others are inputs, and outputs NAME_out"
+        ),
+    )
+    add_feature_options(convert)
+    checks = convert.add_argument_group(
+        "checks",
+        "  padc convert model.pt2 -o model.mlpackage --verify",
+    )
+    checks.add_argument(
+        "--verify",
+        action="store_true",
+        help="run the package and compare its outputs with PyTorch's",
+    )
+    checks.add_argument(
+        "--print-ir-after-all",
+        action="store_true",
+        help="print the IR after each pass to standard error",
+    )
+
+
 def add_model(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "model",
@@ -231,6 +259,7 @@ def run_convert(arguments: argparse.Namespace) -> None:
     resolve_grid_sample_policy(arguments.grid_sample_policy)
     resolve_states_policy(arguments.states)
     resolve_locations(arguments.locations)
+    described = feature_arguments(arguments)
     progress = Progress(arguments.print_ir_after_all)
     model = load_model(arguments.model, arguments.input, trust=arguments.trust)
     program = convert(
@@ -245,6 +274,7 @@ def run_convert(arguments: argparse.Namespace) -> None:
         states=arguments.states,
         dynamic_shapes=model.dynamic_shapes,
         observer=progress,
+        **described,
     )
     if arguments.verify:
         print_agreement(program.verify(), arguments.compress)

@@ -203,7 +203,8 @@ class Interface:
         made.dtype = types.string_to_builtin(outside)
         default = getattr(described, "default_value", None)
         if default is not None:
-            made.default_value = np.full(made.shape.default, default.flat[0])
+            value = default_of(default, made.dtype)
+            made.default_value = np.full(made.shape.default, value)
         return made
 
     def value_of(self, argument: BlockArgument, placeholder: Any) -> Any:
@@ -368,6 +369,18 @@ def described_dtype(
     return wanted
 
 
+def default_of(default: Any, dtype: Any) -> Any:
+    """The number in the dtype of an input; Obstacle if that does not have it."""
+    number = np.asarray(default).flat[0]
+    with np.errstate(all="ignore"):
+        converted = number.astype(types.nptype_from_builtin(dtype))
+    lost = converted != number if types.is_int(dtype) else np.isinf(converted)
+    if lost:
+        name = numpy_name(types.builtin_to_string(dtype))
+        raise Obstacle(f"is described with the default {number}, which {name} lacks")
+    return converted
+
+
 def numpy_name(dtype: str) -> str:
     """The name of an element type as numpy has it."""
     return dtype.replace("fp", "float")
@@ -395,10 +408,8 @@ def dtype_outside(dtype: str, target: str) -> str:
 def input_sizes(argument: BlockArgument) -> list[Size]:
     """The sizes of an input, numbers and ranges; Obstacle for those without bounds."""
     shape: list[Size] = list(shape_of(argument.type) or ())
-    check_shape(
-        shape_of(argument.type) or (),
-        "join dimensions of the input, and reshape it in the model",
-    )
+    hint = "join dimensions of the input, and reshape it in the model"
+    check_shape(shape_of(argument.type) or (), hint)
     dynamic = [dim for dim, size in enumerate(shape) if size == DYNAMIC_INDEX]
     sizes: list[SizeRange] = size_ranges(argument) if dynamic else []
     if dynamic and not sizes:
