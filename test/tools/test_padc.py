@@ -558,7 +558,7 @@ def test_failure_while_saving(padc: Padc, monkeypatch: pytest.MonkeyPatch):
     def fail(*arguments: object, **options: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("padc.backends.coreml.save.mil_to_proto", fail)
+    monkeypatch.setattr("padc.backends.coreml.save.to_proto", fail)
 
     outcome = padc(*CONVERT.split())
 
