@@ -1,3 +1,4 @@
+# pyright: reportMissingTypeStubs=false
 """The options of `padc convert` for inputs, outputs, labels and metadata."""
 
 from __future__ import annotations
