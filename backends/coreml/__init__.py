@@ -15,6 +15,11 @@ FEATURES = "padc.features"
 """Key of a package's metadata: JSON of what images and labels stand for."""
 
 
+def metadata_key(key: str, function: str | None) -> str:
+    """The key of what is said of one function, in a package that has several."""
+    return key if function is None else f"{key}.{function}"
+
+
 @contextmanager
 def quiet() -> Generator[None]:
     """Keep coremltools' log to errors, in an import of it or a call."""

@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, TypeAlias
 
-from padc.backends.coreml import FEATURES, quiet
-from padc.backends.coreml.metadata import write_metadata
+from padc.backends.coreml import FEATURES, metadata_key, quiet
+from padc.backends.coreml.metadata import describe_features, write_metadata
 
 with quiet():
     import coremltools as ct
@@ -17,20 +18,18 @@ with quiet():
     from coremltools.converters.mil.mil import Program, types
 
 
-def to_proto(program: Program, weights_dir: str) -> Any:
+Sources: TypeAlias = Mapping[str, Program] | Mapping[None, Program]
+"""The programs that functions come from, by name; None if there is one function."""
+
+
+def to_proto(program: Program, weights_dir: str, sources: Sources) -> Any:
     """
     A `Model` message; the weights are written to `weights_dir`.
 
     coremltools' `load` would add the op of a classifier again at each call.
     """
-    version = program.functions["main"].opset_version.value
-    features = getattr(program, "features", None)
-    classifier = None if features is None else features.classifier
-    names: tuple[Any, Any] = None, None
-    config: Any = None
-    if classifier is not None:
-        config = ct.ClassifierConfig(list(classifier.labels), classifier.name)
-        names = classifier.name, classifier.probabilities_name
+    version = max(each.opset_version.value for each in program.functions.values())
+    names, config = classifier_of(program)
     model = CoreMLProtoExporter(
         program,
         MILProtoExporter(program, weights_dir, version).export(),
@@ -40,19 +39,47 @@ def to_proto(program: Program, weights_dir: str) -> Any:
         convert_from="milinternal",
         specification_version=version,
     ).export(version)
-    write_defaults(program, model.description)
-    if features is not None:
-        write_metadata(features.metadata, model.description)
-    denotation = getattr(program, "denotation", None)
-    if denotation is not None and (denotation.images or denotation.labels):
-        model.description.metadata.userDefined[FEATURES] = denotation.to_json()
+    described = {each.name: each for each in model.description.functions}
+    for name, source in sources.items():
+        function = described.get(name, model.description)
+        write_defaults(source, function)
+        features = getattr(source, "features", None)
+        if features is not None:
+            describe_features(features.metadata, function)
+            if name in (None, program.default_function_name):
+                write_metadata(features.metadata, model.description)
+        denotation = getattr(source, "denotation", None)
+        if denotation is not None and (denotation.images or denotation.labels):
+            key = metadata_key(FEATURES, name)
+            model.description.metadata.userDefined[key] = denotation.to_json()
     return model
 
 
+def classifier_of(program: Program) -> tuple[tuple[Any, Any], Any]:
+    """The names of a classifier's outputs, and its configuration."""
+    features = getattr(program, "features", None)
+    classifier = None if features is None else features.classifier
+    if classifier is None:
+        return (None, None), None
+    config = ct.ClassifierConfig(list(classifier.labels), classifier.name)
+    return (classifier.name, classifier.probabilities_name), config
+
+
 def write_defaults(program: Program, description: Any) -> None:
-    """Write the defaults of integer inputs as integers; coremltools writes floats."""
+    """
+    Write the defaults of the inputs of a function.
+
+    coremltools writes floats for integers, and only the defaults of a function `main`
+    that is alone.
+    """
     inputs = {each.name: each for each in program.functions["main"].input_types}
     for item in description.input:
         default = getattr(inputs.get(item.name), "default_value", None)
-        if default is not None and types.is_int(inputs[item.name].dtype):
-            item.type.multiArrayType.intDefaultValue = int(default.flat[0])
+        if default is None:
+            continue
+        item.type.isOptional = True
+        array = item.type.multiArrayType
+        if types.is_int(inputs[item.name].dtype):
+            array.intDefaultValue = int(default.flat[0])
+        else:
+            array.floatDefaultValue = float(default.flat[0])

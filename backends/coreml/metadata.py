@@ -84,11 +84,8 @@ def check_described(metadata: Mapping[str, Any], kind: str, names: list[str]) ->
             )
 
 
-def write_metadata(metadata: Mapping[str, Any], description: Any) -> None:
-    """Write checked metadata into a `ModelDescription` message."""
-    for key, message in TEXTS.items():
-        if key in metadata:
-            setattr(description.metadata, message, metadata[key])
+def describe_features(metadata: Mapping[str, Any], description: Any) -> None:
+    """Write what checked metadata say of the inputs and outputs of a function."""
     for key, items in (
         ("input_description", (*description.input, *description.state)),
         ("output_description", description.output),
@@ -96,6 +93,13 @@ def write_metadata(metadata: Mapping[str, Any], description: Any) -> None:
         texts = metadata.get(key, {})
         for item in items:
             item.shortDescription = texts.get(item.name, item.shortDescription)
+
+
+def write_metadata(metadata: Mapping[str, Any], description: Any) -> None:
+    """Write what checked metadata say of the package."""
+    for key, message in TEXTS.items():
+        if key in metadata:
+            setattr(description.metadata, message, metadata[key])
     user_defined = description.metadata.userDefined
     for key, value in metadata.get("user_defined_metadata", {}).items():
         user_defined[key] = value

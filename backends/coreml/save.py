@@ -6,19 +6,21 @@ From an optimized program to a `.mlpackage` on disk.
 final place.
 """
 
+import contextlib
 import hashlib
 import json
 import os
 import uuid
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from padc.backends.coreml import BUFFERS, LOCATIONS, quiet
+from padc.backends.coreml import BUFFERS, LOCATIONS, metadata_key, quiet
 from padc.backends.coreml.blocks import operations_of
 from padc.backends.coreml.buffers import to_json
 from padc.backends.coreml.checker import Finding, check
-from padc.backends.coreml.description import to_proto
+from padc.backends.coreml.description import Sources, to_proto
 from padc.backends.coreml.locations import (
     DEFAULT_LOCATIONS,
     LocationsPolicy,
@@ -31,6 +33,7 @@ from padc.errors import Problem, SourceLocation, UnsupportedError, UsageError
 with quiet():
     import coremltools as ct
     from coremltools.converters.mil.mil import Program
+    from coremltools.converters.mil.mil.passes.pass_registry import PASS_REGISTRY
     from coremltools.converters.mil.mil.scope import ScopeSource
 
 
@@ -66,27 +69,72 @@ def save_package(
     package breaks a rule of Core ML there. If anything fails, `path` is unchanged, and
     nothing else is left.
     """
+    _write(program, {None: program}, path, target, locations)
+
+
+def save_functions(
+    programs: Mapping[str, Program],
+    default: str,
+    path: str | Path,
+    target: str | None = None,
+    locations: LocationsPolicy = DEFAULT_LOCATIONS,
+) -> None:
+    """Write programs as functions of one package, as `save_package` writes one."""
+    joined: Any = Program()
+    for name, program in programs.items():
+        joined.add_function(name, program.functions["main"])
+    joined.default_function_name = default
+    joined.export_as_multifunction = True
+    with quiet(), sharing_weights(joined):
+        _write(joined, programs, path, target, locations)
+
+
+@contextlib.contextmanager
+def sharing_weights(program: Program) -> Generator[None]:
+    """Let equal weights of several functions be written once."""
+    deduplication: Any = PASS_REGISTRY["common::const_deduplication"]
+    try:
+        deduplication._deduplicate_const_across_functions(program)
+        yield
+    finally:
+        # Its ids are those of this package; the functions may be saved in others.
+        for op in operations_of(program):
+            if op.op_type == "const":
+                op._weight_id = None
+
+
+def _write(
+    program: Program,
+    sources: Sources,
+    path: str | Path,
+    target: str | None,
+    locations: LocationsPolicy,
+) -> None:
+    """Write a program whose functions come from these, by name; None if it has one."""
     check_writable(path)
     resolve_locations(locations)
+    lines = {name: source_lines(source) for name, source in sources.items()}
     with replacing(Path(path)) as package, quiet():
         data = package / "Data" / "com.apple.CoreML"
         weights = data / "weights"
         weights.mkdir(parents=True)
-        model = to_proto(program, str(weights))
+        model = to_proto(program, str(weights), sources)
         metadata = model.description.metadata.userDefined
         metadata["com.github.apple.coremltools.version"] = ct.__version__
         metadata["com.github.apple.coremltools.source"] = "padc"
-        lines = source_lines(program)
-        if locations != "off":
-            metadata[LOCATIONS] = json.dumps(recorded(lines, locations))
-        if buffers := getattr(program, "changed_buffers", None):
-            metadata[BUFFERS] = to_json(buffers)
+        for name, source in sources.items():
+            if locations != "off":
+                text = json.dumps(recorded(lines[name], locations))
+                metadata[metadata_key(LOCATIONS, name)] = text
+            if buffers := getattr(source, "changed_buffers", None):
+                metadata[metadata_key(BUFFERS, name)] = to_json(buffers)
         (data / "model.mlmodel").write_bytes(
             model.SerializeToString(deterministic=True)
         )
         (package / "Manifest.json").write_text(manifest_of(data))
         if target is not None and (findings := check(package, target)):
-            raise UnsupportedError([problem_of(each, lines) for each in findings])
+            known = {key: at for each in lines.values() for key, at in each.items()}
+            raise UnsupportedError([problem_of(each, known) for each in findings])
 
 
 def manifest_of(data: Path) -> str:

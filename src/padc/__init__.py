@@ -33,13 +33,16 @@ if TYPE_CHECKING:
     from padc import coreml, nn
     from padc.compiled import compile
     from padc.compiled_model import CompiledModel
+    from padc.coreml_functions import save_functions
     from padc.coreml_program import Program, convert
+    from padc.float16_report import Float16Report
     from padc.frontends.torch_export.pt2 import load
     from padc.verification import Comparison
 
 __all__ = [
     "Comparison",
     "CompiledModel",
+    "Float16Report",
     "InvalidProgramError",
     "MissingEnvironmentError",
     "PadcError",
@@ -54,6 +57,7 @@ __all__ = [
     "coreml",
     "load",
     "nn",
+    "save_functions",
 ]
 
 
@@ -65,10 +69,12 @@ def __getattr__(name: str) -> Any:
     modules = {
         "Comparison": "verification",
         "CompiledModel": "compiled_model",
+        "Float16Report": "float16_report",
         "Program": "coreml_program",
         "compile": "compiled",
         "convert": "coreml_program",
         "load": "frontends.torch_export.pt2",
+        "save_functions": "coreml_functions",
     }
     if name not in modules:
         raise AttributeError(f"module 'padc' has no attribute '{name}'")

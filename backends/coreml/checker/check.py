@@ -11,7 +11,7 @@ from pathlib import Path
 
 import torch
 
-from padc.backends.coreml import LOCATIONS
+from padc.backends.coreml import LOCATIONS, metadata_key
 from padc.backends.coreml.checker.checked_op import Op, Shapes, Value, read_type
 from padc.backends.coreml.checker.finding import Finding
 from padc.backends.coreml.checker.rules import RULES, is_available
@@ -68,10 +68,11 @@ def check(path: Path | str, target: str | None = None) -> list[Finding]:
     package = WeightShapes(path)
     package.check_kind()
     model = package.spec.description
-    locations = read_locations(model)
     described = {item.name: item for item in model.functions}
     findings: list[Finding] = []
     for name, function in sorted(package.spec.mlProgram.functions.items()):
+        several = name if described else None
+        locations = read_locations(model, several)
         checker = _FunctionChecker(name, function, package, target, locations)
         with torch.inference_mode():
             checker.check(described.get(name, model))
@@ -354,10 +355,17 @@ def unknown_element(message: Message) -> str | None:
     return known.name.lower() if known else f"type {tensor.dataType}"
 
 
-def read_locations(model: Message) -> dict[str, SourceLocation]:
-    """The lines of Python that padc recorded in a package's metadata."""
+def read_locations(
+    model: Message, function: str | None = None
+) -> dict[str, SourceLocation]:
+    """
+    The lines of Python that padc recorded in a package's metadata.
+
+    Of packages with several functions, those of one of them.
+    """
+    key = metadata_key(LOCATIONS, function)
     try:
-        recorded = json.loads(model.metadata.userDefined.get(LOCATIONS, "{}"))
+        recorded = json.loads(model.metadata.userDefined.get(key, "{}"))
         lines = {name: text.rpartition(":") for name, text in recorded.items()}
         return {
             name: SourceLocation(file, int(line))

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from padc.backends.coreml import BUFFERS, FEATURES, metadata_key
 from padc.backends.coreml.evaluator.execution import Block, Execution
 from padc.backends.coreml.evaluator.features import (
     Feature,
@@ -256,7 +257,10 @@ def load(
     _check_features(inputs, program.inputs, TensorType, limits)
     _check_features(states, program.inputs, StateType, limits)
     _check_features(arrays, program.outputs, TensorType, limits)
-    metadata = spec.description.metadata.userDefined
+    metadata = dict(spec.description.metadata.userDefined)
+    for key in (BUFFERS, FEATURES):
+        if (own := metadata.get(metadata_key(key, name))) is not None:
+            metadata[key] = own
     return Model(inputs, outputs, states, program, rounding, limits, metadata)
 
 

@@ -1,0 +1,103 @@
+"""`padc.save_functions`: several programs as functions of one Core ML package."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from padc.backends.coreml.locations import DEFAULT_LOCATIONS, LocationsPolicy
+from padc.coreml_program import Program
+from padc.errors import UsageError
+from padc.ir.targets import TARGETS
+
+__all__ = ["save_functions"]
+
+NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+"""The names that functions of Core ML can have."""
+
+OLDEST = "iOS18"
+"""The oldest system that has packages with several functions."""
+
+
+def save_functions(
+    programs: Mapping[str, Program],
+    path: str | Path,
+    *,
+    default: str | None = None,
+    locations: LocationsPolicy = DEFAULT_LOCATIONS,
+) -> None:
+    """
+    Write programs as functions of one package, which share their weights.
+
+    A weight that several functions have is written once: functions may be a model for
+    several fixed sizes, the first step and the others of a decoder, or a base model
+    with one of several adapters.
+
+    Args:
+        programs: The programs by the names of their functions, which are made of
+            letters, digits and underscores. All are converted for the same target,
+            iOS18 or newer.
+        path: The folder to write, named `.mlpackage`; a package there is replaced.
+        default: The function that runs if an app names none; by default the first.
+        locations: How the package records the line of Python that each op comes from;
+            see `Program.save`.
+
+    Raises:
+        UsageError: There are no programs, a name or the default does not fit, targets
+            differ or are too old, or the package cannot be written.
+        UnsupportedError: The package breaks a rule of Core ML (see `Program.check`).
+
+    Example:
+        >>> import padc, torch
+        >>> model = torch.nn.Conv2d(3, 64, 3)
+        >>> small, large = torch.zeros(1, 3, 8, 8), torch.zeros(1, 3, 16, 16)
+        >>> programs = {
+        ...     "small": padc.convert(model, (small,), target="iOS18"),
+        ...     "large": padc.convert(model, (large,), target="iOS18"),
+        ... }
+        >>> padc.save_functions(programs, "sizes.mlpackage", default="large")
+        >>> padc.coreml.load("sizes.mlpackage", function_name="small").inputs[0].shape
+        (1, 3, 8, 8)
+    """
+    from padc.backends.coreml import save
+
+    if not programs:
+        raise UsageError("there are no programs to save")
+    default = next(iter(programs)) if default is None else default
+    if default not in programs:
+        raise UsageError(
+            f"the default '{default}' is no function",
+            hint=f"choose one of {', '.join(programs)}",
+        )
+    for name in programs:
+        if not NAME.fullmatch(name):
+            raise UsageError(
+                f"a function cannot be named {name!r}",
+                hint="use letters, digits and underscores, and no digit first",
+            )
+    save.save_functions(
+        {name: program._pymil for name, program in programs.items()},  # pyright: ignore[reportPrivateUsage]
+        default,
+        path,
+        common_target(programs),
+        locations,
+    )
+
+
+def common_target(programs: Mapping[str, Program]) -> str:
+    """The target of all programs; UsageError if there is none."""
+    targets = {program.target: name for name, program in programs.items()}
+    if len(targets) > 1:
+        listed = ", ".join(f"'{name}' for {target}" for target, name in targets.items())
+        raise UsageError(
+            f"functions of one package have one target, got {listed}",
+            hint="convert all with the same target",
+        )
+    (target,) = targets
+    if TARGETS.index(target) < TARGETS.index(OLDEST):
+        raise UsageError(
+            f"packages with several functions need {OLDEST}, got {target}",
+            hint=f'convert with target="{OLDEST}"',
+        )
+    return target
