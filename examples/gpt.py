@@ -95,7 +95,7 @@ Step = Callable[[int, int], np.ndarray]
 
 def generate(step: Step, count: int) -> list[int]:
     """The most likely `count` tokens after the prompt."""
-    text = list(PROMPT)
+    text: list[int] = [*PROMPT]
     for position in range(len(PROMPT) + count - 1):
         logits = step(text[position], position)
         if position + 1 == len(text):

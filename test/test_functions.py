@@ -4,7 +4,7 @@
 from pathlib import Path
 from typing import Any
 
-import coremltools as ct
+import coremltools
 import numpy as np
 import pytest
 import torch
@@ -14,6 +14,8 @@ import padc
 from padc.backends.coreml.checker.check import read_locations
 from padc.backends.coreml.evaluator.package import Package
 from padc.session import Session
+
+ct: Any = coremltools
 
 
 class Encoder(nn.Module):
@@ -38,6 +40,11 @@ class Counting(Encoder):
 def program(model: nn.Module, size: int, **options: Any) -> padc.Program:
     image = torch.rand(1, 3, size, size)
     return padc.convert(model.eval(), (image,), **{"target": "iOS18", **options})
+
+
+def example(program: padc.Program) -> Any:
+    assert program.exported.example_inputs is not None
+    return program.exported.example_inputs[0]
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +73,7 @@ def test_functions_share_weights(programs: dict[str, padc.Program], tmp_path: Pa
     assert [each.name for each in spec.description.functions] == [*programs]
     for name, program in programs.items():
         model = padc.coreml.load(path, function_name=name)
-        image = program.exported.example_inputs[0][0]
+        image = example(program)[0]
         program.reset()
         expected, *_ = program.run(image)
         actual = Session(model).run([image])[0]
@@ -135,6 +142,34 @@ def test_saving_again(programs: dict[str, padc.Program], tmp_path: Path):
     assert len(content) == 1
 
 
+def test_images_defaults_and_descriptions(tmp_path: Path):
+    path = tmp_path / "all.mlpackage"
+    photo = ct.ImageType("photo", (1, 3, 4, 4), scale=1 / 127.5, bias=[-1.0] * 3)
+    plain = ct.TensorType(
+        "plain", (1, 3, 4, 4), default_value=np.ones((1, 3, 4, 4), np.float32)
+    )
+    texts = {"author": "B", "input_description": {"plain": "an image"}}
+    programs = {
+        "main": program(Encoder(), 4, inputs=[photo], metadata={"author": "A"}),
+        "tensor": program(Encoder(), 4, inputs=[plain], metadata=texts),
+    }
+    padc.save_functions(programs, path)
+
+    spec = Package(path).spec.description
+    photos, tensors = spec.functions
+
+    assert spec.metadata.author == "A"
+    assert photos.input[0].type.WhichOneof("Type") == "imageType"
+    assert photos.input[0].shortDescription == ""
+    assert tensors.input[0].type.isOptional
+    assert tensors.input[0].type.multiArrayType.floatDefaultValue == 1
+    assert tensors.input[0].shortDescription == "an image"
+    session = Session(padc.coreml.load(path, function_name="main"))
+    (sample,) = session.samples([(torch.zeros(1, 3, 4, 4),)])[:1]
+    torch.testing.assert_close(session.run(sample), programs["main"].run(*sample))
+    assert padc.coreml.load(path, function_name="tensor").predict({})
+
+
 def test_compressed_functions(tmp_path: Path):
     model, path = nn.Linear(64, 64), tmp_path / "all.mlpackage"
     rows = {"one": torch.rand(1, 64), "two": torch.rand(2, 64)}
@@ -155,12 +190,15 @@ def test_what_cannot_be_saved(programs: dict[str, padc.Program], tmp_path: Path)
     path, small = tmp_path / "m.mlpackage", programs["small"]
     old = program(Encoder(), 4, target="iOS17")
     newest = program(Encoder(), 4, target="newest")
+    labels = ct.ClassifierConfig([str(i) for i in range(32)])
+    classifier = program(Encoder(), 4, classifier_config=labels)
     for given, default, message in (
         ({}, None, "there are no programs"),
         ({"a": small}, "b", "the default 'b' is no function"),
         ({"1st": small}, None, "a function cannot be named '1st'"),
         ({"a b": small}, None, "a function cannot be named 'a b'"),
         ({"a": old}, None, "need iOS18, got iOS17"),
+        ({"a": small, "b": classifier}, None, "'b' is a classifier"),
         (
             {"a": small, "b": newest},
             None,

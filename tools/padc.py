@@ -102,6 +102,13 @@ def parser() -> argparse.ArgumentParser:
         help="what the package computes floats in, float32 or float16, which decides "
         "the error that is allowed (default: %(default)s)",
     )
+    verify.add_argument(
+        "--tolerance",
+        type=float,
+        metavar="PART",
+        help="the error that is allowed, in parts of the range of the expected output: "
+        "for compressed weights, say 0.05",
+    )
     run = commands.add_parser("run", help="run a model or a .mlpackage on this machine")
     run.set_defaults(command=padc_run.run)
     padc_run.add_arguments(run)
@@ -170,8 +177,16 @@ def add_convert(commands: Any) -> None:
         help=(
             "with --precision float16, ops that compute in float32: kinds (norms, "
             "softmax, coordinates, reductions, convolutions, matmuls, exponentials, "
-            "activations, arithmetic, recurrent), or modules of the model (layers.0, "
-            "layers.*.norm)"
+            "trigonometry, activations, arithmetic, recurrent), or modules of the "
+            "model (layers.0, layers.*.norm)"
+        ),
+    )
+    numbers.add_argument(
+        "--report",
+        action="store_true",
+        help=(
+            "print what float16 costs in accuracy, which kinds of ops that comes from, "
+            "and what to give to --keep-float32; converts and runs the model for each"
         ),
     )
     numbers.add_argument(
@@ -278,6 +293,8 @@ def run_convert(arguments: argparse.Namespace) -> None:
     )
     if arguments.verify:
         print_agreement(program.verify(), arguments.compress)
+    if arguments.report:
+        print(program.float16_report())
     program.save(arguments.output, locations=arguments.locations)
     progress.say(f"wrote {arguments.output}")
 
@@ -294,6 +311,7 @@ def run_verify(arguments: argparse.Namespace) -> None:
             exported,
             arguments.package,
             precision=arguments.precision,
+            tolerance=arguments.tolerance,
         )
     )
 

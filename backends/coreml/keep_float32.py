@@ -40,6 +40,7 @@ TYPES: Mapping[str, frozenset[str]] = {
         "reduce_log_sum_exp reduce_prod reduce_sum reduce_sum_square".split()
     ),
     "softmax": frozenset(["softmax"]),
+    "trigonometry": frozenset("acos asin atan atanh cos cosh sin sinh tan".split()),
     "arithmetic": frozenset("add floor_div mod mul real_div sub".split()),
 }
 """The types of the ops of each kind."""
@@ -72,6 +73,13 @@ def kept_ops(program: Program, keep: Keep) -> OpPredicate:
             raise unknown(each, ops)
         chosen.update(found)
     return lambda op: op.name in chosen
+
+
+def kinds_of(program: Program) -> list[str]:
+    """The kinds of ops that a program has."""
+    ops = [op for op in operations_of(program) if op.op_type != "const"]
+    predicates = {kind: predicate_of(kind, program) for kind in KINDS}
+    return [kind for kind in KINDS if any(map(predicates[kind], ops))]
 
 
 def predicate_of(keep: str | OpPredicate, program: Program) -> OpPredicate:

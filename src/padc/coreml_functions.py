@@ -45,7 +45,8 @@ def save_functions(
 
     Raises:
         UsageError: There are no programs, a name or the default does not fit, targets
-            differ or are too old, or the package cannot be written.
+            differ or are too old, a program is a classifier, or the package cannot be
+            written.
         UnsupportedError: The package breaks a rule of Core ML (see `Program.check`).
 
     Example:
@@ -76,8 +77,17 @@ def save_functions(
                 f"a function cannot be named {name!r}",
                 hint="use letters, digits and underscores, and no digit first",
             )
+    pymil = {name: program._pymil for name, program in programs.items()}  # pyright: ignore[reportPrivateUsage]
+    for name, program in pymil.items():
+        features = getattr(program, "features", None)
+        if features is not None and features.classifier is not None:
+            raise UsageError(
+                f"the function '{name}' is a classifier, which a package with several "
+                "functions cannot have",
+                hint="convert it without classifier_config",
+            )
     save.save_functions(
-        {name: program._pymil for name, program in programs.items()},  # pyright: ignore[reportPrivateUsage]
+        pymil,
         default,
         path,
         common_target(programs),

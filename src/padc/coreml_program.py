@@ -30,6 +30,7 @@ from padc.backends.coreml.numerics import Keep, Numerics
 from padc.described_shapes import check_listed_shapes, described_shapes
 from padc.errors import InvalidProgramError, PadcError, resolve
 from padc.exported import Source, as_source, imported
+from padc.float16_report import Float16Report, pytorch_errors, report_of
 from padc.frontends.torch_export.guarded_ranges import narrow_sizes
 from padc.garbage_collection import without_collection
 from padc.interpreter import initial_tensor
@@ -293,6 +294,41 @@ class Program:
             tolerance = float("inf") if tolerance is None else tolerance
         return self._compare(session, inputs, tolerance)
 
+    def float16_report(
+        self, inputs: Sequence[Sequence[torch.Tensor]] | None = None
+    ) -> Float16Report:
+        """
+        Find out what float16 costs in accuracy, and what to keep in float32.
+
+        The model is converted to float16 several times, each with other kinds of ops in
+        float32, and run on this machine. Compression of weights is left out.
+
+        Args:
+            inputs: The samples to compare on, as `verify` takes them.
+
+        Returns:
+            The errors in float16, those with each kind of ops in float32, those of
+            PyTorch itself in float16, and what to give as `keep_float32`.
+
+        Raises:
+            UsageError: There are no inputs, or they do not fit.
+        """
+        from padc.backends.coreml.keep_float32 import kinds_of
+
+        if inputs is None:
+            inputs = self._session().samples(sample_inputs(self.exported))
+
+        def trial(names: tuple[str, ...]) -> Sequence[Comparison]:
+            keep = (*self.numerics.keep_float32, *names)
+            session = self._session(self._emit(Numerics("float16", keep)))
+            return self._compare(session, inputs, float("inf"))
+
+        return report_of(
+            trial,
+            kinds_of(self._emit(Numerics("float32"))),
+            pytorch_errors(self.model, self.exported, inputs),
+        )
+
     def _compare(
         self,
         session: Session,
@@ -347,9 +383,10 @@ def convert(
             theirs.
         keep_float32: Ops that compute in float32 if `precision` is "float16": kinds
             ("norms", "softmax", "coordinates", "reductions", "convolutions", "matmuls",
-            "exponentials", "activations", "arithmetic", "recurrent"); paths of modules
-            of the model ("layers.0", "layers.*.norm"), which stand for all in them; and
-            functions that take an op of coremltools' MIL and return whether to keep it.
+            "exponentials", "trigonometry", "activations", "arithmetic", "recurrent");
+            paths of modules of the model ("layers.0", "layers.*.norm"), which stand for
+            all in them; and functions that take an op of coremltools' MIL and return
+            whether to keep it.
         compress: How the weights of convolutions, matrix products and embeddings are
             stored: "int8"; "int4", with a scale for each 32 of an input channel;
             "palette1" to "palette8", as 1, 2, 3, 4, 6 or 8 bits that choose one of the

@@ -164,6 +164,8 @@ def verify_package(
     path: str | Path,
     inputs: Sequence[Sequence[torch.Tensor]] | None = None,
     precision: str = DEFAULT_PRECISION,
+    *,
+    tolerance: float | None = None,
 ) -> list[Comparison]:
     """
     Run a saved package and its model on the same inputs, and compare all outputs.
@@ -180,13 +182,15 @@ def verify_package(
             those of `sample_inputs`, in shapes that the package accepts.
         precision: What the package computes in, "float32" or "float16", which decides
             the error that is allowed.
+        tolerance: The error that is allowed instead, in parts of the expected output's
+            range; for packages with compressed weights.
 
     Returns:
         For each output, the comparison with the largest relative error.
 
     Raises:
-        WrongResultError: An output is off by more than `TOLERANCES[precision]` of the
-            expected output's range.
+        WrongResultError: An output is off by more than `TOLERANCES[precision]`, or
+            `tolerance`, of the expected output's range.
         UsageError: There are no inputs, or inputs or outputs do not correspond.
         InvalidProgramError: The package is damaged.
         UnsupportedError: The evaluator does not know part of the package.
@@ -201,7 +205,9 @@ def verify_package(
         [Comparison(name='relu', max_error=0.0, relative_error=0.0)]
     """
     session = Session(load(path))
-    return compare_calls(model, exported, session, inputs, precision)
+    return compare_calls(
+        model, exported, session, inputs, precision, tolerance=tolerance
+    )
 
 
 def compare_calls(

@@ -92,6 +92,11 @@ def good_without_inputs():
     return Good()
 
 
+def wide():
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(48, 48), nn.Softmax(-1)), (torch.randn(2, 48),)
+
+
 def other():
     return Call(lambda x: x * 2), (torch.randn(1, 3, 8, 8),)
 
@@ -239,6 +244,27 @@ def test_convert_with_float16(padc: Padc):
     assert as_float16.exit_code == 0, as_float16.err
     assert as_float32.exit_code == 1
     assert "'features' is off by" in as_float32.err and "0.0001" in as_float32.err
+
+
+def test_convert_with_compressed_weights(padc: Padc):
+    converted = padc(
+        *("convert", "models:wide", "-o", "m.mlpackage", "--precision", "float16"),
+        *("--compress", "palette4", "--keep-float32", "softmax,0"),
+        *("--locations", "off", "--report", "--verify"),
+    )
+
+    assert converted.exit_code == 0, converted.err
+    first, *report = converted.out.splitlines()
+    assert first.startswith(
+        "output 'softmax' differs from PyTorch by palette4: max error "
+    )
+    assert report[0].startswith("output 'softmax' in float16: max error ")
+    assert report[-1] == "float16 is within 0.01 of the range: nothing to keep"
+    spec: Any = ct.utils.load_spec("m.mlpackage")
+    assert "padc.locations" not in spec.description.metadata.userDefined
+    assert padc("verify", "models:wide", "m.mlpackage").exit_code == 1
+    tolerant = padc("verify", "models:wide", "m.mlpackage", "--tolerance", "0.5")
+    assert tolerant.exit_code == 0, tolerant.err
 
 
 def test_convert_with_inputs(padc: Padc):
@@ -392,6 +418,10 @@ USAGE: dict[str, list[str]] = {
     "frobnicate": ["frobnicate", "convert"],
     f"{CONVERT} --target iOS3": ["'iOS3'", "iOS15, iOS16"],
     f"{CONVERT} --precision int8": ["'int8'", "float32, float16"],
+    f"{CONVERT} --compress int3": ["no compression 'int3'", "int8, int4, palette1"],
+    f"{CONVERT} --compress int4 --target iOS17": ["that needs iOS18"],
+    f"{CONVERT} --keep-float32 norms": ["keep_float32 is given", "float16"],
+    f"{CONVERT} --locations full": ["'full'", "relative, absolute, off"],
     f"{CONVERT} --pad-policy all": ["'all'", "auto, native, decompose"],
     "verify models:good m.mlpackage --precision int8": ["'int8'", "float32, float16"],
     # The model.

@@ -1,0 +1,132 @@
+# pyright: basic
+"""Reports of what float16 costs in accuracy."""
+
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+import padc
+from padc.float16_report import Float16Report, chosen
+from padc.verification import Comparison
+
+
+class Warp(nn.Module):
+    """A flow of pixels on a wide image, whose coordinates float16 does not have."""
+
+    def forward(self, image: Tensor, flow: Tensor) -> Tensor:
+        positions = torch.arange(600.0).expand(4, 600) + flow
+        rows = torch.arange(4.0)[:, None].expand(4, 600)
+        grid = torch.stack([positions / 299.5 - 1, rows / 1.5 - 1], -1)
+        return F.grid_sample(image, grid[None], align_corners=True)
+
+
+@pytest.fixture(scope="module")
+def warp() -> padc.Program:
+    torch.manual_seed(0)
+    inputs = torch.rand(1, 1, 4, 600), torch.rand(4, 600)
+    return padc.convert(Warp(), inputs, precision="float16")
+
+
+def test_what_is_recommended(warp: padc.Program):
+    assert warp.exported.example_inputs is not None
+    inputs, _ = warp.exported.example_inputs
+    report = warp.float16_report([inputs])
+
+    assert report.error > report.bound
+    with pytest.raises(padc.WrongResultError):
+        warp.verify()
+    assert report.recommended == ("coordinates",)
+    kept = padc.convert(
+        warp.exported, precision="float16", keep_float32=report.recommended
+    )
+    (comparison,) = kept.verify([inputs])
+    assert comparison.relative_error == report.recommended_error < report.bound
+    assert report.kept["coordinates"] == report.recommended_error
+    assert report.advice.endswith(
+        f"keep_float32=['coordinates'] brings it to {report.recommended_error:.2e}"
+    )
+
+
+def test_a_program_that_needs_nothing():
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(8, 8), nn.LayerNorm(8)).eval()
+    program = padc.convert(model, (torch.randn(2, 8),))
+
+    report = program.float16_report()
+
+    assert 0 < report.error < report.bound
+    assert set(report.kept) == {"matmuls", "norms"}
+    assert report.recommended == () and report.recommended_error == report.error
+    own = report.pytorch["float16"]
+    assert own is not None and 0 < own < report.bound
+    lines = str(report).splitlines()
+    assert lines[0].startswith("output 'layer_norm' in float16: max error ")
+    assert lines[1].startswith("PyTorch itself in float16: ")
+    assert lines[-1] == "float16 is within 0.01 of the range: nothing to keep"
+
+
+class Overflowing(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return (x * 300) * (x * 300) * 1e-5
+
+
+def test_overflow():
+    program = padc.convert(
+        Overflowing(), (torch.linspace(-1, 1, 8),), precision="float16"
+    )
+
+    report = program.float16_report([(torch.linspace(-1, 1, 8),)])
+
+    assert report.error == math.inf
+    assert report.recommended == ("arithmetic",)
+    assert report.recommended_error < 1e-3
+    assert report.is_like_pytorch
+    assert "as PyTorch's own float16 is" in report.advice
+
+
+def report(error: float, least: float, own: float | None) -> Float16Report:
+    outputs = (Comparison("y", error, error),)
+    return Float16Report(
+        0.01, outputs, {"norms": least}, ("norms",), least, {"float16": own}
+    )
+
+
+def test_advice():
+    assert "nothing to keep" in report(0.01, 0.001, None).advice
+    assert 'use precision="float32"' in report(0.5, 0.02, None).advice
+    assert report(0.1, 0.001, 0.06).is_like_pytorch
+    assert report(0.1, 0.001, math.nan).is_like_pytorch
+    assert not report(0.1, 0.001, 0.04).is_like_pytorch
+    assert not report(0.1, 0.001, None).is_like_pytorch
+    assert "it cannot run this" in str(report(0.1, 0.001, None))
+
+
+@pytest.mark.parametrize(
+    "errors, expected",
+    [
+        ({"": 0.005}, ""),
+        ({"": 1, "a": 0.005}, "a"),
+        ({"": 1, "a": 0.02, "ab": 0.019, "ac": 0.005}, "ac"),
+        ({"": 1, "a": 0.5, "ab": 0.3, "abc": 0.001, "bc": 0.005}, "bc"),
+        (
+            {
+                "": math.inf,
+                "a": math.inf,
+                "ab": math.inf,
+                "abc": 0.001,
+                "bc": 1,
+                "ac": 1,
+            },
+            "abc",
+        ),
+        ({"": 1, "a": 0.5, "ab": 0.3, "abc": 0.2}, "abc"),
+    ],
+)
+def test_few_are_chosen(errors: dict[str, float], expected: str):
+    def error_of(names: tuple[str, ...]) -> float:
+        return errors.get("".join(names), 1.0)
+
+    assert "".join(chosen(error_of, "abc", 0.01)) == expected
