@@ -50,9 +50,14 @@ def start(function: int, data: int, threads: int, flags: int) -> None:
     ctypes.CFUNCTYPE(None, ctypes.c_void_p)(function)(data)
 
 
-def address(function: Any) -> int:
-    """The address of a C function."""
-    return ctypes.cast(function, ctypes.c_void_p).value or 0
+def runtime(start: Any) -> Any:
+    """A runtime that starts threads by `start`, which must outlive it; see `team`."""
+    sleep = ctypes.CDLL(None).usleep
+    functions = [ctypes.cast(each, ctypes.c_void_p).value for each in (start, sleep)]
+    return (ctypes.c_void_p * 2)(*functions)
+
+
+ALONE = runtime(start)
 
 
 def poisoned(size: int, at_end: bool) -> torch.Tensor:
@@ -95,7 +100,7 @@ class Guarded(NativeFunction):
 
     @override
     def _team(self) -> tuple[int, int]:
-        return self.threads, address(start)
+        return self.threads, ctypes.addressof(ALONE)
 
     @override
     def _take_arena(self, size: int) -> torch.Tensor:

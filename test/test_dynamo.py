@@ -10,9 +10,12 @@ import pytest
 import torch
 from torch import nn
 
+import padc
 from padc import dynamo
+from padc.backends.native.native_function import NativeFunction
 from padc.compiled import compile_exported
 from padc.compiled_model import CompiledModel
+from padc.native_model import NativeModel
 
 
 @pytest.fixture(autouse=True)
@@ -179,3 +182,29 @@ def test_sizes_that_never_repeat(compiled: list[CompiledModel]):
         compare(lambda x: x.relu() + 1, *(torch.randn(n, 4) for n in range(2, 13)))
 
     assert len(compiled) == 9
+
+
+def test_options_set_the_number_of_threads(compiled: list[CompiledModel]):
+    fast = torch.compile(nn.Tanh(), backend="padc", options={"threads": 3})
+    with torch.no_grad():
+        fast(torch.zeros(4))
+
+    (model,) = compiled
+    assert isinstance(model, NativeModel)
+    (function,) = model._program._functions
+    assert isinstance(function, NativeFunction)
+    assert function._threads == 3
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"threads": 0}, "threads is 0"),
+        ({"thread": 1}, "torch.compile was given the options 'thread'"),
+    ],
+)
+def test_wrong_options_are_refused(options: dict[str, Any], message: str):
+    graph = torch.fx.symbolic_trace(nn.Tanh())
+
+    with pytest.raises(padc.UsageError, match=message):
+        dynamo.backend(graph, [torch.zeros(4)], options=options)

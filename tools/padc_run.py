@@ -82,6 +82,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "float32",
     )
     parser.add_argument(
+        "--threads",
+        metavar="N",
+        type=int,
+        help="for machine code: the most threads; as many as PyTorch uses if not given",
+    )
+    parser.add_argument(
         "--function",
         metavar="NAME",
         help="the function of the package to run; its default function if not given",
@@ -113,6 +119,8 @@ def run_package(arguments: argparse.Namespace) -> Mapping[str, Any]:
             f"--backend {arguments.backend} cannot run {arguments.model}",
             hint="a package is Core ML's; give the .pt2 or the factory it was made of",
         )
+    if arguments.threads is not None:
+        raise UsageError(f"--threads is for models, which {arguments.model} isn't")
     if arguments.input:
         raise UsageError(f"--input is given, but {arguments.model} has its inputs")
     from padc.coreml import load
@@ -149,9 +157,11 @@ def run_model(arguments: argparse.Namespace) -> dict[str, npt.NDArray[Any]]:
     inputs = tensor_inputs(source)
     backend = "reference" if isinstance(source, MlirModel) else "native"
     if (arguments.backend or backend) == "reference":
+        if arguments.threads is not None:
+            raise UsageError("--threads is for the native backend")
         program = on_reference(source)
     else:
-        program = compiled(source, [input.name for input in inputs])
+        program = compiled(source, [input.name for input in inputs], arguments.threads)
     given = read_inputs(arguments.inputs, inputs)
     check_names(given, [input.name for input in inputs])
     outputs = program({input.name: input.tensor(given[input.name]) for input in inputs})
@@ -162,7 +172,7 @@ def run_model(arguments: argparse.Namespace) -> dict[str, npt.NDArray[Any]]:
 
 
 def compiled(
-    source: Source, tensors: Sequence[str]
+    source: Source, tensors: Sequence[str], threads: int | None
 ) -> Callable[[Mapping[str, torch.Tensor]], dict[str, Any]]:
     """A function that computes outputs by name with machine code."""
     from torch.export import ExportedProgram
@@ -174,7 +184,7 @@ def compiled(
             f"--backend native cannot run {source.path}",
             hint="--backend reference runs programs in MLIR",
         )
-    model = compile(source)
+    model = compile(source, threads=threads)
     if numbers := {*model.input_names} - {*tensors}:
         raise UsageError(
             f"the input '{min(numbers)}' is a number",

@@ -12,8 +12,8 @@ from typing import Any
 import llvmlite.binding as binding
 from llvmlite import ir
 
-from padc.backends.native.thread_team import SHARED_WORK
-from padc.passes.buffers_to_llvm.work_sharing import SHARE
+from padc.backends.native import shared_work
+from padc.passes.buffers_to_llvm.shared_calls import ENTER
 
 _names = itertools.count()
 _lock = threading.Lock()
@@ -79,8 +79,8 @@ def compile_object(module: ir.Module) -> bytes:
     with _lock:
         machine = target_machine()
         parsed = binding.parse_assembly(str(module))
-        if SHARE in module.globals:
-            parsed.link_in(binding.parse_assembly(SHARED_WORK))
+        if ENTER in module.globals:
+            parsed.link_in(binding.parse_assembly(shared_work.text()))
         parsed.verify()
         options = binding.create_pipeline_tuning_options(speed_level=3)
         options.loop_vectorization = True

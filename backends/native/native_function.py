@@ -182,7 +182,7 @@ class NativeFunction:
         if (accesses := self.signature.accesses) is None:
             return function(packed([threads, start, *table]))
         status = array("q", bytes(8 + SCRATCH_BYTES))
-        function(packed([status.buffer_info()[0], threads, start, *table]))
+        function(packed([threads, start, status.buffer_info()[0], *table]))
         if status[0]:
             number, writes = divmod(status[0], 2)
             access = accesses[number - 1]

@@ -9,6 +9,7 @@ Pass: `convert_buffers_to_llvm`. The other files serve it:
     llvm_module        the functions made so far, each kernel once
     kernels            a linalg op as a function of its own
     work_sharing       kernels whose work several threads share
+    shared_calls       calls of such kernels
     kernel_key         what two ops must share to become the same function
     loops              the order of the loops of a linalg op
     loop_fusion        ops that write parts of one buffer, in shared loops

@@ -1,11 +1,10 @@
 """
 Lowering a function of buffers to an LLVM function that calls a kernel per linalg op.
 
-The function takes the address of a table of 64-bit numbers: the number of threads and
-the address of `GOMP_parallel` (see `work_sharing`), then for each argument, in order,
-the address of the first element and the dynamic sizes of a buffer, or an index. If
-loads and stores are checked, the address of the status word comes first (see
-`access_check`).
+The function takes the address of a table of 64-bit numbers: how its work is shared (see
+`shared_calls`), then for each argument, in order, the address of the first element and
+the dynamic sizes of a buffer, or an index. If loads and stores are checked, the address
+of the status word comes before the arguments (see `access_check`).
 """
 
 from __future__ import annotations
@@ -49,8 +48,9 @@ from padc.passes.buffers_to_llvm.llvm_builder import POINTER, LlvmBuilder, Size
 from padc.passes.buffers_to_llvm.llvm_module import LlvmModule
 from padc.passes.buffers_to_llvm.loop_fusion import Move, kernel_of_moves, move_of, runs
 from padc.passes.buffers_to_llvm.scalars import lower_scalar
+from padc.passes.buffers_to_llvm.shared_calls import TABLE_HEAD, SharedCalls
 from padc.passes.buffers_to_llvm.started_products import started_product
-from padc.passes.buffers_to_llvm.work_sharing import SharedCalls, is_shared
+from padc.passes.buffers_to_llvm.work_sharing import is_shared
 
 UNROLLED = 8
 """Loops over buffer ops with at most so many steps are unrolled."""
@@ -69,6 +69,7 @@ class FunctionLowering:
         self.module = module
         self.region = Region(Block(arg_types=[POINTER]))
         self.build = LlvmBuilder(self.region, self.region.block, grain=module.grain)
+        self.shared = SharedCalls(self.build, self.region.block)
         self.values: dict[SSAValue, Value] = {}
         self.moves: list[Move] = []
         """Moves not yet emitted, all to the same memory."""
@@ -76,18 +77,13 @@ class FunctionLowering:
     def run(self) -> None:
         self.arguments()
         self.block(body_of(self.function))
-        self.module.add(
-            llvm.FuncOp(
-                self.function.sym_name.data,
-                llvm.LLVMFunctionType([POINTER]),
-                linkage=llvm.LinkageAttr("external"),
-                body=self.region,
-            )
-        )
+        name = self.function.sym_name.data
+        for function in self.shared.functions(name, self.region):
+            self.module.add(function)
 
     def arguments(self) -> None:
         table = self.region.block.args[0]
-        place = 0
+        place = TABLE_HEAD
 
         def entry(type: Any) -> SSAValue:
             nonlocal place
@@ -97,7 +93,6 @@ class FunctionLowering:
 
         if self.module.checked is not None:
             self.build.check = AccessCheck(entry(POINTER), self.module.checked)
-        self.shared = SharedCalls(self.build, entry(i64), entry(POINTER))
         for arg in body_of(self.function).args:
             if isa(type := arg.type, AnyMemRef):
                 pointer = entry(POINTER)

@@ -10,7 +10,7 @@ from xdsl.ir import SSAValue
 
 from padc.passes.buffers_to_llvm.access_check import CheckedOps
 from padc.passes.buffers_to_llvm.kernels import Kernel
-from padc.passes.buffers_to_llvm.work_sharing import worker
+from padc.passes.buffers_to_llvm.shared_calls import worker
 
 
 class LlvmModule:

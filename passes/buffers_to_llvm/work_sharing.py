@@ -16,10 +16,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects import llvm
-from xdsl.dialects.builtin import IntegerAttr, i64
-from xdsl.ir import Attribute, Block, Region, SSAValue
+from xdsl.ir import SSAValue
 
-from padc.passes.buffers_to_llvm.llvm_builder import POINTER, LlvmBuilder, Size
+from padc.passes.buffers_to_llvm.llvm_builder import LlvmBuilder, Size
 
 ELEMENT_WORK = 8
 """The work of one op on one element in a plain loop, in products."""
@@ -32,15 +31,6 @@ The elements of an item of an innermost loop.
 This is a multiple of the elements that LLVM's vectorized loops take at once, so the
 elements left over are those of the unsplit loop, with the same bits.
 """
-SHARE = "padc_share"
-"""
-Runs the parts of a kernel: `void (worker, frame, i64 threads, start)`.
-
-`worker` is `void (frame, i64 part, i64 parts)`, and `start` is `GOMP_parallel` of the
-OpenMP runtime, which is not used for fewer than two threads.
-"""
-HEAD = 3
-"""The 64-bit words of a frame in front of the kernel's arguments, used by `SHARE`."""
 
 
 @dataclass(frozen=True)
@@ -166,53 +156,3 @@ def threads_for(build: LlvmBuilder, work: Size) -> Size:
 def is_shared(threads: Size) -> bool:
     """Whether a kernel that is worth so many threads is split."""
     return not isinstance(threads, int) or threads > 1
-
-
-def worker(kernel: str, types: Sequence[Attribute]) -> llvm.FuncOp:
-    """A function that calls a kernel for a part, with arguments from a frame."""
-    region = Region(Block(arg_types=[POINTER, i64, i64]))
-    frame, part, parts = region.block.args
-    build = LlvmBuilder(region, region.block)
-    arguments = [
-        build.load(build.address(frame, HEAD + i, i64), type)
-        for i, type in enumerate(types)
-    ]
-    build.do(llvm.CallOp(kernel, part, parts, *arguments))
-    build.do(llvm.ReturnOp())
-    type = llvm.LLVMFunctionType([POINTER, i64, i64])
-    return llvm.FuncOp(worker_name(kernel), type, body=region)
-
-
-def worker_name(kernel: str) -> str:
-    return f"{kernel}_part"
-
-
-class SharedCalls:
-    """The calls of kernels whose work is shared, in one function."""
-
-    def __init__(self, build: LlvmBuilder, threads: SSAValue, start: SSAValue):
-        """
-        To be made in the first block of the function.
-
-        `threads` is the most that may be used, and `start` is for `SHARE`.
-        """
-        self.build = build
-        self.threads = threads
-        self.start = start
-        self.longest = HEAD
-        self.words = llvm.ConstantOp(IntegerAttr(self.longest, i64), i64)
-        self.frame = build.scratch(build.insert(self.words), i64)
-        """Memory for the arguments, as many words as the longest call needs."""
-
-    def call(self, kernel: str, arguments: Sequence[SSAValue], most: Size) -> None:
-        """Call the worker of `kernel` on at most so many threads."""
-        build = self.build
-        for i, argument in enumerate(arguments):
-            build.store(argument, build.address(self.frame, HEAD + i, i64))
-        self.longest = max(self.longest, HEAD + len(arguments))
-        self.words.properties["value"] = IntegerAttr(self.longest, i64)
-        function = build.insert(llvm.AddressOfOp(worker_name(kernel), POINTER))
-        # llvmlite types the address of a function by the type of the function.
-        function = build.insert(llvm.BitcastOp(function, POINTER))
-        threads = build.value(build.minimum(self.threads, most))
-        build.do(llvm.CallOp(SHARE, function, self.frame, threads, self.start))

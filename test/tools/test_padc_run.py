@@ -79,6 +79,7 @@ def test_random_inputs(package: str, capsys: pytest.CaptureFixture[str]):
         (["--inputs", "random:0", "--save-outputs", "/no/a.npz"], "cannot write /no"),
         (["--inputs", "random:0", "--precision", "int"], "precision 'int' is not"),
         (["--inputs", "random:0", "--function", "other"], "no function 'other'"),
+        (["--inputs", "random:0", "--threads", "2"], "--threads is for models"),
     ],
 )
 def test_arguments_that_do_not_fit(arguments: list[str], message: str, package: str):
@@ -334,6 +335,11 @@ def test_arrays_that_do_not_fit(
         (["factories:net", "--backend", "coreml"], "coreml cannot run factories:net"),
         (["factories:net", "--precision", "float32"], "--precision is for packages"),
         (["factories:net", "--function", "f"], "--function is for packages"),
+        (["factories:net", "--threads", "0"], "threads is 0"),
+        (
+            ["factories:net", "--threads", "1", "--backend", "reference"],
+            "--threads is for the native backend",
+        ),
         (["factories:plain"], "without example inputs"),
         (["factories:nothing"], "has no nothing"),
         (["no.pt2"], "there is no file no.pt2"),

@@ -136,11 +136,11 @@ def test_results_have_the_same_bits_for_any_number_of_threads(
 def test_one_thread_needs_no_runtime(
     shared: tuple[NativeModel, nn.Module, Tensor], monkeypatch: pytest.MonkeyPatch
 ):
-    def start_address() -> int:
+    def runtime() -> None:
         raise AssertionError
 
     _, model, x = shared
-    monkeypatch.setattr(thread_team, "start_address", start_address)
+    monkeypatch.setattr(thread_team, "runtime", runtime)
     compiled = padc.compile(model, (x,), threads=1)
 
     torch.testing.assert_close(compiled(x), model(x))
@@ -150,7 +150,7 @@ def test_without_a_runtime_there_is_one_thread(
     shared: tuple[NativeModel, nn.Module, Tensor], monkeypatch: pytest.MonkeyPatch
 ):
     compiled, model, x = shared
-    monkeypatch.setattr(thread_team, "start_address", lambda: 0)
+    monkeypatch.setattr(thread_team, "runtime", lambda: None)
 
     torch.testing.assert_close(compiled(x), model(x))
 
@@ -165,8 +165,8 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Generator[list[int]]:
         counts.append(threads)
         native_programs.start(function, data, threads, flags)
 
-    address = native_programs.address(start)
-    monkeypatch.setattr(thread_team, "start_address", lambda: address)
+    runtime = native_programs.runtime(start)
+    monkeypatch.setattr(thread_team, "runtime", lambda: runtime)
     yield counts
 
 
