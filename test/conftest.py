@@ -2,6 +2,7 @@
 
 import gc
 import os
+import sys
 from collections.abc import Callable, Generator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -45,6 +46,20 @@ def cache_folder() -> Generator[Path]:
     with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as monkeypatch:
         monkeypatch.setenv("PADC_CACHE_DIR", folder)
         yield Path(folder)
+
+
+@pytest.fixture(autouse=True)
+def coremltools_alone() -> Generator[None]:
+    """Each test starts as if nobody had imported padc's operators in coremltools."""
+    forget_operators()
+    yield
+    forget_operators()
+
+
+def forget_operators() -> None:
+    """Let the next import of `padc.coremltools` be the first."""
+    if (module := sys.modules.pop("padc.coremltools", None)) is not None:
+        module.disable()
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ from padc.tools.pass_help import attribute_docstrings
 MODULES = (
     "padc",
     "padc.coreml",
+    "padc.coremltools",
     "padc.dynamo",
     "padc.errors",
     "padc.mlir_model",

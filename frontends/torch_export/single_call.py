@@ -95,7 +95,9 @@ def call_program(
     target: OpOverload,
     args: Sequence[Any],
     kwargs: Mapping[str, Any],
+    *,
     first_only: bool = False,
+    stack_trace: str | None = None,
 ) -> CallProgram:
     """
     The program that calls `target`.
@@ -106,6 +108,7 @@ def call_program(
             tensor, and a `Number` for each integer that is not known.
         kwargs: Its arguments by keyword.
         first_only: Whether only the first of several results is an output.
+        stack_trace: Where the call comes from, for error messages.
 
     Returns:
         The program. Its outputs are the results, without nesting.
@@ -114,13 +117,14 @@ def call_program(
         Obstacle: PyTorch refuses the arguments, or a result is complex.
     """
     with TRACING, quiet():
-        return CallBuilder().build(target, args, kwargs, first_only)
+        return CallBuilder(stack_trace).build(target, args, kwargs, first_only)
 
 
 class CallBuilder:
     """Builds the graph of a call."""
 
-    def __init__(self) -> None:
+    def __init__(self, stack_trace: str | None) -> None:
+        self.stack_trace = stack_trace
         self.env = ShapeEnv(duck_shape=False)
         self.mode = FakeTensorMode(shape_env=self.env)
         self.graph = Graph()
@@ -142,6 +146,7 @@ class CallBuilder:
                 self.add_operand(leaf.operand if isinstance(leaf, Number) else leaf)
         given: Any = pytree.tree_map(self.argument, (tuple(args), dict(kwargs)))
         call = self.graph.call_function(target, *given)
+        call.meta["stack_trace"] = self.stack_trace
         values = pytree.tree_map_only(Node, value_of, given)
         try:
             with self.mode, torch.no_grad(), below_autograd():

@@ -56,6 +56,13 @@ def disable() -> None:
     Give coremltools its own operators and passes back.
 
     Operators that were registered since `enable` are lost.
+
+    Example:
+        >>> import padc.coremltools
+        >>> padc.coremltools.disable()
+        >>> padc.coremltools.is_enabled()
+        False
+        >>> padc.coremltools.enable()
     """
     global _registration
     if _registration is not None:
@@ -64,7 +71,18 @@ def disable() -> None:
 
 
 def is_enabled() -> bool:
-    """Whether `coremltools.convert` uses padc's operators."""
+    """
+    Ask whether `coremltools.convert` uses padc's operators.
+
+    Returns:
+        True after `enable` or the import of this module, False after `disable`.
+
+    Example:
+        >>> import padc.coremltools
+        >>> with padc.coremltools.operators():
+        ...     padc.coremltools.is_enabled()
+        True
+    """
     return _registration is not None
 
 
@@ -75,6 +93,9 @@ def operators(enabled: bool = True) -> Generator[None]:
 
     Args:
         enabled: Whether `coremltools.convert` uses padc's operators in the block.
+
+    Returns:
+        A context manager.
 
     Raises:
         MissingEnvironmentError: As `enable` does.

@@ -130,7 +130,13 @@ class NodeLowering:
         args, kwargs = pytree.tree_map(
             described, (list(self.call.args), dict(self.call.kwargs))
         )
-        return call_program(self.call.target, args, kwargs, first_only)
+        return call_program(
+            self.call.target,
+            args,
+            kwargs,
+            first_only=first_only,
+            stack_trace=(self.node.meta or {}).get("stack_trace"),
+        )
 
     def program_of_same_examples(self) -> CallProgram:
         """

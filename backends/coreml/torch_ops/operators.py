@@ -42,10 +42,11 @@ Converter = Callable[[Any, Any], None]
 
 WRONG = frozenset(
     """
-    all any avg_pool1d avg_pool2d avg_pool3d constant_pad_nd log_softmax _log_softmax
-    masked_fill pad reflection_pad1d reflection_pad2d reflection_pad3d
-    replication_pad1d replication_pad2d replication_pad3d scaled_dot_product_attention
-    tril triu upsample_nearest1d upsample_nearest2d
+    all any avg_pool1d avg_pool2d avg_pool3d constant_pad_nd
+    grid_sampler log_softmax _log_softmax masked_fill pad reflection_pad1d
+    reflection_pad2d reflection_pad3d replication_pad1d replication_pad2d
+    replication_pad3d scaled_dot_product_attention tril triu upsample_nearest1d
+    upsample_nearest2d _upsample_bilinear2d_aa
     """.split()
 )
 """Ops of which coremltools 9.0 converts some calls to something else, silently."""

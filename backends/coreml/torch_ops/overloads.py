@@ -55,6 +55,8 @@ class Call:
 
 def overloads_named(kind: str) -> Sequence[OpOverload]:
     """The functional ATen ops with tensor results that a node's kind may mean."""
+    if kind.startswith("__"):
+        kind = kind.removeprefix("__").removesuffix("__")
     packet, *overload = kind.removesuffix("_").split(".")
     for name in (packet, f"__{packet}__"):
         found = getattr(torch.ops.aten, name, None)

@@ -45,6 +45,7 @@ def test_a_constant_may_be_a_number_or_a_tensor(x: Any):
 def test_the_last_names_of_kinds_choose_too(x: Any):
     assert call_of("sum.dim_intlist", [x, [1]], {}).target == aten.sum.dim_IntList
     assert call_of("sum", [x, None], {}).target == aten.sum.default
+    assert call_of("__and__", [x, x], {}).target == aten.__and__.Tensor
 
 
 def test_numbers_are_read_from_constants_as_python_writes_them(x: Any):
