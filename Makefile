@@ -81,6 +81,10 @@ compat: .venv/ready ## the tests with the oldest and the newest packages; the wh
 support: .venv/ready ## docs/support.md: what works, by running it
 	python -m padc.tools.update_support
 
+.PHONY: coremltools
+coremltools: .venv/ready ## docs/coremltools.md: coremltools.convert with padc, and without
+	python -m padc.tools.update_coremltools
+
 .PHONY: operators
 operators: .venv/ready ## docs/operators.md: ATen's ops, and PyTorch's samples of them
 	python -m padc.tools.update_operators
