@@ -64,7 +64,9 @@ def convert() -> tuple[padc.Program, nn.Module]:
         model,
         inputs,
         inputs=[ct.ImageType("photo", shape=(1, 3, *sizes()), scale=1 / 255)],
-        outputs=[ct.ImageType("mask", color_layout="G", scale=STEP)],
+        outputs=[
+            ct.ImageType("mask", color_layout=ct.colorlayout.GRAYSCALE, scale=STEP)
+        ],
         metadata={
             "preview_type": "imageSegmenter",
             "preview_parameters": {

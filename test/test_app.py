@@ -192,6 +192,82 @@ def test_a_mask_of_integers_as_an_output(tmp_path: Path):
     np.testing.assert_array_equal(actual, 60 * x[0].argmax(0))
 
 
+def twice(x: Tensor) -> tuple[Tensor, Tensor]:
+    y = x * 2
+    return y, y
+
+
+class Constant(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("pixels", torch.rand(1, 3, 4, 4) * 255)
+
+    def forward(self, x: Tensor):
+        return self.get_buffer("pixels"), x + 1
+
+
+@pytest.mark.parametrize(
+    "model, outputs",
+    [
+        (Apply(lambda x: x), [ct.ImageType("out")]),
+        (Apply(lambda x: x > 0.5), [ct.ImageType("out", scale=255)]),
+        (Apply(twice), [ct.ImageType("a"), ct.TensorType("b")]),
+        (Apply(twice), [ct.ImageType("a"), ct.ImageType("b", color_layout="BGR")]),
+        (Constant(), [ct.ImageType("a"), ct.TensorType()]),
+        (Apply(lambda x: torch.ones(3)), [ct.TensorType("unused")]),
+    ],
+)
+def test_values_that_are_images_and_other_things_too(model: nn.Module, outputs: Any):
+    program = padc.convert(
+        model,
+        (torch.rand(1, 3, 8, 8),),
+        inputs=[ct.ImageType("photo", scale=1 / 255)],
+        outputs=outputs,
+        verify=True,
+    )
+
+    assert program.check() == []
+
+
+@pytest.mark.parametrize("scale, bias", [(1e-6, 0.0), (1e3, -1e5)])
+def test_scales_that_float16_lacks(scale: float, bias: float):
+    described = ct.ImageType(color_layout="G", scale=scale, bias=bias)
+
+    padc.convert(
+        Apply(lambda x: x * (1 / scale)),
+        (torch.rand(1, 1, 8, 8),),
+        precision="float16",
+        inputs=[described],
+        verify=True,
+    )
+
+
+class Total(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("total", torch.zeros(1, 1, 4, 4, dtype=torch.float16))
+
+    def forward(self, x: Tensor):
+        self.get_buffer("total").add_(x.half())
+        return self.get_buffer("total").float() * 2
+
+
+@pytest.mark.parametrize("target", ["iOS17", "iOS18"])
+def test_images_of_a_model_that_changes_a_buffer(target: str):
+    x = torch.full((1, 1, 4, 4), 3.0)
+    program = padc.convert(
+        Total(),
+        (x,),
+        target=target,
+        inputs=[ct.ImageType("photo", color_layout="G")],
+        outputs=[ct.ImageType("out", color_layout="G")],
+        metadata={"input_description": {"photo": "three"}},
+        verify=True,
+    )
+
+    assert [int(program.run(x)[0].max()) for _ in range(3)] == [6, 12, 18]
+
+
 def test_a_wrong_scale_of_pixels_is_found(monkeypatch: pytest.MonkeyPatch):
     # What the metadata says is not what the ops compute.
     from padc.backends.coreml import images
@@ -350,6 +426,23 @@ def test_a_dictionary_describes_some_by_the_models_names(tmp_path: Path):
     assert spec.output[1].type.multiArrayType.dataType == 65568
 
 
+def test_a_scalar_with_a_default(tmp_path: Path):
+    class Scaled(nn.Module):
+        def forward(self, x: Tensor, gain: Tensor):
+            return x * gain
+
+    x = torch.randn(5)
+    described = ct.TensorType("gain", (1,), default_value=np.array([3], np.float32))
+
+    program = padc.convert(
+        Scaled(), (x, torch.tensor(2.0)), inputs={"gain": described}, verify=True
+    )
+
+    model, _ = saved(program, tmp_path)
+    (actual,) = model.predict({"x": x.numpy()}).values()
+    np.testing.assert_array_equal(actual, x * 3)
+
+
 def test_an_integer_with_a_default(tmp_path: Path):
     class At(nn.Module):
         def forward(self, x: Tensor, index: Tensor):
@@ -449,6 +542,27 @@ def test_a_range_within_the_exported_one(tmp_path: Path):
     model, _ = saved(program, tmp_path)
     assert model.inputs[0].ranges == ((1, 1), (3, 3), (8, 20), (30, 30))
     program.verify()
+
+
+def test_samples_of_sizes_that_go_together():
+    size = torch.export.Dim("size", min=2, max=9)
+
+    class Longer(nn.Module):
+        def forward(self, a: Tensor, b: Tensor):
+            return a * 2, b[: a.shape[0]] * 3
+
+    exported = torch.export.export(
+        Longer(),
+        (torch.rand(5, 3), torch.rand(10, 3)),
+        dynamic_shapes={"a": {0: size}, "b": {0: 2 * size}},
+    )
+
+    program = padc.convert(
+        exported, inputs={"a": ct.TensorType(shape=(ct.RangeDim(2, 3), 3))}, verify=True
+    )
+
+    with pytest.raises(padc.UsageError, match="was not exported for these inputs"):
+        program.verify([(torch.rand(2, 3), torch.rand(5, 3))])
 
 
 def test_equal_sizes_share_a_range(tmp_path: Path):

@@ -14,6 +14,9 @@ BUFFERS = "padc.buffers"
 FEATURES = "padc.features"
 """Key of a package's metadata: JSON of what images and labels stand for."""
 
+IMAGE_ORIGIN = "padc.image"
+"""What an op between pixels and the model's tensors comes from, in its scope."""
+
 
 def metadata_key(key: str, function: str | None) -> str:
     """The key of what is said of one function, in a package that has several."""

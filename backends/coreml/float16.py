@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from xdsl.dialects.builtin import Float16Type, Float32Type
 
-from padc.backends.coreml import quiet
+from padc.backends.coreml import IMAGE_ORIGIN, quiet
 from padc.backends.coreml.blocks import blocks_of, operations_of, origins
 from padc.ir.element_types import LARGEST_FINITE
 
@@ -277,9 +277,19 @@ def selector(
         op.name
         for op in operations_of(program)
         if op.op_type != "const"
-        and (ranges.has_wide(op) or samples_grid(op) or keep(op))
+        and (ranges.has_wide(op) or samples_grid(op) or is_of_image(op) or keep(op))
     }
     return lambda op: op.name not in kept
+
+
+def is_of_image(op: Any) -> bool:
+    """
+    Whether an op is between pixels and the model's tensors.
+
+    Scales of pixels can be too small for float16. No cast is added: the inputs and
+    outputs are of float32.
+    """
+    return IMAGE_ORIGIN in origins(op)
 
 
 def samples_grid(op: Any) -> bool:

@@ -10,11 +10,12 @@ not used: it takes a scale for each channel for one of each column.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
 
-from padc.backends.coreml import quiet
+from padc.backends.coreml import IMAGE_ORIGIN, quiet
 from padc.backends.coreml.denotation import Image
 from padc.backends.coreml.shapes import Ranges, Size, permuted
 from padc.errors import Obstacle
@@ -24,6 +25,7 @@ with quiet():
     from coremltools.converters.mil import Builder
     from coremltools.converters.mil.input_types import ColorLayout
     from coremltools.converters.mil.mil import types
+    from coremltools.converters.mil.mil.scope import ScopeInfo, ScopeSource
 
 # coremltools attaches the op builders at run time; a type checker does not see them.
 mb: Any = Builder
@@ -32,6 +34,12 @@ COLORS = ColorLayout.RGB, ColorLayout.BGR
 LAST_TO_FIRST = 0, 3, 1, 2
 """From [1, height, width, channels] to [1, channels, height, width]."""
 FIRST_TO_LAST = 0, 2, 3, 1
+
+
+def image_scope() -> AbstractContextManager[Any]:
+    """A scope that marks ops as those between pixels and tensors."""
+    of_op: Any = ScopeSource.TORCHSCRIPT_MODULE_TYPE
+    return mb.scope(ScopeInfo(of_op, [IMAGE_ORIGIN]))
 
 
 def image_of(described: Any) -> Image:

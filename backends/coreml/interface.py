@@ -25,7 +25,13 @@ from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 from padc.backends.coreml import quiet
 from padc.backends.coreml.denotation import Denotation, Image, Labels
 from padc.backends.coreml.features import Features, check_name, result_names
-from padc.backends.coreml.images import check_image, image_input, pixels_of, tensor_of
+from padc.backends.coreml.images import (
+    check_image,
+    image_input,
+    image_scope,
+    pixels_of,
+    tensor_of,
+)
 from padc.backends.coreml.labels import check_probabilities, probabilities_of
 from padc.backends.coreml.metadata import check_described
 from padc.backends.coreml.shapes import Ranges, Size
@@ -159,7 +165,8 @@ class Interface:
                 continue
             try:
                 mil.check_element_type(pymil_dtype(argument.type), self.target)
-                sizes[argument] = input_sizes(argument)
+                # Core ML has no inputs of rank 0.
+                sizes[argument] = input_sizes(argument) or [1]
             except Obstacle as error:
                 text = f"input {name}: {describe_type(argument.type)} {error.message}"
                 self.problems.append(Problem(text, None, error.hint))
@@ -198,8 +205,7 @@ class Interface:
         if described is not None and described.dtype is not None:
             outside = described_dtype(described.dtype, dtype, outside, self.target)
         shape = ranges.shape(described, sizes)
-        # Core ML has no inputs of rank 0.
-        made: Any = ct.TensorType(name, shape if sizes else [1])
+        made: Any = ct.TensorType(name, shape)
         made.dtype = types.string_to_builtin(outside)
         default = getattr(described, "default_value", None)
         if default is not None:
@@ -213,7 +219,8 @@ class Interface:
         if isinstance(argument.type, mil.StateType):
             return var
         if name in self.images:
-            var = tensor_of(self.images[name], var, self.namer(name))
+            with image_scope():
+                var = tensor_of(self.images[name], var, self.namer(name))
         if shape_of(argument.type) == ():
             var = mb.squeeze(x=var, name=self.unique(f"{name}_scalar"))
         dtype = pymil_dtype(argument.type)
@@ -290,7 +297,9 @@ class Interface:
     def result_of(self, var: Any, name: str, described: Any) -> Any:
         """The ops from a result to the output of the package."""
         if isinstance(described, ct.ImageType):
-            return pixels_of(self.images[name], described, var, self.namer(name))
+            with image_scope():
+                image, namer = self.images[name], self.namer(name)
+                return pixels_of(image, described, var, namer)
         if described is None or described.dtype is None:
             return var
         dtype = types.builtin_to_string(var.dtype)

@@ -60,22 +60,27 @@ class Denoted:
         array = image.applied(channels_of(feature, pixels))
         return torch.from_numpy(image.as_tensor(array)).to(tensor.dtype)
 
+    def accepts(self, feature: Feature, tensor: torch.Tensor) -> bool:
+        """Whether the package takes a tensor of this shape."""
+        if feature.color is None:
+            return feature.accepts(tuple(tensor.shape) or (1,))
+        image = self.image(feature)
+        check_is_image(feature, image, tensor)
+        shape = as_channels(image, tensor).shape
+        return feature.accepts(shape[: len(feature.shape)])
+
     def fitted(
         self, feature: Feature, tensor: torch.Tensor, number: int
     ) -> torch.Tensor:
-        """The tensor; if the package refuses its shape, its values in another one."""
-        image = None if feature.color is None else self.image(feature)
-        shape = tuple(tensor.shape) or (1,)
-        if image is not None:
-            check_is_image(feature, image, tensor)
-            shape = as_channels(image, tensor).shape[: len(feature.shape)]
-        if feature.accepts(shape):
-            return tensor
+        """The values of a tensor in the default shape, or in one that is listed."""
         listed = feature.shapes or (feature.shape,)
         wanted: tuple[int, ...] = listed[-number % len(listed)]
-        if image is not None:
+        if feature.color is not None:
+            image = self.image(feature)
             channels = (wanted[0], wanted[1], len(image.scale))
             wanted = image.as_tensor(np.empty(channels, np.bool_)).shape
+        elif not tensor.dim():
+            return tensor
         values = np.resize(tensor.detach().cpu().numpy(), wanted)
         return torch.from_numpy(values).to(tensor.dtype)
 

@@ -71,12 +71,18 @@ class Session:
         """The samples in shapes that the package takes; random pixels in the last."""
         if any(len(sample) != len(self.inputs) for sample in samples):
             return list(samples)
-        fitting = [
-            [self.denoted.fitted(f, x, i) for f, x in zip(self.inputs, sample)]
-            for i, sample in enumerate(samples)
-        ]
+        fitting = [self._fitted(sample, i) for i, sample in enumerate(samples)]
         last = zip(self.inputs, fitting[-1], strict=True)
         return [*fitting[:-1], [self.denoted.random(f, x) for f, x in last]]
+
+    def _fitted(
+        self, sample: Sequence[torch.Tensor], number: int
+    ) -> Sequence[torch.Tensor]:
+        """A sample; in other shapes of all inputs if the package refuses one."""
+        pairs = list(zip(self.inputs, sample, strict=True))
+        if all(self.denoted.accepts(f, x) for f, x in pairs):
+            return sample
+        return [self.denoted.fitted(f, x, number) for f, x in pairs]
 
     def predict(self, given: Mapping[str, npt.ArrayLike]) -> dict[str, Any]:
         """All outputs by name; buffers may be among the inputs, too."""

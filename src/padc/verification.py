@@ -348,7 +348,15 @@ class EagerCalls:
         buffers = {name: each.clone() for name, each in self._module.named_buffers()}
         buffers.update(self.buffers)
         # Puts new values that the model assigns into the dictionary, too.
-        result = functional_call(self._module, buffers, args, kwargs)
+        try:
+            result = functional_call(self._module, buffers, args, kwargs)
+        except AssertionError as error:
+            if not str(error).startswith("Guard failed"):
+                raise
+            raise UsageError(
+                f"the model was not exported for these inputs: {error}",
+                hint="give verify inputs of sizes that the model takes",
+            ) from error
         self.buffers = {name: buffers[name] for name in self.buffers}
         return result
 
