@@ -36,8 +36,10 @@ def test_what_is_recommended(warp: padc.Program):
     report = warp.float16_report([inputs])
 
     assert report.error > report.bound
-    with pytest.raises(padc.WrongResultError):
+    with pytest.raises(padc.WrongResultError) as caught:
         warp.verify()
+    assert caught.value.hint is not None
+    assert caught.value.hint.startswith("Program.float16_report(), or padc convert")
     assert report.recommended == ("coordinates",)
     kept = padc.convert(
         warp.exported, precision="float16", keep_float32=report.recommended

@@ -55,6 +55,9 @@ TABLES = re.compile(r"dft")
 BLOCK_SIZE = 32
 """How many elements of an input channel share a scale of int4."""
 
+BINS = 64
+"""How many bins there are for each value of a palette."""
+
 LARGEST_SKIPPED = 2048
 """Smaller weights stay as they are: `coremltools.optimize` has this as its default."""
 
@@ -128,26 +131,36 @@ def palette_of(bits: int) -> Callable[[np.ndarray], tuple[np.ndarray, np.ndarray
     """
     A function from a weight to its palette, and the indices of its elements.
 
-    The palette is the best one for the mean square error. The search is exact, and
-    needs no random numbers, as there is one dimension.
+    The palette is the best one for the mean square error, up to the bins that elements
+    are counted in. The search is exact, and needs no random numbers, as there is one
+    dimension.
     """
 
     def palette(weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        # float16 has few different values, which are counted.
-        scale = float(np.abs(weight).max()) or 1.0
-        rounded = (weight / scale).astype(np.float16)
+        exact = weight.astype(np.float64).ravel()
         values, indices, counts = np.unique(
-            rounded, return_inverse=True, return_counts=True
+            exact, return_inverse=True, return_counts=True
         )
-        count = min(len(values), 2**bits)
+        if len(values) > 2**bits:
+            values, indices, counts = np.unique(
+                binned(exact, BINS * 2**bits), return_inverse=True, return_counts=True
+            )
+        size = min(len(values), 2**bits)
         cluster: Any = _kmeans1d.cluster
-        found = cluster(values, count, weights=counts.astype(np.float64))
-        palette = np.zeros(2**bits, weight.dtype)
-        palette[: len(found.centroids)] = np.array(found.centroids) * scale
-        clusters = np.array(found.clusters, np.uint8)
-        return palette, clusters[indices.ravel()]
+        found = cluster(values, size, weights=counts.astype(np.float64))
+        chosen = np.array(found.clusters)[indices]
+        sums = np.bincount(chosen, exact, minlength=2**bits)
+        means = sums / np.maximum(np.bincount(chosen, minlength=2**bits), 1)
+        return means.astype(weight.dtype), chosen.astype(np.uint8)
 
     return palette
+
+
+def binned(values: np.ndarray, count: int) -> np.ndarray:
+    """The values, each rounded to the nearest of `count` of equal distance."""
+    low, high = values.min(), values.max()
+    step = (high - low) / (count - 1)
+    return low + np.round((values - low) / step) * step
 
 
 def steps(compression: Compression, program: Program) -> Generator[tuple[str, Any]]:

@@ -46,6 +46,11 @@ class Numerics:
             raise UsageError(
                 "keep_float32 is a string", hint=f"give a list: [{keep_float32!r}]"
             )
+        for each in keep_float32:
+            if not isinstance(each, str) and not callable(each):
+                raise UsageError(
+                    f"keep_float32 has {each!r}, neither a name nor a function of ops"
+                )
         if keep_float32 and precision != "float16":
             raise UsageError(
                 f'keep_float32 is given, and precision is "{precision}"',

@@ -56,6 +56,7 @@ from padc.passes.torch_to_mil.states_policy import (
 )
 from padc.session import Session
 from padc.verification import (
+    TOLERANCES,
     Comparison,
     compare_calls,
     compare_packages,
@@ -110,8 +111,8 @@ class Program:
     numerics: Numerics
     """What the program computes in, and how its weights are stored; see `convert`."""
     _pymil: Any = field(repr=False)
-    _emit: Callable[[Numerics], Any] = field(repr=False)
-    """Emits the program again, with other numerics."""
+    _emitter: Callable[[], Callable[[Numerics], Any]] = field(repr=False)
+    """Lowers the model again; returns a function that emits it with other numerics."""
     _initial: Mapping[str, torch.Tensor] = field(repr=False)
     """The values at export of the buffers that the model changes."""
     _running: Session | None = field(default=None, init=False, repr=False)
@@ -254,7 +255,8 @@ class Program:
         Run the saved package and the model in PyTorch, and compare their outputs.
 
         If weights are compressed, two comparisons come first. The program without
-        compression must agree with PyTorch as usual. The package must agree with a
+        compression must agree with PyTorch as usual, or within `tolerance` if that is
+        larger. The package must agree with a
         program that has the values of the compressed weights, but stores them as they
         are. What remains is what the compression costs: it is returned, and by default
         not limited.
@@ -286,9 +288,11 @@ class Program:
         if inputs is None:
             inputs = session.samples(sample_inputs(self.exported))
         if self.numerics.compression is not None:
-            exact = replace(self.numerics, compression=None)
-            self._compare(self._session(self._emit(exact)), inputs, None)
-            pretended = self._emit(replace(self.numerics, pretend=True))
+            emit = self._emitter()
+            exact = emit(replace(self.numerics, compression=None))
+            bound = max(TOLERANCES[self.precision], tolerance or 0)
+            self._compare(self._session(exact), inputs, bound)
+            pretended = emit(replace(self.numerics, pretend=True))
             compare_packages(session, self._session(pretended), inputs)
             session.reset()
             tolerance = float("inf") if tolerance is None else tolerance
@@ -317,15 +321,16 @@ class Program:
 
         if inputs is None:
             inputs = self._session().samples(sample_inputs(self.exported))
+        emit = self._emitter()
 
         def trial(names: tuple[str, ...]) -> Sequence[Comparison]:
             keep = (*self.numerics.keep_float32, *names)
-            session = self._session(self._emit(Numerics("float16", keep)))
+            session = self._session(emit(Numerics("float16", keep)))
             return self._compare(session, inputs, float("inf"))
 
         return report_of(
             trial,
-            kinds_of(self._emit(Numerics("float32"))),
+            kinds_of(emit(Numerics("float32"))),
             pytorch_errors(self.model, self.exported, inputs),
         )
 
@@ -466,8 +471,7 @@ def convert(
     passes = pipelines.to_mil(target, pad_policy, grid_sample_policy, states, precision)
     with without_collection():
         module, weights = _lowered(exported, target, features, passes, steps)
-        emit = partial(_emitted, module, weights, target, features)
-        pymil = emit(numerics, steps)
+        pymil = _emitted(module, weights, target, features, numerics, steps)
     initial = {
         each.name: initial_tensor(each, weights)
         for each in changed_buffers(main(module))
@@ -482,7 +486,7 @@ def convert(
         states,
         numerics,
         pymil,
-        emit,
+        partial(_emitter, exported, target, features, passes),
         initial,
     )
     if verify:
@@ -515,6 +519,21 @@ def _lowered(
     pipelines.run_passes(ctx, module, passes, steps.end)
     verify_lowered(module)
     return module, weights
+
+
+def _emitter(
+    exported: Source,
+    target: str,
+    features: Features | None,
+    passes: Sequence[ModulePass],
+) -> Callable[[Numerics], Any]:
+    """
+    A function that emits the program with the given numerics.
+
+    Programs keep this, not what it lowers, which has all weights in float32.
+    """
+    module, weights = _lowered(exported, target, features, passes, _Steps(None))
+    return partial(_emitted, module, weights, target, features)
 
 
 def _narrow_sizes(module: ModuleOp, exported: Source) -> None:

@@ -257,7 +257,11 @@ def compare_calls(
                 worst.get(name, found), found, key=lambda c: c.relative_error
             )
     allowed = TOLERANCES[precision] if tolerance is None else tolerance
-    _check_tolerance(worst.values(), allowed)
+    hint = None
+    if precision == "float16":
+        hint = "Program.float16_report(), or padc convert --report, says what to keep "
+        hint += "in float32"
+    _check_tolerance(worst.values(), allowed, hint)
     return list(worst.values())
 
 
@@ -294,7 +298,9 @@ def initial_values(exported: Source) -> Mapping[str, torch.Tensor]:
     return held_tensors(exported)
 
 
-def _check_tolerance(comparisons: Iterable[Comparison], tolerance: float) -> None:
+def _check_tolerance(
+    comparisons: Iterable[Comparison], tolerance: float, hint: str | None = None
+) -> None:
     """Raise WrongResultError if a relative error is above `tolerance`."""
     wrong = [c for c in comparisons if not c.relative_error <= tolerance]
     if wrong:
@@ -306,6 +312,7 @@ def _check_tolerance(comparisons: Iterable[Comparison], tolerance: float) -> Non
         raise WrongResultError(
             f"the package does not compute what the model does: {listed}; "
             f"allowed is {tolerance:g} of the range",
+            hint=hint,
         )
 
 

@@ -137,7 +137,8 @@ def test_nothing_to_compress(model: nn.Module, name: str, hint: str):
 
 
 @pytest.mark.parametrize(
-    "name", ["int3", "palette5", "palette", "sparse0", "sparse100", "INT8", "", "int"]
+    "name",
+    ["int3", "palette5", "palette", "sparse0", "sparse100", "INT8", "", "int", 8],
 )
 def test_no_such_compression(name: str, exported: ExportedProgram):
     with pytest.raises(padc.UsageError, match=f"there is no compression '{name}'"):
@@ -197,8 +198,23 @@ def test_palettes(dtype: type):
     np.testing.assert_allclose(
         palette[indices].reshape(3, 50), weight, rtol=0.1, atol=5
     )
-    few, indices = palette_of(4)(np.zeros((2, 2), dtype))
-    np.testing.assert_array_equal(few[indices], 0)
+    for few in ([0], [-5e4, 1, 1.001, 3, 4]):
+        values = np.array(few, dtype).repeat(3)
+        palette, indices = palette_of(3)(values)
+        np.testing.assert_array_equal(palette[indices], values)
+
+
+def test_palettes_are_the_best():
+    weight = np.random.default_rng(0).normal(size=3000).astype(np.float32)
+
+    palette, indices = palette_of(4)(weight)
+
+    # Lloyd's conditions: each element has the nearest value, each value is a mean.
+    nearest = abs(weight[:, None] - palette).argmin(1)
+    assert (nearest == indices).mean() > 0.99
+    # The optimum for a normal distribution: J. Max, "Quantizing for minimum
+    # distortion", 1960.
+    assert np.square(palette[indices] - weight).mean() < 1.02 * 0.009497
 
 
 def test_the_oldest_targets():

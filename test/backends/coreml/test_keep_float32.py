@@ -109,6 +109,8 @@ def test_names_that_do_not_fit(exported: ExportedProgram):
         padc.convert(exported, keep_float32=["norms"])
     with pytest.raises(padc.UsageError, match="keep_float32 is a string"):
         padc.convert(exported, precision="float16", keep_float32="norms")
+    with pytest.raises(padc.UsageError, match="neither a name nor a function"):
+        padc.convert(exported, precision="float16", keep_float32=[3])  # pyright: ignore
 
 
 def test_kinds_that_a_program_does_not_have():
