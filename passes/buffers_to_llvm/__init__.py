@@ -17,7 +17,9 @@ Pass: `convert_buffers_to_llvm`. The other files serve it:
     contractions       sums of products, in tiles of registers
     packed_convolutions  convolutions of packed tensors
     matrix_products    matrix products, in blocks for the caches
-    started_products   a matrix product and the op that makes its initial values
+    products           sums of products, by one of three kernels
+    fused_products     sums of products with the ops before and after them
+    accumulation       what sums are added to, and what follows
     vectors            loads, stores and shuffles of vectors
     vector_math        exp, tanh and others without calls and branches
     access_check       checks of loads and stores, for debugging

@@ -11,24 +11,20 @@ the rounding error.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
 from xdsl.dialects import llvm
-from xdsl.dialects.builtin import (
-    AnyFloat,
-    Float32Type,
-    Float64Type,
-)
-from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
+from xdsl.dialects.builtin import AnyFloat
 from xdsl.ir import SSAValue
 
+from padc.passes.buffers_to_llvm.accumulation import RESULT, START, Accumulation
 from padc.passes.buffers_to_llvm.buffer_descriptor import BufferDescriptor
 from padc.passes.buffers_to_llvm.llvm_builder import LlvmBuilder, Size
 from padc.passes.buffers_to_llvm.loops import Loop, nested
 from padc.passes.buffers_to_llvm.partial_sums import sum_in_parts
-from padc.passes.buffers_to_llvm.vectors import Mask, Vectors
+from padc.passes.buffers_to_llvm.vectors import Mask
 from padc.passes.buffers_to_llvm.work_sharing import share, split_loop
-from padc.passes.linalg.convolutions import multiplies_and_adds
 
 REGISTERS = 24
 """The most vectors of a tile: some of 32 registers hold loaded values."""
@@ -52,14 +48,6 @@ class Contraction:
     sums: Sequence[Loop]
     type: AnyFloat
     lanes: int
-
-
-def multiplied_type(op: LinalgStructuredOperation) -> AnyFloat | None:
-    """The type of the elements if `op` sums products of two inputs; else None."""
-    if len(op.inputs) != 2 or len(op.outputs) != 1 or not multiplies_and_adds(op):
-        return None
-    type = op.body.block.args[2].type
-    return type if isinstance(type, Float32Type | Float64Type) else None
 
 
 def contraction_of(
@@ -104,17 +92,26 @@ class Tile:
     left: Size | None
     """The number of elements left in each row; None if the vectors are full."""
 
+    def elements(self, build: LlvmBuilder, lanes: int) -> Size:
+        """The number of elements in each row."""
+        most = self.vectors * lanes
+        return most if self.left is None else build.minimum(self.left, most)
+
 
 class ContractionKernel:
     """Emits the loops of a contraction."""
 
     def __init__(
-        self, build: LlvmBuilder, op: Contraction, operands: Sequence[BufferDescriptor]
+        self,
+        op: Contraction,
+        operands: Sequence[BufferDescriptor],
+        into: Accumulation,
     ):
-        self.build = build
+        self.vectors = into.vectors
+        self.build = self.vectors.build
         self.op = op
         self.operands = operands
-        self.vectors = Vectors(build, op.type, op.lanes)
+        self.into = into
 
     def run(self, offsets: Sequence[Size]) -> None:
         op = self.op
@@ -189,8 +186,12 @@ class ContractionKernel:
             offsets,
             [self.vectors.zero()] * (tile.rows * tile.vectors),
             lambda offsets, sums: self.multiply(tile, offsets, sums),
-            lambda offsets, sums: self.finish(tile, offsets, sums),
+            partial(self.store, tile),
         )
+        loops = [replace(self.op.along, count=tile.elements(self.build, self.op.lanes))]
+        if self.op.rows is not None:
+            loops.insert(0, replace(self.op.rows, count=tile.rows))
+        self.into.finish(loops, offsets)
 
     def multiply(
         self, tile: Tile, offsets: Sequence[Size], sums: Sequence[SSAValue]
@@ -212,22 +213,36 @@ class ContractionKernel:
                 results.append(build.insert(llvm.FMAOp(vector, factor, sum)))
         return results
 
-    def finish(
-        self, tile: Tile, offsets: Sequence[Size], sums: Sequence[SSAValue]
+    def store(
+        self,
+        tile: Tile,
+        offsets: Sequence[Size],
+        sums: Sequence[SSAValue],
+        is_first: SSAValue | bool,
     ) -> None:
-        """Add sums to the result."""
-        build, result = self.build, self.operands[2]
+        """Add sums to the result, or to what they start from."""
+        op, into = self.op, self.into
         for row in range(tile.rows):
-            step = 0 if self.op.rows is None else self.op.rows.steps[2]
-            place = build.add(offsets[2], build.mul(row, step))
             for i in range(tile.vectors):
-                at = build.add(place, i * self.op.lanes)
-                address = self.vectors.address(result.pointer, at)
-                mask = self.mask(tile, i * self.op.lanes)
-                old = self.vectors.load(address, mask, result.bounds)
-                new = sums[row * tile.vectors + i]
-                new = build.insert(llvm.FAddOp(old, new))
-                self.vectors.store(new, address, mask, result.bounds)
+                column = i * op.lanes
+                mask = self.mask(tile, column)
+                first = None
+                if into.start is not None:
+                    place = self.place(offsets, START, row, column)
+                    first = into.first(place, op.along.steps[START], mask)
+                place = self.place(offsets, RESULT, row, column)
+                address = self.vectors.address(into.result.pointer, place)
+                sum = sums[row * tile.vectors + i]
+                into.add(sum, address, mask, first, is_first)
+
+    def place(
+        self, offsets: Sequence[Size], operand: int, row: int, column: int
+    ) -> Size:
+        """The offset of an element of a tile."""
+        build, op = self.build, self.op
+        step = 0 if op.rows is None else op.rows.steps[operand]
+        at = build.add(offsets[operand], build.mul(row, step))
+        return build.add(at, build.mul(column, op.along.steps[operand]))
 
     def stream(
         self, buffer: BufferDescriptor, offset: Size, tile: Tile, number: int

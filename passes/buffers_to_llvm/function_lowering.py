@@ -37,6 +37,7 @@ from padc.passes.buffers_to_llvm.buffer_descriptor import (
     refined,
     whole,
 )
+from padc.passes.buffers_to_llvm.fused_products import FusedProduct, ends, starts
 from padc.passes.buffers_to_llvm.kernels import (
     Kernel,
     dim,
@@ -47,9 +48,9 @@ from padc.passes.buffers_to_llvm.kernels import (
 from padc.passes.buffers_to_llvm.llvm_builder import POINTER, LlvmBuilder, Size
 from padc.passes.buffers_to_llvm.llvm_module import LlvmModule
 from padc.passes.buffers_to_llvm.loop_fusion import Move, kernel_of_moves, move_of, runs
+from padc.passes.buffers_to_llvm.products import multiplied_type
 from padc.passes.buffers_to_llvm.scalars import lower_scalar
 from padc.passes.buffers_to_llvm.shared_calls import TABLE_HEAD, SharedCalls
-from padc.passes.buffers_to_llvm.started_products import started_product
 from padc.passes.buffers_to_llvm.work_sharing import is_shared
 
 UNROLLED = 8
@@ -73,6 +74,8 @@ class FunctionLowering:
         self.values: dict[SSAValue, Value] = {}
         self.moves: list[Move] = []
         """Moves not yet emitted, all to the same memory."""
+        self.product: FusedProduct | None = None
+        """Sums of products not yet emitted; there are no moves then."""
 
     def run(self) -> None:
         self.arguments()
@@ -125,7 +128,15 @@ class FunctionLowering:
         if isinstance(op, LinalgStructuredOperation):
             move = move_of(op, self.values, self.build)
             if move is None:
-                return self.call_alone(op)
+                return self.other(op)
+            if self.product is not None and ends(move, self.product.op):
+                fused = replace(self.product, end=move)
+                kernel = fused.kernel(self.build, self.module.vector_bytes)
+                if kernel is not None:
+                    self.product = None
+                    return self.call(kernel)
+            if self.product is not None:
+                self.flush()
             if self.moves and self.moves[0].output.memory is not move.output.memory:
                 self.flush()
             self.moves.append(move)
@@ -157,20 +168,32 @@ class FunctionLowering:
             case _:
                 self.values[op.results[0]] = self.value(op)
 
-    def call_alone(self, op: LinalgStructuredOperation) -> None:
-        """Call the kernel of an op that is no move, with its start if it has one."""
+    def other(self, op: LinalgStructuredOperation) -> None:
+        """
+        Lower an op that is no move.
+
+        Sums of products take the op before them, and wait for the one after them.
+        """
         build, bytes = self.build, self.module.vector_bytes
-        kernel = None
-        if self.moves:
-            start = self.moves[-1]
-            kernel = started_product(op, start, self.values, build, bytes)
-            if kernel is not None:
+        if multiplied_type(op) is None:
+            self.flush()
+            return self.call(kernel_of(op, self.values, build, bytes))
+        product = FusedProduct(op, {x: self.values[x] for x in op.operands})
+        if self.moves and starts(start := self.moves[-1], op):
+            started = replace(product, start=start)
+            if started.kernel(build, bytes) is not None:
+                product = started
                 self.moves.pop()
         self.flush()
-        self.call(kernel or kernel_of(op, self.values, build, bytes))
+        self.product = product
 
     def flush(self) -> None:
-        """Emit the calls for the moves that wait."""
+        """Emit the calls for the moves, or the product, that wait."""
+        product, self.product = self.product, None
+        if product is not None:
+            build, bytes = self.build, self.module.vector_bytes
+            kernel = product.kernel(build, bytes)
+            self.call(kernel or kernel_of(product.op, product.values, build, bytes))
         moves, self.moves = self.moves, []
         for together in runs(moves, 0):
             if len(together) > 1:

@@ -21,25 +21,19 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
 from padc.passes.buffers_to_llvm.access_check import AccessCheck, Bounds
+from padc.passes.buffers_to_llvm.accumulation import RESULT, Accumulation
 from padc.passes.buffers_to_llvm.buffer_descriptor import BufferDescriptor, Value
-from padc.passes.buffers_to_llvm.contractions import (
-    ContractionKernel,
-    contraction_of,
-    multiplied_type,
-)
 from padc.passes.buffers_to_llvm.kernel_key import KernelKey
 from padc.passes.buffers_to_llvm.llvm_builder import POINTER, LlvmBuilder, Size
 from padc.passes.buffers_to_llvm.loops import Loop, linear, merged, ordered
-from padc.passes.buffers_to_llvm.matrix_products import (
-    MatrixProductKernel,
-    matrix_product_of,
-)
-from padc.passes.buffers_to_llvm.packed_convolutions import (
-    PackedConvolutionKernel,
-    packed_convolution_of,
+from padc.passes.buffers_to_llvm.products import (
+    Product,
+    emit_product,
+    multiplied_type,
+    product_of,
 )
 from padc.passes.buffers_to_llvm.scalars import lower_scalar
-from padc.passes.buffers_to_llvm.vectors import register_count
+from padc.passes.buffers_to_llvm.vectors import Vectors
 from padc.passes.buffers_to_llvm.work_sharing import (
     ELEMENT_WORK,
     Part,
@@ -98,6 +92,15 @@ class Outline:
                 bounds=self.bounds(value.bounds),
             )
         return self.size(value)
+
+    def buffer(self, value: Value) -> BufferDescriptor:
+        buffer = self.value(value)
+        assert isinstance(buffer, BufferDescriptor)
+        return buffer
+
+    def vectors(self, product: Product) -> Vectors:
+        """Vectors as a product has them."""
+        return Vectors(self.build, product.type, product.lanes)
 
     def bounds(self, bounds: Bounds | None) -> Bounds | None:
         if bounds is None:
@@ -192,24 +195,10 @@ def outline(
     """Emit the loops of `op` in `kernel`."""
     sizes = kernel.sizes(firsts)
     loops = [kernel.loop(loop) for loop in loops]
-    if (type := multiplied_type(op)) is not None:
-        buffers: list[BufferDescriptor] = []
-        for operand in op.operands:
-            buffer = kernel.value(values[operand])
-            assert isinstance(buffer, BufferDescriptor)
-            buffers.append(buffer)
-        lanes = vector_bytes // type.size
-        conv = packed_convolution_of(loops, type, lanes)
-        if conv is not None:
-            registers = register_count(vector_bytes)
-            PackedConvolutionKernel(kernel.build, conv, buffers, registers).run(sizes)
-            return
-        if (matrices := matrix_product_of(loops, type, lanes)) is not None:
-            MatrixProductKernel(kernel.build, matrices, buffers).run(sizes)
-            return
-        if (contraction := contraction_of(loops, type, lanes)) is not None:
-            ContractionKernel(kernel.build, contraction, buffers).run(sizes)
-            return
+    if (sums := product_of(op, loops, vector_bytes)) is not None:
+        operands = [kernel.buffer(values[x]) for x in op.operands]
+        into = Accumulation(kernel.vectors(sums), operands[RESULT])
+        return emit_product(sums, operands, into, sizes)
     inner = {x: kernel.value(values[x]) for x in (*op.operands, *captured(op))}
     body = Body(op, kernel, [inner[x] for x in op.operands], inner, len(op.outputs))
     loops = ordered(loops, len(op.outputs))

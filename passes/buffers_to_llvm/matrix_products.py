@@ -30,10 +30,11 @@ from xdsl.dialects import llvm
 from xdsl.dialects.builtin import AnyFloat
 from xdsl.ir import SSAValue
 
+from padc.passes.buffers_to_llvm.accumulation import RESULT, START, Accumulation
 from padc.passes.buffers_to_llvm.buffer_descriptor import BufferDescriptor
 from padc.passes.buffers_to_llvm.llvm_builder import LlvmBuilder, Size, predicate
 from padc.passes.buffers_to_llvm.loops import Loop, nested
-from padc.passes.buffers_to_llvm.vectors import Mask, Vectors, register_count
+from padc.passes.buffers_to_llvm.vectors import Mask, register_count
 from padc.passes.buffers_to_llvm.work_sharing import product, share, split_loop
 
 PANEL_BYTES = 48 * 1024
@@ -251,24 +252,17 @@ class MatrixProductKernel:
 
     def __init__(
         self,
-        build: LlvmBuilder,
         op: MatrixProduct,
         operands: Sequence[BufferDescriptor],
-        start: BufferDescriptor | SSAValue | None = None,
+        into: Accumulation,
     ):
-        """
-        The sums are added to `start`, an element or a fourth operand of the loops.
-
-        By default, they are added to the result.
-        """
-        self.build = build
+        self.vectors = into.vectors
+        self.build = self.vectors.build
         self.op = op
-        self.start = start
         self.operands = operands
         self.streamed = operands[op.streamed]
         self.repeated = operands[op.repeated]
-        self.result = operands[2]
-        self.vectors = Vectors(build, op.type, op.lanes)
+        self.into = into
 
     def run(self, offsets: Sequence[Size]) -> None:
         build, op = self.build, self.op
@@ -335,54 +329,24 @@ class MatrixProductKernel:
 
         self.build.loop(0, end, most, inside)
 
-    def add(
-        self,
-        x: SSAValue,
-        address: SSAValue,
-        mask: Mask | None,
-        old: SSAValue | None,
-        is_first: SSAValue | bool,
-    ) -> None:
-        """
-        Add a vector of sums to that at `address`.
-
-        If it `is_first`, `old` is what they are added to instead, if given.
-        """
-        build, vectors, bounds = self.build, self.vectors, self.result.bounds
-        if old is None or is_first is not True:
-            before = vectors.load(address, mask, bounds)
-            if old is not None and not isinstance(is_first, bool):
-                before = build.insert(llvm.SelectOp(is_first, old, before))
-            old = before
-        new = build.insert(llvm.FAddOp(old, x))
-        vectors.store(new, address, mask, bounds)
-
     def started(
         self, offsets: Sequence[Size], row: int, column: int, mask: Mask | None
     ) -> SSAValue | None:
         """A vector of initial values; None if the sums are added to the result."""
-        vectors, start = self.vectors, self.start
-        if start is None:
+        if self.into.start is None:
             return None
-        if isinstance(start, SSAValue):
-            return vectors.repeat(start)
-        place = self.place(offsets, 3, row, column)
-        if self.op.columns.steps[3] == 0:
-            return vectors.repeated(start, place)
-        address = vectors.address(start.pointer, place)
-        return vectors.load(address, mask, start.bounds)
+        place = self.place(offsets, START, row, column)
+        return self.into.first(place, self.op.columns.steps[START], mask)
 
     def start_key(self, row: int, column: int) -> tuple[int, int]:
         """Where the start of a vector is in a tile: equal keys have equal starts."""
-        if not isinstance(self.start, BufferDescriptor):
-            return 0, 0
-        rows, columns = self.op.rows.steps[3], self.op.columns.steps[3]
+        rows, columns = self.op.rows.steps[START], self.op.columns.steps[START]
         return row if rows != 0 else 0, column if columns != 0 else 0
 
     def address(self, offsets: Sequence[Size], row: int, column: int) -> SSAValue:
         """The address of an element of the result."""
-        place = self.place(offsets, 2, row, column)
-        return self.vectors.address(self.result.pointer, place)
+        place = self.place(offsets, RESULT, row, column)
+        return self.vectors.address(self.into.result.pointer, place)
 
     def place(
         self, offsets: Sequence[Size], operand: int, row: int, column: int
@@ -391,6 +355,19 @@ class MatrixProductKernel:
         build, op = self.build, self.op
         at = build.add(offsets[operand], build.mul(row, op.rows.steps[operand]))
         return build.add(at, build.mul(column, op.columns.steps[operand]))
+
+    def finish(
+        self, offsets: Sequence[Size], height: int, width: int, left: Size | None
+    ) -> None:
+        """Run what follows on a tile, of whose columns some may be `left`."""
+        columns = width if left is None else self.build.minimum(width, left)
+        self.into.finish(
+            [
+                replace(self.op.rows, count=height),
+                replace(self.op.columns, count=columns),
+            ],
+            offsets,
+        )
 
 
 @dataclass(frozen=True)
@@ -452,6 +429,7 @@ class Blocks:
                 self.columns(moved, Part(depth, is_first), rows, columns)
 
             self.build.loop(0, loop.count, self.depth, block)
+            self.finish(offsets, rows, columns)
 
         def row_block(rows: Block | None) -> None:
             kernel.blocks(
@@ -459,6 +437,23 @@ class Blocks:
             )
 
         kernel.blocks(self.rows, self.row_tiles, row_block)
+
+    def finish(
+        self, offsets: Sequence[Size], rows: Block | None, columns: Block | None
+    ) -> None:
+        """Run what follows on the tiles of a block, whose sums are complete."""
+        op, kernel = self.op, self.kernel
+        if kernel.into.epilogue is None:
+            return
+
+        # In the order of `columns`, whose loops may be split.
+        def panel(offsets: Sequence[Size], width: int, left: Size | None) -> None:
+            def tile(offsets: Sequence[Size], height: int, _: Size | None) -> None:
+                kernel.finish(offsets, height, width, left)
+
+            kernel.over(self.rows, rows, op.rows, offsets, tile)
+
+        kernel.over(self.panels, columns, op.columns, offsets, panel)
 
     def columns(
         self,
@@ -589,7 +584,10 @@ class Blocks:
             if key not in starts:
                 starts[key] = self.kernel.started(offsets, row, column, mask)
             old = starts[key]
-            self.kernel.add(sums[i], addresses[i], mask, old, part.is_first)
+            self.kernel.into.add(sums[i], addresses[i], mask, old, part.is_first)
+        if part.is_first is True:
+            width = panel.vectors * op.lanes
+            self.kernel.finish(offsets, height, width, panel.left)
 
 
 def block_depth(op: MatrixProduct, width: int) -> int:
@@ -674,4 +672,5 @@ class DotProducts:
                 sum = self.vectors.sum(next(each))
                 address = self.kernel.address(offsets, row, column)
                 old = self.kernel.started(offsets, row, column, one)
-                self.kernel.add(sum, address, one, old, True)
+                self.kernel.into.add(sum, address, one, old, True)
+        self.kernel.finish(offsets, height, width, None)

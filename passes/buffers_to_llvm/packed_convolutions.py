@@ -9,24 +9,26 @@ adds their products. See `pack_layouts` for the layout.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TypeAlias
 
 from xdsl.dialects import llvm
 from xdsl.dialects.builtin import AnyFloat
 from xdsl.ir import SSAValue
 
+from padc.passes.buffers_to_llvm.accumulation import RESULT, START, Accumulation
 from padc.passes.buffers_to_llvm.buffer_descriptor import BufferDescriptor
 from padc.passes.buffers_to_llvm.llvm_builder import LlvmBuilder, Size
 from padc.passes.buffers_to_llvm.loops import Loop, nested
 from padc.passes.buffers_to_llvm.partial_sums import sum_in_parts
-from padc.passes.buffers_to_llvm.vectors import Vectors
+from padc.passes.buffers_to_llvm.vectors import register_count
 from padc.passes.buffers_to_llvm.work_sharing import share, split_loop
 
 CountedInner: TypeAlias = "Callable[[int, Sequence[Size]], None]"
 """Emits some places of a loop at once, for the offsets of the operands there."""
 
-INPUT, WEIGHTS, RESULT = range(3)
+INPUT, WEIGHTS = range(2)
 KEPT_BYTES = 1 << 19
 """Weights of so many bytes stay in the second cache while the pixels vary."""
 
@@ -36,13 +38,20 @@ class PackedConvolution:
     """The loops of a convolution whose output channels are packed."""
 
     type: AnyFloat
-    lanes: int
+    channels: Loop
+    """The loop through the channels of a block, which are the lanes of a vector."""
     pixels: Loop
     """The loop through the pixels of a tile."""
     blocks: Loop | None
     """The loop through blocks of output channels."""
     outer: Sequence[Loop]
     sums: Sequence[Loop]
+    registers: int
+
+    @property
+    def lanes(self) -> int:
+        assert isinstance(self.channels.count, int)
+        return self.channels.count
 
 
 @dataclass(frozen=True)
@@ -64,13 +73,11 @@ def packed_convolution_of(
     lanes = [
         loop
         for loop in parallel
-        if loop.steps == (0, 1, 1) and loop.count in (most, most // 2)
+        if loop.steps[:START] == (0, 1, 1) and loop.count in (most, most // 2)
     ]
     pixels = [loop for loop in parallel if loop.steps[WEIGHTS] == 0]
     if len(lanes) != 1 or not pixels or not sums:
         return None
-    count = lanes[0].count
-    assert isinstance(count, int)
     if any(loop.steps[WEIGHTS] == 1 or loop.steps[RESULT] for loop in sums):
         return None
     along = pixels[-1]
@@ -80,7 +87,8 @@ def packed_convolution_of(
     block = blocks[-1] if blocks else None
     taken = (lanes[0], along, block)
     outer = [loop for loop in parallel if not any(loop is x for x in taken)]
-    return PackedConvolution(type, count, along, block, outer, sums)
+    registers = register_count(most * type.size)
+    return PackedConvolution(type, lanes[0], along, block, outer, sums, registers)
 
 
 def best_tile(pixels: Size, blocks: Size, registers: int) -> Tile:
@@ -119,17 +127,17 @@ class PackedConvolutionKernel:
 
     def __init__(
         self,
-        build: LlvmBuilder,
         op: PackedConvolution,
         operands: Sequence[BufferDescriptor],
-        registers: int,
+        into: Accumulation,
     ):
-        self.build = build
+        self.vectors = into.vectors
+        self.build = self.vectors.build
         self.op = op
         self.operands = operands
-        self.vectors = Vectors(build, op.type, op.lanes)
+        self.into = into
         blocks = 1 if op.blocks is None else op.blocks.count
-        self.tile = best_tile(op.pixels.count, blocks, registers)
+        self.tile = best_tile(op.pixels.count, blocks, op.registers)
 
     def run(self, offsets: Sequence[Size]) -> None:
         op = self.op
@@ -215,8 +223,12 @@ class PackedConvolutionKernel:
             offsets,
             [self.vectors.zero()] * (tile.pixels * tile.blocks),
             lambda offsets, sums: self.multiply(tile, offsets, sums),
-            lambda offsets, sums: self.finish(tile, offsets, sums),
+            partial(self.store, tile),
         )
+        loops = [replace(self.op.pixels, count=tile.pixels), self.op.channels]
+        if self.op.blocks is not None:
+            loops.insert(0, replace(self.op.blocks, count=tile.blocks))
+        self.into.finish(loops, offsets)
 
     def places(self, tile: Tile, operand: int, offset: Size) -> list[list[Size]]:
         """The offset of an operand for each pixel and each block of a tile."""
@@ -251,14 +263,32 @@ class PackedConvolutionKernel:
                 results.append(build.insert(llvm.FMAOp(weight, factor, sum)))
         return results
 
-    def finish(
-        self, tile: Tile, offsets: Sequence[Size], sums: Sequence[SSAValue]
+    def store(
+        self,
+        tile: Tile,
+        offsets: Sequence[Size],
+        sums: Sequence[SSAValue],
+        is_first: SSAValue | bool,
     ) -> None:
-        """Add sums to the result."""
-        build, vectors, result = self.build, self.vectors, self.operands[RESULT]
+        """Add sums to the result, or to what they start from."""
+        into, each = self.into, iter(sums)
         places = self.places(tile, RESULT, offsets[RESULT])
-        for place, sum in zip([x for row in places for x in row], sums, strict=True):
-            address = vectors.address(result.pointer, place)
-            old = vectors.load(address, bounds=result.bounds)
-            new = build.insert(llvm.FAddOp(old, sum))
-            vectors.store(new, address, bounds=result.bounds)
+        for row, firsts in zip(places, self.firsts(tile, offsets), strict=True):
+            for place, first in zip(row, firsts, strict=True):
+                address = self.vectors.address(into.result.pointer, place)
+                into.add(next(each), address, None, first, is_first)
+
+    def firsts(
+        self, tile: Tile, offsets: Sequence[Size]
+    ) -> Sequence[Sequence[SSAValue | None]]:
+        """The initial values of a tile; None where the result has them."""
+        op, into = self.op, self.into
+        if into.start is None:
+            return [[None] * tile.blocks] * tile.pixels
+        is_same = op.pixels.steps[START] == 0
+        part = replace(tile, pixels=1) if is_same else tile
+        rows = [
+            [into.first(place, op.channels.steps[START], None) for place in row]
+            for row in self.places(part, START, offsets[START])
+        ]
+        return rows * tile.pixels if is_same else rows

@@ -6,15 +6,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
+from xdsl.dialects import llvm
 from xdsl.ir import SSAValue
 
-from padc.passes.buffers_to_llvm.llvm_builder import LlvmBuilder, Size
+from padc.passes.buffers_to_llvm.llvm_builder import LlvmBuilder, Size, predicate
 from padc.passes.buffers_to_llvm.loops import Loop
 
 Multiply: TypeAlias = "Callable[[Sequence[Size], Sequence[SSAValue]], list[SSAValue]]"
 """Adds one product to each sum; takes the offsets of the operands, and the sums."""
-Finish: TypeAlias = "Callable[[Sequence[Size], Sequence[SSAValue]], None]"
-"""Adds sums to the result, at the offsets of the operands."""
+Finish: TypeAlias = (
+    "Callable[[Sequence[Size], Sequence[SSAValue], SSAValue | bool], None]"
+)
+"""Adds sums to the result; takes offsets, sums, and whether they are the first."""
 
 PRODUCTS = 512
 """The number of products that are summed before the sum is added to the result."""
@@ -35,13 +38,15 @@ def sum_in_parts(
         inner *= loop.count if isinstance(loop.count, int) else 1
     step = max(PRODUCTS // max(inner, 1), 1)
     if isinstance(first.count, int) and first.count <= step * 3 // 2:
-        return finish(offsets, added_up(build, loops, offsets, zeros, multiply))
+        sums = added_up(build, loops, offsets, zeros, multiply)
+        return finish(offsets, sums, True)
 
     def part(build: LlvmBuilder, place: SSAValue) -> None:
         count = build.minimum(build.sub(first.count, place), step)
         at = first.moved(build, offsets, place)
         few = [replace(first, count=count), *rest]
-        finish(at, added_up(build, few, at, zeros, multiply))
+        is_first = build.insert(llvm.ICmpOp(place, build.value(0), predicate("eq")))
+        finish(at, added_up(build, few, at, zeros, multiply), is_first)
 
     build.loop(0, first.count, step, part)
 

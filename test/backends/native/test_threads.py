@@ -42,6 +42,7 @@ class Kernels(nn.Module):
         a = F.relu(self.packed(F.gelu(self.first(x))))
         b = self.depthwise(self.pointwise(a))
         rows = a.flatten(2).transpose(1, 2)
+        twice = torch.cat([rows, rows], 1)
         grid = torch.tanh(x[:, :2].permute(0, 2, 3, 1))
         return [
             b,
@@ -51,6 +52,10 @@ class Kernels(nn.Module):
             self.line(x.flatten(2)[:, :1].expand(-1, 5, -1)),
             F.layer_norm(self.linear(rows), [83]),
             torch.softmax(rows @ rows.transpose(1, 2), -1),
+            # Elementwise ops after sums in one part, in several, and of few rows.
+            F.silu(self.linear(rows)),
+            torch.relu(twice.mT @ twice),
+            torch.tanh(rows[:, :3] @ rows[:, :9].mT + 1),
             b.sum((0, 2, 3)),
             b.mean(),
             a.argmax(1),

@@ -37,4 +37,34 @@ builtin.module {
     }
     func.return
   }
+
+// The op after the product runs on its tiles; one that reads another part does not.
+// CHECK-LABEL: llvm.func @with_epilogue
+// CHECK:         llvm.call @kernel_3
+// CHECK-NEXT:    llvm.call @kernel_4
+// CHECK-NEXT:    llvm.return
+  func.func @with_epilogue(%x: memref<40x24xf32>, %w: memref<16x24xf32>, %b: memref<16xf32>, %y: memref<40x16xf32>) {
+    linalg.generic {indexing_maps = [affine_map<(m, n) -> (n)>, affine_map<(m, n) -> (m, n)>], iterator_types = ["parallel", "parallel"]} ins(%b : memref<16xf32>) outs(%y : memref<40x16xf32>) {
+    ^bb0(%a: f32, %o: f32):
+      linalg.yield %a : f32
+    }
+    linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n, k)>, affine_map<(m, n, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %w : memref<40x24xf32>, memref<16x24xf32>) outs(%y : memref<40x16xf32>) {
+    ^bb0(%a: f32, %c: f32, %o: f32):
+      %p = arith.mulf %a, %c : f32
+      %s = arith.addf %p, %o : f32
+      linalg.yield %s : f32
+    }
+    linalg.generic {indexing_maps = [affine_map<(m, n) -> (m, n)>], iterator_types = ["parallel", "parallel"]} outs(%y : memref<40x16xf32>) {
+    ^bb0(%o: f32):
+      %n = arith.negf %o : f32
+      linalg.yield %n : f32
+    }
+    %first = memref.subview %y[0, 0] [1, 16] [1, 1] : memref<40x16xf32> to memref<1x16xf32, strided<[16, 1]>>
+    linalg.generic {indexing_maps = [affine_map<(m, n) -> (m, n)>], iterator_types = ["parallel", "parallel"]} outs(%first : memref<1x16xf32, strided<[16, 1]>>) {
+    ^bb0(%o: f32):
+      %n = arith.negf %o : f32
+      linalg.yield %n : f32
+    }
+    func.return
+  }
 }

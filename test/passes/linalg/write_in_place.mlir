@@ -1,0 +1,57 @@
+// RUN: padc-opt -p write-in-place %s | filecheck %s
+
+// The sum of two products writes where the later one was.
+// CHECK-LABEL: func.func @residual
+// CHECK:         %[[X:.*]] = linalg.matmul
+// CHECK:         %[[Y:.*]] = linalg.matmul
+// CHECK:         linalg.generic
+// CHECK-SAME:      ins(%[[X]] : tensor<2x2xf32>) outs(%[[Y]] : tensor<2x2xf32>)
+// CHECK-NEXT:    ^bb0(%[[A:.*]]: f32, %[[B:.*]]: f32):
+// CHECK-NEXT:      %[[S:.*]] = arith.addf %[[B]], %[[A]] : f32
+// CHECK-NEXT:      %[[T:.*]] = arith.mulf %[[S]], %[[B]] : f32
+// CHECK-NEXT:      linalg.yield %[[T]] : f32
+func.func @residual(%a: tensor<2x2xf32>, %b: tensor<2x2xf32>) -> tensor<2x2xf32> {
+  %x = linalg.matmul ins(%a, %a : tensor<2x2xf32>, tensor<2x2xf32>) outs(%b : tensor<2x2xf32>) -> tensor<2x2xf32>
+  %y = linalg.matmul ins(%b, %b : tensor<2x2xf32>, tensor<2x2xf32>) outs(%b : tensor<2x2xf32>) -> tensor<2x2xf32>
+  %e = tensor.empty() : tensor<2x2xf32>
+  %z = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]} ins(%y, %x, %y : tensor<2x2xf32>, tensor<2x2xf32>, tensor<2x2xf32>) outs(%e : tensor<2x2xf32>) {
+  ^bb0(%p: f32, %q: f32, %r: f32, %o: f32):
+    %s = arith.addf %p, %q : f32
+    %t = arith.mulf %s, %r : f32
+    linalg.yield %t : f32
+  } -> tensor<2x2xf32>
+  return %z : tensor<2x2xf32>
+}
+
+// Another op reads the product; the elements are turned; it is an argument; it has
+// another type: each writes a tensor of its own.
+// CHECK-LABEL: func.func @kept
+// CHECK-COUNT-4: outs(%e
+func.func @kept(%a: tensor<2x2xf32>) -> (tensor<2x2xf32>, tensor<2x2xf32>, tensor<2x2xf32>, tensor<2x2xf32>, tensor<2x2xf64>) {
+  %e = tensor.empty() : tensor<2x2xf32>
+  %e2 = tensor.empty() : tensor<2x2xf64>
+  %x = linalg.matmul ins(%a, %a : tensor<2x2xf32>, tensor<2x2xf32>) outs(%a : tensor<2x2xf32>) -> tensor<2x2xf32>
+  %y = linalg.matmul ins(%a, %x : tensor<2x2xf32>, tensor<2x2xf32>) outs(%a : tensor<2x2xf32>) -> tensor<2x2xf32>
+  %z = linalg.matmul ins(%x, %x : tensor<2x2xf32>, tensor<2x2xf32>) outs(%a : tensor<2x2xf32>) -> tensor<2x2xf32>
+  %0 = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]} ins(%x : tensor<2x2xf32>) outs(%e : tensor<2x2xf32>) {
+  ^bb0(%p: f32, %o: f32):
+    %r = arith.negf %p : f32
+    linalg.yield %r : f32
+  } -> tensor<2x2xf32>
+  %1 = linalg.generic {indexing_maps = [affine_map<(i, j) -> (j, i)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]} ins(%y : tensor<2x2xf32>) outs(%e : tensor<2x2xf32>) {
+  ^bb0(%p: f32, %o: f32):
+    %r = arith.negf %p : f32
+    linalg.yield %r : f32
+  } -> tensor<2x2xf32>
+  %2 = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]} ins(%a : tensor<2x2xf32>) outs(%e : tensor<2x2xf32>) {
+  ^bb0(%p: f32, %o: f32):
+    %r = arith.negf %p : f32
+    linalg.yield %r : f32
+  } -> tensor<2x2xf32>
+  %3 = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]} ins(%z : tensor<2x2xf32>) outs(%e2 : tensor<2x2xf64>) {
+  ^bb0(%p: f32, %o: f64):
+    %r = arith.extf %p : f32 to f64
+    linalg.yield %r : f64
+  } -> tensor<2x2xf64>
+  return %x, %0, %1, %2, %3 : tensor<2x2xf32>, tensor<2x2xf32>, tensor<2x2xf32>, tensor<2x2xf32>, tensor<2x2xf64>
+}
