@@ -123,16 +123,16 @@ def run_package(arguments: argparse.Namespace) -> Mapping[str, Any]:
         raise UsageError(f"--threads is for models, which {arguments.model} isn't")
     if arguments.input:
         raise UsageError(f"--input is given, but {arguments.model} has its inputs")
+    from padc.buffered_model import BufferedModel
     from padc.coreml import load
-    from padc.session import Session
 
     model = load(
         arguments.model,
         function_name=arguments.function,
         precision=arguments.precision or "program",
     )
-    session = Session(model)
-    return session.predict(read_inputs(arguments.inputs, session.inputs))
+    running = BufferedModel(model)
+    return running.predict(read_inputs(arguments.inputs, running.inputs))
 
 
 def run_model(arguments: argparse.Namespace) -> dict[str, npt.NDArray[Any]]:

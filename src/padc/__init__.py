@@ -62,10 +62,12 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    # These need PyTorch, without which padc-opt starts.
-    if name in ("coreml", "nn"):
+    if name == "coreml":
+        return importlib.import_module("padc.coreml")
+    # The others need PyTorch, without which padc-opt starts.
+    if name == "nn":
         require("torch")
-        return importlib.import_module(f"padc.{name}")
+        return importlib.import_module("padc.nn")
     modules = {
         "Comparison": "verification",
         "CompiledModel": "compiled_model",

@@ -1,50 +1,29 @@
 # pyright: reportUnknownMemberType=false
-"""A package that is run again and again, and keeps the buffers that it changes."""
+"""A package that is run again and again on tensors."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 import torch
 
-from padc.backends.coreml.buffers import BufferFeature, buffers_in
+from padc.backends.coreml.buffers import BufferFeature
 from padc.backends.coreml.evaluator import Feature, Model
+from padc.buffered_model import BufferedModel
 from padc.denoted import Denoted, as_input
-from padc.errors import InvalidProgramError, UsageError
+from padc.errors import UsageError
 
 
-class Session:
-    """
-    A loaded package, and the values of its buffers, from their values at export on.
-
-    `inputs` and `outputs` are those without buffers.
-    """
+class Session(BufferedModel):
+    """A `BufferedModel` that takes and returns the tensors that its features denote."""
 
     def __init__(self, model: Model):
-        self._model = model
-        self.buffers = buffers_in(model.metadata)
-        taken = {each.input for each in self.buffers}
-        given = {each.output for each in self.buffers}
-        self.inputs = [each for each in model.inputs if each.name not in taken]
+        super().__init__(model)
         self.denoted = Denoted(model)
+        given = {each.output for each in self.buffers}
         self.outputs = [x for x in self.denoted.outputs if x.name not in given]
-        self._features = {each.name: each for each in (*model.inputs, *model.states)}
-        check_buffers(self.buffers, model)
-        self._initial = {
-            each.input: self._as_input(each, each.initial)
-            for each in self.buffers
-            if each.initial is not None
-        }
-        self.reset()
-
-    def reset(self) -> None:
-        """Give the buffers the values that they had at export."""
-        self._state = self._model.make_state()
-        self._values = dict(self._initial)
 
     def run(self, inputs: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:
         """
@@ -84,44 +63,9 @@ class Session:
             return sample
         return [self.denoted.fitted(f, x, number) for f, x in pairs]
 
-    def predict(self, given: Mapping[str, npt.ArrayLike]) -> dict[str, Any]:
-        """All outputs by name; buffers may be among the inputs, too."""
-        outputs = self._model.predict({**self._values, **given}, self._state)
-        for each in self.buffers:
-            if each.output is not None:
-                self._values[each.input] = self._as_input(each, outputs[each.output])
-        return outputs
-
-    def _as_input(self, buffer: BufferFeature, value: Any) -> npt.NDArray[Any]:
-        """A buffer's value as its input takes it; InvalidProgramError if it cannot."""
-        feature, array = self._features[buffer.input], np.asarray(value)
-        if array.size != math.prod(feature.shape) or feature.dtype.kind not in "biuf":
-            raise InvalidProgramError(
-                f"the package's buffer '{buffer.buffer}' has the shape "
-                f"{list(array.shape)}, its input '{feature.name}' is {feature.expected}"
-            )
-        return array.astype(feature.dtype).reshape(feature.shape)
-
     def buffer(self, feature: BufferFeature) -> torch.Tensor:
         """The value of a buffer."""
-        if feature.output is None:
-            return torch.from_numpy(self._state.read_state(feature.input))
-        return torch.from_numpy(self._values[feature.input])
-
-
-def check_buffers(buffers: Sequence[BufferFeature], model: Model) -> None:
-    """Raise InvalidProgramError unless the package has the values of all buffers."""
-    states = {each.name for each in model.states}
-    inputs = {each.name for each in model.inputs}
-    outputs = {each.name for each in model.outputs}
-    for each in buffers:
-        name, known = each.input, states if each.output is None else inputs
-        if name in known and each.output is not None:
-            name, known = each.output, outputs
-        if name not in known:
-            raise InvalidProgramError(
-                f"the package has no '{name}', which its buffer '{each.buffer}' needs"
-            )
+        return torch.from_numpy(self.buffer_value(feature))
 
 
 def check_count(features: Sequence[Feature], inputs: Sequence[Any]) -> None:

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import torch
 
 from padc.backends.coreml.evaluator.package import Message, Package, value_type
 from padc.backends.coreml.evaluator.types import StringType, TensorType, ValueType
@@ -79,8 +78,8 @@ class Op:
     def array(self, name: str) -> npt.NDArray[Any] | None:
         """An input's values, flat; None if it is not given, or not constant."""
         values = self.inputs.get(name, [])
-        arrays = [self._constant(value) for value in values]
-        known = [a.reshape(-1).numpy() for a in arrays if isinstance(a, torch.Tensor)]
+        arrays: list[Any] = [self._constant(value) for value in values]
+        known: list[Any] = [a.reshape(-1) for a in arrays if isinstance(a, np.ndarray)]
         return np.concatenate(known) if len(known) == len(values) > 0 else None
 
     def integers(self, name: str) -> list[int] | None:

@@ -2,26 +2,30 @@
 """
 The shapes that a program computes, without its values.
 
-Each op is run by the evaluator on PyTorch's meta tensors, which have shapes and no
-data. Values that only depend on shapes and constants, such as the argument of a
-reshape, are computed. If an op needs missing data, its declared shape is used.
+Each op is run by the evaluator on dataless arrays. Values that only depend on shapes
+and constants, such as the argument of a reshape, are computed. If an op needs missing
+data, its declared shape is used.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from math import prod
 from typing import Any
 
-import torch
+import numpy as np
 
 from padc.backends.coreml.checker.checked_op import Shape
+from padc.backends.coreml.evaluator.dataless import (
+    Dataless,
+    NoDataError,
+    is_dataless,
+)
 from padc.backends.coreml.evaluator.execution import Block, Call, Execution
 from padc.backends.coreml.evaluator.loading import load_program
 from padc.backends.coreml.evaluator.package import Message, Package, element_count
-from padc.backends.coreml.evaluator.types import FP16, FP32, TensorType
+from padc.backends.coreml.evaluator.types import FP16, FP32, Array, TensorType
 from padc.errors import InvalidProgramError, PadcError, UnsupportedError
 
 LARGE = 2**20
@@ -31,13 +35,11 @@ LARGE = 2**20
 class WeightShapes(Package):
     """A package whose large float weights only have shapes: their data is memory."""
 
-    def _blob(self, name: str, offset: int, kind: TensorType) -> torch.Tensor:
+    def _blob(self, name: str, offset: int, kind: TensorType) -> Array:
         if kind.dtype not in (FP16, FP32) or element_count(kind) < 4096:
             return super()._blob(name, offset, kind)
-        # Converting float16 to what it is held as would be slow.
-        stored = replace(FP16, held_as=torch.float16) if kind.dtype is FP16 else FP32
-        weight = super()._blob(name, offset, TensorType(stored, kind.shape))
-        return torch.empty(weight.shape, dtype=kind.dtype.held_as, device="meta")
+        self._blob_data(name, offset, kind)
+        return Dataless([dim or 0 for dim in kind.shape], kind.dtype.held_as)
 
 
 def load(package: Package, function: Message) -> Block:
@@ -45,7 +47,7 @@ def load(package: Package, function: Message) -> Block:
     try:
         return load_program(package, function, Execution(rounding=False))
     except InvalidProgramError as error:
-        if not _is_about_meta(error):
+        if not _needs_data(error):
             raise
         # A constexpr op needs the data of a weight.
         return load_program(Package(package.path), function, Execution(rounding=False))
@@ -74,11 +76,11 @@ def compute(
             with suppress(InvalidProgramError):
                 values |= _declared(call)
         for name in call.outputs:
-            if isinstance(value := values.get(name), torch.Tensor):
-                yield name, tuple(value.shape)
+            if isinstance(values.get(name), np.ndarray):
+                yield name, values[name].shape
 
 
-def _declared(call: Call) -> dict[str, torch.Tensor]:
+def _declared(call: Call) -> dict[str, Array]:
     """Outputs as they are declared, except those of unknown sizes."""
     return {
         name: _empty(kind, [dim for dim in kind.shape if dim is not None])
@@ -97,57 +99,31 @@ def _run(call: Call, values: Mapping[str, Any]) -> Mapping[str, Any] | None:
     }
     if call.blocks or not used <= values.keys():
         return None
-    without_data = {
-        name: value
-        for name in used
-        if isinstance(value := values[name], torch.Tensor) and value.is_meta
-    }
-    if not without_data:
+    if not is_dataless(*(values[name] for name in used)):
         sizes = (it.shape for it in call.outputs.values() if isinstance(it, TensorType))
         if any(prod(dim or 1 for dim in shape) > LARGE for shape in sizes):
             return None
-    attempts = [(call, values)]
-    if without_data:
-        # PyTorch does not mix operands with and without data.
-        attempts.append((_strip_call(call), {n: _strip(values[n]) for n in used}))
-    for attempt, given in attempts:
-        try:
-            return attempt.run(given, Execution(rounding=False))
-        except UnsupportedError:
+    try:
+        return call.run(values, Execution(rounding=False))
+    except UnsupportedError:
+        return None
+    except InvalidProgramError as error:
+        if _needs_data(error):
             return None
-        except InvalidProgramError as error:
-            if not _is_about_meta(error):
-                raise
-    return None
+        raise
 
 
-def _strip(value: Any) -> Any:
-    return value.to("meta") if isinstance(value, torch.Tensor) else value
-
-
-def _strip_call(call: Call) -> Call:
-    return replace(
-        call,
-        fixed={name: _strip(value) for name, value in call.fixed.items()},
-        variable={
-            name: (parameter, [_strip(source) for source in sources])
-            for name, (parameter, sources) in call.variable.items()
-        },
-    )
-
-
-def _empty(kind: TensorType, shape: Sequence[int]) -> torch.Tensor:
+def _empty(kind: TensorType, shape: Sequence[int]) -> Array:
     """A tensor without data; InvalidProgramError if its bytes overflow."""
     try:
-        return torch.empty(shape, dtype=kind.dtype.held_as, device="meta")
-    except (RuntimeError, TypeError) as error:
+        return Dataless(shape, kind.dtype.held_as)
+    except ValueError as error:
         raise InvalidProgramError(f"{kind} of shape {shape} is too large") from error
 
 
-def _is_about_meta(error: InvalidProgramError) -> bool:
-    """Whether PyTorch raised it about a meta tensor; only its cause tells, since the
-    message itself contains names of the program."""
+def _needs_data(error: InvalidProgramError) -> bool:
+    """Whether an op needs the data of an array that has none."""
     cause = error.__cause__
     while isinstance(cause, PadcError):
         cause = cause.__cause__
-    return cause is not None and "meta" in str(cause).lower()
+    return isinstance(cause, NoDataError)

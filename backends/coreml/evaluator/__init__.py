@@ -3,10 +3,10 @@
     model = load("model.mlpackage")
     outputs = model.predict({"x": array})
 
-It reads the package from disk and computes each op as its documentation says, with
-PyTorch. It is an oracle, independent on purpose: it shares no formula with the passes
-and no code with the emission of packages, and uses only coremltools' generated protobuf
-classes.
+It reads the package from disk and computes each op as its documentation says. It is an
+oracle, independent on purpose: it shares no formula with the passes and no code with
+the emission of packages. It needs numpy and protobuf only; PyTorch, where it is
+installed, computes some kernels of large arrays faster (`kernels.py`).
 """
 
 from padc.backends.coreml.evaluator.features import Feature

@@ -3,8 +3,6 @@
 
 from typing import Any, Literal, get_args, get_origin
 
-from torch import Tensor
-
 from padc.backends.coreml.evaluator.ops import (
     AnyValue,
     Bool,
@@ -15,6 +13,7 @@ from padc.backends.coreml.evaluator.ops import (
 )
 from padc.backends.coreml.evaluator.types import (
     BOOL,
+    Array,
     Dtype,
     ListType,
     StateCell,
@@ -67,10 +66,10 @@ def accepted(annotation: Any) -> tuple[Any, str, Any]:
 def read_argument(annotation: Any, values: list[Any]) -> Any:
     """The argument for an annotation, from the values of the input."""
     annotation = required(annotation)
-    if annotation in (list[Tensor], list[AnyValue]):
+    if annotation in (list[Array], list[AnyValue]):
         return values
     if get_origin(annotation) is list:
-        if (count := sum(value.numel() for value in values)) > LONGEST_LIST:
+        if (count := sum(value.size for value in values)) > LONGEST_LIST:
             raise ValueError(f"{count} values are too many for a list")
         return [item for value in values for item in value.reshape(-1).tolist()]
     (value,) = values

@@ -2,20 +2,26 @@
 """A program that is ready to run: blocks of calls of kernels."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from inspect import Parameter
 from typing import Any
 
-import torch
-from torch import Tensor
+import numpy as np
 
 from padc.backends.coreml.evaluator.arguments import read_argument
-from padc.backends.coreml.evaluator.limits import DEFAULT_LIMITS, Guard, Limits
+from padc.backends.coreml.evaluator.dataless import without_data
+from padc.backends.coreml.evaluator.kernels import rounded_to_fp16
+from padc.backends.coreml.evaluator.limits import (
+    DEFAULT_LIMITS,
+    Limits,
+    limited_by,
+)
 from padc.backends.coreml.evaluator.ops import Kernel, UnknownValueError
 from padc.backends.coreml.evaluator.package import Constant
 from padc.backends.coreml.evaluator.types import (
     FP16,
+    Array,
     StateCell,
     TensorList,
     TensorType,
@@ -104,12 +110,13 @@ class Call:
                 for block in self.blocks
             ]
             results = self.kernel(**self.fixed, **given, blocks=blocks)
-        elif self.allowed == (shapes := [shapes_of(it) for it in given.values()]):
-            results = self.kernel(**self.fixed, **given)
         else:
-            with Guard(execution.limits):
+            with limited_by(execution.limits):
+                shapes = [shapes_of(it) for it in given.values()]
+                if self.allowed != shapes:
+                    check_sizes(self.kernel, self.fixed | given)
+                    self.allowed = shapes
                 results = self.kernel(**self.fixed, **given)
-            self.allowed = shapes
         if not isinstance(results, tuple):
             results = (results,)
         if len(results) != len(self.outputs):
@@ -118,8 +125,8 @@ class Call:
         execution.limits.check_total(execution.kept)
         pairs = zip(self.outputs.items(), results, strict=True)
         return {
-            name: self._settle(it, kind, execution.rounding)
-            if isinstance(it, Tensor)
+            name: self._settle(np.asanyarray(it), kind, execution.rounding)
+            if isinstance(it, np.ndarray | np.generic)
             else it
             for (name, kind), it in pairs
         }
@@ -138,18 +145,18 @@ class Call:
     def problem(self, message: str, hint: str | None = None) -> Problem:
         return Problem(f"Core ML evaluator: {self}: {message}", hint=hint)
 
-    def _settle(self, result: Tensor, kind: ValueType, rounding: bool) -> Tensor:
+    def _settle(self, result: Array, kind: ValueType, rounding: bool) -> Array:
         if not isinstance(kind, TensorType):
             raise InvalidProgramError(f"{self}: its result is a tensor, not a {kind}")
-        if result.dtype == torch.int64 and kind.dtype.held_as == torch.int32:
-            result = result.to(torch.int32)
+        if result.dtype == np.int64 and kind.dtype.held_as == np.int32:
+            result = result.astype(np.int32)
         if not kind.fits(result.shape) or result.dtype != kind.dtype.held_as:
             raise InvalidProgramError(
                 f"{self}: its result is {result.dtype} of shape {list(result.shape)}, "
                 f"the program says {kind}"
             )
         if rounding and kind.dtype is FP16:
-            return result.to(torch.float16).to(torch.float32)
+            return rounded_to_fp16(result)
         return result
 
 
@@ -214,11 +221,11 @@ def mark_last_uses(block: Block) -> None:
 def element_total(value: Value) -> int:
     """The number of elements that a value has in memory."""
     match value:
-        case Tensor():
-            return value.numel()
+        case np.ndarray():
+            return value.size
         case TensorList():
             items = {id(it): it for it in value.items if it is not None}
-            return sum(it.numel() for it in items.values())
+            return sum(it.size for it in items.values())
         case _:
             return 0
 
@@ -226,7 +233,7 @@ def element_total(value: Value) -> int:
 def shapes_of(argument: Any) -> Any:
     """A key: arguments with equal keys have results of equal shapes."""
     match argument:
-        case Tensor():
+        case np.ndarray():
             return argument.shape
         case StateCell():
             return argument.tensor.shape
@@ -238,8 +245,40 @@ def shapes_of(argument: Any) -> Any:
             return argument
 
 
+def check_sizes(kernel: Kernel, arguments: Mapping[str, Any]) -> None:
+    """
+    Raise Obstacle if the kernel would make an array that exceeds the current limits.
+
+    It is run without data. Where its sizes depend on data, kernels call `allowed`.
+    """
+    stripped = {name: stripped_of_data(it) for name, it in arguments.items()}
+    if all(stripped[name] is it for name, it in arguments.items()):
+        return
+    try:
+        kernel(**stripped)
+    except Obstacle:
+        raise
+    except Exception:
+        # It fails for these arguments, and reports that when it is run with data.
+        return
+
+
+def stripped_of_data(argument: Any) -> Any:
+    """`argument` with dataless arrays; itself if it has no arrays with data."""
+    match argument:
+        case StateCell():
+            return StateCell(without_data(argument.tensor))
+        case TensorList():
+            items = tuple(without_data(item) for item in argument.items)
+            return replace(argument, items=items, empty=without_data(argument.empty))
+        case list() if not any(isinstance(it, np.ndarray) for it in argument):
+            return argument
+        case _:
+            return without_data(argument)
+
+
 def describe_error(error: Exception) -> str:
-    """The message of an exception of Python or PyTorch."""
+    """The message of an exception of Python, numpy or PyTorch."""
     if isinstance(error, MemoryError) or "can't allocate memory" in str(error):
         return "there is not enough memory for it"
     return str(error) or type(error).__name__

@@ -1,6 +1,6 @@
 # pyright: basic, reportMissingTypeStubs=false
 """
-Inputs, outputs and states as a package describes them, and their values as tensors.
+Inputs, outputs and states as a package describes them, and their values.
 
 Format: mlmodel/format/FeatureTypes.proto (github.com/apple/coremltools).
 """
@@ -11,10 +11,9 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-import torch
 
 from padc.backends.coreml.evaluator.package import Message
-from padc.backends.coreml.evaluator.types import TensorType, Value
+from padc.backends.coreml.evaluator.types import Array, TensorType, Value
 from padc.errors import InvalidProgramError, Problem, UnsupportedError, UsageError
 
 ARRAY_DTYPES: dict[int, npt.DTypeLike] = {
@@ -182,7 +181,7 @@ def _image(item: Message, image: Message) -> Feature:
 
 def to_tensor(
     feature: Feature, data: Mapping[str, npt.ArrayLike], kind: TensorType
-) -> torch.Tensor:
+) -> Array:
     """
     The value of an input, as the program takes it.
 
@@ -214,14 +213,13 @@ def to_tensor(
         # [height, width, channels] becomes [1, channels, height, width].
         array = np.atleast_3d(array).transpose(2, 0, 1)[None]
     # Core ML passes a scalar as an array of one element.
-    if kind.shape and not kind.fits(torch.Size(array.shape)):
+    if kind.shape and not kind.fits(array.shape):
         raise InvalidProgramError(
             f"the input {feature.name!r} has shape {array.shape}, but the program "
             f"declares a {kind}"
         )
-    held = torch.empty(0, dtype=kind.dtype.held_as).numpy().dtype
-    # A copy, since torch needs writable memory, in the dtype that values are held in.
-    return torch.from_numpy(np.array(array, dtype=held))
+    # A copy, since a state may keep the value, and the caller may change the array.
+    return np.array(array, dtype=kind.dtype.held_as)
 
 
 def from_value(feature: Feature, value: Value, kind: Any) -> Any:
@@ -231,21 +229,21 @@ def from_value(feature: Feature, value: Value, kind: Any) -> Any:
     Pixels are rounded and clamped to 0 to 255; how Core ML does this is not documented.
     Raises InvalidProgramError if the value of an image has another shape.
     """
-    if not isinstance(value, torch.Tensor):
+    if not isinstance(value, np.ndarray):
         return value
     # Copies, since a result may be an input or one of the model's constants.
     if feature.color is None:
-        return np.array(value.numpy(), dtype=kind.dtype.storage)
+        return np.array(value, dtype=kind.dtype.storage)
     channels = 3 if feature.color in ("RGB", "BGR") else 1
-    if value.dim() != 4 or value.shape[:2] != (1, channels):
+    if value.ndim != 4 or value.shape[:2] != (1, channels):
         raise InvalidProgramError(
             f"the output {feature.name!r} of shape {list(value.shape)} is not an "
             f"image of {channels} channels"
         )
-    pixels = value.to(torch.float32).squeeze(0).movedim(0, -1)
+    pixels = np.moveaxis(value[0].astype(np.float32), 0, -1)
     if feature.color != "GRAYSCALE_FLOAT16":
-        pixels = pixels.round().clamp(0, 255)
-    array = np.array(pixels.numpy(), dtype=feature.dtype)
+        pixels = np.rint(pixels).clip(0, 255)
+    array = np.array(pixels, dtype=feature.dtype)
     if feature.color == "BGR":
         return array[..., ::-1]
     return array if feature.color == "RGB" else array.squeeze(-1)

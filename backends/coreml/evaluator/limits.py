@@ -1,18 +1,12 @@
-# pyright: basic, reportMissingTypeStubs=false
 """Limits of memory and time, so that a damaged program ends with an error."""
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from math import prod
-from typing import Any
-
-import torch
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves, tree_map
 
 from padc.errors import Obstacle
-
-aten = torch.ops.aten
 
 
 @dataclass(frozen=True)
@@ -95,65 +89,26 @@ class Limits:
 DEFAULT_LIMITS = Limits()
 
 
-class Guard(TorchDispatchMode):
-    """A context in which torch refuses to make tensors that exceed `limits`.
-
-    Each torch op that could make one is first run on meta tensors, which have shapes
-    and no data.
-    """
-
-    def __init__(self, limits: Limits):
-        super().__init__()
-        self.limits = limits
-
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
-    ) -> Any:
-        kwargs = kwargs or {}
-        if func is aten.unbind.int:  # A Python loop over a tensor calls this first.
-            x, axis = args[0], args[1] if len(args) > 1 else 0
-            self.limits.check_iterations(x.shape[axis])
-        if _bound((args, kwargs)) > self.limits.elements:
-            for shape in _result_shapes(func, args, kwargs):
-                self.limits.check_size(shape)
-        return func(*args, **kwargs)
+_current: ContextVar[Limits] = ContextVar("limits", default=DEFAULT_LIMITS)
 
 
-def _bound(arguments: Any) -> int:
-    """
-    An upper bound of the elements of a torch op's results, for these arguments.
-
-    The product of the elements of all tensors, and for each integer of the most that it
-    adds to one dimension on both sides. Without a tensor there is no bound: sizes may
-    come from floats, as those of `arange` do.
-    """
-    bound, has_tensor = 1, False
-    for leaf in tree_leaves(arguments):
-        if isinstance(leaf, torch.Tensor):
-            if leaf.is_meta:
-                return 0  # The result will not have data either.
-            has_tensor = True
-            bound *= prod(max(size, 1) for size in leaf.shape)
-        elif isinstance(leaf, int):
-            bound *= 1 + 2 * abs(leaf)
-    return bound if has_tensor else 2**63
-
-
-def _result_shapes(func: Any, args: Any, kwargs: Any) -> list[torch.Size]:
-    """The shapes of the results of `func`; empty if they depend on data."""
-
-    def stripped(leaf: Any) -> Any:
-        if isinstance(leaf, torch.Tensor):
-            return leaf.to("meta")
-        return None if isinstance(leaf, torch.Generator) else leaf
-
-    args, kwargs = tree_map(stripped, (args, kwargs))
-    if "device" in kwargs:
-        kwargs["device"] = torch.device("meta")
+@contextmanager
+def limited_by(limits: Limits) -> Generator[None]:
+    """A context in which `allowed` and `steps` apply `limits`."""
+    token = _current.set(limits)
     try:
-        results = func(*args, **kwargs)
-    except Exception:
-        # The op fails for these arguments, which it reports itself, or its size depends
-        # on data. No such op returns more elements than it takes.
-        return []
-    return [it.shape for it in tree_leaves(results) if isinstance(it, torch.Tensor)]
+        yield
+    finally:
+        _current.reset(token)
+
+
+def allowed(*shape: int) -> tuple[int, ...]:
+    """`shape`, if an array may have it; raises Obstacle otherwise."""
+    _current.get().check_size(shape)
+    return shape
+
+
+def steps(count: int) -> range:
+    """The indices of a loop over a tensor; raises Obstacle if there are too many."""
+    _current.get().check_iterations(count)
+    return range(count)

@@ -7,7 +7,6 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-import torch
 
 from padc.backends.coreml import BUFFERS, FEATURES, metadata_key
 from padc.backends.coreml.evaluator.execution import Block, Execution
@@ -57,7 +56,8 @@ class State:
     def __init__(self, features: tuple[Feature, ...]):
         self._features = {feature.name: feature for feature in features}
         self.cells = {
-            feature.name: StateCell(torch.zeros(feature.shape)) for feature in features
+            feature.name: StateCell(np.zeros(feature.shape, np.float32))
+            for feature in features
         }
 
     def read_state(self, name: str) -> npt.NDArray[Any]:
@@ -74,7 +74,7 @@ class State:
             UsageError: There is no tensor of this name.
         """
         feature = self._feature(name)
-        return np.array(self.cells[name].tensor.numpy(), dtype=feature.dtype)
+        return np.array(self.cells[name].tensor, dtype=feature.dtype)
 
     def write_state(self, name: str, value: npt.ArrayLike) -> None:
         """
@@ -94,7 +94,7 @@ class State:
             raise UsageError(
                 f"the state {name!r} has shape {feature.shape}, not {array.shape}"
             )
-        self.cells[name].tensor = torch.from_numpy(array.astype(np.float32))
+        self.cells[name].tensor = array.astype(np.float32)
 
     def _feature(self, name: str) -> Feature:
         if name not in self._features:
@@ -174,18 +174,24 @@ class Model:
                 f"the model has no input {', '.join(map(repr, unknown))}",
                 hint=f"its inputs are {', '.join(map(repr, self._names()))}",
             )
+        # IEEE's infinities and NaNs are results like others.
+        with np.errstate(all="ignore"):
+            return self._predict(data, state or self.make_state())
+
+    def _predict(
+        self, data: Mapping[str, npt.ArrayLike], state: State
+    ) -> dict[str, Any]:
         kinds: dict[str, Any] = self._program.inputs
         values: dict[str, Value] = {
             feature.name: to_tensor(feature, data, kinds[feature.name])
             for feature in self.inputs
         }
-        values |= (state or self.make_state()).cells
-        with torch.inference_mode():
-            results = self._program.run(
-                {},
-                Execution(self._rounding, self.limits),
-                *(values[name] for name in kinds),
-            )
+        values |= state.cells
+        results = self._program.run(
+            {},
+            Execution(self._rounding, self.limits),
+            *(values[name] for name in kinds),
+        )
         outputs = dict(zip(self._program.results, results, strict=True))
         return {
             feature.name: from_value(
@@ -243,7 +249,8 @@ def load(
     states = tuple(describe(item) for item in description.state)
     rounding = precision == "program"
     function = spec.mlProgram.functions[name]
-    program = load_program(package, function, Execution(rounding, limits))
+    with np.errstate(all="ignore"):
+        program = load_program(package, function, Execution(rounding, limits))
     for described, defined in (
         ((*inputs, *states), program.inputs),
         (outputs, program.results),

@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
 from padc.backends.coreml.evaluator.messages import DecodeError, Message, model_class
 from padc.backends.coreml.evaluator.types import (
@@ -28,6 +27,7 @@ from padc.backends.coreml.evaluator.types import (
     DTYPES,
     FP32,
     INT64,
+    Array,
     DictionaryType,
     Dtype,
     ListType,
@@ -45,7 +45,7 @@ from padc.errors import (
     UsageError,
 )
 
-Constant = torch.Tensor | str | list[str] | list[int]
+Constant = Array | str | list[str] | list[int]
 
 STORAGE_HEADER = struct.Struct("<II56x")  # count, version
 BLOB_METADATA = struct.Struct("<IIQQ40x")  # sentinel, type, size in bytes, offset
@@ -158,22 +158,25 @@ class Package:
         numbers = [
             int(item.item())
             for item in items
-            if isinstance(item, torch.Tensor)
-            and item.numel() == 1
-            and item.dtype == torch.int64
+            if isinstance(item, np.ndarray)
+            and item.size == 1
+            and item.dtype == np.int64
         ]
         if len(numbers) == len(items):
             return numbers
         raise _unsupported("a constant list of anything but strings or int64")
 
-    def _blob(self, name: str, offset: int, kind: TensorType) -> torch.Tensor:
+    def _blob(self, name: str, offset: int, kind: TensorType) -> Array:
+        return _tensor(self._blob_data(name, offset, kind), element_count(kind), kind)
+
+    def _blob_data(self, name: str, offset: int, kind: TensorType) -> memoryview:
+        """The bytes of a constant of this kind in a weight file."""
         where = f"{name} at {offset}"
         try:
             with self._weight_file(name).open("rb") as stream:
-                data = _read_blob(stream, where, offset, kind)
+                return _read_blob(stream, where, offset, kind)
         except (OSError, MemoryError) as error:
             raise InvalidProgramError(f"{where}: {error or 'too large'}") from error
-        return _tensor(data, element_count(kind), kind)
 
     def _weight_file(self, name: str) -> Path:
         """The path of a weight file, after checking its header."""
@@ -294,7 +297,7 @@ def _unsupported(what: str) -> UnsupportedError:
     return UnsupportedError([Problem(f"Core ML evaluator: {what}")])
 
 
-def _immediate(tensor: Message, kind: TensorType | StringType) -> torch.Tensor | str:
+def _immediate(tensor: Message, kind: TensorType | StringType) -> Array | str:
     form = tensor.WhichOneof("value")
     values: Any = getattr(tensor, form).values if form else []
     if isinstance(kind, StringType):
@@ -325,18 +328,17 @@ def _ints() -> set[Dtype]:
     return {dtype for dtype in DTYPES.values() if not dtype.is_float} - {BOOL}
 
 
-def _tensor(data: bytes | memoryview, count: int, kind: TensorType) -> torch.Tensor:
+def _tensor(data: bytes | memoryview, count: int, kind: TensorType) -> Array:
     shape = [dim for dim in kind.shape if dim is not None]
     if count == 0:
         try:
-            return torch.empty(shape, dtype=kind.dtype.held_as)
-        except (RuntimeError, TypeError) as error:
+            return np.empty(shape, kind.dtype.held_as)
+        except (ValueError, TypeError, MemoryError) as error:
             raise InvalidProgramError(f"a constant {kind}: {error}") from error
     if kind.dtype is FP32 and isinstance(data, memoryview):
-        return torch.frombuffer(data, dtype=torch.float32).view(shape)
+        return np.frombuffer(data, np.float32).reshape(shape)
     if kind.dtype.bits < 8:
         values = unpack(data, count, kind.dtype)
     else:
         values = np.frombuffer(data, kind.dtype.storage)
-    held = torch.empty(0, dtype=kind.dtype.held_as).numpy().dtype
-    return torch.from_numpy(values.astype(held)).view(shape)
+    return values.astype(kind.dtype.held_as).reshape(shape)

@@ -1,6 +1,6 @@
-"""The element types of MIL, and the torch dtypes that hold them.
+"""The element types of MIL, and the numpy dtypes that hold them.
 
-The evaluator computes with four kinds of torch tensor: every float type is held
+The evaluator computes with four kinds of array: every float type is held
 as float32, bool as bool, uint32 and int64 (only labels are) as int64, and every
 other integer type as int32.
 The program keeps the type of each value; results are rounded to it.
@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import torch
+
+Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)
@@ -28,32 +29,35 @@ class Dtype:
     storage: npt.DTypeLike
     """The numpy dtype of an element; below 8 bits, of an unpacked element."""
     bits: int
-    held_as: torch.dtype
+    held_as: np.dtype[Any]
 
     def __str__(self) -> str:
         return self.name
 
     @property
     def is_float(self) -> bool:
-        return self.held_as == torch.float32
+        return self.held_as.kind == "f"
 
 
-BOOL = Dtype("bool", 1, None, np.bool_, 8, torch.bool)
-FP16 = Dtype("fp16", 10, 1, np.float16, 16, torch.float32)
-FP32 = Dtype("fp32", 11, 2, np.float32, 32, torch.float32)
-INT8 = Dtype("int8", 21, 4, np.int8, 8, torch.int32)
-INT16 = Dtype("int16", 22, 6, np.int16, 16, torch.int32)
-INT32 = Dtype("int32", 23, 14, np.int32, 32, torch.int32)
-INT64 = Dtype("int64", 24, None, np.int64, 64, torch.int64)
-INT4 = Dtype("int4", 25, 8, np.int8, 4, torch.int32)
-UINT8 = Dtype("uint8", 31, 3, np.uint8, 8, torch.int32)
-UINT16 = Dtype("uint16", 32, 7, np.uint16, 16, torch.int32)
-UINT32 = Dtype("uint32", 33, 15, np.uint32, 32, torch.int64)
-UINT4 = Dtype("uint4", 35, 11, np.uint8, 4, torch.int32)
-UINT2 = Dtype("uint2", 36, 10, np.uint8, 2, torch.int32)
-UINT1 = Dtype("uint1", 37, 9, np.uint8, 1, torch.int32)
-UINT6 = Dtype("uint6", 38, 13, np.uint8, 6, torch.int32)
-UINT3 = Dtype("uint3", 39, 12, np.uint8, 3, torch.int32)
+_BOOL, _FLOAT = np.dtype(np.bool_), np.dtype(np.float32)
+_INT, _LONG = np.dtype(np.int32), np.dtype(np.int64)
+
+BOOL = Dtype("bool", 1, None, np.bool_, 8, _BOOL)
+FP16 = Dtype("fp16", 10, 1, np.float16, 16, _FLOAT)
+FP32 = Dtype("fp32", 11, 2, np.float32, 32, _FLOAT)
+INT8 = Dtype("int8", 21, 4, np.int8, 8, _INT)
+INT16 = Dtype("int16", 22, 6, np.int16, 16, _INT)
+INT32 = Dtype("int32", 23, 14, np.int32, 32, _INT)
+INT64 = Dtype("int64", 24, None, np.int64, 64, _LONG)
+INT4 = Dtype("int4", 25, 8, np.int8, 4, _INT)
+UINT8 = Dtype("uint8", 31, 3, np.uint8, 8, _INT)
+UINT16 = Dtype("uint16", 32, 7, np.uint16, 16, _INT)
+UINT32 = Dtype("uint32", 33, 15, np.uint32, 32, _LONG)
+UINT4 = Dtype("uint4", 35, 11, np.uint8, 4, _INT)
+UINT2 = Dtype("uint2", 36, 10, np.uint8, 2, _INT)
+UINT1 = Dtype("uint1", 37, 9, np.uint8, 1, _INT)
+UINT6 = Dtype("uint6", 38, 13, np.uint8, 6, _INT)
+UINT3 = Dtype("uint3", 39, 12, np.uint8, 3, _INT)
 
 DTYPES = {
     dtype.mil_code: dtype
@@ -77,7 +81,7 @@ class TensorType:
         dims = ", ".join("?" if dim is None else str(dim) for dim in self.shape)
         return f"tensor<[{'...' if self.any_rank else dims}], {self.dtype}>"
 
-    def fits(self, shape: torch.Size) -> bool:
+    def fits(self, shape: tuple[int, ...]) -> bool:
         """Whether a tensor of this type may have `shape`."""
         return self.any_rank or (
             len(shape) == len(self.shape)
@@ -130,9 +134,9 @@ ValueType = TensorType | StringType | ListType | StateType | DictionaryType
 class TensorList:
     """A list of tensors; None is one of unknown shape that is not written yet."""
 
-    items: tuple[torch.Tensor | None, ...]
+    items: tuple[Array | None, ...]
     grows: bool
-    empty: torch.Tensor | None
+    empty: Array | None
     """An element before it is written."""
 
 
@@ -140,14 +144,14 @@ class TensorList:
 class StateCell:
     """The tensor of a state."""
 
-    tensor: torch.Tensor
+    tensor: Array
 
 
-Value = torch.Tensor | str | int | dict[Any, float] | TensorList | StateCell
+Value = Array | str | int | dict[Any, float] | TensorList | StateCell
 """A value of a program at run time."""
 
 
-def unpack(data: bytes | memoryview, count: int, dtype: Dtype) -> npt.NDArray[Any]:
+def unpack(data: bytes | memoryview, count: int, dtype: Dtype) -> Array:
     """
     `count` elements of `dtype`, below 8 bits, from the bytes that pack them.
 

@@ -3,9 +3,9 @@ mil/ops/defs: iOS15/control_flow.py, iOS18/states.py and coreml_dialect/ops.py."
 
 from typing import Any, Literal
 
-import torch
-from torch import Tensor
+import numpy as np
 
+from padc.backends.coreml.evaluator.limits import allowed, steps
 from padc.backends.coreml.evaluator.ops.registry import (
     AnyValue,
     Blocks,
@@ -13,7 +13,7 @@ from padc.backends.coreml.evaluator.ops.registry import (
     UnknownValueError,
     op,
 )
-from padc.backends.coreml.evaluator.types import StateCell, TensorList
+from padc.backends.coreml.evaluator.types import Array, StateCell, TensorList
 
 LONGEST = 2**24
 """Items of a list."""
@@ -52,20 +52,20 @@ def make_list(
     Elements by which it grows are zeros too; their shape may be unknown until they are
     written.
     """
-    held = {"bool": torch.bool, "int32": torch.int32}.get(dtype, torch.float32)
-    sizes = [size for size in elem_shape if isinstance(size, Tensor)]
+    held = {"bool": np.bool_, "int32": np.int32}.get(dtype, np.float32)
+    sizes: list[Any] = [size for size in elem_shape if isinstance(size, np.ndarray)]
     is_known = len(sizes) == len(elem_shape)
-    shape = [int(n) for size in sizes for n in size.reshape(-1)]
-    empty = torch.zeros(shape, dtype=held) if is_known else None
+    shape = [n for size in sizes for n in size.reshape(-1).tolist()]
+    empty = np.zeros(allowed(*shape), held) if is_known else None
     return TensorList((empty,) * _length(init_length), dynamic_length, empty)
 
 
 @op()
-def list_length(ls: TensorList) -> Tensor:
-    return torch.tensor(len(ls.items), dtype=torch.int32)
+def list_length(ls: TensorList) -> Array:
+    return np.array(len(ls.items), np.int32)
 
 
-def _written(ls: TensorList, indices: list[int], values: list[Tensor]) -> TensorList:
+def _written(ls: TensorList, indices: list[int], values: list[Array]) -> TensorList:
     items = list(ls.items)
     if indices and not 0 <= min(indices) <= max(indices) < len(items):
         if not ls.grows or min(indices) < 0:
@@ -76,7 +76,7 @@ def _written(ls: TensorList, indices: list[int], values: list[Tensor]) -> Tensor
     return TensorList(tuple(items), ls.grows, ls.empty)
 
 
-def _item(ls: TensorList, index: int) -> Tensor:
+def _item(ls: TensorList, index: int) -> Array:
     if not 0 <= index < len(ls.items):
         raise ValueError(f"index {index} of a list of {len(ls.items)}")
     if (item := ls.items[index]) is None:
@@ -85,31 +85,33 @@ def _item(ls: TensorList, index: int) -> Tensor:
 
 
 @op()
-def list_write(ls: TensorList, index: int, value: Tensor) -> TensorList:
+def list_write(ls: TensorList, index: int, value: Array) -> TensorList:
     return _written(ls, [index], [value])
 
 
 @op()
-def list_read(ls: TensorList, index: int) -> Tensor:
+def list_read(ls: TensorList, index: int) -> Array:
     return _item(ls, index)
 
 
 @op()
-def list_gather(ls: TensorList, indices: Int) -> Tensor:
-    return torch.stack([_item(ls, int(index)) for index in indices])
+def list_gather(ls: TensorList, indices: Int) -> Array:
+    steps(len(indices))
+    return np.stack([_item(ls, index) for index in indices.tolist()])
 
 
 @op()
-def list_scatter(ls: TensorList, indices: Int, value: Tensor) -> TensorList:
-    return _written(ls, [int(index) for index in indices], list(value))
+def list_scatter(ls: TensorList, indices: Int, value: Array) -> TensorList:
+    steps(len(indices))
+    return _written(ls, indices.tolist(), list(value))
 
 
 @op(since=8)
-def read_state(input: StateCell) -> Tensor:
+def read_state(input: StateCell) -> Array:
     return input.tensor
 
 
 @op(since=8)
-def write_state(input: StateCell, data: Tensor) -> tuple[()]:
+def write_state(input: StateCell, data: Array) -> tuple[()]:
     input.tensor = data
     return ()

@@ -9,10 +9,7 @@ ceil(size / stride), as documented, and the odd element goes after.
 
 from typing import Literal
 
-import torch
-import torch.nn.functional as F
-from torch import Tensor
-
+from padc.backends.coreml.evaluator import kernels
 from padc.backends.coreml.evaluator.ops.registry import (
     Float,
     Int,
@@ -20,6 +17,7 @@ from padc.backends.coreml.evaluator.ops.registry import (
     UnknownValueError,
     op,
 )
+from padc.backends.coreml.evaluator.types import Array
 
 PadType = Literal["valid", "custom", "same", "same_lower"]
 
@@ -49,18 +47,11 @@ def spatial_padding(
             return halves if pad_type == "same" else [(b, a) for a, b in halves]
 
 
-def pad_spatial(x: Tensor, padding: list[tuple[int, int]], value: float) -> Tensor:
-    """`x` with its last dimensions padded, or cropped where negative."""
-    # torch names the last dimension first.
-    flat = [amount for pair in reversed(padding) for amount in pair]
-    return F.pad(x, flat, value=value) if any(flat) else x
-
-
 def _extents(
-    x: Tensor, weight: Tensor, strides: list[int], dilations: list[int]
+    x: Array, weight: Array, strides: list[int], dilations: list[int]
 ) -> list[int]:
     """The sizes of the dilated kernel; ValueError unless all ranks agree."""
-    rank, sizes = x.dim() - 2, weight.shape[2:]
+    rank, sizes = x.ndim - 2, weight.shape[2:]
     if not len(sizes) == len(strides) == len(dilations) == rank:
         raise ValueError(
             f"x has {rank} spatial dimensions, the weight {len(sizes)}, strides "
@@ -79,19 +70,12 @@ def conv(
     pad: list[int] | None = None,
     dilations: list[int] | None = None,
     groups: int = 1,
-) -> Tensor:
-    rank = x.dim() - 2
+) -> Array:
+    rank = x.ndim - 2
     strides, dilations = strides or [1] * rank, dilations or [1] * rank
     extents = _extents(x, weight, strides, dilations)
     padding = spatial_padding(pad_type, pad, list(x.shape[2:]), extents, strides)
-    if all(before == after for before, after in padding):
-        built_in = [before for before, _ in padding]
-    else:
-        built_in = [0] * rank
-        x = pad_spatial(x, padding, 0.0)
-    return torch.convolution(
-        x, weight, bias, strides, built_in, dilations, False, [0] * rank, groups
-    )
+    return kernels.convolution(x, weight, bias, strides, padding, dilations, groups)
 
 
 @op()
@@ -108,15 +92,15 @@ def conv_quantized(
     pad: list[int] | None = None,
     dilations: list[int] | None = None,
     groups: int = 1,
-) -> Tensor:
+) -> Array:
     """`W_float = W_quantized * scale + bias`, with a scalar or a value for each output
     channel. The packing of fewer than 8 bits is not documented."""
     if nbits != 8:
         raise UnknownValueError(f"nbits {nbits}")
-    shape = [-1, *[1] * (weight.dim() - 1)]
+    shape = [-1, *[1] * (weight.ndim - 1)]
     scale, offset = quant_scale.reshape(shape), quant_bias.reshape(shape)
-    bias = None if bias is None else bias.to(x.dtype)
-    unpacked = weight * scale + offset
+    bias = None if bias is None else bias.astype(x.dtype)
+    unpacked = weight.astype(x.dtype) * scale + offset
     return conv(x, unpacked, bias, strides, pad_type, pad, dilations, groups)
 
 
@@ -131,19 +115,16 @@ def conv_transpose(
     strides: list[int] | None = None,
     dilations: list[int] | None = None,
     groups: int = 1,
-) -> Tensor:
+) -> Array:
     """The convolution's adjoint, with `pad` cropped from its result.
 
     `same` crops the padding of the convolution from the output's size back to x's. x's
     size must be ceil(output / stride), or the shape contradicts the op.
     """
-    rank = x.dim() - 2
+    rank = x.ndim - 2
     strides, dilations = strides or [1] * rank, dilations or [1] * rank
     extents = _extents(x, weight, strides, dilations)
-    totals = [
-        (size - 1) * stride + extent
-        for size, stride, extent in zip(x.shape[2:], strides, extents, strict=True)
-    ]
+    totals = kernels.transposed_sizes(x.shape[2:], weight.shape[2:], strides, dilations)
     if pad_type == "same":
         sizes = [d * s for d, s in zip(x.shape[2:], strides, strict=True)]
         sizes = output_shape[2:] if output_shape else sizes
@@ -158,22 +139,12 @@ def conv_transpose(
             raise ValueError(f"output shape {output_shape} of x {list(x.shape)}")
     else:
         crops = spatial_padding(pad_type, pad, list(x.shape[2:]), extents, strides)
-    # The bias is part of the rounded sum, except if zeros are appended.
-    is_inner = all(min(crop) >= 0 for crop in crops)
-    y = torch.convolution(
-        x,
-        weight,
-        bias if is_inner else None,
-        strides,
-        [0] * rank,
-        dilations,
-        True,
-        [0] * rank,
-        groups,
-    )
-    y = pad_spatial(y, [(-before, -after) for before, after in crops], 0.0)
+    y = kernels.transposed_convolution(x, weight, strides, dilations, groups)
+    y = kernels.pad(y, [(-before, -after) for before, after in crops], 0.0)
     if output_shape and list(y.shape) != output_shape:
         raise UnknownValueError(
             f"output_shape {output_shape}, where pad gives {list(y.shape)}"
         )
-    return y if is_inner or bias is None else y + bias.reshape(-1, *[1] * rank)
+    if bias is not None and bias.shape != y.shape[1:2]:
+        raise ValueError(f"a bias of {list(bias.shape)} for {y.shape[1]} channels")
+    return y if bias is None else y + bias.reshape(-1, *[1] * rank)

@@ -8,17 +8,21 @@ coremltools' converter translates to each op (frontend/tensorflow/ops.py,
 (fractional scales) and tests/iOS17/test_image_resizing.py (2 rows to 3) agree.
 """
 
+from math import prod
 from typing import Literal
 
-import torch
-from torch import Tensor
+import numpy as np
 
+from padc.backends.coreml.evaluator import kernels
+from padc.backends.coreml.evaluator.limits import allowed, steps
+from padc.backends.coreml.evaluator.ops.layout import counted, narrow
 from padc.backends.coreml.evaluator.ops.registry import (
     Float,
     Number,
     UnknownValueError,
     op,
 )
+from padc.backends.coreml.evaluator.types import Array
 
 SamplingMode = Literal[
     "DEFAULT",
@@ -29,28 +33,28 @@ SamplingMode = Literal[
 ]
 
 
-def _scaled(x: Tensor, height: float, width: float) -> tuple[int, int]:
+def _scaled(x: Array, height: float, width: float) -> tuple[int, int]:
     return int(x.shape[-2] * height), int(x.shape[-1] * width)
 
 
-def _nearest(x: Tensor, axis: int, size: int, half_pixel: bool) -> Tensor:
-    old, i = x.shape[axis], torch.arange(size)
+def _nearest(x: Array, axis: int, size: int, half_pixel: bool) -> Array:
+    old, i = x.shape[axis], counted(size)
     rows = (2 * i + 1) * old // (2 * size) if half_pixel else i * old // size
-    return x.index_select(axis, rows)
+    return np.take(x, rows, axis)
 
 
-def _grid(old: float, new: int, mode: SamplingMode) -> Tensor:
+def _grid(old: float, new: int, mode: SamplingMode) -> Array:
     """The positions of the `new` points among `old` pixels (iOS15 `resize_bilinear`).
 
     The precision is not documented. It is assumed to be float32: the distance between
     two points is rounded, then the formula's result, once.
     """
-    i = torch.arange(new, dtype=torch.float64)
+    i = counted(new).astype(np.float64)
     match mode:
         case "STRICT_ALIGN_CORNERS" | "ALIGN_CORNERS":
             if new == 1:
                 middle = (old - 1) / 2 if mode == "ALIGN_CORNERS" else 0.0
-                return torch.full((1,), middle)
+                return np.full(1, middle, np.float32)
             points = i * _rounded((old - 1) / (new - 1))
         case "DEFAULT":
             # (old - old / new) / (new - 1) is old / new.
@@ -59,43 +63,44 @@ def _grid(old: float, new: int, mode: SamplingMode) -> Tensor:
             points = (i + 0.5) * _rounded(max(1, old - 1) / new)
         case "UNALIGN_CORNERS":
             points = (i + 0.5) * _rounded(old / new) - 0.5
-    points = points.to(torch.float32)
+    points = points.astype(np.float32)
     # A box of `crop_resize` may end before it starts.
-    return points.clamp(min(0, old - 1), max(0, old - 1))
+    return np.clip(points, min(0, old - 1), max(0, old - 1))
 
 
 def _rounded(number: float) -> float:
-    return float(torch.tensor(number, dtype=torch.float32))
+    return float(np.float32(number))
 
 
-def _at(x: Tensor, axis: int, points: Tensor, outside: float) -> Tensor:
+def _at(x: Array, axis: int, points: Array, outside: float) -> Array:
     """`x` at positions between those of its elements."""
     last = x.shape[axis] - 1
-    shape = [1] * x.dim()
+    shape = [1] * x.ndim
     shape[axis] = -1
     is_out = ((points < 0) | (points > last)).reshape(shape)
-    points = points.clamp(0, last)
-    low = points.floor().to(torch.int64)
-    high = (low + 1).clamp(max=last)
-    weight = (points - low).to(x.dtype).reshape(shape)
-    first = x.index_select(axis, low)
-    y = first + weight * (x.index_select(axis, high) - first)
-    return torch.where(is_out, outside, y)
+    points = np.clip(points, 0, last)
+    floor = np.floor(points)
+    low = floor.astype(np.int64)
+    high = np.minimum(low + 1, last)
+    weight = (points - floor).reshape(shape)
+    first = np.take(x, low, axis)
+    y = first + weight * (np.take(x, high, axis) - first)
+    return np.where(is_out, np.float32(outside), y)
 
 
-def _linear(x: Tensor, axis: int, size: int, mode: SamplingMode) -> Tensor:
-    axis %= x.dim()
+def _linear(x: Array, axis: int, size: int, mode: SamplingMode) -> Array:
+    axis %= x.ndim
     return _at(x, axis, _grid(x.shape[axis], size, mode), 0.0)
 
 
-def _bilinear(x: Tensor, height: int, width: int, mode: SamplingMode) -> Tensor:
+def _bilinear(x: Array, height: int, width: int, mode: SamplingMode) -> Array:
     return _linear(_linear(x, -2, height, mode), -1, width, mode)
 
 
 @op()
 def upsample_nearest_neighbor(
     x: Float, scale_factor_height: float = 1, scale_factor_width: float = 1
-) -> Tensor:
+) -> Array:
     height, width = _scaled(x, scale_factor_height, scale_factor_width)
     return _nearest(_nearest(x, -2, height, False), -1, width, False)
 
@@ -103,7 +108,7 @@ def upsample_nearest_neighbor(
 @op()
 def resize_nearest_neighbor(
     x: Float, target_size_height: int, target_size_width: int
-) -> Tensor:
+) -> Array:
     x = _nearest(x, -2, target_size_height, True)
     return _nearest(x, -1, target_size_width, True)
 
@@ -115,7 +120,7 @@ def upsample_bilinear(
     scale_factor_width: float = 1,
     align_corners: bool = True,
     half_pixel_centers: bool | None = None,
-) -> Tensor:
+) -> Array:
     if half_pixel_centers is None:
         half_pixel_centers = not align_corners
     if align_corners and half_pixel_centers:
@@ -133,7 +138,7 @@ def resize_bilinear(
     target_size_height: int = 1,
     target_size_width: int = 1,
     sampling_mode: SamplingMode = "DEFAULT",
-) -> Tensor:
+) -> Array:
     return _bilinear(x, target_size_height, target_size_width, sampling_mode)
 
 
@@ -144,7 +149,7 @@ def resize(
     resized_dims: int,
     interpolation_mode: Literal["LINEAR", "NEAREST_NEIGHBOR"] = "LINEAR",
     sampling_mode: SamplingMode = "DEFAULT",
-) -> Tensor:
+) -> Array:
     for axis in range(-resized_dims, 0):
         size = shape[axis] or x.shape[axis]
         if interpolation_mode == "LINEAR":
@@ -157,11 +162,11 @@ def resize(
 
 
 @op()
-def crop(x: Float, crop_height: list[int], crop_width: list[int]) -> Tensor:
+def crop(x: Float, crop_height: list[int], crop_width: list[int]) -> Array:
     (top, bottom), (left, right) = crop_height, crop_width
     height, width = x.shape[-2:]
-    x = x.narrow(-2, top, height - top - bottom)
-    return x.narrow(-1, left, width - left - right)
+    x = narrow(x, -2, top, height - top - bottom)
+    return narrow(x, -1, left, width - left - right)
 
 
 BoxMode = Literal[
@@ -172,19 +177,19 @@ BoxMode = Literal[
 ]
 
 
-def _corners(boxes: Tensor, mode: BoxMode) -> Tensor:
+def _corners(boxes: Array, mode: BoxMode) -> Array:
     """Boxes [N, 4] as [top, left, bottom, right]."""
     if mode.endswith("WIDTH_FIRST"):
-        boxes = boxes[:, [1, 0, 3, 2]]
+        boxes = np.take(boxes, [1, 0, 3, 2], 1)
     if mode.startswith("CORNERS"):
         return boxes
     center, half = boxes[:, :2], boxes[:, 2:] / 2
-    return torch.cat([center - half, center + half], 1)
+    return np.concatenate([center - half, center + half], 1)
 
 
 def _crops(
-    x: Tensor,
-    boxes: Tensor,
+    x: Array,
+    boxes: Array,
     images: list[int],
     height: int,
     width: int,
@@ -193,15 +198,17 @@ def _crops(
     box_mode: BoxMode,
     sampling_mode: SamplingMode,
     pad_value: float,
-) -> Tensor:
+) -> Array:
     """The box `boxes[n]` of the image `images[n]`, resized: [N, C, height, width].
 
     As in TensorFlow's crop_and_resize, a point outside of the image is `pad_value`.
     """
-    size = torch.tensor(x.shape[2:], dtype=torch.float64)
-    corners = _corners(boxes.to(torch.float64), box_mode) * spatial_scale
-    corners = corners * (size - 1).repeat(2) if normalized else corners
-    crops: list[Tensor] = []
+    allowed(len(images), x.shape[1], height, width)
+    steps(len(images))
+    size = np.array(x.shape[2:], np.float64)
+    corners = _corners(boxes.astype(np.float64), box_mode) * spatial_scale
+    corners = corners * np.tile(size - 1, 2) if normalized else corners
+    crops: list[Array] = []
     for image, corner in zip(images, corners, strict=True):
         crop = x[image]
         for axis, count in enumerate((height, width)):
@@ -209,7 +216,7 @@ def _crops(
             points = start + _grid(end - start + 1, count, sampling_mode)
             crop = _at(crop, axis + 1, points, pad_value)
         crops.append(crop)
-    return torch.stack(crops)
+    return np.stack(crops)
 
 
 @op()
@@ -223,23 +230,23 @@ def crop_resize(
     box_coordinate_mode: BoxMode = "CORNERS_HEIGHT_FIRST",
     sampling_mode: SamplingMode = "DEFAULT",
     pad_value: float = 0.0,
-) -> Tensor:
+) -> Array:
     """`pad_value` is iOS16's. `roi` [N, 1, 5, 1, 1] names the image of each box."""
     boxes = roi.reshape(len(roi), -1)
-    every = list(range(len(x)))
+    every = list(steps(len(x)))
     if boxes.shape[1] == 5:
-        chosen = [[int(image)] for image in boxes[:, 0]]
+        chosen = [[int(image)] for image in boxes[:, 0].tolist()]
     else:
         chosen = [every] * len(boxes)
     rows = [
         _crops(
-            *(x, boxes[n : n + 1, -4:].expand(len(images), 4), images),
+            *(x, np.broadcast_to(boxes[n, -4:], (len(images), 4)), images),
             *(target_height, target_width, normalized_coordinates, spatial_scale),
             *(box_coordinate_mode, sampling_mode, pad_value),
         )
         for n, images in enumerate(chosen)
     ]
-    return torch.stack(rows)
+    return np.stack(rows)
 
 
 @op("crop_resize", since=7)
@@ -254,8 +261,8 @@ def crop_resize_ios17(
     box_coordinate_mode: BoxMode = "CORNERS_HEIGHT_FIRST",
     sampling_mode: SamplingMode = "DEFAULT",
     pad_value: float = 0.0,
-) -> Tensor:
-    images = list(range(len(boxes))) if box_indices is None else box_indices
+) -> Array:
+    images = list(steps(len(boxes))) if box_indices is None else box_indices
     return _crops(
         *(x, boxes, images, target_height, target_width, normalized_coordinates),
         *(spatial_scale, box_coordinate_mode, sampling_mode, pad_value),
@@ -265,7 +272,7 @@ def crop_resize_ios17(
 PaddingMode = Literal["constant", "border", "reflection", "symmetric"]
 
 
-def _padded(at: Tensor, size: int, mode: PaddingMode) -> Tensor:
+def _padded(at: Array, size: int, mode: PaddingMode) -> Array:
     """The position in the image of a position in the padded image; 0 for NaN.
 
     Positions may be between pixels. A constant border has no position in the image.
@@ -277,18 +284,18 @@ def _padded(at: Tensor, size: int, mode: PaddingMode) -> Tensor:
             pass
         case "reflection":
             period = max(2 * (size - 1), 1)
-            at = at.abs().remainder(period)
-            at = torch.minimum(at, period - at)
+            at = np.remainder(np.abs(at), period)
+            at = np.minimum(at, period - at)
         case "symmetric":
-            at = (at + 0.5).abs().remainder(2 * size)
-            at = torch.minimum(at, 2 * size - at) - 0.5
-    return at.clamp(0, size - 1).nan_to_num(0)
+            at = np.remainder(np.abs(at + 0.5), 2 * size)
+            at = np.minimum(at, 2 * size - at) - 0.5
+    return np.where(np.isnan(at), np.float32(0), np.clip(at, 0, size - 1))
 
 
 @op()
 def resample(
     x: Float,
-    coordinates: Tensor,
+    coordinates: Array,
     sampling_mode: Literal["bilinear", "nearest"],
     padding_mode: PaddingMode,
     padding_value: float,
@@ -296,7 +303,7 @@ def resample(
         "unnormalized", "normalized_minus_one_to_one", "normalized_zero_to_one"
     ],
     align_corners: bool,
-) -> Tensor:
+) -> Array:
     """`x` [B, C, H, W] at `coordinates` [B, H2, W2, (x, y)].
 
     The padding of the image is unlimited. A point halfway between two pixels is nearest
@@ -306,35 +313,48 @@ def resample(
     """
     batch, channels, *sizes = x.shape
 
-    def pixels(normal: Tensor, size: int) -> Tensor:
+    def pixels(normal: Array, size: int) -> Array:
         if coordinates_mode == "unnormalized":
             return normal
         scale, shift = (size - 1, 0.0) if align_corners else (size, 0.5)
         if coordinates_mode == "normalized_minus_one_to_one":
             normal, scale = normal + 1, scale / 2
-        return (normal.to(torch.float64) * scale - shift).to(torch.float32)
+        return (normal.astype(np.float64) * scale - shift).astype(np.float32)
 
-    def picked(row: Tensor, column: Tensor) -> Tensor:
+    def picked(row: Array, column: Array) -> Array:
         is_in = (row >= 0) & (row < sizes[0]) & (column >= 0) & (column < sizes[1])
-        flat = torch.where(is_in, row * sizes[1] + column, 0).to(torch.int64)
-        flat = flat.reshape(batch, 1, -1).expand(-1, channels, -1)
-        values = x.flatten(2).gather(2, flat)
+        row, column = (np.where(is_in, at, 0).astype(np.int64) for at in (row, column))
+        count = prod(row.shape[1:])
+        flat = (row * sizes[1] + column).reshape(batch, 1, count)
+        flat = np.broadcast_to(flat, (batch, channels, count))
+        pixels = x.reshape(batch, channels, prod(sizes))
+        values = kernels.gather_along_axis(pixels, flat, 2)
         values = values.reshape(batch, channels, *row.shape[1:])
-        return torch.where(is_in[:, None], values, padding_value)
+        return np.where(is_in[:, None], values, np.float32(padding_value))
 
-    across, down = coordinates.to(torch.float32).unbind(-1)
+    if coordinates.shape[0] != batch or coordinates.shape[-1] != 2:
+        raise ValueError(f"coordinates {list(coordinates.shape)} of {batch} images")
+    coordinates = coordinates.astype(np.float32)
+    across, down = coordinates[..., 0], coordinates[..., 1]
     down, across = pixels(down, sizes[0]), pixels(across, sizes[1])
     if sampling_mode == "nearest":
-        down, across = (down + 0.5).floor(), (across + 0.5).floor()
+        down, across = np.floor(down + 0.5), np.floor(across + 0.5)
     down = _padded(down, sizes[0], padding_mode)
     across = _padded(across, sizes[1], padding_mode)
     if sampling_mode == "nearest":
         return picked(down, across)
-    top, left = down.floor(), across.floor()
+    top, left = np.floor(down), np.floor(across)
     low, right = (down - top)[:, None], (across - left)[:, None]
     upper = picked(top, left) * (1 - right) + picked(top, left + 1) * right
     lower = picked(top + 1, left) * (1 - right) + picked(top + 1, left + 1) * right
     return upper * (1 - low) + lower * low
+
+
+def _between_ones(count: int) -> Array:
+    """`count` points from -1 to 1, from both ends, as PyTorch's `linspace`."""
+    i, step = counted(count), np.float32(2) / np.float32(max(count - 1, 1))
+    i = i.astype(np.float32)
+    return np.where((i < count // 2) | (count == 1), -1 + step * i, 1 - step * i[::-1])
 
 
 @op()
@@ -348,18 +368,18 @@ def affine(
     padding_value: float,
     coordinates_mode: Literal["normalized_minus_one_to_one"],
     align_corners: bool,
-) -> Tensor:
+) -> Array:
     if not align_corners:
         raise UnknownValueError("align_corners is false")
-    down, across = torch.meshgrid(
-        torch.linspace(-1, 1, output_height),
-        torch.linspace(-1, 1, output_width),
-        indexing="ij",
+    allowed(output_height, output_width, 3)
+    down, across = np.meshgrid(
+        _between_ones(output_height), _between_ones(output_width), indexing="ij"
     )
-    points = torch.stack([across, down, torch.ones_like(down)], -1)
+    points = np.stack([across, down, np.ones_like(down)], -1)
     matrices = transform_matrix.reshape(-1, 1, 2, 3)
-    coordinates = points.to(matrices.dtype) @ matrices.mT
+    coordinates = kernels.product(points, matrices.mT)
+    shape = (len(x), *coordinates.shape[1:])
     return resample(
-        *(x, coordinates.expand(len(x), -1, -1, -1), sampling_mode, padding_mode),
+        *(x, np.broadcast_to(coordinates, shape), sampling_mode, padding_mode),
         *(padding_value, coordinates_mode, align_corners),
     )

@@ -5,23 +5,18 @@ the average's denominator unless padding is excluded from it. `same` is read as 
 conv.py; the documentation gives pools no formula that works for strides.
 """
 
-import torch
-import torch.nn.functional as F
-from torch import Tensor
+from math import prod
 
-from padc.backends.coreml.evaluator.ops.conv import (
-    PadType,
-    pad_spatial,
-    spatial_padding,
-)
+import numpy as np
+
+from padc.backends.coreml.evaluator import kernels
+from padc.backends.coreml.evaluator.ops.conv import PadType, spatial_padding
 from padc.backends.coreml.evaluator.ops.registry import Float, UnknownValueError, op
-
-MAX = [F.max_pool1d, F.max_pool2d, F.max_pool3d]
-AVG = [F.avg_pool1d, F.avg_pool2d, F.avg_pool3d]
+from padc.backends.coreml.evaluator.types import Array
 
 
 def _padding(
-    x: Tensor,
+    x: Array,
     kernel: list[int],
     strides: list[int],
     pad_type: PadType,
@@ -57,11 +52,11 @@ def max_pool(
     strides: list[int] | None = None,
     pad: list[int] | None = None,
     ceil_mode: bool = False,
-) -> Tensor:
+) -> Array:
     strides = strides or [1] * len(kernel_sizes)
     padding = _padding(x, kernel_sizes, strides, pad_type, pad, ceil_mode)
-    padded = pad_spatial(x, padding, -torch.inf)
-    return MAX[len(kernel_sizes) - 1](padded, kernel_sizes, strides)
+    padded = kernels.pad(x, padding, -np.inf)
+    return kernels.max_pool(padded, kernel_sizes, strides)
 
 
 @op()
@@ -73,15 +68,14 @@ def avg_pool(
     pad: list[int] | None = None,
     ceil_mode: bool = False,
     exclude_padding_from_average: bool = False,
-) -> Tensor:
+) -> Array:
     strides = strides or [1] * len(kernel_sizes)
     padding = _padding(x, kernel_sizes, strides, pad_type, pad, ceil_mode)
-    pool = AVG[len(kernel_sizes) - 1]
-    average = pool(pad_spatial(x, padding, 0.0), kernel_sizes, strides)
+    average = kernels.average_pool(kernels.pad(x, padding, 0.0), kernel_sizes, strides)
     if not exclude_padding_from_average:
         return average
-    ones = pad_spatial(torch.ones_like(x[:1, :1]), padding, 0.0)
-    return average / pool(ones, kernel_sizes, strides)
+    ones = kernels.pad(np.ones_like(x[:1, :1]), padding, 0.0)
+    return average / kernels.average_pool(ones, kernel_sizes, strides)
 
 
 @op()
@@ -92,10 +86,10 @@ def l2_pool(
     strides: list[int] | None = None,
     pad: list[int] | None = None,
     ceil_mode: bool = False,
-) -> Tensor:
+) -> Array:
     """The square root of the sum of squares in each window."""
     strides = strides or [1] * len(kernel_sizes)
     padding = _padding(x, kernel_sizes, strides, pad_type, pad, ceil_mode)
-    padded = pad_spatial(x * x, padding, 0.0)
-    mean = AVG[len(kernel_sizes) - 1](padded, kernel_sizes, strides)
-    return torch.sqrt(mean * torch.Size(kernel_sizes).numel())
+    padded = kernels.pad(x * x, padding, 0.0)
+    mean = kernels.average_pool(padded, kernel_sizes, strides)
+    return np.sqrt(mean * prod(kernel_sizes))

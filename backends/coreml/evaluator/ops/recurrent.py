@@ -15,37 +15,40 @@ Inside a layer nothing is rounded to fp16.
 from collections.abc import Callable
 from typing import Literal
 
-import torch
-from torch import Tensor
+import numpy as np
 
+from padc.backends.coreml.evaluator import kernels
+from padc.backends.coreml.evaluator.limits import steps
 from padc.backends.coreml.evaluator.ops.registry import Float, op
+from padc.backends.coreml.evaluator.types import Array
 
 Activation = Literal[
     "hard_sigmoid", "linear", "relu", "scaled_tanh", "sigmoid", "sigmoid_hard", "tanh"
 ]
 Direction = Literal["forward", "reverse"]
 
-ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
-    "hard_sigmoid": lambda x: (0.2 * x + 0.5).clamp(0, 1),
+ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
+    "hard_sigmoid": lambda x: np.clip(0.2 * x + 0.5, 0, 1),
     "linear": lambda x: x,
-    "relu": torch.relu,
-    "scaled_tanh": torch.tanh,
-    "sigmoid": torch.sigmoid,
-    "sigmoid_hard": lambda x: (0.2 * x + 0.5).clamp(0, 1),
-    "tanh": torch.tanh,
+    "relu": lambda x: np.maximum(x, 0),
+    "scaled_tanh": np.tanh,
+    "sigmoid": kernels.sigmoid,
+    "sigmoid_hard": lambda x: np.clip(0.2 * x + 0.5, 0, 1),
+    "tanh": np.tanh,
 }
 
 
 def _scan(
-    x: Tensor, step: Callable[[Tensor], Tensor], direction: str, sequence: bool
-) -> tuple[Tensor, Tensor]:
+    x: Array, step: Callable[[Array], Array], direction: str, sequence: bool
+) -> tuple[Array, Array]:
     """The results of `step` for each x[t], or only the last; and the last one again."""
-    outputs = [step(x_t) for x_t in (x.flip(0) if direction == "reverse" else x)]
-    return torch.stack(outputs if sequence else outputs[-1:]), outputs[-1]
+    order = reversed(steps(len(x))) if direction == "reverse" else steps(len(x))
+    outputs = [step(x[t]) for t in order]
+    return np.stack(outputs if sequence else outputs[-1:]), outputs[-1]
 
 
-def _or_zeros(values: Tensor | None, size: int) -> Tensor:
-    return torch.zeros(size) if values is None else values
+def _or_zeros(values: Array | None, size: int) -> Array:
+    return np.zeros(size, np.float32) if values is None else values
 
 
 @op()
@@ -58,11 +61,11 @@ def rnn(
     direction: Direction = "forward",
     output_sequence: bool = False,
     activation: Activation = "tanh",
-) -> tuple[Tensor, Tensor]:
+) -> tuple[Array, Array]:
     bias = _or_zeros(bias, len(weight_hh))
     h = initial_h
 
-    def step(x_t: Tensor) -> Tensor:
+    def step(x_t: Array) -> Array:
         nonlocal h
         h = ACTIVATIONS[activation](x_t @ weight_ih.mT + h @ weight_hh.mT + bias)
         return h
@@ -83,17 +86,17 @@ def gru(
     activation: Activation = "tanh",
     reset_after: bool = False,
     input_bias: Float | None = None,
-) -> tuple[Tensor, Tensor]:
+) -> tuple[Array, Array]:
     """The last two inputs are iOS18's. `bias` is the bias inside of `reset_after`."""
-    w_hr, w_ho, w_hz = weight_hh.chunk(3)
-    b_r, b_o, b_z = _or_zeros(bias, len(weight_hh)).chunk(3)
+    w_hr, w_ho, w_hz = np.split(weight_hh, 3)
+    b_r, b_o, b_z = np.split(_or_zeros(bias, len(weight_hh)), 3)
     gate, act = ACTIVATIONS[recurrent_activation], ACTIVATIONS[activation]
     h = initial_h
 
-    def step(x_t: Tensor) -> Tensor:
+    def step(x_t: Array) -> Array:
         nonlocal h
         from_x = x_t @ weight_ih.mT + _or_zeros(input_bias, len(weight_ih))
-        x_r, x_o, x_z = from_x.chunk(3, -1)
+        x_r, x_o, x_z = np.split(from_x, 3, -1)
         r = gate(x_r + h @ w_hr.mT + b_r)
         z = gate(x_z + h @ w_hz.mT + b_z)
         if reset_after:
@@ -125,7 +128,7 @@ def lstm(
     cell_activation: Activation = "tanh",
     activation: Activation = "tanh",
     clip: float | None = None,
-) -> tuple[Tensor, Tensor, Tensor]:
+) -> tuple[Array, Array, Array]:
     gate, cell, act = (
         ACTIVATIONS[name]
         for name in (recurrent_activation, cell_activation, activation)
@@ -133,22 +136,22 @@ def lstm(
 
     def run(
         direction: str,
-        h: Tensor,
-        c: Tensor,
-        weight_ih: Tensor,
-        weight_hh: Tensor,
-        bias: Tensor | None,
-        peephole: Tensor | None,
-    ) -> tuple[Tensor, Tensor, Tensor]:
+        h: Array,
+        c: Array,
+        weight_ih: Array,
+        weight_hh: Array,
+        bias: Array | None,
+        peephole: Array | None,
+    ) -> tuple[Array, Array, Array]:
         bias = _or_zeros(bias, len(weight_hh))
-        p_i, p_f, p_o = _or_zeros(peephole, 3 * h.shape[-1]).chunk(3)
+        p_i, p_f, p_o = np.split(_or_zeros(peephole, 3 * h.shape[-1]), 3)
 
-        def step(x_t: Tensor) -> Tensor:
+        def step(x_t: Array) -> Array:
             nonlocal h, c
             gates = x_t @ weight_ih.mT + h @ weight_hh.mT + bias
-            i, f, o, z = gates.chunk(4, -1)
+            i, f, o, z = np.split(gates, 4, -1)
             c = gate(f + c * p_f) * c + gate(i + c * p_i) * cell(z)
-            c = c if clip is None else c.clamp(-clip, clip)
+            c = c if clip is None else np.clip(c, -clip, clip)
             h = gate(o + c * p_o) * act(c)
             return h
 
@@ -160,13 +163,14 @@ def lstm(
         )
     if weight_ih_back is None or weight_hh_back is None:
         raise ValueError("bidirectional without weights for the way back")
-    (h, h_back), (c, c_back) = initial_h.chunk(2, -1), initial_c.chunk(2, -1)
+    h, h_back = np.split(initial_h, 2, -1)
+    c, c_back = np.split(initial_c, 2, -1)
     there = run("forward", h, c, weight_ih, weight_hh, bias, peephole)
     outputs, h, c = run(
         *("reverse", h_back, c_back),
         *(weight_ih_back, weight_hh_back, bias_back, peephole_back),
     )
     # Here the backward sequence is in the order of x.
-    back = outputs.flip(0), h, c
-    y, h, c = (torch.cat(pair, -1) for pair in zip(there, back, strict=True))
+    back = np.flip(outputs, 0), h, c
+    y, h, c = (np.concatenate(pair, -1) for pair in zip(there, back, strict=True))
     return y, h, c

@@ -2,8 +2,8 @@
 
 An op is a Python function whose parameters carry the names of the op's inputs, and
 the documented defaults of the optional ones. The annotations say what an input
-must be; the program is checked against them when it is loaded. Tensors have the dtypes
-of `Dtype.held_as`. The function returns a value, or a tuple of values.
+must be; the program is checked against them when it is loaded. Tensors are numpy arrays
+of the dtypes of `Dtype.held_as`. The function returns a value, or a tuple of values.
 
 Two parameters are not inputs: `result` is the type of the op's first output, and
 `blocks` are the blocks inside of the op, ready to be called with their inputs.
@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from inspect import Parameter, signature
 from typing import Annotated, Any
 
-from torch import Tensor
+from padc.backends.coreml.evaluator.types import Array
 
-Float = Annotated[Tensor, "fp16 or fp32"]
-Int = Annotated[Tensor, "an integer type"]
-Number = Annotated[Tensor, "a float or integer type"]
-Bool = Annotated[Tensor, "bool"]
+Float = Annotated[Array, "fp16 or fp32"]
+Int = Annotated[Array, "an integer type"]
+Number = Annotated[Array, "a float or integer type"]
+Bool = Annotated[Array, "bool"]
 
 Kernel = Callable[..., Any]
 
