@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 import padc
+from padc.verification import run_package, verify_package
 
 ct: Any = coremltools
 
@@ -351,6 +352,26 @@ def test_a_classifier(labels: Any, precision: Any, tmp_path: Path):
             network, x, inputs=inputs, classifier_config=ct.ClassifierConfig(labels)
         )
         assert_described_alike(spec, theirs)
+
+
+def test_a_classifier_of_coremltools_has_no_tensors(tmp_path: Path):
+    x, network = torch.randn(1, 6), Classes().eval()
+    converted = ct.convert(
+        torch.jit.trace(network, x),
+        inputs=[ct.TensorType("x", (1, 6))],
+        classifier_config=ct.ClassifierConfig(["cat", "dog", "owl"]),
+        compute_precision=ct.precision.FLOAT32,
+        minimum_deployment_target=ct.target.iOS17,
+        skip_model_load=True,
+    )
+    converted.save(str(tmp_path / "model.mlpackage"))
+
+    with pytest.raises(padc.UsageError, match="'classLabel' is no tensor"):
+        run_package(tmp_path / "model.mlpackage", [x])
+    with pytest.raises(padc.UsageError, match="'classLabel' is no tensor"):
+        verify_package(
+            network, torch.export.export(network, (x,)), tmp_path / "model.mlpackage"
+        )
 
 
 def test_a_classifier_with_another_output(tmp_path: Path):
@@ -765,9 +786,7 @@ def test_damaged_metadata(text: str, tmp_path: Path):
     file.write_bytes(spec.SerializeToString())
 
     with pytest.raises(padc.InvalidProgramError, match="metadata"):
-        padc.verification.verify_package(
-            program.model, program.exported, tmp_path / "model.mlpackage"
-        )
+        verify_package(program.model, program.exported, tmp_path / "model.mlpackage")
 
 
 def test_compressed_weights_of_a_program_with_images():

@@ -23,7 +23,8 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from padc.backends.coreml import quiet
-from padc.backends.coreml.interface import INT32, describe_type, pymil_dtype
+from padc.backends.coreml.interface import INT32
+from padc.backends.coreml.io_types import pymil_dtype
 from padc.errors import (
     Obstacle,
     Problem,
@@ -33,6 +34,7 @@ from padc.errors import (
     origin,
 )
 from padc.ir import mil
+from padc.ir.describe import describe_type
 from padc.ir.torch import AtenOp
 from padc.ir.weights import Weights
 from padc.passes.common.lowering import problem

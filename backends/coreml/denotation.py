@@ -109,7 +109,13 @@ def denotation_in(metadata: Mapping[str, str]) -> Denotation:
 
 def image_in(entry: Mapping[str, Any]) -> Image:
     scale, bias = tuple(map(float, entry["scale"])), tuple(map(float, entry["bias"]))
-    if len(scale) != len(bias) or len(scale) not in (1, 3) or 0.0 in scale:
+    finite = bool(np.isfinite([*scale, *bias]).all())
+    if (
+        len(scale) != len(bias)
+        or len(scale) not in (1, 3)
+        or 0.0 in scale
+        or not finite
+    ):
         raise ValueError(f"the scale {scale} and bias {bias}")
     return Image(scale, bias, bool(entry["channel_first"]))
 

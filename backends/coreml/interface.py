@@ -32,6 +32,12 @@ from padc.backends.coreml.images import (
     pixels_of,
     tensor_of,
 )
+from padc.backends.coreml.io_types import (
+    default_of,
+    described_dtype,
+    dtype_outside,
+    pymil_dtype,
+)
 from padc.backends.coreml.labels import check_probabilities, probabilities_of
 from padc.backends.coreml.metadata import check_described
 from padc.backends.coreml.shapes import Ranges, Size
@@ -44,7 +50,7 @@ from padc.errors import (
     UsageError,
 )
 from padc.ir import mil
-from padc.ir.describe import describe_type, element_type, shape_of
+from padc.ir.describe import describe_type, shape_of
 from padc.ir.main_function import main
 from padc.ir.names import identifier, unique_name
 from padc.ir.size_ranges import ATTRIBUTE, SizeRange, size_ranges
@@ -59,9 +65,6 @@ with quiet():
 mb: Any = Builder
 
 INT32 = np.iinfo(np.int32)
-
-OUTSIDE = {"fp32": "iOS15", "int32": "iOS15", "fp16": "iOS16", "int8": "iOS26"}
-"""The first target that has inputs and outputs of each of these types."""
 
 
 def check_interface(module: ModuleOp, target: str) -> None:
@@ -342,76 +345,10 @@ def check_enumerated_inputs(described: Sequence[Any], target: str) -> None:
         )
 
 
-def described_dtype(
-    described: Any, dtype: str, outside: str, target: str, is_output: bool = False
-) -> str:
-    """
-    The dtype that a description asks for, of a tensor of `dtype` in the model.
-
-    `outside` is the dtype without a description. Raises Obstacle for a dtype that the
-    tensor cannot have there.
-    """
-    wanted = types.builtin_to_string(described)
-    is_integer = "int" in dtype
-    if wanted == "int64" and is_integer:
-        wanted = "int32"
-    if wanted == dtype and dtype not in OUTSIDE:
-        return outside
-    if not (
-        wanted == dtype
-        or {wanted, dtype} <= {"fp16", "fp32"}
-        or (is_integer and wanted == "int32")
-        or (is_integer and is_output and wanted == "fp32")
-        or (dtype == "bool" and wanted in ("fp16", "fp32", "int32"))
-    ):
-        raise Obstacle(
-            f"is described with dtype {numpy_name(wanted)}",
-            "describe floats as float16 or float32, integers as int32",
-        )
-    since = OUTSIDE[wanted]
-    if TARGETS.index(since) > TARGETS.index(target):
-        raise Obstacle(
-            f"is described with dtype {numpy_name(wanted)}, which inputs and outputs "
-            f"can have from {since} on",
-            f"choose the target {since} or newer",
-        )
-    return wanted
-
-
-def default_of(default: Any, dtype: Any) -> Any:
-    """The number in the dtype of an input; Obstacle if that does not have it."""
-    number = np.asarray(default).flat[0]
-    with np.errstate(all="ignore"):
-        converted = number.astype(types.nptype_from_builtin(dtype))
-    lost = converted != number if types.is_int(dtype) else np.isinf(converted)
-    if lost:
-        name = numpy_name(types.builtin_to_string(dtype))
-        raise Obstacle(f"is described with the default {number}, which {name} lacks")
-    return converted
-
-
-def numpy_name(dtype: str) -> str:
-    """The name of an element type as numpy has it."""
-    return dtype.replace("fp", "float")
-
-
 def location_of(value: SSAValue) -> SourceLocation | None:
     """Where a value is computed; None for an argument."""
     owner = value.owner
     return SourceLocation.of(owner.location) if isinstance(owner, Operation) else None
-
-
-def dtype_outside(dtype: str, target: str) -> str:
-    """
-    The dtype of an input that the program computes with in `dtype`.
-
-    coremltools would replace an input of another dtype itself, except in the blocks of
-    branches and loops.
-    """
-    since = OUTSIDE.get(dtype)
-    if since is not None and TARGETS.index(since) <= TARGETS.index(target):
-        return dtype
-    return "int32" if "int" in dtype else "fp32"
 
 
 def input_sizes(argument: BlockArgument) -> list[Size]:
@@ -455,8 +392,3 @@ def check_filled(output: SSAValue) -> None:
     if (op := unfilled(output)) is not None:
         message = f"is what {op.schema.name} gives: arbitrary numbers"
         raise Obstacle(message, "fill it, or use torch.zeros")
-
-
-def pymil_dtype(type_: Attribute) -> str:
-    """The element type of a tensor in pymil; Obstacle if Core ML lacks it."""
-    return mil.element_type_name(element_type(type_))

@@ -105,7 +105,7 @@ class Denoted:
             image = self.image(feature)
             array = image.undone(channels_of(feature, value))
             return torch.from_numpy(image.as_tensor(array))
-        return torch.from_numpy(value)
+        return as_tensor(feature, value)
 
     def comparable(
         self, feature: Feature, actual: torch.Tensor, expected: torch.Tensor
@@ -249,6 +249,17 @@ def nearest_between(
 
 
 # --- other values ---------------------------------------------------------------------
+
+
+def as_tensor(feature: Feature, value: Any) -> torch.Tensor:
+    """The array of an output as a tensor; UsageError for a label or a dictionary."""
+    if not isinstance(value, np.ndarray):
+        raise UsageError(
+            f"the output '{feature.name}' is no tensor: the package is a classifier "
+            "that padc has not written",
+            hint="padc.coreml.load(path).predict gives labels and dictionaries",
+        )
+    return torch.from_numpy(cast(Array, value))
 
 
 def probabilities(name: str, value: Any, shape: tuple[int, ...]) -> torch.Tensor:

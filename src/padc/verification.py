@@ -15,6 +15,7 @@ from torch.export.graph_signature import OutputKind, TensorArgument
 from torch.func import functional_call
 
 from padc.backends.coreml.evaluator import load
+from padc.denoted import as_tensor
 from padc.errors import UsageError, WrongResultError
 from padc.exported import Source
 from padc.frontends.torch_export import held_tensors, module_of
@@ -87,7 +88,7 @@ def run_package(
     """
     model = load(path)
     outputs = model.predict(as_inputs(model.inputs, inputs))
-    return tuple(torch.from_numpy(outputs[feature.name]) for feature in model.outputs)
+    return tuple(as_tensor(each, outputs[each.name]) for each in model.outputs)
 
 
 def sample_inputs(exported: Source) -> list[tuple[torch.Tensor, ...]]:
