@@ -13,7 +13,7 @@ import llvmlite.binding as binding
 from llvmlite import ir
 
 from padc.backends.native import shared_work
-from padc.passes.buffers_to_llvm.shared_calls import ENTER
+from padc.passes.buffers_to_llvm.shared_calls import ENTER, WORKER
 
 _names = itertools.count()
 _lock = threading.Lock()
@@ -76,6 +76,9 @@ def compile_object(module: ir.Module) -> bytes:
         if not function.is_declaration:
             # The `add` of llvmlite's attribute set refuses attributes that are strings.
             set.update(function.attributes, attached)
+        if function.name.endswith(WORKER):
+            # It only loads arguments: LLVM's passes would find nothing to do.
+            set.update(function.attributes, ["noinline", "optnone"])
     with _lock:
         machine = target_machine()
         parsed = binding.parse_assembly(str(module))

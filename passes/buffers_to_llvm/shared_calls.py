@@ -22,6 +22,8 @@ from xdsl.ir import Attribute, Block, Region, SSAValue
 from padc.passes.buffers_to_llvm.llvm_builder import POINTER, LlvmBuilder, Size
 
 ENTER, SHARE = "padc_enter", "padc_share"
+WORKER = "_part"
+"""What the names of workers end with."""
 HEAD = 16
 """The 64-bit words of a frame in front of a kernel's arguments, for the backend."""
 TABLE_HEAD = 2
@@ -44,13 +46,16 @@ def worker(kernel: str, types: Sequence[Attribute]) -> llvm.FuncOp:
 
 
 def worker_name(kernel: str) -> str:
-    return f"{kernel}_part"
+    return kernel + WORKER
 
 
 def function_address(build: LlvmBuilder, name: str) -> SSAValue:
-    address = build.insert(llvm.AddressOfOp(name, POINTER))
-    # llvmlite types it by the type of the function.
-    return build.insert(llvm.BitcastOp(address, POINTER))
+    def make() -> SSAValue:
+        address = build.insert(llvm.AddressOfOp(name, POINTER))
+        # llvmlite types it by the type of the function.
+        return build.insert(llvm.BitcastOp(address, POINTER))
+
+    return build.known(("function", name), make)
 
 
 class SharedCalls:
@@ -70,10 +75,16 @@ class SharedCalls:
         if self.frame is None:
             self.frame = self.entry.insert_arg(POINTER, 1)
         for i, argument in enumerate(arguments):
-            build.store(argument, build.address(self.frame, HEAD + i, i64))
+            build.store(argument, self.word(HEAD + i))
         self.words = max(self.words, HEAD + len(arguments))
         function = function_address(build, worker_name(kernel))
         build.do(llvm.CallOp(SHARE, function, self.frame, build.value(most)))
+
+    def word(self, number: int) -> SSAValue:
+        """The address of a word of the frame."""
+        build, frame = self.build, self.frame
+        assert frame is not None
+        return build.known(("word", number), lambda: build.address(frame, number, i64))
 
     def functions(self, name: str, region: Region) -> list[llvm.FuncOp]:
         """The function `name`, whose body is `region`, or the two that it becomes."""
