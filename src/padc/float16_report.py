@@ -73,7 +73,7 @@ class Float16Report:
 
     def __str__(self) -> str:
         lines = [
-            f"output '{each.name}' in float16: max error {each.max_error:.2e}, "
+            f"{described(each.name)} in float16: max error {each.max_error:.2e}, "
             f"{each.relative_error:.2e} of its range"
             for each in self.outputs
         ]
@@ -104,6 +104,10 @@ class Float16Report:
             f"{advice}: keep_float32={list(self.recommended)} brings it to "
             f"{self.recommended_error:.2e}"
         )
+
+
+def described(name: str) -> str:
+    return name if name.startswith("buffer ") else f"output '{name}'"
 
 
 def largest(comparisons: Sequence[Comparison]) -> float:

@@ -18,7 +18,7 @@ class Mixed(nn.Module):
 
     def forward(self, image: Tensor, grid: Tensor) -> tuple[Tensor, Tensor]:
         x = F.gelu(self.batch_norm(self.conv(F.pad(image, (2, -1, 1, 0), "reflect"))))
-        x = F.grid_sample(x, grid, mode="bicubic", align_corners=False)
+        x = F.grid_sample(x, grid, align_corners=False)
         tokens = self.layer_norm(x.flatten(2).transpose(1, 2))
         tokens = tokens + self.attention(tokens, tokens, tokens, need_weights=False)[0]
         x = tokens.transpose(1, 2).reshape(x.shape)
