@@ -21,6 +21,7 @@ from torch import Tensor, nn
 import padc
 import padc.coremltools
 from padc.backends.coreml import quiet
+from padc.backends.coreml.torch_ops.operators import kinds
 from padc.verification import compare
 
 ct: Any = coremltools
@@ -94,6 +95,14 @@ def test_the_context_manager_restores_the_registries():
 
         assert _TORCH_OPS_REGISTRY.name_to_func_mapping == operators
         assert PASS_REGISTRY.passes == passes
+
+
+def test_the_ops_that_are_registered():
+    registered = kinds()
+
+    assert {"and", "pad", "sum", "sum.dim_intlist", "grid_sampler"} <= set(registered)
+    # coremltools makes nothing of these, and has the others for Python's values.
+    assert not {"contiguous", "constant", "size", "listconstruct"} & set(registered)
 
 
 def test_contexts_nest():
@@ -173,6 +182,27 @@ def test_an_exported_model_of_dynamic_size(
 
     for size in (10, 12), (25, 9):
         check(model, converted, tmp_path, torch.rand(1, 3, *size))
+
+
+def test_sizes_that_an_exported_model_computes(tmp_path: Path):
+    def to_even(x: Tensor) -> Tensor:
+        """Pad to an even size, and divide by half of the height."""
+        height, width = x.shape[-2:]
+        y = F.pad(x, (1 + width % 2, 1, height % 2, (height - 1) // 2))
+        return y / (height * 0.5)
+
+    model, x = Function(to_even).eval(), torch.rand(1, 1, 6, 5)
+    sizes = {i: torch.export.Dim(f"size{i}", min=4, max=40) for i in (2, 3)}
+    exported = torch.export.export(model, (x,), dynamic_shapes=((sizes,),))
+    with quiet():
+        converted = ct.convert(
+            exported.run_decompositions({}),
+            compute_precision=ct.precision.FLOAT32,
+            skip_model_load=True,
+        )
+
+    for size in (6, 5), (9, 8):
+        check(model, converted, tmp_path, torch.rand(1, 1, *size))
 
 
 def test_an_image_and_a_classifier(tmp_path: Path):

@@ -19,6 +19,7 @@ from padc.backends.coreml import quiet
 from padc.backends.coreml.torch_ops.lowering import lower_node
 from padc.backends.coreml.torch_ops.overloads import overloads_named
 from padc.backends.coreml.torch_ops.repairs import REPAIRS
+from padc.backends.coreml.torch_ops.scalars import SCALARS, scalar_converter
 from padc.errors import Problem, UnsupportedError
 from padc.frontends.torch_export.decompositions import decomposition
 from padc.frontends.torch_export.nodes import is_composite, schema_name
@@ -133,9 +134,9 @@ def kinds() -> Sequence[str]:
     """The names in coremltools' registry of the ops that padc lowers."""
     legal = pipelines.legal_for_mil()
     found: set[str] = set()
-    for name in dir_of_aten():
-        kind, *_ = name.removeprefix("__").removesuffix("__").partition(".")
-        kind = kind.lower()
+    for name in aten_names():
+        # Once for the namespace, then for the underscores of `__and__`.
+        kind = sanitize_op_kind(sanitize_op_kind(name))
         if kind.endswith("_") or kind in KEPT:
             continue
         for op in overloads_named(kind):
@@ -146,15 +147,10 @@ def kinds() -> Sequence[str]:
     return sorted(found)
 
 
-def dir_of_aten() -> Sequence[str]:
-    """The names of ATen's ops without overloads."""
-    names = torch._C._dispatch_get_all_op_names()
-    packets = (
-        n.removeprefix("aten::").partition(".")[0]
-        for n in names
-        if n.startswith("aten::")
-    )
-    return sorted(set(packets))
+def aten_names() -> set[str]:
+    """The names of ATen's ops, without their overloads."""
+    names = [name.split(".")[0] for name in torch._C._dispatch_get_all_op_names()]
+    return {name for name in names if name.startswith("aten::")}
 
 
 @contextmanager
@@ -164,9 +160,9 @@ def registered() -> Generator[None]:
     before: Mapping[str, Any] = dict(registry)
     passes_before: Mapping[str, Any] = dict(passes)
     for kind in kinds():
-        registry[kind] = Operator(
-            kind, before.get(kind, _TORCH_OPS_REGISTRY.get_func(kind))
-        )
+        registry[kind] = Operator(kind, before.get(kind))
+    for kind in SCALARS:
+        registry[kind] = scalar_converter(kind, before.get(kind))
     passes.update({name: repair(passes[name]) for name, repair in REPAIRS.items()})
     try:
         yield

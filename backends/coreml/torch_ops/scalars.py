@@ -1,0 +1,49 @@
+# pyright: basic, reportMissingTypeStubs=false
+"""
+Arithmetic on sizes that coremltools does not convert, or converts to floats.
+
+Exported graphs call functions of Python for it.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from padc.backends.coreml import quiet
+from padc.backends.coreml.torch_ops.arguments import arguments_of
+
+with quiet():
+    from coremltools.converters.mil import Builder
+    from coremltools.converters.mil.mil import types
+
+mb: Any = Builder
+
+Converter = Callable[[Any, Any], None]
+
+SCALARS: Mapping[str, Callable[..., Any]] = {
+    "floordiv": lambda a, b, name: mb.floor_div(x=a, y=b, name=name),
+    "mod": lambda a, b, name: mb.mod(x=a, y=b, name=name),
+    "sym_float": lambda a, name: mb.cast(x=a, dtype="fp32", name=name),
+    "sym_max": lambda a, b, name: mb.maximum(x=a, y=b, name=name),
+    "sym_min": lambda a, b, name: mb.minimum(x=a, y=b, name=name),
+}
+"""What builds each, by the name of the function of Python or PyTorch."""
+
+
+def scalar_converter(kind: str, original: Converter | None) -> Converter:
+    """The converter of one kind; numbers that are not integers are for `original`."""
+    build = SCALARS[kind]
+
+    def convert(context: Any, node: Any) -> None:
+        values, _ = arguments_of(context, node)
+        if original is None or are_integers(values):
+            context.add(build(*values, name=node.name), torch_name=node.name)
+        else:
+            original(context, node)
+
+    return convert
+
+
+def are_integers(values: Sequence[Any]) -> bool:
+    """Whether these are integers, known or not; not all of them known."""
+    dtypes = [None if isinstance(x, int) else getattr(x, "dtype", x) for x in values]
+    return set(dtypes) <= {None, types.int32} and types.int32 in dtypes
