@@ -7,7 +7,8 @@ The tests with the oldest and with the newest packages that padc supports.
 
 The ranges are those of pyproject.toml; an environment stays in build/compat until they
 change. `wheel` installs padc's wheel in an empty environment, and runs `installed.py`
-there, away from the repository; its PyTorch is the one that `--torch` names.
+there, away from the repository; its PyTorch is the one that `--torch` names. Another
+environment gets the wheel without extras, which runs and checks the package.
 """
 
 import argparse
@@ -18,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -120,7 +121,27 @@ def test_wheel(torch: str) -> bool:
         env = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
         env |= {"PADC_CACHE_DIR": str(folder / "cache")}
         done = subprocess.run([python, script, ROOT], cwd=work, env=env)
-    return done.returncode == 0
+        return done.returncode == 0 and test_without_extras(wheel, work, env)
+
+
+def test_without_extras(wheel: Path, work: Path, env: Mapping[str, str]) -> bool:
+    """Install the wheel alone; run and check the package that is in `work`."""
+    python = empty_environment(sys.executable, work.parent / "without_extras")
+    run(python, "-m", "pip", "install", "-q", wheel)
+    listed = [python, "-m", "pip", "list", "--format=freeze"]
+    packages = subprocess.run(listed, capture_output=True, text=True).stdout
+    if re.search("^(torch|coremltools)==", packages, re.MULTILINE):
+        sys.exit(f"the wheel without extras installs\n{packages}")
+    package = ["model.mlpackage"]
+    for arguments in (
+        ["--version"],
+        ["check", *package],
+        ["run", *package, "--inputs", "random:0"],
+    ):
+        command = [python, "-m", "padc", *arguments]
+        if subprocess.run(command, cwd=work, env=env).returncode:
+            return False
+    return True
 
 
 def run(*command: object) -> None:

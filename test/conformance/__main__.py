@@ -7,6 +7,7 @@ Apple's tests of each Core ML op, run against padc's evaluator.
     python test/conformance --shard 1/4            # the first of four parts
     python test/conformance iOS17/test_conv.py     # files of the suite
     python test/conformance -k pad                 # any option of pytest
+    python test/conformance --kernels numpy        # or torch: for arrays of all sizes
 
 The tests are those in coremltools' wheel (coremltools/converters/mil/mil/ops/tests),
 for mlprogram, in fp16 and fp32, each for its own opset and all later ones.

@@ -26,7 +26,7 @@ import pytest
 import torch
 from exceptions import EXCEPTIONS
 
-from padc.backends.coreml.evaluator import load
+from padc.backends.coreml.evaluator import kernels, load
 from padc.errors import PadcError
 
 FP32_TOLERANCE = 1e-4
@@ -197,9 +197,17 @@ def has_fp16(spec: Any) -> bool:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--kernels", choices=("numpy", "torch"), help="what computes all kernels"
+    )
     parser.addoption("--sample", type=int, help="at most so many cases of a test")
     parser.addoption("--shard", help="I/N: the I-th of N parts of the tests")
     parser.addoption("--tally", help="where to write what became of the tests")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if (computing := config.getoption("--kernels")) is not None:
+        kernels.WORTH = np.inf if computing == "numpy" else -1
 
 
 @pytest.hookimpl(wrapper=True)
