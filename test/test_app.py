@@ -549,6 +549,60 @@ H_DIM, W_DIM = (
 )
 
 
+class Halved(nn.Module):
+    """A model of even sizes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.down = nn.Conv2d(3, 4, 3, 2, 1)
+        self.up = nn.ConvTranspose2d(4, 3, 2, 2)
+
+    def forward(self, x: Tensor):
+        return x + self.up(self.down(x))
+
+
+def test_listed_shapes_of_a_model_that_does_not_take_all_in_between():
+    shapes = ct.EnumeratedShapes([(1, 3, 8, 8), (1, 3, 12, 16)])
+
+    program = padc.convert(
+        Halved().eval(),
+        (torch.rand(1, 3, 8, 8),),
+        inputs=[ct.TensorType(shape=shapes)],
+        verify=True,
+    )
+
+    program.verify([(torch.rand(1, 3, 12, 16),)])
+    assert program.check() == []
+    assert "tcp.conv" in program.mlir("tcp")
+
+
+def test_a_listed_shape_that_the_model_does_not_take():
+    shapes = ct.EnumeratedShapes([(1, 3, 8, 8), (1, 3, 9, 16)])
+
+    with pytest.raises(
+        padc.UsageError, match=r"\(1, 3, 9, 16\) does not fit: dimension"
+    ):
+        padc.convert(
+            Halved().eval(),
+            (torch.rand(1, 3, 8, 8),),
+            inputs=[ct.TensorType(shape=shapes)],
+        )
+
+
+def test_a_range_from_1_with_an_example_of_1(tmp_path: Path):
+    batch = ct.RangeDim(1, 6)
+    described = [ct.TensorType(shape=(batch, 3)), ct.TensorType(shape=(batch, 3))]
+
+    program = padc.convert(
+        Both(), (torch.rand(1, 3), torch.rand(1, 3)), inputs=described, verify=True
+    )
+
+    model, _ = saved(program, tmp_path)
+    assert [each.ranges[0] for each in model.inputs] == [(1, 6), (1, 6)]
+    for size in (1, 6):
+        program.verify([(torch.rand(size, 3), torch.rand(size, 3))])
+
+
 def test_a_range_within_the_exported_one(tmp_path: Path):
     exported = torch.export.export(
         Apply(pooled),

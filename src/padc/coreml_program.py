@@ -27,7 +27,11 @@ from padc.backends.coreml.checker import Finding, check
 from padc.backends.coreml.evaluator import load
 from padc.backends.coreml.locations import DEFAULT_LOCATIONS, LocationsPolicy
 from padc.backends.coreml.numerics import Keep, Numerics
-from padc.described_shapes import check_listed_shapes, described_shapes
+from padc.described_shapes import (
+    check_listed_shapes,
+    described_export,
+    listed_shapes,
+)
 from padc.errors import InvalidProgramError, PadcError, resolve
 from padc.exported import Source, as_source, imported
 from padc.float16_report import Float16Report, pytorch_errors, report_of
@@ -180,7 +184,7 @@ class Program:
             ),
         }
         ctx, module = imported(self.exported, ops)
-        _narrow_sizes(module, self.exported)
+        _set_sizes(module, self.exported, getattr(self._pymil, "features", None))
         pipelines.run_passes(ctx, module, passes[stage])
         text = io.StringIO()
         Printer(text).print_op(module)
@@ -463,7 +467,9 @@ def convert(
 
         features = Features.of(inputs, outputs, classifier_config, metadata)
         if dynamic_shapes is None and isinstance(model, torch.nn.Module):
-            dynamic_shapes = described_shapes(model, example_inputs, inputs)
+            example_inputs, dynamic_shapes = described_export(
+                model, example_inputs, inputs
+            )
     exported = as_source("padc.convert", model, example_inputs, dynamic_shapes)
     model = model if isinstance(model, torch.nn.Module) else exported
     if exported is not model:
@@ -507,10 +513,7 @@ def _lowered(
 
     ctx, module = imported(exported, pipelines.legal_for_mil())
     check_interface(module, target)
-    _narrow_sizes(module, exported)
-    if features is not None:
-        check_features(module, target, features)
-        check_listed_shapes(module, features)
+    _set_sizes(module, exported, features, partial(check_features, module, target))
     weights = weights_of(ctx)
     # The program must not change when the model's weights do.
     for name, array in weights.items():
@@ -536,10 +539,25 @@ def _emitter(
     return partial(_emitted, module, weights, target, features)
 
 
-def _narrow_sizes(module: ModuleOp, exported: Source) -> None:
-    """Narrow dynamic sizes to those for which the program is the model."""
-    if isinstance(exported, ExportedProgram):
+def _set_sizes(
+    module: ModuleOp,
+    exported: Source,
+    features: Features | None,
+    check: Callable[[Features], None] = lambda features: None,
+) -> None:
+    """
+    Narrow dynamic sizes to those for which the program is the model.
+
+    If shapes are listed, the program has to be the model for these. `check` raises
+    UsageError for features that do not fit.
+    """
+    listed = None if features is None else listed_shapes(module, features)
+    if listed is None and isinstance(exported, ExportedProgram):
         narrow_sizes(module, exported)
+    if features is not None:
+        check(features)
+    if listed is not None:
+        check_listed_shapes(module, exported, listed)
 
 
 def _emitted(

@@ -6,31 +6,38 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import torch
 import torch.utils._pytree as pytree
-from xdsl.dialects.builtin import ModuleOp
+from torch.export import ExportedProgram
+from xdsl.dialects.builtin import DYNAMIC_INDEX, ModuleOp
 
 from padc.backends.calls.input_check import check_sizes, symbolic_sizes
 from padc.errors import UsageError
+from padc.exported import Source
+from padc.frontends.torch_export.guards import GuardCheck, guards_of
+from padc.ir.buffers import BUFFER, entries, text
+from padc.ir.describe import shape_of
 from padc.ir.main_function import main, value_names
 
 if TYPE_CHECKING:
     from padc.backends.coreml.features import Features
 
 
-def described_shapes(
+def described_export(
     model: torch.nn.Module, example_inputs: Any, described: Any
-) -> Any:
+) -> tuple[Any, Any]:
     """
-    The dynamic dimensions, as `torch.export.export` takes them; None if all are static.
+    Example inputs, and the dynamic dimensions as `torch.export.export` takes them.
 
-    Sizes that a description lists or gives a range may vary. PyTorch finds out which of
-    them are equal in the model.
+    Sizes that a description lists or gives a range may vary; None if there are none.
+    PyTorch finds out which of them are equal in the model, except those that may be 1:
+    for these, the same `ct.RangeDim` stands for the same size. A size of 1 in an
+    example would be static: such an example is repeated.
     """
     if described is None or not isinstance(example_inputs, list | tuple):
-        return None
+        return example_inputs, None
     arguments = tuple(cast(Sequence[Any], example_inputs))
     leaves, spec = pytree.tree_flatten(arguments)
     tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
@@ -42,13 +49,20 @@ def described_shapes(
     else:
         wanted = list(cast(Sequence[Any], described))
     if len(wanted) != len(tensors):  # What is wrong is found when it is compared.
-        return None
+        return arguments, None
     rest = iter(wanted)
     dims = [
         varying(next(rest), leaf) if isinstance(leaf, torch.Tensor) else None
         for leaf in leaves
     ]
-    return pytree.tree_unflatten(dims, spec) if any(dims) else None
+    if not any(dims):
+        return arguments, None
+    examples = [
+        repeated(leaf, found) if found else leaf
+        for leaf, found in zip(leaves, dims, strict=True)
+    ]
+    unflatten = pytree.tree_unflatten
+    return unflatten(examples, spec), unflatten(dims, spec)
 
 
 def varying(described: Any, example: torch.Tensor) -> dict[int, Any] | None:
@@ -61,11 +75,24 @@ def varying(described: Any, example: torch.Tensor) -> dict[int, Any] | None:
         return None
     found: dict[int, Any] = {}
     for dim, sizes in enumerate(zip(*listed, strict=True)):
-        low = min(getattr(size, "lower_bound", size) for size in sizes)
-        high = max(getattr(size, "upper_bound", size) for size in sizes)
-        if low < high:
-            found[dim] = torch.export.Dim.DYNAMIC(min=int(low), max=int(high))
+        low = int(min(getattr(size, "lower_bound", size) for size in sizes))
+        high = int(max(getattr(size, "upper_bound", size) for size in sizes))
+        if low >= high:
+            continue
+        found[dim] = torch.export.Dim.DYNAMIC(min=low, max=high)
+        if low <= 1:
+            # A hint alone would exclude 1.
+            symbol = getattr(sizes[0], "symbol", None) or shape.symbolic_shape[dim]
+            found[dim] = torch.export.Dim(f"size_{symbol}", min=1, max=high)
     return found or None
+
+
+def repeated(example: torch.Tensor, dims: Mapping[int, Any]) -> torch.Tensor:
+    """An example with two elements where it has one in a dynamic dimension."""
+    counts = [
+        2 if size == 1 and dim in dims else 1 for dim, size in enumerate(example.shape)
+    ]
+    return example if max(counts, default=1) == 1 else example.repeat(counts)
 
 
 @dataclass(frozen=True)
@@ -75,29 +102,49 @@ class Shaped:
     shape: Sequence[int]
 
 
-def check_listed_shapes(module: ModuleOp, features: Features) -> None:
-    """
-    Raise UsageError for enumerated shapes of sizes that do not go together.
+Listed: TypeAlias = "Sequence[Sequence[Shaped]]"
+"""For each listed shape, the inputs that it describes, and the others."""
 
-    Only asked if all inputs of dynamic sizes have such shapes.
+
+def listed_shapes(module: ModuleOp, features: Features) -> Listed | None:
+    """All shapes that the inputs can have; None if some have ranges instead."""
+    function = main(module)
+    rows: list[list[Shaped]] = []
+    attributes = [*entries(function.arg_attrs)] or [{}] * len(function.args)
+    for argument, entry, each in zip(
+        function.args, attributes, features.of_inputs(function), strict=True
+    ):
+        if text(entry, BUFFER) is not None:
+            continue
+        shape, described = shape_of(argument.type) or (), cast(Any, each)
+        if DYNAMIC_INDEX not in shape:
+            rows.append([Shaped(shape)])
+        elif described is None or not hasattr(described.shape, "shapes"):
+            return None
+        else:
+            rows.append([Shaped(sizes.shape) for sizes in described.shape.shapes])
+    count = max(map(len, rows), default=1)
+    if count == 1:
+        return None
+    return [[row[index % len(row)] for row in rows] for index in range(count)]
+
+
+def check_listed_shapes(module: ModuleOp, exported: Source, listed: Listed) -> None:
+    """
+    Raise UsageError for listed shapes for which the program is not the model.
+
+    Guards need not hold for the sizes in between.
     """
     function = main(module)
-    described = features.of_inputs(function)
     sizes = symbolic_sizes(function, value_names(function.arg_attrs))
-    dynamic = {size.number for size in sizes}
-    listed: dict[int, Any] = {}
-    for number in dynamic:
-        each: Any = described[number]
-        if each is not None and hasattr(each.shape, "shapes"):
-            listed[number] = each.shape.shapes
-    if not listed or set(listed) != dynamic:
-        return
-    for index in range(min(map(len, listed.values()))):
-        inputs: Any = {n: Shaped(each[index].shape) for n, each in listed.items()}
+    is_export = isinstance(exported, ExportedProgram)
+    check_guards: Any = GuardCheck(guards_of(exported) if is_export else [])
+    for inputs in listed:
         try:
             check_sizes(sizes, inputs)
+            check_guards(inputs)
         except UsageError as error:
-            shapes = ", ".join(str(tuple(each.shape)) for each in inputs.values())
+            shapes = ", ".join(str(tuple(each.shape)) for each in inputs)
             raise UsageError(
                 f"the enumerated shape {shapes} does not fit: {error.message}",
                 hint="list shapes that the model takes",
