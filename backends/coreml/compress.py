@@ -2,8 +2,8 @@
 """
 Compression of weights, by the passes of `coremltools.optimize` on an optimized program.
 
-Only weights are compressed: the constants of convolutions, matrix products and
-embeddings. Tables of padc's own, such as those of Fourier transforms and resampling,
+Only weights are compressed: the constants of convolutions, matrix products, embeddings
+and LSTMs. Tables of padc's own, such as those of Fourier transforms and resampling,
 stay as they are.
 """
 
@@ -32,6 +32,7 @@ WEIGHT_INPUTS = {
     "linear": ("weight",),
     "matmul": ("x", "y"),
     "gather": ("x",),
+    "lstm": ("weight_ih", "weight_hh", "weight_ih_back", "weight_hh_back"),
 }
 """The inputs of ops that a weight can be."""
 
@@ -87,15 +88,22 @@ def compress(program: Program, compression: Compression, pretend: bool = False) 
             run(program)
             left = weights & weights_of(program)
     if left == weights:
-        raise UsageError(
-            "there is no weight to compress: only those of more than "
-            f"{LARGEST_SKIPPED} elements are, in convolutions, matrix products and "
-            "embeddings"
-            + (", if half of them are zeros" if compression.is_exact else ""),
-            hint="leave compress out"
-            + (", or give a percentage: sparse75" if compression.is_exact else ""),
-        )
+        raise nothing_to_compress(compression)
     program.validate()
+
+
+def nothing_to_compress(compression: Compression) -> UsageError:
+    """The error for a program that has no weight that a compression takes."""
+    message = (
+        f"there is no weight to compress: only those of more than {LARGEST_SKIPPED} "
+        "elements are, in convolutions, matrix products, embeddings and LSTMs"
+    )
+    if not compression.is_exact:
+        return UsageError(message, hint="leave compress out")
+    return UsageError(
+        f"{message}, if half of them are zeros",
+        hint="leave compress out, or give a percentage: sparse75",
+    )
 
 
 def weights_of(program: Program) -> set[str]:

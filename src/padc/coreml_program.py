@@ -396,8 +396,8 @@ def convert(
             paths of modules of the model ("layers.0", "layers.*.norm"), which stand for
             all in them; and functions that take an op of coremltools' MIL and return
             whether to keep it.
-        compress: How the weights of convolutions, matrix products and embeddings are
-            stored: "int8"; "int4", with a scale for each 32 of an input channel;
+        compress: How the weights of convolutions, matrix products, embeddings and LSTMs
+            are stored: "int8"; "int4", with a scale for each 32 of an input channel;
             "palette1" to "palette8", as 1, 2, 3, 4, 6 or 8 bits that choose one of the
             most fitting values; "sparse", weights of which at least half are zeros
             without these, or "sparse75", after 75 % became zeros.

@@ -192,6 +192,26 @@ def test_buffers_of_a_compressed_program():
     assert 0 < output.relative_error == total.relative_error < 0.02
 
 
+class Recurrent(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lstm = nn.LSTM(32, 32, batch_first=True)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.lstm(x)[0]
+
+
+def test_recurrent_weights():
+    torch.manual_seed(0)
+    x = torch.randn(1, 2, 32)
+    program = padc.convert(Recurrent().eval(), (x,), compress="palette8")
+
+    (comparison,) = program.verify()
+
+    assert operations(program) == {"constexpr_lut_to_dense": 2}
+    assert 0 < comparison.relative_error < 0.02
+
+
 @pytest.mark.parametrize("dtype", [np.float16, np.float32])
 def test_palettes(dtype: type):
     rng = np.random.default_rng(0)
