@@ -7,6 +7,10 @@ the function. To share a kernel, it publishes the number of parts. The other thr
 the helpers, take parts until the body ends. The frame stays as it is until all parts
 that were taken are done.
 
+Parts are in blocks, one for each thread that is used. A thread takes the parts of its
+own block first, then those of others: data stay in the caches of the core that computed
+them. Whoever decreases the number of all parts left finds one in some block.
+
 The body waits only for parts that were taken, so a helper that the system does not run
 delays nothing but the end of the call. A thread that waits spins for less than a tenth
 of a millisecond, then sleeps for 50 microseconds at a time.
@@ -21,14 +25,15 @@ import llvmlite.binding as binding
 FRAME = {
     "left": 0,  # the number of parts not yet taken; negative after further attempts
     "done": 1,  # the number of parts that helpers finished
-    "parts": 8,  # in another cache line than these two, which threads write
+    "used": 8,  # the number of blocks; not in the cache line that threads write
     "worker": 9,
-    "threads": 10,
-    "arrived": 11,
-    "closed": 12,
-    "body": 13,
-    "table": 14,
-    "sleep": 15,
+    "blocks": 10,  # for each block, the number of its parts not yet taken
+    "threads": 11,
+    "arrived": 12,
+    "closed": 13,
+    "body": 14,
+    "table": 15,
+    "sleep": 16,
 }
 """The words of a frame in front of the arguments of a kernel."""
 PARTS = 4
@@ -58,18 +63,35 @@ end:
   ret i64 %more
 }}
 
-define internal i64 @padc_take_parts(ptr %frame) {{
+define internal i64 @padc_take_parts(ptr %frame, i64 %thread) {{
   {at left}
+  {load blocks}
   br label %next
 next:
   %taken = phi i64 [ 0, %0 ], [ %more, %run ]
   %left = atomicrmw sub ptr %left.at, i64 1 acquire, align 8
   %is.part = icmp sgt i64 %left, 0
-  br i1 %is.part, label %run, label %end
+  br i1 %is.part, label %first, label %end
+first:
+  {load used}
+  %own = urem i64 %thread, %used
+  br label %scan
+scan:
+  %block = phi i64 [ %own, %first ], [ %following, %other ]
+  %block.at = getelementptr [8 x i64], ptr %blocks, i64 %block
+  %rest = atomicrmw sub ptr %block.at, i64 1 monotonic, align 8
+  %is.here = icmp sgt i64 %rest, 0
+  br i1 %is.here, label %run, label %other
+other:
+  %after = add i64 %block, 1
+  %following = urem i64 %after, %used
+  br label %scan
 run:
-  {load parts}
   {load worker}
-  %part = sub i64 %parts, %left
+  %parts = mul i64 %used, {parts}
+  %block.end = add i64 %block, 1
+  %end.of.block = mul i64 %block.end, {parts}
+  %part = sub i64 %end.of.block, %rest
   call void %worker(ptr %frame, i64 %part, i64 %parts)
   %more = add i64 %taken, 1
   br label %next
@@ -77,7 +99,7 @@ end:
   ret i64 %taken
 }}
 
-define internal void @padc_help(ptr %frame) {{
+define internal void @padc_help(ptr %frame, i64 %thread) {{
   {at left}
   {at done}
   {at closed}
@@ -88,7 +110,7 @@ look:
   %is.part = icmp sgt i64 %left, 0
   br i1 %is.part, label %take, label %check
 take:
-  %taken = call i64 @padc_take_parts(ptr %frame)
+  %taken = call i64 @padc_take_parts(ptr %frame, i64 %thread)
   %before = atomicrmw add ptr %done.at, i64 %taken release, align 8
   br label %look
 check:
@@ -115,7 +137,7 @@ first:
   store atomic i64 1, ptr %closed.at release, align 8
   ret void
 other:
-  call void @padc_help(ptr %frame)
+  call void @padc_help(ptr %frame, i64 %arrived)
   ret void
 }}
 
@@ -131,6 +153,9 @@ shared:
   %runtime.sleep = getelementptr ptr, ptr %runtime, i64 1
   %sleep = load ptr, ptr %runtime.sleep
   {store sleep}
+  %lines = mul i64 %threads, 8
+  %blocks = alloca i64, i64 %lines, align 64
+  {store blocks}
   {clear left}
   {clear arrived}
   {clear closed}
@@ -152,17 +177,27 @@ alone:
   call void %worker(ptr %frame, i64 0, i64 1)
   ret void
 shared:
-  %parts = mul i64 %used, {parts}
-  {store parts}
+  {load blocks}
+  br label %fill
+fill:
+  %block = phi i64 [ 0, %shared ], [ %after, %fill ]
+  %block.at = getelementptr [8 x i64], ptr %blocks, i64 %block
+  store i64 {parts}, ptr %block.at
+  %after = add i64 %block, 1
+  %is.next = icmp slt i64 %after, %used
+  br i1 %is.next, label %fill, label %publish
+publish:
+  {store used}
   {store worker}
   {clear done}
   {at left}
+  %parts = mul i64 %used, {parts}
   store atomic i64 %parts, ptr %left.at release, align 8
-  %taken = call i64 @padc_take_parts(ptr %frame)
+  %taken = call i64 @padc_take_parts(ptr %frame, i64 0)
   %others = sub i64 %parts, %taken
   br label %look
 look:
-  %waited = phi i64 [ 0, %shared ], [ %longer, %wait ]
+  %waited = phi i64 [ 0, %publish ], [ %longer, %wait ]
   %done = load atomic i64, ptr %done.at acquire, align 8
   %is.done = icmp eq i64 %done, %others
   br i1 %is.done, label %end, label %wait
@@ -174,7 +209,7 @@ end:
 }}
 """
 
-POINTERS = ("worker", "body", "table", "sleep")
+POINTERS = ("worker", "body", "table", "sleep", "blocks")
 """The words of a frame that are addresses."""
 
 

@@ -31,8 +31,8 @@ Size: TypeAlias = int | SSAValue
 """A size, stride or index: a Python integer, or a value of type i64."""
 
 POINTER = llvm.LLVMPointerType()
-GRAIN = 1 << 18
-"""The least work of a thread, in products: 5 to 10 microseconds."""
+GRAIN = 1 << 16
+"""The least work of a thread, in products: 2 to 6 microseconds."""
 
 
 def value_type(type: Attribute) -> Attribute:

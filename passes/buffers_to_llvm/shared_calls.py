@@ -22,9 +22,11 @@ from xdsl.ir import Attribute, Block, Region, SSAValue
 from padc.passes.buffers_to_llvm.llvm_builder import POINTER, LlvmBuilder, Size
 
 ENTER, SHARE = "padc_enter", "padc_share"
+LEAST = 16
+"""With less work than so many grains, starting threads takes longer than it saves."""
 WORKER = "_part"
 """What the names of workers end with."""
-HEAD = 16
+HEAD = 24
 """The 64-bit words of a frame in front of a kernel's arguments, for the backend."""
 TABLE_HEAD = 2
 """The words of a table in front of the function's own arguments."""
@@ -68,10 +70,16 @@ class SharedCalls:
         """The second parameter of the function; None until there is such a call."""
         self.words = HEAD
         """The size of the frame."""
+        self.grains: int | None = 0
+        """The work of all calls, in grains; None if it is dynamic."""
 
     def call(self, kernel: str, arguments: Sequence[SSAValue], most: Size) -> None:
         """Call the worker of `kernel` on at most so many threads."""
         build = self.build
+        if not isinstance(most, int):
+            self.grains = None
+        elif self.grains is not None:
+            self.grains += most
         if self.frame is None:
             self.frame = self.entry.insert_arg(POINTER, 1)
         for i, argument in enumerate(arguments):
@@ -95,7 +103,8 @@ class SharedCalls:
         outer = Region(Block(arg_types=[POINTER]))
         (table,) = outer.block.args
         build = LlvmBuilder(outer, outer.block)
-        threads = build.load(table, i64)
+        is_little = self.grains is not None and self.grains < LEAST
+        threads = build.value(1) if is_little else build.load(table, i64)
         runtime = build.load(build.address(table, 1, i64), POINTER)
         frame = build.scratch(self.words, i64)
         address = function_address(build, f"{name}_body")

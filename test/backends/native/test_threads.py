@@ -192,10 +192,11 @@ def test_there_are_as_many_threads_as_pytorch_uses_at_the_call(
     assert counted == [3, 2]
 
 
-def test_little_work_is_not_shared(counted: list[int]):
-    compiled = padc.compile(
-        nn.Conv2d(3, 4, 3), (x := torch.randn(1, 3, 8, 8),), threads=2
-    )
+@pytest.mark.parametrize("size", [4, 16])
+def test_little_work_is_not_shared(size: int, counted: list[int]):
+    # The kernel for 16x16 pixels is split, but not worth a start of threads.
+    x = torch.randn(1, 8, size, size)
+    compiled = padc.compile(nn.Conv2d(8, 16, 3, padding=1), (x,), threads=2)
 
     compiled(x)
 
