@@ -21,7 +21,7 @@ import padc
 SIZE = 64
 CHANNELS = 32
 HEADS, LEVELS, POINTS = 4, 2, 4
-QUERIES, CLASSES = 12, 5
+QUERIES, CLASSES, DECODERS = 12, 5, 1
 
 
 def detector() -> tuple[nn.Module, tuple[Tensor, ...]]:
@@ -100,7 +100,7 @@ class Detector(nn.Module):
         self.stages = nn.ModuleList(halving(CHANNELS) for _ in range(LEVELS))
         self.queries = nn.Parameter(torch.randn(QUERIES, CHANNELS))
         self.reference = nn.Linear(CHANNELS, 2)
-        self.layers = nn.ModuleList(Decoder() for _ in range(2))
+        self.layers = nn.ModuleList(Decoder() for _ in range(DECODERS))
         self.classes = nn.Linear(CHANNELS, CLASSES)
         self.boxes = nn.Linear(CHANNELS, 4)
 

@@ -184,6 +184,15 @@ def test_an_exported_model_of_dynamic_size(
         check(model, converted, tmp_path, torch.rand(1, 3, *size))
 
 
+def test_a_traced_pool_of_one_dimension_and_dynamic_size(tmp_path: Path):
+    # PyTorch's own code takes the example's size for all.
+    model = nn.Sequential(nn.MaxPool1d(3, 2, ceil_mode=True), nn.GroupNorm(1, 2))
+    shape = 1, 2, ct.RangeDim(8, 40)
+    converted = convert(model, [torch.rand(1, 2, 9)], [ct.TensorType("x", shape)])
+
+    check(model, converted, tmp_path, torch.rand(1, 2, 14))
+
+
 def test_sizes_that_an_exported_model_computes(tmp_path: Path):
     def to_even(x: Tensor) -> Tensor:
         """Pad to an even size, and divide by half of the height."""

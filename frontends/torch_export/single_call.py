@@ -114,7 +114,8 @@ def call_program(
         The program. Its outputs are the results, without nesting.
 
     Raises:
-        Obstacle: PyTorch refuses the arguments, or a result is complex.
+        Obstacle: PyTorch refuses the arguments, or computes the results' shapes for the
+            examples of sizes only; or a result is complex.
     """
     with TRACING, quiet():
         return CallBuilder(stack_trace).build(target, args, kwargs, first_only)
@@ -154,6 +155,8 @@ class CallBuilder:
         except Exception as error:
             first, *_ = str(error).splitlines() or [type(error).__name__]
             raise Obstacle(f"PyTorch refuses the arguments: {first}") from error
+        if any(is_fixed(size) for size in self.sizes.values()):
+            raise Obstacle("PyTorch takes one size for a size that varies")
         if any(each.is_complex() for each in pytree.tree_leaves(made)):
             raise Obstacle("a complex tensor")
         call.meta["val"] = made
@@ -279,6 +282,11 @@ class CallBuilder:
                 if operand.data is not None
             },
         )
+
+
+def is_fixed(size: int | torch.SymInt) -> bool:
+    """Whether code of PyTorch has fixed a symbol to its example."""
+    return isinstance(size, torch.SymInt) and size.node.expr.is_Integer
 
 
 def value_of(node: Node) -> Any:

@@ -64,6 +64,11 @@ DTYPES = {
     # Most integers of PyTorch are int64, and indices have to be.
     types.int32: torch.int64,
 }
+WITH_INDICES: Mapping[Any, Any] = {
+    torch.ops.aten.max_pool1d.default: torch.ops.aten.max_pool1d_with_indices.default
+}
+"""Ops whose sizes PyTorch fixes, and those that have the same first result."""
+
 legal = functools.cache(pipelines.legal_for_mil)
 
 
@@ -94,7 +99,11 @@ class NodeLowering:
         self.node = node
         self.is_scripted = context.frontend == TorchFrontend.TORCHSCRIPT
         self.sizes = sizes
-        self.call: Call = call_of(node.kind, *arguments_of(context, node))
+        call = call_of(node.kind, *arguments_of(context, node))
+        target = WITH_INDICES.get(call.target, call.target)
+        self.call = Call(target, call.args, call.kwargs)
+        self.is_first = self.first_only = target != call.target
+        """Whether the node's result is the first of the call's."""
         self.operands: dict[Any, Operand] = {}
         self.variables: dict[Operand, Any] = {}
 
@@ -107,7 +116,8 @@ class NodeLowering:
         for attempt in attempts:
             try:
                 if (program := attempt()) is not None:
-                    return self.emitted(program, target)
+                    made = self.emitted(program, target)
+                    return made[0] if self.is_first else made
             except (Obstacle, UnsupportedError) as error:
                 problems.append(error)
         raise problems[0]
@@ -119,7 +129,7 @@ class NodeLowering:
 
     # --- the program ------------------------------------------------------------------
 
-    def program(self, first_only: bool = False) -> CallProgram:
+    def program(self) -> CallProgram:
         """The program of the call."""
 
         def described(value: Any) -> Any:
@@ -134,7 +144,7 @@ class NodeLowering:
             self.call.target,
             args,
             kwargs,
-            first_only=first_only,
+            first_only=self.first_only,
             stack_trace=(self.node.meta or {}).get("stack_trace"),
         )
 
@@ -153,7 +163,8 @@ class NodeLowering:
         """The program of the first result, if there are others: none may use them."""
         if len(self.call.target._schema.returns) == 1:
             return None
-        return self.program(first_only=True)
+        self.first_only = True
+        return self.program()
 
     def operand(self, var: Any) -> Operand:
         """The operand for a variable: a constant if its elements are known."""
