@@ -29,7 +29,7 @@ PASSES = {
         "convert-torch-to-linalg",
         "convert-tcp-to-linalg",
     ),
-    "linalg": ("fuse-elementwise", "pack-layouts", "write-in-place"),
+    "linalg": ("fuse-elementwise", "pack-layouts", "pack-weights", "write-in-place"),
     "buffers": (
         "bufferize-tcp",
         "pad-into-producer",

@@ -131,6 +131,7 @@ def to_buffers(vector_bytes: int | None = None) -> list[ModulePass]:
     from padc.passes.buffers.plan_buffers import PlanBuffersPass
     from padc.passes.linalg.fuse_elementwise import FuseElementwisePass
     from padc.passes.linalg.pack_layouts import PackLayoutsPass
+    from padc.passes.linalg.pack_weights import PackWeightsPass
     from padc.passes.linalg.write_in_place import WriteInPlacePass
     from padc.passes.to_linalg.convert_tcp_to_linalg import ConvertTcpToLinalgPass
     from padc.passes.to_linalg.convert_torch_to_linalg import ConvertTorchToLinalgPass
@@ -142,7 +143,11 @@ def to_buffers(vector_bytes: int | None = None) -> list[ModulePass]:
         # After both, which make the elementwise ops.
         FuseElementwisePass(),
         # Before buffers are allocated, which then have the packed shapes.
-        *([] if vector_bytes is None else [PackLayoutsPass(vector_bytes)]),
+        *(
+            []
+            if vector_bytes is None
+            else [PackLayoutsPass(vector_bytes), PackWeightsPass(vector_bytes)]
+        ),
         # After all rewrites of elementwise ops, which expect an output of their own.
         WriteInPlacePass(),
         BufferizeTcpPass(),

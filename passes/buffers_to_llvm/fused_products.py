@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.ir import SSAValue
-from xdsl.ir.affine import AffineDimExpr
 
 from padc.passes.buffers_to_llvm.accumulation import (
     RESULT,
@@ -33,7 +32,7 @@ from padc.passes.buffers_to_llvm.kernels import (
 )
 from padc.passes.buffers_to_llvm.llvm_builder import LlvmBuilder, Size
 from padc.passes.buffers_to_llvm.loop_fusion import Move
-from padc.passes.buffers_to_llvm.loops import Loop, merged, ordered
+from padc.passes.buffers_to_llvm.loops import Loop, coefficients, merged, ordered
 from padc.passes.buffers_to_llvm.products import emit_product, product_of, takes_start
 from padc.passes.buffers_to_llvm.work_sharing import threads_for
 
@@ -88,21 +87,22 @@ class FusedProduct:
         operands = [self.values[x] for x in self.op.operands]
         loops, firsts = loops_of(self.op, operands, main)
         (_, _, result) = self.op.get_indexing_maps().data
-        dims = {
-            expr.position: dim
-            for dim, expr in enumerate(result.data.results)
-            if isinstance(expr, AffineDimExpr)
-        }
+        exprs = result.data.results
 
         def steps(number: int) -> list[Size]:
             """The steps of a loop in the operands of the other ops."""
-            found: list[Size] = [0]
-            dim = dims.get(number)
-            if self.start is not None and dim is not None:
-                found = [self.start.loops[dim].steps[copied_operand(self.start) or 0]]
-            if self.end is not None:
-                none = [0] * len(self.end.op.operands)
-                found += none if dim is None else self.end.loops[dim].steps
+            factors = [coefficients(expr, len(loops))[number] for expr in exprs]
+            start, end = self.start, self.end
+
+            def moved(move: Move, operand: int) -> Size:
+                total: Size = 0
+                for factor, loop in zip(factors, move.loops, strict=True):
+                    total = main.add(total, main.mul(factor, loop.steps[operand]))
+                return total
+
+            found = [moved(start, copied_operand(start) or 0) if start else 0]
+            if end is not None:
+                found += [moved(end, i) for i in range(len(end.op.operands))]
             return found
 
         extended = [

@@ -15,9 +15,10 @@ Transactions on Mathematical Software 34, 2008).
             for each tile of rows
               add the sums of the block to the tile
 
-If there are few rows, packing costs more than it saves. A streamed input with
-contiguous rows is then read in place; one with contiguous columns is multiplied along
-them, as dot products.
+A streamed input that is one panel already (see `pack_weights`) is read in place. If
+there are few rows, packing costs more than it saves: a streamed input with contiguous
+rows is then read in place, too; one with contiguous columns is multiplied along them,
+as dot products.
 """
 
 from __future__ import annotations
@@ -409,7 +410,8 @@ class Blocks:
             # More parts than panels: each thread packs the panels for its rows.
             self.counts.append(steps(self.rows))
         self.packed: SSAValue | None = None
-        if not (is_streamed and is_short):
+        is_panel = op.sum.steps[op.streamed] == columns
+        if not (is_streamed and (is_short or is_panel)):
             self.packed = self.build.scratch(self.depth * width * lanes, op.type)
 
     def run(self, offsets: Sequence[Size]) -> None:

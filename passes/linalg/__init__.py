@@ -1,6 +1,7 @@
 """
 Rewrites of upstream's tensor ops: linalg, tensor, arith.
 
-Passes: `fuse_elementwise`, `pack_layouts`, `write_in_place`. `layout_plan` decides what
-is packed; `packing` and `packed_tensor_ops` pack tensors and ops.
+Passes: `fuse_elementwise`, `pack_layouts`, `pack_weights`, `write_in_place`.
+`layout_plan` decides which layouts are packed; `packing`, `packed_tensor_ops` and
+`weights` pack tensors, ops and weights.
 """

@@ -31,29 +31,12 @@ from padc.passes.linalg.packing import (
     reads_only_indices_of,
     tiles_of,
 )
+from padc.passes.linalg.weights import source_of, weight_arguments
 
 GAIN = 0.003
 """Nanoseconds that a product of a packed convolution saves, as `bench` measured."""
 COST = 0.4
 """Nanoseconds that it takes to pack or unpack an element."""
-
-
-def weight_arguments(function: func.FuncOp) -> Mapping[SSAValue, StringAttr]:
-    """The arguments of `function` that are weights, and their names."""
-    attributes = function.arg_attrs or ()
-    names = [each.data.get("padc.weight") for each in attributes]
-    return {
-        arg: name
-        for arg, name in zip(function.body.block.args, names, strict=False)
-        if isinstance(name, StringAttr)
-    }
-
-
-def source_of(x: SSAValue) -> SSAValue:
-    """The tensor of which `x` is another shape: views of a weight are weights too."""
-    while isinstance(x.owner, tensor.ExpandShapeOp):
-        x = x.owner.src
-    return x
 
 
 @dataclass

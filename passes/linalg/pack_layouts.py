@@ -19,13 +19,7 @@ from xdsl.builder import Builder
 from xdsl.context import Context
 from xdsl.dialects import func, tensor
 from xdsl.dialects.builtin import (
-    ArrayAttr,
-    DenseArrayBase,
-    DictionaryAttr,
-    FunctionType,
     ModuleOp,
-    StringAttr,
-    i64,
 )
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.ir import Operation, SSAValue
@@ -34,8 +28,8 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.transforms.dead_code_elimination import region_dce
 from xdsl.utils.hints import isa
 
-from padc.ir.tcp import AnyTensor, tensor_type
-from padc.passes.linalg.layout_plan import LayoutPlan, source_of, weight_arguments
+from padc.ir.tcp import AnyTensor
+from padc.passes.linalg.layout_plan import LayoutPlan
 from padc.passes.linalg.packed_tensor_ops import PACKED_OPS
 from padc.passes.linalg.packing import (
     Tile,
@@ -43,11 +37,10 @@ from padc.passes.linalg.packing import (
     pack,
     packed_op,
     packed_type,
-    split_order,
-    split_sizes,
     tiles_of,
     unpack,
 )
+from padc.passes.linalg.weights import PackedWeights
 from padc.passes.to_linalg.build.linalg_builder import LinalgBuilder
 
 
@@ -73,9 +66,7 @@ class LayoutPacker:
     def __init__(self, function: func.FuncOp, plan: LayoutPlan):
         self.function = function
         self.plan = plan
-        self.weights = weight_arguments(function)
-        self.new_weights: list[DictionaryAttr] = []
-        """The attributes of the arguments that are added for packed weights."""
+        self.weights = PackedWeights(function)
         self.forms: dict[tuple[SSAValue, Tiles], SSAValue] = {}
         """The packed forms of tensors."""
 
@@ -92,12 +83,7 @@ class LayoutPacker:
             if op in self.plan.loops or op in self.plan.tiles:
                 self.remove(op)
         region_dce(self.function.body)
-        if self.new_weights:
-            known = self.function.arg_attrs
-            self.function.arg_attrs = ArrayAttr([*(known or ()), *self.new_weights])
-            self.function.function_type = FunctionType.from_lists(
-                list(block.arg_types), list(self.function.function_type.outputs)
-            )
+        self.weights.declare()
 
     def structured(self, build: LinalgBuilder, op: LinalgStructuredOperation) -> None:
         loops = self.plan.loops[op]
@@ -138,31 +124,13 @@ class LayoutPacker:
         return self.forms[x, tiles]
 
     def made(self, build: LinalgBuilder, x: SSAValue, tiles: Tiles) -> SSAValue:
-        if (source := source_of(x)) in self.weights:
-            return self.weight(x, tiles, self.weights[source])
+        if x in self.weights:
+            return self.weights.packed(x, tiles)
         if isinstance(x.owner, tensor.EmptyOp):
             type = packed_type(x, tiles)
             sizes = list(x.owner.dynamic_sizes)
             return build.insert(tensor.EmptyOp(sizes, type))
         return pack(build, x, tiles)
-
-    def weight(self, x: SSAValue, tiles: Tiles, name: StringAttr) -> SSAValue:
-        """A new argument for a weight that is packed when it is bound."""
-        block, shape = self.function.body.block, tensor_type(x).get_shape()
-        arg = block.insert_arg(packed_type(x, tiles), len(block.args))
-        arg.name_hint = x.name_hint
-        split = [size for size in split_sizes(shape, tiles) if isinstance(size, int)]
-        order = split_order(len(shape), tiles)
-        self.new_weights.append(
-            DictionaryAttr(
-                {
-                    "padc.weight": name,
-                    "padc.split": DenseArrayBase.from_list(i64, split),
-                    "padc.order": DenseArrayBase.from_list(i64, order),
-                }
-            )
-        )
-        return arg
 
     def remove(self, op: Operation) -> None:
         """Remove an op that is packed; what else needs its results unpacks them."""

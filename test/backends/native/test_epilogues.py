@@ -90,3 +90,40 @@ def test_dynamic_sizes() -> None:
         torch.testing.assert_close(
             compiled(*given), model(*given), rtol=1e-5, atol=1e-5
         )
+
+
+class Layers(torch.nn.Module):
+    """Linear layers of sizes that vectors divide, and of others."""
+
+    def __init__(self, dtype: torch.dtype):
+        super().__init__()
+        self.up = torch.nn.Linear(70, 192, dtype=dtype)
+        self.side = torch.nn.Linear(70, 16, bias=False, dtype=dtype)
+        self.down = torch.nn.Linear(192, 37, dtype=dtype)
+        self.wide = torch.nn.Linear(1040, 48, dtype=dtype)
+
+    def forward(self, x: Tensor):
+        hidden = F.gelu(self.up(x))
+        wide = self.wide(torch.cat([hidden] * 5 + [x, x[..., :10]], -1))
+        return self.down(hidden), self.side(x).relu() + 1, wide * wide.tanh()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_packed_weights(dtype: torch.dtype) -> None:
+    torch.manual_seed(0)
+    model = Layers(dtype).eval()
+    x = torch.randn(3, 29, 70, dtype=dtype)
+    bound = 1e-12 if dtype == torch.float64 else 1e-5
+
+    def check(compiled: padc.CompiledModel, x: Tensor) -> None:
+        for result, right in zip(compiled(x), model(x), strict=True):
+            torch.testing.assert_close(result, right, rtol=bound, atol=bound)
+
+    static = padc.compile(model, (x,))
+    assert static.is_native
+    check(static, x)
+    rows = torch.export.Dim("rows", min=1, max=100)
+    dynamic = padc.compile(model, (x,), dynamic_shapes={"x": {1: rows}})
+    assert dynamic.is_native
+    for count in (1, 7, 64):
+        check(dynamic, torch.randn(3, count, 70, dtype=dtype))

@@ -1,0 +1,89 @@
+"""Arguments of a function that are weights, and their packed forms."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from xdsl.dialects import func, tensor
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DenseArrayBase,
+    DictionaryAttr,
+    FunctionType,
+    StringAttr,
+    i64,
+)
+from xdsl.ir import SSAValue
+
+from padc.ir.tcp import tensor_type
+from padc.passes.linalg.packing import Tiles, packed_type, split_order, split_sizes
+
+
+def weight_arguments(function: func.FuncOp) -> Mapping[SSAValue, StringAttr]:
+    """The arguments of `function` that are weights, and their names."""
+    attributes = function.arg_attrs or ()
+    names = [each.data.get("padc.weight") for each in attributes]
+    return {
+        arg: name
+        for arg, name in zip(function.body.block.args, names, strict=False)
+        if isinstance(name, StringAttr)
+    }
+
+
+def source_of(x: SSAValue) -> SSAValue:
+    """The tensor of which `x` is another shape: views of a weight are weights too."""
+    while isinstance(x.owner, tensor.ExpandShapeOp):
+        x = x.owner.src
+    return x
+
+
+@dataclass
+class PackedWeights:
+    """The packed forms of a function's weights, which are new arguments."""
+
+    function: func.FuncOp
+    names: Mapping[SSAValue, StringAttr] = field(init=False)
+    _attributes: list[DictionaryAttr] = field(
+        default_factory=list[DictionaryAttr], init=False
+    )
+    _forms: dict[tuple[SSAValue, Tiles], SSAValue] = field(
+        default_factory=dict[tuple[SSAValue, Tiles], SSAValue], init=False
+    )
+
+    def __post_init__(self) -> None:
+        self.names = weight_arguments(self.function)
+
+    def __contains__(self, x: SSAValue) -> bool:
+        """Whether `x` is a weight, or one in another shape."""
+        return source_of(x) in self.names
+
+    def packed(self, x: SSAValue, tiles: Tiles) -> SSAValue:
+        """An argument for the weight `x`, which is packed when it is bound."""
+        if (x, tiles) not in self._forms:
+            self._forms[x, tiles] = self._argument(x, tiles)
+        return self._forms[x, tiles]
+
+    def _argument(self, x: SSAValue, tiles: Tiles) -> SSAValue:
+        block, shape = self.function.body.block, tensor_type(x).get_shape()
+        arg = block.insert_arg(packed_type(x, tiles), len(block.args))
+        arg.name_hint = x.name_hint
+        split = [size for size in split_sizes(shape, tiles) if isinstance(size, int)]
+        order = split_order(len(shape), tiles)
+        attributes = {
+            "padc.weight": self.names[source_of(x)],
+            "padc.split": DenseArrayBase.from_list(i64, split),
+            "padc.order": DenseArrayBase.from_list(i64, order),
+        }
+        self._attributes.append(DictionaryAttr(attributes))
+        return arg
+
+    def declare(self) -> None:
+        """Give the function the type and the attributes of the new arguments."""
+        if not self._attributes:
+            return
+        function, known = self.function, self.function.arg_attrs
+        function.arg_attrs = ArrayAttr([*(known or ()), *self._attributes])
+        function.function_type = FunctionType.from_lists(
+            list(function.body.block.arg_types), list(function.function_type.outputs)
+        )

@@ -1,0 +1,45 @@
+// RUN: padc-opt -p pack-weights{vector_bytes=32} %s | filecheck %s
+
+// 48 columns are two panels of three vectors of eight.
+// CHECK-LABEL: func.func @main
+// CHECK-SAME:    tensor<2x20x24xf32> {padc.weight = "w", padc.split = array<i64: 2, 24, 20>, padc.order = array<i64: 0, 2, 1>}
+// CHECK:         linalg.generic
+// CHECK-SAME:      affine_map<(d0, d1, d2, d3) -> (d0, d3)>
+// CHECK-SAME:      affine_map<(d0, d1, d2, d3) -> (d1, d3, d2)>
+// CHECK-SAME:      affine_map<(d0, d1, d2, d3) -> (d0, ((d1 * 24) + d2))>
+// CHECK-SAME:      : tensor<24x20xf32>, tensor<2x20x24xf32>) outs(%{{.*}} : tensor<24x48xf32>)
+func.func @main(%x: tensor<24x20xf32>, %w: tensor<48x20xf32> {padc.weight = "w"}, %y: tensor<24x48xf32>) -> tensor<24x48xf32> {
+  %z = linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n, k)>, affine_map<(m, n, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %w : tensor<24x20xf32>, tensor<48x20xf32>) outs(%y : tensor<24x48xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %p = arith.mulf %a, %b : f32
+    %s = arith.addf %c, %p : f32
+    linalg.yield %s : f32
+  } -> tensor<24x48xf32>
+  return %z : tensor<24x48xf32>
+}
+
+// No weight; few rows; columns that no vector divides.
+// CHECK-LABEL: func.func @kept
+// CHECK-NOT:     padc.split
+// CHECK-NOT:     d1 *
+func.func @kept(%x: tensor<24x20xf32>, %x2: tensor<23x20xf32>, %w0: tensor<48x20xf32>, %w1: tensor<48x20xf32> {padc.weight = "w1"}, %w2: tensor<44x20xf32> {padc.weight = "w2"}, %y: tensor<24x48xf32>, %y1: tensor<23x48xf32>, %y2: tensor<24x44xf32>) -> (tensor<24x48xf32>, tensor<23x48xf32>, tensor<24x44xf32>) {
+  %0 = linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n, k)>, affine_map<(m, n, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %w0 : tensor<24x20xf32>, tensor<48x20xf32>) outs(%y : tensor<24x48xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %p = arith.mulf %a, %b : f32
+    %s = arith.addf %c, %p : f32
+    linalg.yield %s : f32
+  } -> tensor<24x48xf32>
+  %1 = linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n, k)>, affine_map<(m, n, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x2, %w1 : tensor<23x20xf32>, tensor<48x20xf32>) outs(%y1 : tensor<23x48xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %p = arith.mulf %a, %b : f32
+    %s = arith.addf %c, %p : f32
+    linalg.yield %s : f32
+  } -> tensor<23x48xf32>
+  %2 = linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n, k)>, affine_map<(m, n, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %w2 : tensor<24x20xf32>, tensor<44x20xf32>) outs(%y2 : tensor<24x44xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %p = arith.mulf %a, %b : f32
+    %s = arith.addf %c, %p : f32
+    linalg.yield %s : f32
+  } -> tensor<24x44xf32>
+  return %0, %1, %2 : tensor<24x48xf32>, tensor<23x48xf32>, tensor<24x44xf32>
+}
