@@ -3,7 +3,8 @@ Convolutions of packed tensors, in tiles that stay in registers.
 
 A tile is some pixels of some blocks of output channels; a block fills one vector. Each
 step loads a vector of weights for each block and one input element for each pixel, and
-adds their products. See `pack_layouts` for the layout.
+adds their products. In a depthwise convolution, the channels of a block have one input
+each: a step loads a vector of these for each pixel. See `pack_layouts` for the layout.
 """
 
 from __future__ import annotations
@@ -73,7 +74,8 @@ def packed_convolution_of(
     lanes = [
         loop
         for loop in parallel
-        if loop.steps[:START] == (0, 1, 1) and loop.count in (most, most // 2)
+        if loop.steps[:START] in ((0, 1, 1), (1, 1, 1))
+        and loop.count in (most, most // 2)
     ]
     pixels = [loop for loop in parallel if loop.steps[WEIGHTS] == 0]
     if len(lanes) != 1 or not pixels or not sums:
@@ -257,11 +259,18 @@ class PackedConvolutionKernel:
         ]
         results: list[SSAValue] = []
         for pixel, (place, *_) in enumerate(self.places(tile, INPUT, offsets[INPUT])):
-            factor = vectors.repeated(self.operands[INPUT], place)
+            factor = self.factor(place)
             for block, weight in enumerate(weights):
                 sum = sums[pixel * tile.blocks + block]
                 results.append(build.insert(llvm.FMAOp(weight, factor, sum)))
         return results
+
+    def factor(self, place: Size) -> SSAValue:
+        """What the weights of a pixel are multiplied by."""
+        vectors, x = self.vectors, self.operands[INPUT]
+        if self.op.channels.steps[INPUT] == 0:
+            return vectors.repeated(x, place)
+        return vectors.load(vectors.address(x.pointer, place), bounds=x.bounds)
 
     def store(
         self,

@@ -63,7 +63,7 @@ def linear_of(
     maps = [map.data for map in op.get_indexing_maps()]
     rank, result = maps[2].num_dims, maps[2].results
     kinds = [kind.data for kind in op.get_iterator_types()]
-    if kinds.count(IteratorType.REDUCTION) != 1 or len(result) != rank - 1:
+    if kinds.count(IteratorType.REDUCTION) != 1 or not 0 < len(result) == rank - 1:
         return None
     products = AffineDimExpr(kinds.index(IteratorType.REDUCTION))
     columns = result[-1]

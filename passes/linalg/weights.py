@@ -33,7 +33,7 @@ def weight_arguments(function: func.FuncOp) -> Mapping[SSAValue, StringAttr]:
 
 def source_of(x: SSAValue) -> SSAValue:
     """The tensor of which `x` is another shape: views of a weight are weights too."""
-    while isinstance(x.owner, tensor.ExpandShapeOp):
+    while isinstance(x.owner, tensor.ExpandShapeOp | tensor.CollapseShapeOp):
         x = x.owner.src
     return x
 

@@ -34,9 +34,9 @@ def lower_conv(build: LinalgBuilder, op: tcp.ConvOp) -> SSAValue:
     total = wide(type)
     sizes = result_sizes(build, op, x, kernel)
     bias = None if op.bias is None else build.signless(op.bias)
-    start = started(build, sizes, dims, bias, total)
     strides, dilations = op.strides.get_values(), op.dilations.get_values()
     if groups == 1 and dims == ConvDimsAttr.channels_first(2) and total == type:
+        start = started(build, sizes, dims.result.index("f"), bias, total)
         y = build.insert(
             linalg.Conv2DNchwFchwOp(
                 [x, kernel],
@@ -47,7 +47,9 @@ def lower_conv(build: LinalgBuilder, op: tcp.ConvOp) -> SSAValue:
             )
         )
     else:
-        y = grouped(build, x, kernel, start, dims, groups, strides, dilations)
+        y = Grouped(build, dims, groups, sizes, kernel).sums(
+            x, bias, total, strides, dilations
+        )
     return narrowed(build, y, type)
 
 
@@ -82,77 +84,130 @@ def result_sizes(
 def started(
     build: LinalgBuilder,
     sizes: Sequence[Amount],
-    dims: ConvDimsAttr,
+    feature: int,
     bias: SSAValue | None,
     total: Attribute,
 ) -> SSAValue:
-    """The initial value of the sums: the bias, or zeros."""
+    """
+    The initial value of the sums: the bias, or zeros.
+
+    The features are the dimension `feature`, and as many after it as the bias has.
+    """
     if bias is None:
         return build.filled(sizes, build.constant(0, total))
-    feature = AffineExpr.dimension(dims.result.index("f"))
+    rank = tcp.tensor_type(bias).get_num_dims()
+    features = [AffineExpr.dimension(feature + i) for i in range(rank)]
     return build.compute(
         sizes,
         total,
         lambda inner, args: widened(inner, args[0], total),
-        [(bias, [feature])],
+        [(bias, features)],
     )
 
 
-def grouped(
-    build: LinalgBuilder,
-    x: SSAValue,
-    kernel: SSAValue,
-    start: SSAValue,
-    dims: ConvDimsAttr,
-    groups: int,
-    strides: Sequence[int],
-    dilations: Sequence[int],
-) -> SSAValue:
-    """A convolution of any rank and order of dimensions: one loop for each role."""
+class Grouped:
+    """
+    A convolution of any rank and order of dimensions: one loop for each role.
 
-    def split(y: SSAValue, roles: tuple[Role, ...], role: Role) -> SSAValue:
-        dim = roles.index(role)
-        if groups == 1:
-            return y
-        in_group = build.wrap(build.size(y, dim)) // groups
-        return expand(build, y, dim, [groups, in_group.value])
+    Features of the input and the result are split by groups. In a depthwise
+    convolution, which has one of them in each group, the group is the feature.
+    """
 
-    spatial = range(dims.spatial_rank)
-    # Input features, then taps, then positions: the innermost loop is along a row of
-    # all three tensors, where it can be many elements at a time.
-    batch = ["b"] if "b" in dims.input else []
-    taps = [f"tap {number}" for number in spatial]
-    order: list[Role] = [*batch, "g", "o", "i", *taps, *spatial]
-    if groups == 1:
-        order.remove("g")
-    at = {role: AffineExpr.dimension(i) for i, role in enumerate(order)}
-    group = [] if groups == 1 else [at["g"]]
+    def __init__(
+        self,
+        build: LinalgBuilder,
+        dims: ConvDimsAttr,
+        groups: int,
+        sizes: Sequence[Amount],
+        kernel: SSAValue,
+    ):
+        """`sizes` are those of the result."""
+        self.build = build
+        self.dims = dims
+        self.groups = groups
+        self.sizes = sizes
+        self.kernel = kernel
+        shape = tcp.tensor_type(kernel).get_shape()
+        outputs, inputs = (shape[dims.kernel.index(role)] for role in ("o", "i"))
+        self.in_group = [
+            role
+            for role, is_alone in (("o", outputs == groups), ("i", inputs == 1))
+            if groups == 1 or not is_alone
+        ]
+        """The loops through the features of a group."""
 
-    def map(what: str, feature: Role, own: Role) -> list[AffineExpr]:
-        roles: tuple[Role, ...] = getattr(dims, what)
-        exprs: list[AffineExpr] = []
-        for role in roles:
-            if role == feature:
-                exprs += [*group, at[own]]
-            elif isinstance(role, int) and what == "input":
-                tap = at[f"tap {role}"]
-                exprs.append(at[role] * strides[role] + tap * dilations[role])
-            elif isinstance(role, int) and what == "kernel":
-                exprs.append(at[f"tap {role}"])
-            else:
-                exprs.append(at[role])
-        return exprs
+    def sums(
+        self,
+        x: SSAValue,
+        bias: SSAValue | None,
+        total: Attribute,
+        strides: Sequence[int],
+        dilations: Sequence[int],
+    ) -> SSAValue:
+        build, dims = self.build, self.dims
+        spatial = range(dims.spatial_rank)
+        # Input features, then taps, then positions: the innermost loop is along a row
+        # of all three tensors, where it can be many elements at a time.
+        batch = ["b"] if "b" in dims.input else []
+        group = [] if self.groups == 1 else ["g"]
+        taps = [f"tap {number}" for number in spatial]
+        order: list[Role] = [*batch, *group, *self.in_group, *taps, *spatial]
+        at = {role: AffineExpr.dimension(i) for i, role in enumerate(order)}
 
-    (y,) = build.generic(
-        [
-            (split(x, dims.input, "f"), map("input", "f", "i")),
-            (split(kernel, dims.kernel, "o"), map("kernel", "o", "o")),
-        ],
-        [(split(start, dims.result, "f"), map("result", "f", "o"))],
-        [role == "i" or role in taps for role in order],
-        lambda inner, args: [multiply_add(inner, args[0], args[1], args[2])],
-    )
-    return y if groups == 1 else collapse(build, y, dims.result.index("f"), 2)
+        def features(own: str) -> list[AffineExpr]:
+            return [at[role] for role in (*group, own) if role in at]
+
+        def map(what: str, feature: Role, own: str) -> list[AffineExpr]:
+            roles: tuple[Role, ...] = getattr(dims, what)
+            exprs: list[AffineExpr] = []
+            for role in roles:
+                if role == feature:
+                    exprs += features(own)
+                elif isinstance(role, int) and what == "input":
+                    tap = at[f"tap {role}"]
+                    exprs.append(at[role] * strides[role] + tap * dilations[role])
+                elif isinstance(role, int) and what == "kernel":
+                    exprs.append(at[f"tap {role}"])
+                elif role in at:
+                    exprs.append(at[role])
+            return exprs
+
+        feature = dims.result.index("f")
+        sizes = list(self.sizes)
+        sizes[feature : feature + 1] = self.split_sizes(sizes[feature], "o")
+        bias = None if bias is None else self.split(bias, 0, "o")
+        start = started(build, sizes, feature, bias, total)
+        (y,) = build.generic(
+            [
+                (self.split(x, dims.input.index("f"), "i"), map("input", "f", "i")),
+                (self.split_kernel(), map("kernel", "o", "o")),
+            ],
+            [(start, map("result", "f", "o"))],
+            [role == "i" or role in taps for role in order],
+            lambda inner, args: [multiply_add(inner, args[0], args[1], args[2])],
+        )
+        is_split = len(sizes) != len(self.sizes)
+        return collapse(build, y, feature, 2) if is_split else y
+
+    def split_sizes(self, size: Amount, own: str) -> list[Amount]:
+        """A number of features as groups, and features in each."""
+        if self.groups == 1 or own not in self.in_group:
+            return [size]
+        return [self.groups, (self.build.wrap(size) // self.groups).value]
+
+    def split(self, x: SSAValue, dim: int, own: str) -> SSAValue:
+        sizes = self.split_sizes(self.build.size(x, dim), own)
+        return x if len(sizes) == 1 else expand(self.build, x, dim, sizes)
+
+    def split_kernel(self) -> SSAValue:
+        """The kernel, without its dimension of input features if there is no loop."""
+        output, input = (self.dims.kernel.index(role) for role in ("o", "i"))
+        kernel = self.split(self.kernel, output, "o")
+        if "i" in self.in_group:
+            return kernel
+        is_split = self.groups != 1 and "o" in self.in_group
+        input += is_split and input > output
+        return collapse(self.build, kernel, max(input - 1, 0), 2)
 
 
 def multiply_add(

@@ -79,6 +79,19 @@ func.func @in_groups(%x: tensor<1x6x8x8xf32>, %w: tensor<4x3x3x3xf32>) -> tensor
   return %y : tensor<1x4x6x6xf32>
 }
 
+// In a depthwise convolution, the group is the feature of all tensors.
+// CHECK-LABEL: func.func @depthwise
+// CHECK:         tensor.collapse_shape {{.*}} into tensor<6x3x3xf32>
+// CHECK-NOT:     tensor.expand_shape
+// CHECK:         affine_map<(d0, d1, d2, d3, d4, d5) -> (d0, d1, (d4 + d2), (d5 + d3))>
+// CHECK-SAME:    affine_map<(d0, d1, d2, d3, d4, d5) -> (d1, d2, d3)>
+// CHECK-SAME:    affine_map<(d0, d1, d2, d3, d4, d5) -> (d0, d1, d4, d5)>
+// CHECK-NOT:     tensor.collapse_shape
+func.func @depthwise(%x: tensor<1x6x8x8xf32>, %w: tensor<6x1x3x3xf32>) -> tensor<1x6x6x6xf32> {
+  %y = tcp.conv %x, %w strides [1, 1] dilations [1, 1] groups 6 dims <[b, f, 0, 1] x [o, i, 0, 1] -> [b, f, 0, 1]> : tensor<1x6x8x8xf32>, tensor<6x1x3x3xf32> -> tensor<1x6x6x6xf32>
+  return %y : tensor<1x6x6x6xf32>
+}
+
 // The kernel, which is no weight, is turned by a loop, not by ATen's ops.
 // CHECK-LABEL: func.func @transposed
 // CHECK:         tensor.insert_slice %x into %{{.*}}[0, 0, 1] [1, 2, 4] [1, 1, 2]
