@@ -77,10 +77,11 @@ def atanh_rest(x: float) -> float:
     return math.fsum(2 / LN2 * x**k / (2 * k + 1) for k in range(40))
 
 
-def erf_rest(x: float) -> float:
-    """erf(s) / s - 1 of x = s^2, by its series."""
-    terms = ((-x) ** k / math.factorial(k) / (2 * k + 1) for k in range(40))
-    return math.fsum(terms) * 2 / math.sqrt(math.pi) - 1
+def erf_exponent(x: float) -> float:
+    """-log2(1 - erf(x)) / x."""
+    # Each of the two is accurate where it is used.
+    rest = math.log1p(-math.erf(x)) if x < 1 else math.log(math.erfc(x))
+    return -rest / LN2 / x
 
 
 def sin_rest(x: float) -> float:
@@ -107,11 +108,6 @@ def fixed_pi(bits: int) -> int:
     scale = 2 ** (bits + 32)
     pi = 16 * inverse_tangent(5, scale) - 4 * inverse_tangent(239, scale)
     return (pi + 2**31) >> 32
-
-
-def erfc_exponent(x: float) -> float:
-    """log(erfc(x))."""
-    return math.log(math.erfc(x))
 
 
 Constant: TypeAlias = "Term | float"
@@ -230,22 +226,15 @@ class Term:
         """
         The polynomial with these coefficients, from x^0 on.
 
-        By Estrin's scheme: neighbors are joined in pairs, then pairs of pairs. Fewer
-        ops wait for each other than in Horner's.
+        By Horner's scheme, which takes the fewest ops. They wait for each other, but
+        a CPU computes several steps of a loop at once.
         """
-        parts: list[Constant] = [*coefficients]
-        power = self
-        while len(parts) > 1:
-            joined: list[Constant] = [
-                power.fma(high, low)
-                for low, high in zip(parts[::2], parts[1::2], strict=False)
-            ]
-            parts = joined + ([parts[-1]] if len(parts) % 2 else [])
-            if len(parts) > 1:
-                power = power * power
-        (result,) = parts
-        assert isinstance(result, Term)
-        return result
+        *rest, result = coefficients
+        total: Constant = result
+        for coefficient in reversed(rest):
+            total = self.fma(total, coefficient)
+        assert isinstance(total, Term)
+        return total
 
     def intrinsic(self, name: str, *others: Term) -> Term:
         suffix = "f64" if self.type == f64 else "f32"
@@ -288,27 +277,24 @@ class Term:
         """An f64 as an f32."""
         return self.new(llvm.FPTruncOp(self.value, f32))
 
-    def nearest(self) -> tuple[Term, Term]:
+    def nearest(self, factor: float = 1.0, bias: int = 0) -> tuple[Term, Term]:
         """
-        The nearest integer as a float and as an integer, if it has 20 bits at most.
+        The integer nearest to `self * factor` as a float; plus `bias`, as an integer.
 
-        Adding 1.5 times 2 to the number of mantissa bits leaves it in the low bits.
+        It has 20 bits at most: adding 1.5 times 2 to the number of mantissa bits leaves
+        it in the low bits.
         """
         large = 1.5 * 2.0**23 if self.type == f32 else 1.5 * 2.0**52
-        shifted = self + large
-        bits = shifted.bits()
-        return shifted - large, bits - int_bits(large, self.type)
+        shifted = self.fma(factor, large + bias)
+        return shifted - (large + bias), shifted.bits() - int_bits(large, self.type)
+
+    def biased_power(self) -> Term:
+        """2 to the power of this integer minus the bias of the type's exponents."""
+        return (self << (52 if self.type == i64 else 23)).float()
 
     def power(self) -> Term:
         """2 to the power of this integer, if that is a normal number."""
-        if self.type == i64:
-            return ((self + 1023) << 52).float()
-        return ((self + 127) << 23).float()
-
-    def times_power(self, exponent: Term) -> Term:
-        """This float times 2^exponent, in two steps, which underflow once."""
-        half = exponent >> 1
-        return self * half.power() * (exponent - half).power()
+        return (self + (1023 if self.type == i64 else 127)).biased_power()
 
 
 def int_bits(x: float, type: Attribute) -> int:
@@ -324,16 +310,30 @@ def high_part(x: float, bits: int) -> float:
     return math.floor(x * scale) / scale
 
 
-EXP = interpolated(exp_rest, -LN2 / 2, LN2 / 2, 5)
-EXP2 = interpolated(exp2_rest, -0.5, 0.5, 6)
+EXP = interpolated(exp_rest, -LN2 / 2, LN2 / 2, 4)
+EXP2 = interpolated(exp2_rest, -0.5, 0.5, 5)
 LOG = interpolated(log_rest, ROOT - 1, 2 * ROOT - 1, 8)
 LN2_HIGH = high_part(LN2, 12)
 """Multiples of this by small integers are exact in f32."""
 
+SCALE, SCALE_BIAS = 2.0**101, 153
+"""
+2^n = SCALE * 2^(i - 127) * 2^(j - 127) where i + j = n + SCALE_BIAS.
 
-def reduced_exponent(x: Term) -> tuple[Term, Term]:
-    """`r` and `n` with x = n log(2) + r, and abs(r) at most about log(2) / 2."""
-    whole, number = (x * (1 / LN2)).nearest()
+i and j are half of that each, between 1 and 141 for n from -151 to 129.
+"""
+
+
+def scaled_power(x: Term, number: Term) -> Term:
+    """`x / SCALE` times 2^(number - SCALE_BIAS), rounded once if it underflows."""
+    high = (number << 22) & -(1 << 23)
+    low = (number << 23) - high
+    return x * high.float() * low.float()
+
+
+def reduced_exponent(x: Term, bias: int) -> tuple[Term, Term]:
+    """`r` and n + bias with x = n log(2) + r, and abs(r) at most about log(2) / 2."""
+    whole, number = x.nearest(1 / LN2, bias)
     rest = whole.fma(-LN2_HIGH, x)
     return whole.fma(LN2_HIGH - LN2, rest), number
 
@@ -344,27 +344,25 @@ def exp_minus_1_of_rest(r: Term) -> Term:
 
 
 def exp(x: Term) -> Term:
-    x = x.at_most(89.0).at_least(-104.0)
-    r, number = reduced_exponent(x)
-    return (exp_minus_1_of_rest(r) + 1.0).times_power(number)
+    r, number = reduced_exponent(x.at_most(89.0).at_least(-104.0), SCALE_BIAS)
+    power = r.polynomial([SCALE * c for c in (1.0, 1.0, *EXP)])
+    return scaled_power(power, number)
 
 
 def exp2(x: Term) -> Term:
     x = x.at_most(129.0).at_least(-151.0)
-    whole, number = x.nearest()
-    r = x - whole
-    return r.fma(r.polynomial(EXP2), 1.0).times_power(number)
+    whole, number = x.nearest(bias=SCALE_BIAS)
+    power = (x - whole).polynomial([SCALE * c for c in (1.0, *EXP2)])
+    return scaled_power(power, number)
 
 
 def expm1(x: Term) -> Term:
     """2^n (exp(r) - 1) + (2^n - 1), halved so that 2^n does not overflow."""
-    bounded = x.at_most(89.0).at_least(-50.0)
-    r, number = reduced_exponent(bounded)
-    rest = exp_minus_1_of_rest(r)
-    half = (number - 1).power()
+    r, number = reduced_exponent(x.at_most(89.0).at_least(-50.0), 126)
+    rest, half = exp_minus_1_of_rest(r), number.biased_power()
     result = half.fma(rest, half - 0.5) * 2.0
     # Halving would lose the last bit of a denormal number.
-    return number.equals(0).select(rest, result).copysign(x)
+    return number.equals(126).select(rest, result).copysign(x)
 
 
 def mantissa(x: Term) -> tuple[Term, Term]:
@@ -432,21 +430,24 @@ def log1p(x: Term) -> Term:
 
 def tanh(x: Term) -> Term:
     """t / (t + 2), for t = exp(2x) - 1."""
-    t = expm1(abs(x).at_most(10.0) * 2.0)
+    r, number = reduced_exponent(abs(x * 2.0).at_most(20.0), 127)
+    power = number.biased_power()
+    t = power.fma(exp_minus_1_of_rest(r), power - 1.0)
     return (t / (t + 2.0)).copysign(x)
 
 
-ERF_BORDER, ERF_END = 0.9, 4.0
-ERF = interpolated(erf_rest, 0, ERF_BORDER**2, 6)
-ERFC = interpolated(erfc_exponent, ERF_BORDER, ERF_END, 10)
+ERF_END = 4.0
+ERF = interpolated(erf_exponent, 0, ERF_END, 10)
 
 
 def erf(x: Term) -> Term:
-    """A polynomial close to 0, and 1 - exp(log(erfc(x))) farther off."""
-    size = abs(x)
-    near = size.fma((x * x).polynomial(ERF), size)
-    far = 1.0 - exp(size.at_most(ERF_END).polynomial(ERFC))
-    return (size < ERF_BORDER).select(near, far).copysign(x)
+    """1 - 2^-y = (1 - 2^n) + 2^n (1 - 2^r), for y = -log2(1 - erf(x))."""
+    size = abs(x).at_most(ERF_END)
+    y = size * size.polynomial([-c for c in ERF])
+    whole, number = y.nearest(bias=127)
+    r, power = y - whole, number.biased_power()
+    rest = r * r.polynomial([-c for c in EXP2])
+    return power.fma(rest, 1.0 - power).copysign(x)
 
 
 ATANH = interpolated(atanh_rest, 0, ((1 - ROOT) / (1 + ROOT)) ** 2, 7)
