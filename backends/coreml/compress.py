@@ -50,9 +50,6 @@ FUSIONS = (
 )
 """Passes of coremltools that make one op of a weighted op and one after it."""
 
-TABLES = re.compile(r"dft")
-"""The names of matrices that padc makes for Fourier transforms."""
-
 BLOCK_SIZE = 32
 """How many elements of an input channel share a scale of int4."""
 
@@ -113,7 +110,7 @@ def weights_of(program: Program) -> set[str]:
 
 def is_weight(op: Any) -> bool:
     """Whether an op is a constant that only weighted ops of the model read."""
-    if op.op_type != "const" or TABLES.match(op.name):
+    if op.op_type != "const":
         return False
     (output,) = op.outputs
     if not output.child_ops or output.consuming_blocks:

@@ -191,7 +191,8 @@ def split_aten(op: AtenOp, split: Split) -> None:
             "Core ML has no complex tensors",
             "compute with the parts: torch.view_as_real(x)",
         )
-    call = ComplexCall(op, AtenBuilder(op), split)
+    # The ops that it becomes are known as its own: Fourier transforms have no weights.
+    call = ComplexCall(op, AtenBuilder(op, op.schema.name), split)
     made = row(call)
     if made is None:
         return

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from xdsl.builder import Builder
-from xdsl.dialects.builtin import ComplexType, NameLoc, StringAttr
+from xdsl.dialects.builtin import ComplexType
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
@@ -17,7 +17,7 @@ from padc.ir.tcp import tensor_type
 from padc.ir.torch import VTensorType
 from padc.passes.aten.aten_call import AtenCall
 from padc.passes.aten.builder import AtenBuilder
-from padc.passes.common.lowering import LoweringTable, Replacement
+from padc.passes.common.lowering import LoweringTable, Replacement, source_of
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class TcpCall(AtenCall):
 
     def insert(self, op: Operation) -> SSAValue:
         """Insert an op with the source line and the name of the ATen op."""
-        op.location = NameLoc(StringAttr(self.name), self.op.location)
+        op.location = source_of(self.op)
         return Builder(InsertPoint.before(self.op)).insert(op).results[0]
 
     def insert_valid(self, op: Operation) -> SSAValue:
