@@ -20,6 +20,7 @@ from xdsl.dialects.builtin import Float16Type, Float32Type
 
 from padc.backends.coreml import IMAGE_ORIGIN, quiet
 from padc.backends.coreml.blocks import blocks_of, operations_of, origins
+from padc.backends.coreml.coordinates import coordinates
 from padc.ir.element_types import LARGEST_FINITE
 
 with quiet():
@@ -271,13 +272,13 @@ def selector(
     program: Program, keep: Callable[[Any], bool] = lambda op: False
 ) -> Callable[[Any], bool]:
     """Whether an op of the program computes in float16: not if `keep` says so."""
-    ranges = Ranges.of(program)
+    ranges, positions = Ranges.of(program), coordinates(program)
     # The pass replaces variables as it goes: what it asks of is decided before.
     kept = {
         op.name
         for op in operations_of(program)
         if op.op_type != "const"
-        and (ranges.has_wide(op) or samples_grid(op) or is_of_image(op) or keep(op))
+        and (ranges.has_wide(op) or op.name in positions or is_of_image(op) or keep(op))
     }
     return lambda op: op.name not in kept
 
@@ -290,12 +291,3 @@ def is_of_image(op: Any) -> bool:
     outputs are of float32.
     """
     return IMAGE_ORIGIN in origins(op)
-
-
-def samples_grid(op: Any) -> bool:
-    """
-    Whether an op computes coordinates of grids.
-
-    From 256 on, float16 is as coarse as 1/4 of a pixel.
-    """
-    return any("grid" in name for name in origins(op))

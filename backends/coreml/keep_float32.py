@@ -10,13 +10,13 @@ They are named by kinds ("norms", "softmax"), by the paths of the model's module
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any
 
 from padc.backends.coreml import quiet
 from padc.backends.coreml.blocks import modules, operations_of, origins
-from padc.backends.coreml.float16 import samples_grid
+from padc.backends.coreml.coordinates import coordinates
 from padc.backends.coreml.numerics import Keep, OpPredicate
 from padc.errors import UsageError
 
@@ -52,7 +52,7 @@ ORIGINS: Mapping[str, re.Pattern[str]] = {
 """The ops of PyTorch whose parts are of a kind, too."""
 
 COORDINATES = "coordinates"
-"""The kind of the ops that compute what grids are sampled at, as flows are added up."""
+"""The kind of the ops that compute coordinates, which are in float32 in any case."""
 
 KINDS = (COORDINATES, *TYPES)
 """The names of kinds of ops."""
@@ -76,10 +76,14 @@ def kept_ops(program: Program, keep: Keep) -> OpPredicate:
 
 
 def kinds_of(program: Program) -> list[str]:
-    """The kinds of ops that a program has."""
-    ops = [op for op in operations_of(program) if op.op_type != "const"]
-    predicates = {kind: predicate_of(kind, program) for kind in KINDS}
-    return [kind for kind in KINDS if any(map(predicates[kind], ops))]
+    """The kinds of the ops that float16 programs compute in float16 by default."""
+    positions = coordinates(program)
+    ops = [
+        op
+        for op in operations_of(program)
+        if op.op_type != "const" and op.name not in positions
+    ]
+    return [kind for kind in TYPES if any(is_of_kind(op, kind) for op in ops)]
 
 
 def predicate_of(keep: str | OpPredicate, program: Program) -> OpPredicate:
@@ -103,48 +107,6 @@ def is_of_kind(op: Any, kind: str) -> bool:
     return op.op_type in TYPES[kind] or (
         origin is not None and any(origin.search(name) for name in origins(op))
     )
-
-
-def coordinates(program: Program) -> set[str]:
-    """The ops that grids to sample are computed by, up to products with weights."""
-    samplers = {op for op in operations_of(program) if samples_grid(op)}
-    images = sources([var for op in samplers for var in image_of(op)], samplers)
-    stops = images | {
-        op
-        for op in operations_of(program)
-        if op.op_type in TYPES["convolutions"] | TYPES["matmuls"]
-    }
-    positions = [
-        var
-        for op in samplers - stops
-        for var in operands(op)
-        if var not in image_of(op)
-    ]
-    others = {op for op in operations_of(program) if op not in stops}
-    return {op.name for op in sources(positions, others) | samplers - stops}
-
-
-def image_of(op: Any) -> list[Any]:
-    """The operand of an op that has the elements that it picks."""
-    return [op.x] if op.op_type.startswith(("gather", "resample")) else []
-
-
-def operands(op: Any) -> list[Any]:
-    given = op.inputs.values()
-    lists = [each if isinstance(each, list | tuple) else [each] for each in given]
-    return [var for each in lists for var in each]
-
-
-def sources(variables: Sequence[Any], among: Set[Any]) -> set[Any]:
-    """The ops among these that variables depend on, through ops among these only."""
-    found: set[Any] = set()
-    waiting = list(variables)
-    while waiting:
-        op = waiting.pop().op
-        if op in among and op not in found:
-            found.add(op)
-            waiting += operands(op)
-    return found
 
 
 def unknown(name: str, ops: Sequence[Any]) -> UsageError:

@@ -44,19 +44,20 @@ def exported() -> ExportedProgram:
     return torch.export.export(Model().eval(), inputs)
 
 
+def in_float32(exported: ExportedProgram, names: Sequence[Any]) -> set[tuple[str, str]]:
+    """The type, and the module, of the ops that compute in float32."""
+    program = padc.convert(exported, precision="float16", keep_float32=names)
+    found = set[tuple[str, str]]()
+    for op in program._pymil.functions["main"].operations:
+        if op.op_type not in ("const", "cast"):
+            if op.outputs[0].is_tensor_or_scalar_of(dtype="fp32"):
+                found.add((op.op_type, "".join(modules(op)[-1:])))
+    return found
+
+
 def kept(exported: ExportedProgram, names: Sequence[Any]) -> set[tuple[str, str]]:
-    """The type, and the module, of the ops that compute in float32 because of names."""
-
-    def of(names: Sequence[Any]) -> set[tuple[str, str]]:
-        program = padc.convert(exported, precision="float16", keep_float32=names)
-        found = set[tuple[str, str]]()
-        for op in program._pymil.functions["main"].operations:
-            if op.op_type not in ("const", "cast"):
-                if op.outputs[0].is_tensor_or_scalar_of(dtype="fp32"):
-                    found.add((op.op_type, "".join(modules(op)[-1:])))
-        return found
-
-    return of(names) - of(())
+    """The same of those that compute in float32 because of names."""
+    return in_float32(exported, names) - in_float32(exported, ())
 
 
 def test_kinds(exported: ExportedProgram):
@@ -80,12 +81,33 @@ def test_modules(exported: ExportedProgram):
     }
 
 
-def test_coordinates(exported: ExportedProgram):
+def test_coordinates_are_in_float32_without_being_named(exported: ExportedProgram):
     """What is added up to the grid, but neither the network nor the image."""
-    types = {type for type, path in kept(exported, ["coordinates"])}
+    types = {type for type, path in in_float32(exported, ())}
 
-    assert {"add", "mul", "transpose"} <= types
+    assert {"add", "mul", "transpose", "resample"} <= types
     assert not types & {"conv", "softmax", "gelu", "pad"}
+    assert not kept(exported, ["coordinates"])
+
+
+class Warp(nn.Module):
+    """A flow of pixels on a wide image, whose coordinates float16 does not have."""
+
+    def forward(self, image: Tensor, flow: Tensor) -> Tensor:
+        positions = torch.arange(600.0).expand(4, 600) + flow
+        rows = torch.arange(4.0)[:, None].expand(4, 600)
+        grid = torch.stack([positions / 299.5 - 1, rows / 1.5 - 1], -1)
+        return F.grid_sample(image, grid[None], align_corners=True)
+
+
+def test_a_warp_is_exact():
+    torch.manual_seed(0)
+    inputs = torch.rand(1, 1, 4, 600), torch.rand(4, 600)
+    program = padc.convert(Warp(), inputs, precision="float16")
+
+    (comparison,) = program.verify()
+
+    assert comparison.relative_error < 2e-3
 
 
 def test_functions(exported: ExportedProgram):

@@ -1,0 +1,69 @@
+# pyright: basic, reportMissingTypeStubs=false
+"""The ops of a program that compute the coordinates at which grids are sampled."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence, Set
+from typing import Any
+
+from padc.backends.coreml import quiet
+from padc.backends.coreml.blocks import operations_of, origins
+
+with quiet():
+    from coremltools.converters.mil.mil import Program
+
+WEIGHTED = frozenset(
+    "conv conv_transpose einsum gru linear lstm matmul rnn "
+    "scaled_dot_product_attention".split()
+)
+"""The ops where the search for coordinates ends: a network is before them."""
+
+
+def coordinates(program: Program) -> set[str]:
+    """
+    The names of the ops that sample grids, and of those that compute the coordinates.
+
+    From 256 on, float16 is as coarse as 1/4 of a pixel.
+    """
+    samplers = {op for op in operations_of(program) if samples_grid(op)}
+    images = sources([var for op in samplers for var in image_of(op)], samplers)
+    positions = [
+        var
+        for op in samplers - images
+        for var in operands(op)
+        if var not in image_of(op)
+    ]
+    others = {
+        op
+        for op in operations_of(program)
+        if op not in images and op.op_type not in WEIGHTED
+    }
+    return {op.name for op in samplers | sources(positions, others)}
+
+
+def image_of(op: Any) -> list[Any]:
+    """The operand of an op that has the elements that it picks."""
+    return [op.x] if op.op_type.startswith(("gather", "resample")) else []
+
+
+def operands(op: Any) -> list[Any]:
+    given = op.inputs.values()
+    lists = [each if isinstance(each, list | tuple) else [each] for each in given]
+    return [var for each in lists for var in each]
+
+
+def sources(variables: Sequence[Any], among: Set[Any]) -> set[Any]:
+    """The ops among these that variables depend on, through ops among these only."""
+    found: set[Any] = set()
+    waiting = list(variables)
+    while waiting:
+        op = waiting.pop().op
+        if op in among and op not in found:
+            found.add(op)
+            waiting += operands(op)
+    return found
+
+
+def samples_grid(op: Any) -> bool:
+    """Whether an op is part of the sampling or the making of a grid."""
+    return any("grid" in name for name in origins(op))
