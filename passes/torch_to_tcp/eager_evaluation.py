@@ -24,6 +24,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.transforms.dead_code_elimination import is_trivially_dead
 
 from padc.ir.torch import (
     AtenOp,
@@ -79,6 +80,8 @@ class Folding:
             # An op that is run for its effect has no results.
             if isinstance(op, AtenOp) and self.values.keys() & {*op.results[:1]}:
                 self.replace(op)
+            if is_trivially_dead(op):
+                Rewriter.erase_op(op)
 
     # --- values -----------------------------------------------------------------
 
@@ -106,7 +109,7 @@ class Folding:
         if isinstance(value.owner, ListConstructOp):
             return [self.value(element) for element in value.owner.elements]
         if isinstance(value.owner, ConstantDeviceOp):
-            return torch.device("cpu")
+            return torch.device("cpu")  # The device of the model may not exist here.
         if (empty := without_elements(value.type)) is not None:
             return empty
         return constant_value(value)

@@ -239,6 +239,23 @@ def test_sizes_stay(parse: Callable[[str], ModuleOp], ctx: Context):
     assert ops_left(module, ctx) == ["aten.size.int"]
 
 
+def test_only_results_that_are_used_become_weights(
+    parse: Callable[[str], ModuleOp], ctx: Context
+):
+    module = parse("""
+      func.func @main() -> !torch.vtensor<[1],f32> {
+        %x = torch.vtensor.literal(dense<2.0> : tensor<2xf32>) : !torch.vtensor<[2],f32>
+        %zero = torch.constant.int 0
+        %keep = torch.constant.bool true
+        %y = torch.aten.exp %x : !torch.vtensor<[2],f32> -> !torch.vtensor<[2],f32>
+        %most, %index = torch.aten.max.dim %y, %zero, %keep : !torch.vtensor<[2],f32>, !torch.int, !torch.bool -> !torch.vtensor<[1],f32>, !torch.vtensor<[1],si64>
+        func.return %most : !torch.vtensor<[1],f32>
+      }""")
+
+    assert ops_left(module, ctx) == []
+    assert list(weights_of(ctx)) == ["most"]
+
+
 REPEATED: dict[str, Callable[[Model], Tensor]] = {
     "full": lambda m: torch.full((N,), 2.0),
     "full_like": lambda m: torch.full_like(m.bytes, 2.0, dtype=torch.float64),
