@@ -93,6 +93,9 @@ class _Mutants(ast.NodeVisitor):
         """Make a condition always `value`."""
         if isinstance(test, ast.Constant) or ast.unparse(test) == "TYPE_CHECKING":
             return
+        # Of `x or ()`: the literal is false already.
+        if not value and isinstance(test, ast.Tuple | ast.List) and not test.elts:
+            return
         # What notices that one operand is so notices that all are.
         if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) == value:
             return

@@ -2,6 +2,7 @@
 """Packages that break a rule, each found; and packages that break none."""
 
 import json
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -318,6 +319,18 @@ CASES: dict[str, Case] = {
         ("k",),
     ),
     # Values.
+    "ints": Case(
+        set(), lambda x: mb.add(x=x, y=1), shapes={"x": (2,)}, ints=("x",), ios=15
+    ),
+    "fp16 output on iOS16": Case(set(), lambda x: mb.cast(x=x, dtype="fp16"), ios=16),
+    "output of rank 0": Case(
+        set(), lambda x: mb.reduce_sum(x=x, axes=[0, 1, 2, 3], keep_dims=False)
+    ),
+    "output of rank 0, described as one number": Case(
+        set(),
+        lambda x: mb.reduce_sum(x=x, axes=[0, 1, 2, 3], keep_dims=False),
+        lambda s: s.description.output[0].type.multiArrayType.shape.append(1),
+    ),
     "rank 6": Case(
         {"rank", "computed"},
         relu,
@@ -392,6 +405,12 @@ STATES: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "element type": (
         "it is fp32, a state is fp16",
         lambda s: setattr(wrapped(s), "dataType", FP32),
+    ),
+    "described element type": (
+        "described as float32",
+        lambda s: setattr(
+            s.description.state[0].type.stateType.arrayType, "dataType", FLOAT32
+        ),
     ),
     "rank": ("no rank of 0", lambda s: clear_shape(wrapped(s))),
     "dynamic size": (
@@ -786,15 +805,19 @@ def no_block(spec: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "change, rule", [(undefined_output, "undefined"), (no_value, "input-missing")]
+    "change, rules",
+    [
+        (undefined_output, {"description", "undefined"}),
+        (no_value, {"input-missing"}),
+    ],
 )
-def test_what_no_op_has(change: Callable[[Any], None], rule: str, tmp_path: Path):
+def test_what_no_op_has(change: Callable[[Any], None], rules: set[str], tmp_path: Path):
     path = save(
         tmp_path / "m.mlpackage", lambda x: mb.add(x=x, y=[1.0, 2.0]), {"x": (2,)}, 15
     )
     edit(path, change)
 
-    assert rule in {finding.rule for finding in check(path)}
+    assert {finding.rule for finding in check(path)} == rules
 
 
 def test_a_function_without_a_block_for_its_opset(tmp_path: Path):
@@ -802,4 +825,171 @@ def test_a_function_without_a_block_for_its_opset(tmp_path: Path):
     edit(path, no_block)
 
     with pytest.raises(InvalidProgramError, match="'main' has no block for its opset"):
+        check(path)
+
+
+# --- edits of one package -------------------------------------------------------------
+
+FLOAT32, FLOAT16_ARRAY = 65568, 65552  # ArrayDataType of FeatureTypes.proto
+BOOL, FLOAT64 = 1, 12
+
+
+@pytest.fixture(scope="module")
+def adder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A package of `identity(add(x, y))`; `x` has shape (1, 3, 4), `y` is constant."""
+    numbers = np.arange(3, dtype=np.float32).reshape(3, 1)
+    path = tmp_path_factory.mktemp("adder") / "m.mlpackage"
+    return save(path, lambda x: mb.add(x=x, y=numbers), {"x": (1, 3, 4)}, 17)
+
+
+def main_of(spec: Any) -> Any:
+    return spec.mlProgram.functions["main"]
+
+
+def array_of(spec: Any, kind: str = "input") -> Any:
+    """The described array of the input, or output."""
+    return getattr(spec.description, kind)[0].type.multiArrayType
+
+
+def drop_a_number(spec: Any) -> None:
+    constant(spec, "add", "y").immediateValue.tensor.floats.values.pop()
+
+
+def inline(spec: Any) -> Any:
+    """Give `add` its constant without a `const` op."""
+    (argument,) = find(spec, "add").inputs["y"].arguments
+    argument.value.CopyFrom(constant(spec, "add", "y"))
+    return argument.value
+
+
+def inline_weight(spec: Any) -> None:
+    inline(spec).blobFileValue.fileName = "@model_path/weights/nothing.bin"
+
+
+def new_opset(spec: Any) -> None:
+    main_of(spec).block_specializations["CoreML99"].CopyFrom(
+        main_of(spec).block_specializations["CoreML7"]
+    )
+    main_of(spec).opset = "CoreML99"
+
+
+def classifier(spec: Any) -> None:
+    spec.description.predictedFeatureName = "label"
+    spec.description.output[0].name = "label"
+
+
+def image(spec: Any) -> None:
+    described = spec.description.input[0].type.imageType
+    described.width, described.height, described.colorSpace = 4, 3, 10
+
+
+def unknown_type(spec: Any) -> None:
+    main_of(spec).inputs[0].type.tensorType.dataType = FLOAT64
+
+
+def custom_layer(spec: Any) -> None:
+    op = find(spec, "add")
+    op.type = "custom_layer"
+    op.attributes["weights"].CopyFrom(constant(spec, "custom_layer", "y"))
+    tensor = op.attributes["weights"].type.tensorType
+    tensor.rank = 6
+    for _ in range(4):
+        tensor.dimensions.add().constant.size = 1
+
+
+def flexible(low: int, high: int) -> Callable[[Any], None]:
+    """An edit that makes the first size of the input flexible, and of the results."""
+
+    def change(spec: Any) -> None:
+        types = [find(spec, name).outputs[0].type for name in ("add", "identity")]
+        for each in (main_of(spec).inputs[0].type, *types):
+            each.tensorType.dimensions[0].unknown.SetInParent()
+        described = array_of(spec)
+        for smallest, largest in ((low, high), (3, 3), (4, 4)):
+            size = described.shapeRange.sizeRanges.add()
+            size.lowerBound, size.upperBound = smallest, largest
+        array_of(spec, "output").ClearField("shape")
+
+    return change
+
+
+def all_of(*changes: Callable[[Any], Any]) -> Callable[[Any], None]:
+    def change(spec: Any) -> None:
+        for each in changes:
+            each(spec)
+
+    return change
+
+
+def other_name(spec: Any) -> None:
+    spec.description.input[0].name = "z"
+
+
+wrong_type = set_type("add", FP32, 1, 4, 3)
+"""Neither `add` nor `identity` returns its declared type then."""
+EDITS: dict[str, tuple[Callable[[Any], Any], list[str]]] = {
+    "nothing": (lambda s: None, []),
+    "a constant of too few numbers": (drop_a_number, ["computed"]),
+    "a constant that is damaged twice": (
+        all_of(drop_a_number, rename("add", "a.b")),
+        ["name-form"],
+    ),
+    "a constant in line": (inline, []),
+    "a weight in line that is missing": (inline_weight, ["weights"]),
+    "another output": (
+        lambda s: setattr(s.description.output[0], "name", "z"),
+        ["description", "description"],
+    ),
+    "outputs of a classifier": (classifier, []),
+    "an image": (image, []),
+    "a weight of rank 6 of a custom layer": (custom_layer, []),
+    "a number of another type": (
+        lambda s: setattr(array_of(s), "dataType", FLOAT16_ARRAY),
+        ["description"],
+    ),
+    "another size": (
+        lambda s: array_of(s).shape.__setitem__(1, 4),
+        ["description"],
+    ),
+    "an unknown type of input": (unknown_type, ["element-type"]),
+    "an unknown type": (set_type("add", 99, 1, 3, 4), ["element-type"]),
+    "bools for outputs": (
+        set_type("identity", BOOL, 1, 3, 4),
+        ["computed", "description", "io-type"],
+    ),
+    "an input that is not described": (
+        all_of(other_name, wrong_type),
+        ["computed", "computed", "description", "description"],
+    ),
+    # Sizes: each op is reported once for a rule.
+    "any size": (flexible(1, 2**62), []),
+    "wrong for every size": (
+        all_of(flexible(1, 9), wrong_type),
+        ["computed", "computed"],
+    ),
+    "an empty size": (flexible(0, 9), ["empty", "empty"]),
+    "a flexible input that is not described": (
+        all_of(flexible(1, 9), other_name),
+        ["description", "description"],
+    ),
+}
+"""For each edit of the package, the rules that are broken, in alphabetical order."""
+
+
+@pytest.mark.parametrize("name", EDITS)
+def test_what_is_found_after_an_edit(name: str, adder: Path, tmp_path: Path):
+    change, rules = EDITS[name]
+    path = tmp_path / "m.mlpackage"
+    shutil.copytree(adder, path)
+    edit(path, change)
+
+    assert sorted(finding.rule for finding in check(path)) == rules
+
+
+def test_an_opset_that_is_not_known(adder: Path, tmp_path: Path):
+    path = tmp_path / "m.mlpackage"
+    shutil.copytree(adder, path)
+    edit(path, new_opset)
+
+    with pytest.raises(InvalidProgramError, match="no block for its opset 'CoreML99'"):
         check(path)
