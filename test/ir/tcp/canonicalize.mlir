@@ -557,3 +557,147 @@ func.func @pad_of_unknown_full(%value : !torch.float, %f : f32, %like : !torch.v
   %17 = tcp.replication_pad %16 lowerExpansion [1] upperExpansion [0] : tensor<2xcomplex<f32>> -> tensor<3xcomplex<f32>>
   return %2, %5, %8, %11, %14, %17 : tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xi64>, tensor<3xcomplex<f32>>
 }
+
+// The size that is padded is only known at run time.
+// CHECK-LABEL: func.func @pad_of_dynamic_full
+// CHECK:         tcp.pad
+func.func @pad_of_dynamic_full(%n : !torch.int) -> tensor<?xf32> {
+  %none = torch.constant.none
+  %0 = torch.prim.ListConstruct %n : (!torch.int) -> !torch.list<int>
+  %1 = torch.aten.zeros %0, %none, %none, %none, %none : !torch.list<int>, !torch.none, !torch.none, !torch.none, !torch.none -> !torch.vtensor<[?],f32>
+  %x = torch_c.to_builtin_tensor %1 : !torch.vtensor<[?],f32> -> tensor<?xf32>
+  %f = arith.constant 0.0 : f32
+  %2 = tcp.pad %x, %f lowerExpansion [2] upperExpansion [0] : tensor<?xf32>, f32 -> tensor<?xf32>
+  return %2 : tensor<?xf32>
+}
+
+// Other fills, other types.
+// CHECK-LABEL: func.func @concat_of_unlike_pads
+// CHECK-COUNT-2: tcp.pad
+// CHECK:         torch.aten.cat
+// CHECK-COUNT-2: tcp.pad
+// CHECK:         torch.aten.cat
+func.func @concat_of_unlike_pads(%x : tensor<2xf32>, %z : tensor<2xf16>, %f : f32, %g : f32, %h : f16) -> (!torch.vtensor<[6],f32>, !torch.vtensor<[6],f32>) {
+  %dim = torch.constant.int 0
+  %0 = tcp.pad %x, %f lowerExpansion [1] upperExpansion [0] : tensor<2xf32>, f32 -> tensor<3xf32>
+  %1 = tcp.pad %x, %g lowerExpansion [0] upperExpansion [1] : tensor<2xf32>, f32 -> tensor<3xf32>
+  %2 = torch_c.from_builtin_tensor %0 : tensor<3xf32> -> !torch.vtensor<[3],f32>
+  %3 = torch_c.from_builtin_tensor %1 : tensor<3xf32> -> !torch.vtensor<[3],f32>
+  %4 = torch.prim.ListConstruct %2, %3 : (!torch.vtensor<[3],f32>, !torch.vtensor<[3],f32>) -> !torch.list<vtensor>
+  %5 = torch.aten.cat %4, %dim : !torch.list<vtensor>, !torch.int -> !torch.vtensor<[6],f32>
+  %6 = tcp.pad %x, %f lowerExpansion [1] upperExpansion [0] : tensor<2xf32>, f32 -> tensor<3xf32>
+  %7 = tcp.pad %z, %h lowerExpansion [0] upperExpansion [1] : tensor<2xf16>, f16 -> tensor<3xf16>
+  %8 = torch_c.from_builtin_tensor %6 : tensor<3xf32> -> !torch.vtensor<[3],f32>
+  %9 = torch_c.from_builtin_tensor %7 : tensor<3xf16> -> !torch.vtensor<[3],f16>
+  %10 = torch.prim.ListConstruct %8, %9 : (!torch.vtensor<[3],f32>, !torch.vtensor<[3],f16>) -> !torch.list<vtensor>
+  %11 = torch.aten.cat %10, %dim : !torch.list<vtensor>, !torch.int -> !torch.vtensor<[6],f32>
+  return %5, %11 : !torch.vtensor<[6],f32>, !torch.vtensor<[6],f32>
+}
+
+// PyTorch takes a tensor of shape (0,) for any empty one.
+// CHECK-LABEL: func.func @concat_of_ranks
+// CHECK-COUNT-2: tcp.pad
+// CHECK:         torch.aten.cat
+func.func @concat_of_ranks(%x : tensor<2x3xf32>, %y : tensor<?xf32>, %f : f32) -> !torch.vtensor<[?,4],f32> {
+  %dim = torch.constant.int 0
+  %0 = tcp.pad %x, %f lowerExpansion [0, 1] upperExpansion [0, 0] : tensor<2x3xf32>, f32 -> tensor<2x4xf32>
+  %1 = tcp.pad %y, %f lowerExpansion [-1] upperExpansion [0] : tensor<?xf32>, f32 -> tensor<?xf32>
+  %2 = torch_c.from_builtin_tensor %0 : tensor<2x4xf32> -> !torch.vtensor<[2,4],f32>
+  %3 = torch_c.from_builtin_tensor %1 : tensor<?xf32> -> !torch.vtensor<[?],f32>
+  %4 = torch.prim.ListConstruct %2, %3 : (!torch.vtensor<[2,4],f32>, !torch.vtensor<[?],f32>) -> !torch.list<vtensor>
+  %5 = torch.aten.cat %4, %dim : !torch.list<vtensor>, !torch.int -> !torch.vtensor<[?,4],f32>
+  return %5 : !torch.vtensor<[?,4],f32>
+}
+
+// The second part is not a pad, is a pad of another mode, has other users.
+// CHECK-LABEL: func.func @concat_of_others
+// CHECK:         tcp.pad
+// CHECK:         torch.aten.cat
+// CHECK:         tcp.pad
+// CHECK:         tcp.circular_pad
+// CHECK:         torch.aten.cat
+// CHECK-COUNT-2: tcp.pad
+// CHECK:         torch.aten.cat
+func.func @concat_of_others(%x : tensor<2xf32>, %y : !torch.vtensor<[3],f32>, %f : f32) -> (!torch.vtensor<[6],f32>, !torch.vtensor<[6],f32>, !torch.vtensor<[6],f32>, tensor<3xf32>) {
+  %dim = torch.constant.int 0
+  %0 = tcp.pad %x, %f lowerExpansion [1] upperExpansion [0] : tensor<2xf32>, f32 -> tensor<3xf32>
+  %1 = torch_c.from_builtin_tensor %0 : tensor<3xf32> -> !torch.vtensor<[3],f32>
+  %2 = torch.prim.ListConstruct %1, %y : (!torch.vtensor<[3],f32>, !torch.vtensor<[3],f32>) -> !torch.list<vtensor>
+  %3 = torch.aten.cat %2, %dim : !torch.list<vtensor>, !torch.int -> !torch.vtensor<[6],f32>
+  %4 = tcp.pad %x, %f lowerExpansion [1] upperExpansion [0] : tensor<2xf32>, f32 -> tensor<3xf32>
+  %5 = torch_c.from_builtin_tensor %4 : tensor<3xf32> -> !torch.vtensor<[3],f32>
+  %6 = tcp.circular_pad %x lowerExpansion [0] upperExpansion [1] : tensor<2xf32> -> tensor<3xf32>
+  %7 = torch_c.from_builtin_tensor %6 : tensor<3xf32> -> !torch.vtensor<[3],f32>
+  %8 = torch.prim.ListConstruct %5, %7 : (!torch.vtensor<[3],f32>, !torch.vtensor<[3],f32>) -> !torch.list<vtensor>
+  %9 = torch.aten.cat %8, %dim : !torch.list<vtensor>, !torch.int -> !torch.vtensor<[6],f32>
+  %10 = tcp.pad %x, %f lowerExpansion [1] upperExpansion [0] : tensor<2xf32>, f32 -> tensor<3xf32>
+  %11 = torch_c.from_builtin_tensor %10 : tensor<3xf32> -> !torch.vtensor<[3],f32>
+  %12 = tcp.pad %x, %f lowerExpansion [0] upperExpansion [1] : tensor<2xf32>, f32 -> tensor<3xf32>
+  %13 = torch_c.from_builtin_tensor %12 : tensor<3xf32> -> !torch.vtensor<[3],f32>
+  %14 = torch.prim.ListConstruct %11, %13 : (!torch.vtensor<[3],f32>, !torch.vtensor<[3],f32>) -> !torch.list<vtensor>
+  %15 = torch.aten.cat %14, %dim : !torch.list<vtensor>, !torch.int -> !torch.vtensor<[6],f32>
+  return %3, %9, %15, %12 : !torch.vtensor<[6],f32>, !torch.vtensor<[6],f32>, !torch.vtensor<[6],f32>, tensor<3xf32>
+}
+
+// The amounts along the dimension are dynamic, in the first part, in the second, in the
+// only one; and those of another dimension differ.
+// CHECK-LABEL: func.func @concat_of_other_amounts
+// CHECK-COUNT-2: tcp.pad
+// CHECK:         torch.aten.cat
+// CHECK-COUNT-2: tcp.pad
+// CHECK:         torch.aten.cat
+// CHECK:         tcp.pad
+// CHECK:         torch.aten.cat
+// CHECK-COUNT-2: tcp.pad
+// CHECK:         torch.aten.cat
+func.func @concat_of_other_amounts(%x : tensor<2x3xf32>, %f : f32, %n : index) -> (!torch.vtensor<[?,3],f32>, !torch.vtensor<[?,3],f32>, !torch.vtensor<[?,3],f32>, !torch.vtensor<[4,5],f32>) {
+  %dim = torch.constant.int 0
+  %0 = tcp.pad %x, %f lowerExpansion [%n, 0] upperExpansion [0, 0] : tensor<2x3xf32>, f32 -> tensor<?x3xf32>
+  %1 = torch_c.from_builtin_tensor %0 : tensor<?x3xf32> -> !torch.vtensor<[?,3],f32>
+  %2 = tcp.pad %x, %f lowerExpansion [0, 0] upperExpansion [1, 0] : tensor<2x3xf32>, f32 -> tensor<3x3xf32>
+  %3 = torch_c.from_builtin_tensor %2 : tensor<3x3xf32> -> !torch.vtensor<[3,3],f32>
+  %4 = torch.prim.ListConstruct %1, %3 : (!torch.vtensor<[?,3],f32>, !torch.vtensor<[3,3],f32>) -> !torch.list<vtensor>
+  %5 = torch.aten.cat %4, %dim : !torch.list<vtensor>, !torch.int -> !torch.vtensor<[?,3],f32>
+  %6 = tcp.pad %x, %f lowerExpansion [1, 0] upperExpansion [0, 0] : tensor<2x3xf32>, f32 -> tensor<3x3xf32>
+  %7 = torch_c.from_builtin_tensor %6 : tensor<3x3xf32> -> !torch.vtensor<[3,3],f32>
+  %8 = tcp.pad %x, %f lowerExpansion [0, 0] upperExpansion [%n, 0] : tensor<2x3xf32>, f32 -> tensor<?x3xf32>
+  %9 = torch_c.from_builtin_tensor %8 : tensor<?x3xf32> -> !torch.vtensor<[?,3],f32>
+  %10 = torch.prim.ListConstruct %7, %9 : (!torch.vtensor<[3,3],f32>, !torch.vtensor<[?,3],f32>) -> !torch.list<vtensor>
+  %11 = torch.aten.cat %10, %dim : !torch.list<vtensor>, !torch.int -> !torch.vtensor<[?,3],f32>
+  %12 = tcp.pad %x, %f lowerExpansion [%n, 0] upperExpansion [0, 0] : tensor<2x3xf32>, f32 -> tensor<?x3xf32>
+  %13 = torch_c.from_builtin_tensor %12 : tensor<?x3xf32> -> !torch.vtensor<[?,3],f32>
+  %14 = torch.prim.ListConstruct %13 : (!torch.vtensor<[?,3],f32>) -> !torch.list<vtensor>
+  %15 = torch.aten.cat %14, %dim : !torch.list<vtensor>, !torch.int -> !torch.vtensor<[?,3],f32>
+  %16 = tcp.pad %x, %f lowerExpansion [0, 1] upperExpansion [0, 1] : tensor<2x3xf32>, f32 -> tensor<2x5xf32>
+  %17 = torch_c.from_builtin_tensor %16 : tensor<2x5xf32> -> !torch.vtensor<[2,5],f32>
+  %18 = tcp.pad %x, %f lowerExpansion [0, 2] upperExpansion [0, 0] : tensor<2x3xf32>, f32 -> tensor<2x5xf32>
+  %19 = torch_c.from_builtin_tensor %18 : tensor<2x5xf32> -> !torch.vtensor<[2,5],f32>
+  %20 = torch.prim.ListConstruct %17, %19 : (!torch.vtensor<[2,5],f32>, !torch.vtensor<[2,5],f32>) -> !torch.list<vtensor>
+  %21 = torch.aten.cat %20, %dim : !torch.list<vtensor>, !torch.int -> !torch.vtensor<[4,5],f32>
+  return %5, %11, %15, %21 : !torch.vtensor<[?,3],f32>, !torch.vtensor<[?,3],f32>, !torch.vtensor<[?,3],f32>, !torch.vtensor<[4,5],f32>
+}
+
+// The dimension is computed; the list has another user; the sizes are wrong.
+// CHECK-LABEL: func.func @concat_that_stays
+// CHECK:         tcp.pad
+// CHECK:         torch.aten.cat
+// CHECK:         tcp.pad
+// CHECK:         torch.aten.stack
+// CHECK:         tcp.pad
+// CHECK:         torch.aten.cat
+func.func @concat_that_stays(%x : tensor<2xf32>, %f : f32, %dim : !torch.int) -> (!torch.vtensor<[3],f32>, !torch.vtensor<[1,3],f32>, !torch.vtensor<[4],f32>) {
+  %zero = torch.constant.int 0
+  %0 = tcp.pad %x, %f lowerExpansion [1] upperExpansion [0] : tensor<2xf32>, f32 -> tensor<3xf32>
+  %1 = torch_c.from_builtin_tensor %0 : tensor<3xf32> -> !torch.vtensor<[3],f32>
+  %2 = torch.prim.ListConstruct %1 : (!torch.vtensor<[3],f32>) -> !torch.list<vtensor>
+  %3 = torch.aten.cat %2, %dim : !torch.list<vtensor>, !torch.int -> !torch.vtensor<[3],f32>
+  %4 = tcp.pad %x, %f lowerExpansion [1] upperExpansion [0] : tensor<2xf32>, f32 -> tensor<3xf32>
+  %5 = torch_c.from_builtin_tensor %4 : tensor<3xf32> -> !torch.vtensor<[3],f32>
+  %6 = torch.prim.ListConstruct %5 : (!torch.vtensor<[3],f32>) -> !torch.list<vtensor>
+  %7 = torch.aten.stack %6, %zero : !torch.list<vtensor>, !torch.int -> !torch.vtensor<[1,3],f32>
+  %8 = tcp.pad %x, %f lowerExpansion [1] upperExpansion [0] : tensor<2xf32>, f32 -> tensor<3xf32>
+  %9 = torch_c.from_builtin_tensor %8 : tensor<3xf32> -> !torch.vtensor<[3],f32>
+  %10 = torch.prim.ListConstruct %9 : (!torch.vtensor<[3],f32>) -> !torch.list<vtensor>
+  %11 = torch.aten.cat %10, %zero : !torch.list<vtensor>, !torch.int -> !torch.vtensor<[4],f32>
+  return %3, %7, %11 : !torch.vtensor<[3],f32>, !torch.vtensor<[1,3],f32>, !torch.vtensor<[4],f32>
+}
