@@ -83,9 +83,8 @@ def is_within(op: tcp.BorderPadOp, dim: int, amount: Amounts) -> bool:
     size = op.input_type.get_shape()[dim]
     most = max(amount.lower, amount.upper, 0)
     # A border that shows an element only once is never larger than the input.
-    return op.BORDER.step == 1 or (
-        most == 0 or (size != DYNAMIC_INDEX and most <= size)
-    )
+    # DYNAMIC_INDEX is less than any amount.
+    return op.BORDER.step == 1 or most == 0 or most <= size
 
 
 # Convolutions.
