@@ -55,3 +55,60 @@ func.func @kept(%a: tensor<2x2xf32>) -> (tensor<2x2xf32>, tensor<2x2xf32>, tenso
   } -> tensor<2x2xf64>
   return %x, %0, %1, %2, %3 : tensor<2x2xf32>, tensor<2x2xf32>, tensor<2x2xf32>, tensor<2x2xf32>, tensor<2x2xf64>
 }
+
+// The order of the inputs does not matter.
+// CHECK-LABEL: func.func @turned_round
+// CHECK:         %[[X:.*]] = linalg.matmul
+// CHECK:         %[[Y:.*]] = linalg.matmul
+// CHECK:         ins(%[[X]] : tensor<2x2xf32>) outs(%[[Y]] : tensor<2x2xf32>)
+func.func @turned_round(%a: tensor<2x2xf32>, %b: tensor<2x2xf32>) -> tensor<2x2xf32> {
+  %x = linalg.matmul ins(%a, %a : tensor<2x2xf32>, tensor<2x2xf32>) outs(%b : tensor<2x2xf32>) -> tensor<2x2xf32>
+  %y = linalg.matmul ins(%b, %b : tensor<2x2xf32>, tensor<2x2xf32>) outs(%b : tensor<2x2xf32>) -> tensor<2x2xf32>
+  %e = tensor.empty() : tensor<2x2xf32>
+  %z = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]} ins(%x, %y : tensor<2x2xf32>, tensor<2x2xf32>) outs(%e : tensor<2x2xf32>) {
+  ^bb0(%p: f32, %q: f32, %o: f32):
+    %s = arith.addf %p, %q : f32
+    linalg.yield %s : f32
+  } -> tensor<2x2xf32>
+  return %z : tensor<2x2xf32>
+}
+
+// The op reads what it writes to; the input is no sum, and not of linalg; the sum is
+// outside of the branch that the op is in.
+// CHECK-LABEL: func.func @kept_too
+// CHECK:         linalg.generic {{.*}} ins(%x {{.*}} outs(%e
+// CHECK:         linalg.generic {{.*}} ins(%e {{.*}} outs(%e
+// CHECK:         linalg.generic {{.*}} ins(%{{.*}} outs(%e
+// CHECK:         scf.if
+// CHECK:           linalg.generic {{.*}} ins(%y {{.*}} outs(%e
+func.func @kept_too(%a: tensor<2x2xf32>, %c: i1) -> (tensor<2x2xf32>, tensor<2x2xf32>, tensor<2x2xf32>) {
+  %e = tensor.empty() : tensor<2x2xf32>
+  %x = linalg.matmul ins(%a, %a : tensor<2x2xf32>, tensor<2x2xf32>) outs(%a : tensor<2x2xf32>) -> tensor<2x2xf32>
+  %y = linalg.matmul ins(%a, %a : tensor<2x2xf32>, tensor<2x2xf32>) outs(%a : tensor<2x2xf32>) -> tensor<2x2xf32>
+  %0 = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]} ins(%x : tensor<2x2xf32>) outs(%e : tensor<2x2xf32>) {
+  ^bb0(%p: f32, %o: f32):
+    %r = arith.addf %p, %o : f32
+    linalg.yield %r : f32
+  } -> tensor<2x2xf32>
+  %1 = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]} ins(%e : tensor<2x2xf32>) outs(%e : tensor<2x2xf32>) {
+  ^bb0(%p: f32, %o: f32):
+    %r = arith.negf %p : f32
+    linalg.yield %r : f32
+  } -> tensor<2x2xf32>
+  %2 = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]} ins(%1 : tensor<2x2xf32>) outs(%e : tensor<2x2xf32>) {
+  ^bb0(%p: f32, %o: f32):
+    %r = arith.negf %p : f32
+    linalg.yield %r : f32
+  } -> tensor<2x2xf32>
+  %3 = scf.if %c -> (tensor<2x2xf32>) {
+    %4 = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]} ins(%y : tensor<2x2xf32>) outs(%e : tensor<2x2xf32>) {
+    ^bb0(%p: f32, %o: f32):
+      %r = arith.negf %p : f32
+      linalg.yield %r : f32
+    } -> tensor<2x2xf32>
+    scf.yield %4 : tensor<2x2xf32>
+  } else {
+    scf.yield %a : tensor<2x2xf32>
+  }
+  return %0, %2, %3 : tensor<2x2xf32>, tensor<2x2xf32>, tensor<2x2xf32>
+}
