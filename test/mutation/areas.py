@@ -62,13 +62,9 @@ AREAS: Mapping[str, Area] = {
             "passes/tcp_to_mil/legality.py": (),
         },
         (
-            "test/passes/tcp_to_mil/test_convert_tcp_to_mil.py",
-            "test/passes/tcp_to_mil/test_decompose_pads.py",
             "test/passes/tcp_to_mil/test_folding.py",
-            "test/passes/torch_to_tcp/test_conv_transpose.py",
-            "test/passes/torch_to_tcp/test_grid_sample.py",
+            "test/passes/tcp_to_mil/test_legality.py",
         ),
-        ("test/passes/tcp_to_mil",),
     ),
     "buffers": Area(
         {
@@ -85,9 +81,24 @@ AREAS: Mapping[str, Area] = {
         ),
         ("test/passes/buffers",),
     ),
+    "linalg": Area(
+        {
+            "passes/linalg/fuse_elementwise.py": (),
+            "passes/linalg/pack_weights.py": (),
+            "passes/linalg/write_in_place.py": (),
+        },
+        (),
+        ("test/passes/linalg",),
+    ),
     "loop fusion": Area(
-        {"passes/buffers_to_llvm/loop_fusion.py": ()},
-        ("test/backends/native/test_programs.py",),
+        {
+            "passes/buffers_to_llvm/fused_products.py": (),
+            "passes/buffers_to_llvm/loop_fusion.py": (),
+        },
+        (
+            "test/backends/native/test_epilogues.py",
+            "test/backends/native/test_programs.py",
+        ),
         ("test/passes/buffers_to_llvm",),
     ),
 }  # fmt: skip
