@@ -310,6 +310,17 @@ def test_what_padc_refuses_is_coremltools_affair():
     assert any(op.op_type.startswith("random_normal") for op in ops)
 
 
+def test_what_padc_refuses_and_coremltools_fails_on_is_an_error_of_padc():
+    """coremltools' converter raises AttributeError for a grid whose size varies."""
+    theta, height = torch.eye(2, 3)[None], ct.RangeDim(4, 20, default=6)
+    model = Function(lambda x: F.affine_grid(theta, x.shape, align_corners=False))
+
+    with pytest.raises(padc.UnsupportedError, match="affine_grid_generator"):
+        convert(
+            model, [torch.rand(1, 2, 6, 7)], [ct.TensorType("x", (1, 2, height, 7))]
+        )
+
+
 def test_what_both_refuse_is_an_error_of_padc():
     model, x = Function(torch.linalg.svdvals), torch.rand(3, 3)
 

@@ -91,7 +91,12 @@ class Operator:
         """Convert by coremltools' own converter, or raise `error`."""
         if self.original is None or (self.is_only_padcs and not is_too_old(error)):
             raise error
-        self.original(context, node)
+        try:
+            self.original(context, node)
+        except (NotImplementedError, ValueError):
+            raise  # coremltools says what it lacks.
+        except Exception as failure:
+            raise error from failure
 
     @property
     def is_only_padcs(self) -> bool:
