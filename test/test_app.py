@@ -712,7 +712,7 @@ H = ct.RangeDim(4, 16)
         ({"inputs": [ct.TensorType(shape=(1, 3, 8, ct.RangeDim(4)))]}, "upper bound of dimension 3"),
         ({"inputs": [ct.TensorType(dtype=np.int32)]}, "with dtype int32"),
         ({"inputs": [ct.TensorType(dtype=np.float16)], "target": "iOS15"}, "float16, which inputs and outputs can have from iOS16"),
-        ({"inputs": [ct.TensorType(shape=IMAGE.shape, default_value=np.full(IMAGE.shape, np.inf, "f4"))]}, "default inf, which float32 lacks"),
+        ({"inputs": [ct.TensorType(shape=IMAGE.shape, default_value=np.full(IMAGE.shape, np.inf, "f4"))]}, "default inf, which float32 inputs cannot have"),
         ({"outputs": [ct.TensorType(dtype=np.int32)]}, "output mul: float32"),
         ({"outputs": [ct.TensorType(shape=(1, 3, 8, 8))]}, "output 'mul' has a shape"),
         ({"inputs": [ct.ImageType(color_layout="G")]}, r"such an image is a tensor of shape \[1, 1, height, width\]"),

@@ -76,9 +76,8 @@ def add_feature_options(parser: argparse.ArgumentParser) -> None:
     classifier.add_argument(
         "--label-name",
         metavar="NAME",
-        default="classLabel",
         help="the name of the output with the label; that with the dictionary is "
-        "NAME_probs (default: %(default)s)",
+        "NAME_probs (default: classLabel)",
     )
     classifier.add_argument(
         "--probabilities",
@@ -133,8 +132,14 @@ def feature_arguments(arguments: argparse.Namespace) -> dict[str, Any]:
         found["outputs"] = {name: made(each) for name, each in outputs.items()}
     if arguments.labels is not None:
         found["classifier_config"] = classifier_config(arguments)
-    elif arguments.probabilities is not None:
-        raise UsageError("--probabilities is given without --labels")
+        return found
+    for option in ("label_name", "probabilities"):
+        if getattr(arguments, option) is not None:
+            shown = option.replace("_", "-")
+            raise UsageError(
+                f"--{shown} is given without --labels",
+                hint="give the class labels: --labels FILE",
+            )
     return found
 
 
@@ -332,8 +337,8 @@ def read_metadata(arguments: argparse.Namespace) -> dict[str, Any]:
         ("output_description", "describe_output", ":"),
         ("user_defined_metadata", "metadata", "="),
     ):
-        if pairs := getattr(arguments, option):
-            found[key] = dict(pair(option, each, separator) for each in pairs)
+        if texts_by_name := getattr(arguments, option):
+            found[key] = read_pairs(option, texts_by_name, separator)
     if (path := arguments.preview_parameters) is not None:
         try:
             found["preview_parameters"] = json.loads(Path(path).read_text("utf-8"))
@@ -342,9 +347,15 @@ def read_metadata(arguments: argparse.Namespace) -> dict[str, Any]:
     return found
 
 
-def pair(option: str, text: str, separator: str) -> tuple[str, str]:
-    name, found, value = text.partition(separator)
-    if not name or not found:
-        shown = option.replace("_", "-")
-        raise UsageError(f"--{shown} {text} is not NAME{separator}TEXT")
-    return name, value
+def read_pairs(option: str, texts: Sequence[str], separator: str) -> dict[str, str]:
+    """The texts by name; UsageError if one has no name, or a name has two texts."""
+    shown = option.replace("_", "-")
+    found: dict[str, str] = {}
+    for text in texts:
+        name, has_separator, value = text.partition(separator)
+        if not name or not has_separator:
+            raise UsageError(f"--{shown} {text} is not NAME{separator}TEXT")
+        if name in found:
+            raise UsageError(f"--{shown} is given twice for '{name}'")
+        found[name] = value
+    return found

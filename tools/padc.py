@@ -291,10 +291,11 @@ def run_convert(arguments: argparse.Namespace) -> None:
         observer=progress,
         **described,
     )
-    if arguments.verify:
-        print_agreement(program.verify(), arguments.compress)
+    # Whoever asks for the report needs it most where verification fails.
     if arguments.report:
         print(program.float16_report())
+    if arguments.verify:
+        print_agreement(program.verify(), arguments.compress)
     program.save(arguments.output, locations=arguments.locations)
     progress.say(f"wrote {arguments.output}")
 

@@ -83,7 +83,10 @@ def default_of(default: Any, dtype: Any) -> Any:
     lost = converted != number if types.is_int(dtype) else np.isinf(converted)
     if lost:
         name = numpy_name(types.builtin_to_string(dtype))
-        raise Obstacle(f"is described with the default {number}, which {name} lacks")
+        raise Obstacle(
+            f"is described with the default {number}, which {name} inputs cannot have",
+            "give a finite number that the dtype has",
+        )
     return converted
 
 

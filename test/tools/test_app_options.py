@@ -148,9 +148,11 @@ def test_an_integer_default():
         (("--input-dtype", "photo:float64"), "there is no dtype 'float64'"),
         (("--default", "gain:one"), "'one' is not a number"),
         (("--probabilities", "odds"), "--probabilities is given without --labels"),
+        (("--label-name", "animal"), "--label-name is given without --labels"),
         (("--labels", "absent.txt"), "cannot read the class labels in absent.txt"),
         (("--labels", "labels.txt"), "the model has 2 outputs"),
         (("--metadata", "run"), "--metadata run is not NAME=TEXT"),
+        (("--metadata", "a=1", "--metadata", "a=2"), "--metadata is given twice for 'a'"),
         (("--describe-input", "photo"), "--describe-input photo is not NAME:TEXT"),
         (("--preview-parameters", "absent.json"), "--preview-parameters absent.json"),
     ],
@@ -164,7 +166,7 @@ def test_options_that_do_not_fit(
 
 def test_a_default_that_the_dtype_lacks(capsys: pytest.CaptureFixture[str]):
     assert convert("at", "--default", "index:2.5") == 2
-    assert "the default 2.5, which int32 lacks" in capsys.readouterr().err
+    assert "the default 2.5, which int32 inputs cannot have" in capsys.readouterr().err
 
 
 def test_help_has_an_example_for_each_group(capsys: pytest.CaptureFixture[str]):

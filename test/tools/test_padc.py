@@ -254,8 +254,9 @@ def test_convert_with_compressed_weights(padc: Padc):
     )
 
     assert converted.exit_code == 0, converted.err
-    first, *report = converted.out.splitlines()
-    assert first.startswith(
+    # The report comes first: it is the help where verification fails.
+    *report, last = converted.out.splitlines()
+    assert last.startswith(
         "output 'softmax' differs from PyTorch by palette4: max error "
     )
     assert report[0].startswith("output 'softmax' in float16: max error ")
