@@ -57,6 +57,22 @@ def interpolated(
     return [float(c) for c in series.convert(kind=np.polynomial.Polynomial).coef]
 
 
+def fitted(
+    function: Callable[[float], float],
+    weight: Callable[[float], float],
+    low: float,
+    high: float,
+    degree: int,
+) -> Sequence[float]:
+    """The coefficients, from x^0 on, with the least sum of squared weighted errors."""
+    xs = (low + high) / 2 + (high - low) / 2 * chebyshev.chebpts1(200)
+    values, weights = ([f(float(x)) for x in xs] for f in (function, weight))
+    series = chebyshev.Chebyshev.fit(
+        xs, values, degree, domain=[low, high], w=np.array(weights)
+    )
+    return [float(c) for c in series.convert(kind=np.polynomial.Polynomial).coef]
+
+
 def exp_rest(x: float) -> float:
     """(exp(x) - 1 - x) / x^2, by its series."""
     return math.fsum(x**k / math.factorial(k + 2) for k in range(20))
@@ -437,7 +453,8 @@ def tanh(x: Term) -> Term:
 
 
 ERF_END = 4.0
-ERF = interpolated(erf_exponent, 0, ERF_END, 10)
+# 1 - 2^-y depends on y the less, the larger y is.
+ERF = fitted(erf_exponent, math.erfc, 0, ERF_END, 7)
 
 
 def erf(x: Term) -> Term:
