@@ -23,6 +23,7 @@ from xdsl.utils.exceptions import PassFailedException
 from padc.passes.buffers_to_llvm.access_check import AccessCheck, Bounds
 from padc.passes.buffers_to_llvm.accumulation import RESULT, Accumulation
 from padc.passes.buffers_to_llvm.buffer_descriptor import BufferDescriptor, Value
+from padc.passes.buffers_to_llvm.extremes import Extreme, extreme_of
 from padc.passes.buffers_to_llvm.kernel_key import KernelKey
 from padc.passes.buffers_to_llvm.llvm_builder import POINTER, LlvmBuilder, Size
 from padc.passes.buffers_to_llvm.loops import Loop, linear, merged, ordered
@@ -200,8 +201,10 @@ def outline(
         into = Accumulation(kernel.vectors(sums), operands[RESULT])
         return emit_product(sums, operands, into, sizes)
     inner = {x: kernel.value(values[x]) for x in (*op.operands, *captured(op))}
-    body = Body(op, kernel, [inner[x] for x in op.operands], inner, len(op.outputs))
     loops = ordered(loops, len(op.outputs))
+    extreme = extreme_of(op, loops)
+    operands = [inner[x] for x in op.operands]
+    body = Body(op, kernel, operands, inner, len(op.outputs), extreme)
     body.share(loops)
     body.nest(loops, sizes, {})
 
@@ -262,6 +265,8 @@ class Body:
     operands: Sequence[Value]
     values: Mapping[SSAValue, Value]
     outputs: int
+    extreme: Extreme | None = None
+    """What the innermost loop computes, if that is the extreme of a row."""
 
     def share(self, loops: Sequence[Loop]) -> None:
         """Split `loops`, which `nest` then emits, if the work is shared."""
@@ -282,6 +287,8 @@ class Body:
         if not loops:
             return self.element(build, offsets, places)
         loop, *rest = loops
+        if not rest and self.extreme is not None:
+            return self.row(build, self.extreme, offsets)
 
         def inside(build: LlvmBuilder, place: Size) -> None:
             here = {**places, loop.dims[0]: build.value(place)}
@@ -293,6 +300,19 @@ class Body:
             split_loop(build, loop.count, inside)
         else:
             split_elements(build, loop.count, inside)
+
+    def row(
+        self, build: LlvmBuilder, extreme: Extreme, offsets: Sequence[Size]
+    ) -> None:
+        """Join the extreme of a row with the one so far."""
+        if build.check is not None:
+            build.check = build.check.of(self.op)
+        x, result = self.operands
+        assert isinstance(x, BufferDescriptor) and isinstance(result, BufferDescriptor)
+        address = build.address(result.pointer, offsets[1], result.element_type)
+        found = extreme.of_row(build, x, offsets[0])
+        old = result.load(build, address)
+        result.store(build, lower_scalar(build, extreme.op, [found, old]), address)
 
     def element(
         self, build: LlvmBuilder, offsets: Sequence[Size], places: dict[int, SSAValue]

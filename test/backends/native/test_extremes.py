@@ -1,0 +1,40 @@
+# pyright: basic
+"""The greatest and least elements of rows: NaN, infinities and zeros of both signs."""
+
+import numpy as np
+import pytest
+import torch
+from functions import Function
+
+import padc
+
+BITS = [0x00000000, 0x3F800000, 0x7F800000, 0x7FC00000, 0x7F800001, 0x7FFFFFFF, 1]
+"""0, 1, infinity, three NaN, and the least positive number."""
+VALUES = torch.from_numpy(
+    np.array([bits | sign for bits in BITS for sign in (0, 1 << 31)], np.uint32).view(
+        np.float32
+    )
+)
+ROWS = torch.cartesian_prod(VALUES, VALUES, VALUES).repeat(1, 13)
+
+
+def rows(x: torch.Tensor, is_greatest: bool) -> torch.Tensor:
+    """The extreme of each row; -0 is less than 0, which PyTorch leaves open."""
+    order = x.double()
+    tiny = torch.full_like(order, 1e-46).copysign(order)
+    order = torch.where(order == 0, tiny, order)
+    best = order.amax(1) if is_greatest else order.amin(1)
+    return best.float()
+
+
+@pytest.mark.parametrize("is_greatest", [True, False])
+def test_extremes_of_rows(is_greatest: bool):
+    function = torch.amax if is_greatest else torch.amin
+    compiled = padc.compile(Function(lambda x: function(x, 1)), (ROWS,))
+
+    actual, expected = compiled(ROWS), rows(ROWS, is_greatest)
+
+    torch.testing.assert_close(actual, expected, rtol=0, atol=0, equal_nan=True)
+    numbers = ~expected.isnan()
+    assert torch.equal(actual.signbit()[numbers], expected.signbit()[numbers])
+    assert numbers.any() and not numbers.all()
