@@ -3,6 +3,7 @@
 
 import importlib
 import re
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -122,6 +123,19 @@ def test_another_version_of_coremltools_is_refused(monkeypatch: pytest.MonkeyPat
 
     with pytest.raises(padc.MissingEnvironmentError, match="coreml is too old"):
         padc.coremltools.enable()
+
+
+def test_the_import_says_what_is_missing(monkeypatch: pytest.MonkeyPatch):
+    def require(extra: str) -> None:
+        raise padc.MissingEnvironmentError(f"this needs {extra}")
+
+    monkeypatch.setattr("padc.versions.require", require)
+    operators = "padc.backends.coreml.torch_ops.operators"
+    monkeypatch.setitem(sys.modules, operators, None)
+    monkeypatch.delitem(sys.modules, "padc.coremltools")
+
+    with pytest.raises(padc.MissingEnvironmentError, match="this needs coreml"):
+        importlib.import_module("padc.coremltools")
 
 
 def test_without_the_import_coremltools_is_as_it_was():

@@ -21,7 +21,6 @@ from __future__ import annotations
 from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
 
-from padc.backends.coreml.torch_ops.operators import registered
 from padc.versions import require
 
 __all__ = ["disable", "enable", "is_enabled", "operators"]
@@ -47,6 +46,9 @@ def enable() -> None:
     global _registration
     require("coreml")
     if _registration is None:
+        # This needs the packages that `require` asks for.
+        from padc.backends.coreml.torch_ops.operators import registered
+
         _registration = ExitStack()
         _registration.enter_context(registered())
 
