@@ -385,11 +385,11 @@ def softmax(
     if is_log:
         sum = summed(
             build,
-            [Operand(pointwise(build, [x, most], type, shifted), type)],
+            [x, most],
             dims,
             True,
             type,
-            lambda x: x.apply("exp"),
+            lambda x, most: shifted(x, most).apply("exp"),
         )
         # Along the last dimension, PyTorch rounds the sum and its logarithm.
         step = result if list(dims) == [x.rank - 1] else type
