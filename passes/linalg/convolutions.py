@@ -67,6 +67,20 @@ def moves(map: AffineMap) -> bool:
     return any(len(expr.used_dims()) == 2 for expr in map.results)
 
 
+def row_stride(op: LinalgStructuredOperation) -> int:
+    """The stride of a convolution along the rows of its input."""
+    along = op.get_indexing_maps().data[0].data
+    rank, row = along.num_dims, along.results[-1]
+    kinds = [kind.data for kind in op.get_iterator_types()]
+    origin = row.eval([0] * rank, [])
+    steps = [
+        row.eval([int(i == loop) for i in range(rank)], []) - origin
+        for loop in row.used_dims()
+        if kinds[loop] is IteratorType.PARALLEL
+    ]
+    return max(steps, default=1)
+
+
 def multiplies_and_adds(op: LinalgStructuredOperation) -> bool:
     """Whether the body of `op` is `a * b + c`, of two inputs and the output."""
     block = op.body.block

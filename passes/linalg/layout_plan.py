@@ -22,7 +22,7 @@ from xdsl.utils.disjoint_set import DisjointSet
 from xdsl.utils.hints import isa
 
 from padc.ir.tcp import AnyTensor, tensor_type
-from padc.passes.linalg.convolutions import convolution_of
+from padc.passes.linalg.convolutions import convolution_of, row_stride
 from padc.passes.linalg.packed_tensor_ops import PACKED_OPS, source_tile
 from padc.passes.linalg.packing import (
     Tile,
@@ -35,6 +35,8 @@ from padc.passes.linalg.weights import source_of, weight_arguments
 
 GAIN = 0.003
 """Nanoseconds that a product of a packed convolution saves, as `bench` measured."""
+STRIDED_GAIN = 0.3
+"""The same for a stride above 2, for which convolutions in NCHW have no kernel."""
 COST = 0.4
 """Nanoseconds that it takes to pack or unpack an element."""
 
@@ -175,7 +177,26 @@ class LayoutPlan:
         )
 
     def drop_losses(self, ops: Sequence[Operation]) -> None:
-        """Drop the groups of connected ops that cost more than they gain."""
+        """
+        Drop the groups of connected ops that cost more than they gain.
+
+        At first, such a group only loses what is not a convolution: without the ops
+        between them, for example a transformer after it, a convolution may still gain.
+        """
+        for op in self.losses(ops):
+            if not is_convolution(op) and not is_start(op):
+                self.drop(op)
+        for op in self.losses(ops):
+            self.drop(op)
+
+    def drop(self, op: Operation) -> None:
+        self.loops.pop(op, None)
+        self.tiles.pop(op, None)
+        for result in op.results:
+            self.results.pop(result, None)
+
+    def losses(self, ops: Sequence[Operation]) -> list[Operation]:
+        """The members of groups of connected ops that cost more than they gain."""
         members = [op for op in ops if op in self.loops or op in self.tiles]
         groups = DisjointSet(members)
         for op in members:
@@ -191,12 +212,7 @@ class LayoutPlan:
                 if x not in packed:
                     packed.add(x)
                     balance[group] -= COST * elements(x)
-        for op in members:
-            if balance[groups.find(op)] <= 0:
-                self.loops.pop(op, None)
-                self.tiles.pop(op, None)
-                for result in op.results:
-                    self.results.pop(result, None)
+        return [op for op in members if balance[groups.find(op)] <= 0]
 
     def gain(self, op: Operation) -> float:
         """The nanoseconds that are saved by packing `op`."""
@@ -207,7 +223,8 @@ class LayoutPlan:
             return 0.0
         weights = tensor_type(op.inputs[1]).get_shape()
         taps = math.prod(weights) // conv.outputs.size
-        return GAIN * elements(op.results[0]) * abs(taps)
+        each = GAIN if row_stride(op) <= 2 else STRIDED_GAIN
+        return each * elements(op.results[0]) * abs(taps)
 
     def conversions(self, op: Operation) -> Iterable[SSAValue]:
         """The tensors that are packed or unpacked because `op` is packed."""
@@ -234,6 +251,21 @@ class LayoutPlan:
             or source_of(x) in self.weights
             or isinstance(x.owner, tensor.EmptyOp)
         )
+
+
+def is_convolution(op: Operation) -> bool:
+    return isinstance(op, LinalgStructuredOperation) and convolution_of(op) is not None
+
+
+def is_start(op: Operation) -> bool:
+    """Whether `op` makes the initial values of a convolution's sums."""
+    users = [use.operation for result in op.results for use in result.uses]
+    return len(users) == 1 and any(
+        isinstance(user, LinalgStructuredOperation)
+        and is_convolution(user)
+        and any(x.owner is op for x in user.outputs)
+        for user in users
+    )
 
 
 def packed_inputs(

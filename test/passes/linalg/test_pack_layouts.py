@@ -224,3 +224,26 @@ def test_borders_that_cost_more_than_they_gain_stay(monkeypatch: pytest.MonkeyPa
     model = nn.Conv2d(16, 16, 1)
 
     assert packed_weights(model, torch.randn(1, 16, 20, 20)) == 0
+
+
+class Patches(nn.Module):
+    """A convolution, and what a vision transformer does with its result."""
+
+    def __init__(self, kernel: int, stride: int):
+        super().__init__()
+        self.conv = nn.Conv2d(16, 16, kernel, stride)
+
+    def forward(self, x: Tensor) -> list[Tensor]:
+        tokens = self.conv(x).flatten(2).mT
+        return [tokens + float(number) for number in range(8)]
+
+
+def test_a_convolution_may_gain_without_the_ops_after_it(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.undo()
+    x = torch.randn(1, 16, 40, 40)
+
+    assert packed_weights(Patches(7, 1), x) == 1
+    assert packed_weights(Patches(4, 4), x) == 1
+    assert packed_weights(Patches(1, 1), x) == 0
