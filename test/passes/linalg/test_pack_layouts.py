@@ -231,7 +231,7 @@ class Patches(nn.Module):
 
     def __init__(self, kernel: int, stride: int):
         super().__init__()
-        self.conv = nn.Conv2d(16, 16, kernel, stride)
+        self.conv = nn.Conv2d(16, 16, kernel, stride, bias=False)
 
     def forward(self, x: Tensor) -> list[Tensor]:
         tokens = self.conv(x).flatten(2).mT
