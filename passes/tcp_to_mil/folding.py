@@ -66,9 +66,11 @@ def implied_fill(op: Operation) -> float:
 
 
 def pool_can_fold(op: tcp.PoolOp, amounts: Sequence[Amounts]) -> bool:
-    """Whether no window is all padding, and Core ML averages the same elements."""
-    if any(dilation != 1 for dilation in op.dilations.get_values()):
-        return False
+    """
+    Whether no window is all padding, and Core ML averages the same elements.
+
+    The pool is one that Core ML has, without dilations.
+    """
     for amount, kernel in zip(amounts, op.kernel.get_values(), strict=True):
         if max(amount.lower, amount.upper) >= kernel:
             return False

@@ -1,6 +1,10 @@
 """Mutants that no test can notice, and why."""
 
 EXPLAINED: dict[str, str] = {
+    "passes/linalg/pack_weights.py linear_of: "
+    "`not isinstance(columns, AffineDimExpr)` is false": (
+        "in a valid op some operand is indexed by the loop of the columns alone"
+    ),
     "ir/torch/casts.py ToBuiltinTensorOp.fold: `x.type == self.result.type` is true": (
         "both are the builtin type of the tensor between them, as both casts verify"
     ),

@@ -130,16 +130,17 @@ func.func @no_elementwise_op(%x: tensor<2x2xf32>) -> (tensor<2x2xf32>, tensor<2x
   return %4, %5, %6, %7, %8 : tensor<2x2xf32>, tensor<2x2xf32>, tensor<2x2xf32>, tensor<2x2xf32>, tensor<2x2xf32>
 }
 
-// What is read is a matrix product, a sum, turned, or outside of the branch.
+// What is read is a matrix product, a sum, turned, a named op, or outside of the branch.
 // CHECK-LABEL:   func.func @no_elementwise_input
 // CHECK:         linalg.matmul
 // CHECK:         arith.addf
 // CHECK:         math.exp
 // CHECK:         math.exp
-// CHECK-COUNT-3: arith.negf
+// CHECK:         linalg.exp
+// CHECK-COUNT-4: arith.negf
 // CHECK:         scf.if
 // CHECK:         arith.negf
-func.func @no_elementwise_input(%x: tensor<2x2xf32>, %c: i1) -> (tensor<2x2xf32>, tensor<2x2xf32>, tensor<2x2xf32>, tensor<2x2xf32>) {
+func.func @no_elementwise_input(%x: tensor<2x2xf32>, %c: i1) -> (tensor<2x2xf32>, tensor<2x2xf32>, tensor<2x2xf32>, tensor<2x2xf32>, tensor<2x2xf32>) {
   %e = tensor.empty() : tensor<2x2xf32>
   %0 = linalg.matmul ins(%x, %x : tensor<2x2xf32>, tensor<2x2xf32>) outs(%x : tensor<2x2xf32>) -> tensor<2x2xf32>
   %1 = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]} ins(%x : tensor<2x2xf32>) outs(%x : tensor<2x2xf32>) {
@@ -157,6 +158,7 @@ func.func @no_elementwise_input(%x: tensor<2x2xf32>, %c: i1) -> (tensor<2x2xf32>
     %r = math.exp %p : f32
     linalg.yield %r : f32
   } -> tensor<2x2xf32>
+  %n = linalg.exp ins(%x : tensor<2x2xf32>) outs(%e : tensor<2x2xf32>) -> tensor<2x2xf32>
   %4 = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]} ins(%0 : tensor<2x2xf32>) outs(%e : tensor<2x2xf32>) {
   ^bb0(%p: f32, %o: f32):
     %r = arith.negf %p : f32
@@ -172,6 +174,11 @@ func.func @no_elementwise_input(%x: tensor<2x2xf32>, %c: i1) -> (tensor<2x2xf32>
     %r = arith.negf %p : f32
     linalg.yield %r : f32
   } -> tensor<2x2xf32>
+  %m = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]} ins(%n : tensor<2x2xf32>) outs(%e : tensor<2x2xf32>) {
+  ^bb0(%p: f32, %o: f32):
+    %r = arith.negf %p : f32
+    linalg.yield %r : f32
+  } -> tensor<2x2xf32>
   %7 = scf.if %c -> (tensor<2x2xf32>) {
     %8 = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]} ins(%3 : tensor<2x2xf32>) outs(%e : tensor<2x2xf32>) {
     ^bb0(%p: f32, %o: f32):
@@ -182,5 +189,5 @@ func.func @no_elementwise_input(%x: tensor<2x2xf32>, %c: i1) -> (tensor<2x2xf32>
   } else {
     scf.yield %x : tensor<2x2xf32>
   }
-  return %4, %5, %6, %7 : tensor<2x2xf32>, tensor<2x2xf32>, tensor<2x2xf32>, tensor<2x2xf32>
+  return %4, %5, %6, %m, %7 : tensor<2x2xf32>, tensor<2x2xf32>, tensor<2x2xf32>, tensor<2x2xf32>, tensor<2x2xf32>
 }

@@ -58,13 +58,13 @@ func.func @first_input(%x: tensor<?x20xf32>, %w: tensor<48x20xf32> {padc.weight 
   return %z : tensor<?x48xf32>
 }
 
-// Three inputs; no sum; rows of another rank; one column; a weight that is turned; an
-// input that is turned; other arithmetic; two results; an op of another dialect.
+// Three inputs; no sum; rows of another rank; one column; other arithmetic; two results;
+// an op of another dialect.
 // CHECK-LABEL: func.func @kept_too
 // CHECK-NOT:     padc.split
 // CHECK-NOT:     d1 *
 func.func private @declared(tensor<48x20xf32>)
-func.func @kept_too(%x: tensor<24x20xf32>, %x3: tensor<24x1x20xf32>, %turned: tensor<20x24xf32>, %w: tensor<48x20xf32> {padc.weight = "w"}, %v: tensor<20x48xf32> {padc.weight = "v"}, %u: tensor<24x48xf32> {padc.weight = "u"}, %y: tensor<24x48xf32>, %y1: tensor<24x1xf32>, %y3: tensor<24x1x48xf32>) -> (tensor<24x48xf32>, tensor<24x48xf32>, tensor<24x1x48xf32>, tensor<24x1xf32>, tensor<24x48xf32>, tensor<24x48xf32>, tensor<24x48xf32>, tensor<24x48xf32>, tensor<24x48xf32>) {
+func.func @kept_too(%x: tensor<24x20xf32>, %x3: tensor<24x1x20xf32>, %w: tensor<48x20xf32> {padc.weight = "w"}, %u: tensor<24x48xf32> {padc.weight = "u"}, %y: tensor<24x48xf32>, %y1: tensor<24x1xf32>, %y3: tensor<24x1x48xf32>) -> (tensor<24x48xf32>, tensor<24x48xf32>, tensor<24x1x48xf32>, tensor<24x1xf32>, tensor<24x48xf32>, tensor<24x48xf32>, tensor<24x48xf32>) {
   %e = tensor.empty() : tensor<24x48xf32>
   %0 = linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n, k)>, affine_map<(m, n, k) -> (m, n)>, affine_map<(m, n, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %w, %y : tensor<24x20xf32>, tensor<48x20xf32>, tensor<24x48xf32>) outs(%e : tensor<24x48xf32>) {
   ^bb0(%a: f32, %b: f32, %c: f32, %o: f32):
@@ -90,29 +90,46 @@ func.func @kept_too(%x: tensor<24x20xf32>, %x3: tensor<24x1x20xf32>, %turned: te
     %s = arith.addf %c, %p : f32
     linalg.yield %s : f32
   } -> tensor<24x1xf32>
-  %4 = linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %v : tensor<24x20xf32>, tensor<20x48xf32>) outs(%y : tensor<24x48xf32>) {
-  ^bb0(%a: f32, %b: f32, %c: f32):
-    %p = arith.mulf %a, %b : f32
-    %s = arith.addf %c, %p : f32
-    linalg.yield %s : f32
-  } -> tensor<24x48xf32>
-  %5 = linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (k, m)>, affine_map<(m, n, k) -> (n, k)>, affine_map<(m, n, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%turned, %w : tensor<20x24xf32>, tensor<48x20xf32>) outs(%y : tensor<24x48xf32>) {
-  ^bb0(%a: f32, %b: f32, %c: f32):
-    %p = arith.mulf %a, %b : f32
-    %s = arith.addf %c, %p : f32
-    linalg.yield %s : f32
-  } -> tensor<24x48xf32>
-  %6 = linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n, k)>, affine_map<(m, n, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %w : tensor<24x20xf32>, tensor<48x20xf32>) outs(%y : tensor<24x48xf32>) {
+  %4 = linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n, k)>, affine_map<(m, n, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %w : tensor<24x20xf32>, tensor<48x20xf32>) outs(%y : tensor<24x48xf32>) {
   ^bb0(%a: f32, %b: f32, %c: f32):
     %p = arith.divf %a, %b : f32
     %s = arith.addf %c, %p : f32
     linalg.yield %s : f32
   } -> tensor<24x48xf32>
-  %7, %8 = linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n, k)>, affine_map<(m, n, k) -> (m, n)>, affine_map<(m, n, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %w : tensor<24x20xf32>, tensor<48x20xf32>) outs(%y, %y : tensor<24x48xf32>, tensor<24x48xf32>) {
+  %5, %6 = linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n, k)>, affine_map<(m, n, k) -> (m, n)>, affine_map<(m, n, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %w : tensor<24x20xf32>, tensor<48x20xf32>) outs(%y, %y : tensor<24x48xf32>, tensor<24x48xf32>) {
   ^bb0(%a: f32, %b: f32, %c: f32, %d: f32):
     %p = arith.mulf %a, %b : f32
     %s = arith.addf %c, %p : f32
     linalg.yield %s, %d : f32, f32
   } -> (tensor<24x48xf32>, tensor<24x48xf32>)
-  return %0, %1, %2, %3, %4, %5, %6, %7, %8 : tensor<24x48xf32>, tensor<24x48xf32>, tensor<24x1x48xf32>, tensor<24x1xf32>, tensor<24x48xf32>, tensor<24x48xf32>, tensor<24x48xf32>, tensor<24x48xf32>, tensor<24x48xf32>
+  return %0, %1, %2, %3, %4, %5, %6 : tensor<24x48xf32>, tensor<24x48xf32>, tensor<24x1x48xf32>, tensor<24x1xf32>, tensor<24x48xf32>, tensor<24x48xf32>, tensor<24x48xf32>
+}
+
+// A weight that is turned; an input that is turned; no loop that reduces.
+// CHECK-LABEL: func.func @kept_of_other_maps
+// CHECK-NOT:     padc.split
+// CHECK-NOT:     d1 *
+// CHECK:         builtin.module @other
+func.func @kept_of_other_maps(%x: tensor<24x24xf32>, %turned: tensor<32x24xf32>, %u: tensor<24x48xf32> {padc.weight = "u"}, %w: tensor<48x32xf32> {padc.weight = "w"}, %v: tensor<24x24xf32> {padc.weight = "v"}, %y: tensor<24x48xf32>, %row: tensor<24xf32>) -> (tensor<24x48xf32>, tensor<24x48xf32>, tensor<24xf32>) {
+  %0 = linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %u : tensor<24x24xf32>, tensor<24x48xf32>) outs(%y : tensor<24x48xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %p = arith.mulf %a, %b : f32
+    %s = arith.addf %c, %p : f32
+    linalg.yield %s : f32
+  } -> tensor<24x48xf32>
+  %1 = linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (k, m)>, affine_map<(m, n, k) -> (n, k)>, affine_map<(m, n, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%turned, %w : tensor<32x24xf32>, tensor<48x32xf32>) outs(%y : tensor<24x48xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %p = arith.mulf %a, %b : f32
+    %s = arith.addf %c, %p : f32
+    linalg.yield %s : f32
+  } -> tensor<24x48xf32>
+  %2 = linalg.generic {indexing_maps = [affine_map<(m, k) -> (m, k)>, affine_map<(m, k) -> (m, k)>, affine_map<(m, k) -> (m)>], iterator_types = ["parallel", "parallel"]} ins(%x, %v : tensor<24x24xf32>, tensor<24x24xf32>) outs(%row : tensor<24xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %p = arith.mulf %a, %b : f32
+    %s = arith.addf %c, %p : f32
+    linalg.yield %s : f32
+  } -> tensor<24xf32>
+  return %0, %1, %2 : tensor<24x48xf32>, tensor<24x48xf32>, tensor<24xf32>
+}
+builtin.module @other {
 }
