@@ -466,7 +466,8 @@ class ConcatOfPads(RewritePattern):
             return
         pads = padded_parts(cat)
         result = cat.results[0].type
-        if pads is None or pads[0] is not op or not isinstance(result, VTensorType):
+        assert isinstance(result, VTensorType)
+        if pads is None or pads[0] is not op:
             return
         rank, element_type = op.input_type.get_num_dims(), op.input_type.element_type
         if not all(

@@ -77,6 +77,7 @@ AREAS: Mapping[str, Area] = {
         },
         (
             "test/passes/buffers/test_strided_range.py",
+            "test/passes/buffers/test_views.py",
             "test/passes/buffers/test_buffer_programs.py",
         ),
         ("test/passes/buffers",),

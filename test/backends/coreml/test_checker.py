@@ -347,6 +347,11 @@ CASES: dict[str, Case] = {
     "one name twice": Case({"name-unique"}, relu, rename("relu", "x")),
     "a name with a dot": Case({"name-form"}, relu, rename("relu", "a.b")),
     "a reserved name": Case({"name-form"}, relu, rename("relu", "tensor")),
+    "an op that cannot be run": Case(
+        {"computed"},
+        lambda x: mb.reshape(x=x, shape=[24, 7]),
+        set_ints("reshape", "shape", 24, 8),
+    ),
     "declared otherwise": Case({"computed"}, relu, set_type("relu", FP32, 1, 4, 7, 6)),
     # Inputs and outputs of the model.
     "fp16 output on iOS15": Case(
@@ -831,7 +836,7 @@ def test_a_function_without_a_block_for_its_opset(tmp_path: Path):
 # --- edits of one package -------------------------------------------------------------
 
 FLOAT32, FLOAT16_ARRAY = 65568, 65552  # ArrayDataType of FeatureTypes.proto
-BOOL, FLOAT64 = 1, 12
+BOOL, FLOAT64, INT8 = 1, 12, 21
 
 
 @pytest.fixture(scope="module")
@@ -866,11 +871,16 @@ def inline_weight(spec: Any) -> None:
     inline(spec).blobFileValue.fileName = "@model_path/weights/nothing.bin"
 
 
-def new_opset(spec: Any) -> None:
-    main_of(spec).block_specializations["CoreML99"].CopyFrom(
-        main_of(spec).block_specializations["CoreML7"]
-    )
-    main_of(spec).opset = "CoreML99"
+def opset(name: str) -> Callable[[Any], None]:
+    """An edit of the opset, from iOS17's."""
+
+    def change(spec: Any) -> None:
+        blocks = main_of(spec).block_specializations
+        blocks[name].CopyFrom(blocks["CoreML7"])
+        del blocks["CoreML7"]
+        main_of(spec).opset = name
+
+    return change
 
 
 def classifier(spec: Any) -> None:
@@ -957,6 +967,14 @@ EDITS: dict[str, tuple[Callable[[Any], Any], list[str]]] = {
         set_type("identity", BOOL, 1, 3, 4),
         ["computed", "description", "io-type"],
     ),
+    "bytes for outputs": (
+        set_type("identity", INT8, 1, 3, 4),
+        ["computed", "description", "io-type"],
+    ),
+    "bytes for outputs of iOS26": (
+        all_of(set_type("identity", INT8, 1, 3, 4), opset("CoreML9")),
+        ["computed", "description"],
+    ),
     "an input that is not described": (
         all_of(other_name, wrong_type),
         ["computed", "computed", "description", "description"],
@@ -989,7 +1007,7 @@ def test_what_is_found_after_an_edit(name: str, adder: Path, tmp_path: Path):
 def test_an_opset_that_is_not_known(adder: Path, tmp_path: Path):
     path = tmp_path / "m.mlpackage"
     shutil.copytree(adder, path)
-    edit(path, new_opset)
+    edit(path, opset("CoreML99"))
 
     with pytest.raises(InvalidProgramError, match="no block for its opset 'CoreML99'"):
         check(path)

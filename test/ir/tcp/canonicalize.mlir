@@ -701,3 +701,76 @@ func.func @concat_that_stays(%x : tensor<2xf32>, %f : f32, %dim : !torch.int) ->
   %11 = torch.aten.cat %10, %zero : !torch.list<vtensor>, !torch.int -> !torch.vtensor<[4],f32>
   return %3, %7, %11 : !torch.vtensor<[3],f32>, !torch.vtensor<[1,3],f32>, !torch.vtensor<[4],f32>
 }
+
+// The users have the dynamic type.
+// CHECK-LABEL: func.func @dynamic_interior_of_one_element
+// CHECK:         tcp.pad %x, %f {{.*}} interiorExpansion [%n]
+func.func @dynamic_interior_of_one_element(%x : tensor<1xf32>, %f : f32, %n : index) -> tensor<?xf32> {
+  %0 = tcp.pad %x, %f lowerExpansion [0] upperExpansion [0] interiorExpansion [%n] : tensor<1xf32>, f32 -> tensor<?xf32>
+  return %0 : tensor<?xf32>
+}
+
+// Amounts that are computed; a large result; a fill that is computed.
+// CHECK-LABEL: func.func @pad_of_literal_stays
+// CHECK-COUNT-3: tcp.pad
+func.func @pad_of_literal_stays(%n : index, %g : i64) -> (tensor<3xi64>, tensor<2002xi64>, tensor<3xi64>) {
+  %f = arith.constant -1 : i64
+  %l = torch.vtensor.literal(dense<[1, 2]> : tensor<2xsi64>) : !torch.vtensor<[2],si64>
+  %x = torch_c.to_builtin_tensor %l : !torch.vtensor<[2],si64> -> tensor<2xi64>
+  %0 = tcp.pad %x, %f lowerExpansion [%n] upperExpansion [0] : tensor<2xi64>, i64 -> tensor<3xi64>
+  %1 = tcp.pad %x, %f lowerExpansion [2000] upperExpansion [0] : tensor<2xi64>, i64 -> tensor<2002xi64>
+  %2 = tcp.pad %x, %g lowerExpansion [1] upperExpansion [0] : tensor<2xi64>, i64 -> tensor<3xi64>
+  return %0, %1, %2 : tensor<3xi64>, tensor<2002xi64>, tensor<3xi64>
+}
+
+// CHECK-LABEL: func.func @pad_of_argument
+// CHECK:         tcp.pad
+func.func @pad_of_argument(%t : !torch.vtensor<[2],f32>) -> tensor<3xf32> {
+  %f = arith.constant 0.0 : f32
+  %x = torch_c.to_builtin_tensor %t : !torch.vtensor<[2],f32> -> tensor<2xf32>
+  %0 = tcp.pad %x, %f lowerExpansion [1] upperExpansion [0] : tensor<2xf32>, f32 -> tensor<3xf32>
+  return %0 : tensor<3xf32>
+}
+
+// Bytes with and without a sign; padding between parts of unknown sizes; another op.
+// CHECK-LABEL: func.func @concat_of_bytes
+// CHECK-COUNT-2: tcp.pad
+// CHECK:         torch.aten.cat
+// CHECK-COUNT-2: tcp.pad
+// CHECK:         torch.aten.cat
+// CHECK:         tcp.pad
+// CHECK:         aten.hstack
+func.func @concat_of_bytes(%x : tensor<2xi8>, %z : tensor<2xui8>, %y : tensor<?xi8>, %f : i8) -> (!torch.vtensor<[6],si8>, !torch.vtensor<[?],si8>, !torch.vtensor<[?],si8>) {
+  %dim = torch.constant.int 0
+  %0 = tcp.pad %x, %f lowerExpansion [1] upperExpansion [0] : tensor<2xi8>, i8 -> tensor<3xi8>
+  %1 = tcp.pad %z, %f lowerExpansion [0] upperExpansion [1] : tensor<2xui8>, i8 -> tensor<3xui8>
+  %2 = torch_c.from_builtin_tensor %0 : tensor<3xi8> -> !torch.vtensor<[3],si8>
+  %3 = torch_c.from_builtin_tensor %1 : tensor<3xui8> -> !torch.vtensor<[3],ui8>
+  %4 = torch.prim.ListConstruct %2, %3 : (!torch.vtensor<[3],si8>, !torch.vtensor<[3],ui8>) -> !torch.list<vtensor>
+  %5 = torch.aten.cat %4, %dim : !torch.list<vtensor>, !torch.int -> !torch.vtensor<[6],si8>
+  %6 = tcp.pad %y, %f lowerExpansion [0] upperExpansion [1] : tensor<?xi8>, i8 -> tensor<?xi8>
+  %7 = tcp.pad %y, %f lowerExpansion [0] upperExpansion [1] : tensor<?xi8>, i8 -> tensor<?xi8>
+  %8 = torch_c.from_builtin_tensor %6 : tensor<?xi8> -> !torch.vtensor<[?],si8>
+  %9 = torch_c.from_builtin_tensor %7 : tensor<?xi8> -> !torch.vtensor<[?],si8>
+  %10 = torch.prim.ListConstruct %8, %9 : (!torch.vtensor<[?],si8>, !torch.vtensor<[?],si8>) -> !torch.list<vtensor>
+  %11 = torch.aten.cat %10, %dim : !torch.list<vtensor>, !torch.int -> !torch.vtensor<[?],si8>
+  %12 = tcp.pad %y, %f lowerExpansion [0] upperExpansion [1] : tensor<?xi8>, i8 -> tensor<?xi8>
+  %13 = torch_c.from_builtin_tensor %12 : tensor<?xi8> -> !torch.vtensor<[?],si8>
+  %14 = torch.prim.ListConstruct %13 : (!torch.vtensor<[?],si8>) -> !torch.list<vtensor>
+  %15 = torch.operator "torch.aten.hstack"(%14) : (!torch.list<vtensor>) -> !torch.vtensor<[?],si8>
+  return %5, %11, %15 : !torch.vtensor<[6],si8>, !torch.vtensor<[?],si8>, !torch.vtensor<[?],si8>
+}
+
+// One side after the other, as of reflections; the same side twice is mirrored twice.
+// CHECK-LABEL: func.func @symmetric_pads
+// CHECK-NEXT:    %[[A:.*]] = tcp.symmetric_pad %x lowerExpansion [2] upperExpansion [2] : tensor<?xf32> -> tensor<?xf32>
+// CHECK-NEXT:    tcp.symmetric_pad %x
+// CHECK-NEXT:    tcp.symmetric_pad
+// CHECK-NEXT:    return %[[A]]
+func.func @symmetric_pads(%x : tensor<?xf32>) -> (tensor<?xf32>, tensor<?xf32>) {
+  %0 = tcp.symmetric_pad %x lowerExpansion [2] upperExpansion [0] : tensor<?xf32> -> tensor<?xf32>
+  %1 = tcp.symmetric_pad %0 lowerExpansion [0] upperExpansion [2] : tensor<?xf32> -> tensor<?xf32>
+  %2 = tcp.symmetric_pad %x lowerExpansion [2] upperExpansion [0] : tensor<?xf32> -> tensor<?xf32>
+  %3 = tcp.symmetric_pad %2 lowerExpansion [2] upperExpansion [0] : tensor<?xf32> -> tensor<?xf32>
+  return %1, %3 : tensor<?xf32>, tensor<?xf32>
+}

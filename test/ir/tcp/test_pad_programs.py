@@ -34,6 +34,7 @@ from xdsl.transforms.canonicalize import CanonicalizePass
 from padc.backends.reference import run
 from padc.ir import tcp
 from padc.ir.tcp import Amount, tensor_type
+from padc.ir.tcp.pad_patterns import full_value
 from padc.ir.torch import (
     AtenOp,
     ConstantFloatOp,
@@ -281,3 +282,9 @@ def test_canonical_programs_mean_the_same(share: int, ctx: Context):
                 msg=f"{number}: {is_}, not {should}\n{text}\n{program.module}",
             )
     assert smaller > PROGRAMS // SHARES // 4
+
+
+def test_the_elements_of_an_argument_are_not_known():
+    block = Block(arg_types=[VTensorType.get(f32, (2,))])
+
+    assert full_value(block.args[0]) is None
