@@ -277,6 +277,10 @@ CASES: dict[str, Case] = {
     "index beyond": Case(
         {"index-range"}, lambda x: mb.gather(x=x, indices=[0, 7], axis=3)
     ),
+    # Of `gather_nd`, each number of an index is of a dimension of its own.
+    "indices of several dimensions": Case(
+        set(), lambda x: mb.gather_nd(x=x, indices=[[0, 3]])
+    ),
     # What an opset has.
     "no such op": Case(
         {"opset"}, relu, lambda s: setattr(find(s, "relu"), "type", "r")
@@ -984,6 +988,10 @@ EDITS: dict[str, tuple[Callable[[Any], Any], list[str]]] = {
     "wrong for every size": (
         all_of(flexible(1, 9), wrong_type),
         ["computed", "computed"],
+    ),
+    "too many dimensions": (
+        all_of(flexible(1, 9), set_type("add", FP32, 1, 1, 1, 1, 3, 4)),
+        ["computed", "computed", "rank"],
     ),
     "an empty size": (flexible(0, 9), ["empty", "empty"]),
     "a flexible input that is not described": (
