@@ -911,17 +911,19 @@ def custom_layer(spec: Any) -> None:
         tensor.dimensions.add().constant.size = 1
 
 
-def flexible(low: int, high: int) -> Callable[[Any], None]:
-    """An edit that makes the first size of the input flexible, and of the results."""
+def flexible(low: int, high: int, dim: int = 0) -> Callable[[Any], None]:
+    """An edit that makes a size of the input flexible, and of the results."""
 
     def change(spec: Any) -> None:
         types = [find(spec, name).outputs[0].type for name in ("add", "identity")]
         for each in (main_of(spec).inputs[0].type, *types):
-            each.tensorType.dimensions[0].unknown.SetInParent()
+            each.tensorType.dimensions[dim].unknown.SetInParent()
         described = array_of(spec)
-        for smallest, largest in ((low, high), (3, 3), (4, 4)):
-            size = described.shapeRange.sizeRanges.add()
-            size.lowerBound, size.upperBound = smallest, largest
+        for number, size in enumerate(described.shape):
+            bounds = described.shapeRange.sizeRanges.add()
+            is_flexible = number == dim
+            bounds.lowerBound = low if is_flexible else size
+            bounds.upperBound = high if is_flexible else size
         array_of(spec, "output").ClearField("shape")
 
     return change
@@ -993,6 +995,7 @@ EDITS: dict[str, tuple[Callable[[Any], Any], list[str]]] = {
         all_of(flexible(1, 9), set_type("add", FP32, 1, 1, 1, 1, 3, 4)),
         ["computed", "computed", "rank"],
     ),
+    "the largest size": (flexible(3, 9, dim=1), ["computed"]),
     "an empty size": (flexible(0, 9), ["empty", "empty"]),
     "a flexible input that is not described": (
         all_of(flexible(1, 9), other_name),
