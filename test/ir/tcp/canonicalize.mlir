@@ -774,3 +774,10 @@ func.func @symmetric_pads(%x : tensor<?xf32>) -> (tensor<?xf32>, tensor<?xf32>) 
   %3 = tcp.symmetric_pad %2 lowerExpansion [2] upperExpansion [0] : tensor<?xf32> -> tensor<?xf32>
   return %1, %3 : tensor<?xf32>, tensor<?xf32>
 }
+
+// CHECK-LABEL: func.func @interior_of_dynamic_result
+// CHECK:         tcp.pad %x, %f {{.*}} interiorExpansion [2]
+func.func @interior_of_dynamic_result(%x : tensor<2xf32>, %f : f32, %n : index) -> tensor<?xf32> {
+  %0 = tcp.pad %x, %f lowerExpansion [%n] upperExpansion [0] interiorExpansion [2] : tensor<2xf32>, f32 -> tensor<?xf32>
+  return %0 : tensor<?xf32>
+}

@@ -121,4 +121,17 @@ builtin.module {
     %y = torch.aten.zeros %sizes, %complex, %none, %none, %none : !torch.list<int>, !torch.int, !torch.none, !torch.none, !torch.none -> !torch.vtensor<[2],f32>
     func.return %x, %y : !torch.vtensor<[2],f32>, !torch.vtensor<[2],f32>
   }
+
+  // A list that an op takes as a whole, which stays.
+  // CHECK-LABEL: func.func @whole_list
+  // CHECK:         %[[L:.*]] = torch.aten.split.Tensor
+  // CHECK-NEXT:    torch.aten.cat %[[L]], %dim
+  func.func @whole_list(%dim: !torch.int) -> !torch.vtensor<[2],f32> {
+    %x = torch.vtensor.literal(dense<2.0> : tensor<2xf32>) : !torch.vtensor<[2],f32>
+    %one = torch.constant.int 1
+    %zero = torch.constant.int 0
+    %l = torch.aten.split.Tensor %x, %one, %zero : !torch.vtensor<[2],f32>, !torch.int, !torch.int -> !torch.list<vtensor>
+    %c = torch.aten.cat %l, %dim : !torch.list<vtensor>, !torch.int -> !torch.vtensor<[2],f32>
+    func.return %c : !torch.vtensor<[2],f32>
+  }
 }
