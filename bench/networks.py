@@ -1,3 +1,4 @@
+# pyright: basic, reportMissingTypeStubs=false, reportMissingImports=false
 """
 Time of whole networks: padc, PyTorch, torch.compile and onnxruntime.
 

@@ -43,6 +43,8 @@ WITHOUT_PROOF = {
     "convert-torch-to-linalg": "tested against PyTorch",
     "fuse-elementwise": "composes affine maps; random programs, and PyTorch",
     "FuseProducer": "the pattern of fuse-elementwise",
+    "write-in-place": "changes which buffer is written; random programs, and PyTorch",
+    "WriteToSums": "the pattern of write-in-place",
     "pack-layouts": "splits loops by factors that divide them; tested against PyTorch",
     "bufferize-tcp": "random programs, against the reference",
     **{

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import prod
+from typing import Any
 
 from xdsl.context import Context
 from xdsl.dialects import func
@@ -97,6 +98,11 @@ def rows(x: SSAValue) -> int:
     return FEW_ROWS if DYNAMIC_INDEX in sizes else prod(sizes)
 
 
+def column_of(panel: Any, column: Any, width: int) -> Any:
+    """The column of the result that is a column of a panel of `width`."""
+    return panel * width + column
+
+
 def packed(
     op: LinalgStructuredOperation, linear: Linear, weights: PackedWeights
 ) -> linalg.GenericOp:
@@ -106,7 +112,7 @@ def packed(
     dims = [AffineDimExpr(i + (i > split)) for i in range(rank)]
     panel, column = AffineDimExpr(split), AffineDimExpr(split + 1)
     whole: list[AffineExpr] = [*dims]
-    whole[split] = panel * linear.panel + column
+    whole[split] = column_of(panel, column, linear.panel)
     new = [map.replace_dims_and_symbols(whole, [], rank + 1, 0) for map in maps]
     (_, products) = maps[linear.weight].results
     assert isinstance(products, AffineDimExpr)

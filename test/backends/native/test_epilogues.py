@@ -109,7 +109,9 @@ class Layers(torch.nn.Module):
         return self.down(hidden), self.side(x).relu() + 1, wide * wide.tanh(), number
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize(
+    "dtype", [torch.float32, pytest.param(torch.float64, marks=pytest.mark.slow)]
+)
 def test_packed_weights(dtype: torch.dtype) -> None:
     torch.manual_seed(0)
     model = Layers(dtype).eval()

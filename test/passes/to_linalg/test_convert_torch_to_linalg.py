@@ -101,7 +101,15 @@ def test_special_functions() -> None:
     check(SPECIAL, torch.cat([EDGES, torch.randn(65) * 4]))
 
 
-@pytest.mark.parametrize("dtype", [torch.float64, torch.float16, torch.int64], ids=str)
+@pytest.mark.parametrize(
+    "dtype",
+    [
+        torch.float64,
+        pytest.param(torch.float16, marks=pytest.mark.slow),
+        pytest.param(torch.int64, marks=pytest.mark.slow),
+    ],
+    ids=str,
+)
 def test_special_functions_of_other_types(dtype: torch.dtype) -> None:
     names = "digamma erfc erfinv i1e lgamma"
     if dtype == torch.float16:
@@ -457,7 +465,9 @@ def test_products_of_halves_are_rounded_before_a_bias_is_added(
     check({"linear": linear}, x)
 
 
-@pytest.mark.parametrize("dtype", [torch.uint8, torch.int64])
+@pytest.mark.parametrize(
+    "dtype", [torch.int64, pytest.param(torch.uint8, marks=pytest.mark.slow)]
+)
 def test_products_of_integers(dtype: torch.dtype) -> None:
     check(PRODUCTS, random((2, 4, 6, 8), dtype))
 

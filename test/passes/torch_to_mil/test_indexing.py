@@ -232,7 +232,11 @@ def test_what_is_read_and_written(target: str) -> None:
 
 @pytest.mark.parametrize(
     "dtype",
-    [torch.float16, torch.int64, pytest.param(torch.int8, marks=pytest.mark.slow)],
+    [
+        torch.int64,
+        pytest.param(torch.float16, marks=pytest.mark.slow),
+        pytest.param(torch.int8, marks=pytest.mark.slow),
+    ],
     ids=str,
 )
 def test_what_is_read_and_written_of_other_types(dtype: torch.dtype) -> None:
