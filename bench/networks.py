@@ -7,9 +7,10 @@ Time of whole networks: padc, PyTorch, torch.compile and onnxruntime.
 
 All run in one process, one after the other in a random order, `--rounds` times, in
 float32 with batch 1. padc and onnxruntime write to outputs that they are given. Times
-are medians of wall-clock milliseconds. An error is the largest difference from PyTorch
-in float64, as a part of the output's range. With `--page`, the tables and a chart
-(`.svg`, next to it) are written, too.
+are medians of wall-clock milliseconds of a second run in a row; before the first one,
+the threads of others stop spinning. An error is the largest difference from PyTorch in
+float64, as a part of the output's range. With `--page`, the tables and a chart (`.svg`,
+next to it) are written, too.
 
 torch.compile takes part if there is a C++ compiler; its compile time is long.
 """
@@ -64,6 +65,8 @@ OPSET = 20
 EAGER, INDUCTOR, ONNX = "PyTorch", "torch.compile", "onnxruntime"
 PEERS = EAGER, INDUCTOR, ONNX
 WARM_UPS = 3
+PAUSE = 0.05
+"""Seconds in which the threads of others stop spinning."""
 
 
 def of_photo(build: Callable[[], nn.Module]) -> Network:
@@ -96,6 +99,7 @@ def tensors_of(outputs: object) -> list[Tensor]:
 
 
 def by_padc(model: nn.Module, inputs: tuple[Any, ...], threads: int) -> Run:
+    os.environ["PADC_CACHE_DIR"] = ""  # The compile time is that without a cache.
     compiled = padc.compile(model, inputs, threads=threads)
     assert compiled.is_native
     outputs = tensors_of(compiled(*inputs))
@@ -188,6 +192,8 @@ def measure(
     times: dict[str, list[float]] = {name: [] for name in runs}
     for number in range(WARM_UPS + rounds):
         for name in random.sample(list(runs), len(runs)):
+            time.sleep(PAUSE)
+            runs[name]()
             start = time.perf_counter()
             runs[name]()
             if number >= WARM_UPS:

@@ -22,8 +22,12 @@ from xdsl.ir import Attribute, Block, Region, SSAValue
 from padc.passes.buffers_to_llvm.llvm_builder import POINTER, LlvmBuilder, Size
 
 ENTER, SHARE = "padc_enter", "padc_share"
-LEAST = 16
-"""With less work than so many grains, starting threads takes longer than it saves."""
+LEAST = 128
+"""
+With less work than so many grains, starting threads takes longer than it saves.
+
+That is 0.1 to 0.2 ms; to wake a thread that sleeps took a millisecond (bench.networks).
+"""
 WORKER = "_part"
 """What the names of workers end with."""
 HEAD = 24

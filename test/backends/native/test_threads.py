@@ -102,7 +102,7 @@ def shared() -> Generator[tuple[NativeModel, nn.Module, Tensor]]:
     """A model for two threads, the same in PyTorch, and its input."""
     torch.manual_seed(0)
     model = nn.Sequential(nn.Conv2d(16, 32, 3, padding=1), nn.ReLU()).eval()
-    x = torch.randn(1, 16, 32, 31)
+    x = torch.randn(1, 16, 64, 63)
     compiled = padc.compile(model, (x,), threads=2)
     assert isinstance(compiled, NativeModel)
     yield compiled, model.requires_grad_(False), x
@@ -192,9 +192,9 @@ def test_there_are_as_many_threads_as_pytorch_uses_at_the_call(
     assert counted == [3, 2]
 
 
-@pytest.mark.parametrize("size", [4, 16])
+@pytest.mark.parametrize("size", [4, 32])
 def test_little_work_is_not_shared(size: int, counted: list[int]):
-    # The kernel for 16x16 pixels is split, but not worth a start of threads.
+    # The kernel for 32x32 pixels is split, but not worth a start of threads.
     x = torch.randn(1, 8, size, size)
     compiled = padc.compile(nn.Conv2d(8, 16, 3, padding=1), (x,), threads=2)
 
@@ -207,7 +207,7 @@ def test_python_threads_call_at_the_same_time(
     shared: tuple[NativeModel, nn.Module, Tensor],
 ):
     compiled, model, _ = shared
-    inputs = torch.randn(24, 1, 16, 32, 31)
+    inputs = torch.randn(24, 1, 16, 64, 63)
     with ThreadPoolExecutor(3) as pool:
         results = list(pool.map(compiled, inputs))
 
