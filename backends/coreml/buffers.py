@@ -18,8 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from padc.backends.coreml import BUFFERS
-from padc.errors import InvalidProgramError
+from padc.backends.coreml import BUFFERS, reading_metadata
 from padc.ir.weights import Array
 
 
@@ -61,18 +60,8 @@ def entry_of(feature: BufferFeature) -> dict[str, Any]:
 
 def buffers_in(metadata: Mapping[str, str]) -> list[BufferFeature]:
     """The buffers in a package's metadata; InvalidProgramError if it is damaged."""
-    try:
+    with reading_metadata(BUFFERS):
         return [feature_of(each) for each in json.loads(metadata.get(BUFFERS, "[]"))]
-    except (
-        AttributeError,
-        LookupError,
-        TypeError,
-        ValueError,
-        RecursionError,
-    ) as error:
-        raise InvalidProgramError(
-            f"the metadata {BUFFERS} is damaged: {error}"
-        ) from error
 
 
 def feature_of(entry: Mapping[str, Any]) -> BufferFeature:

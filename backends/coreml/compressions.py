@@ -31,7 +31,7 @@ class Compression:
 
     @staticmethod
     def named(name: str) -> Compression:
-        """The compression of this name; UsageError if there is none."""
+        """The compression of this name; UsageError if the name is unknown."""
         found = re.fullmatch(r"(int|palette|sparse)([1-9][0-9]?)?", str(name))
         if found is not None:
             kind, number = found[1], int(found[2] or 0)

@@ -18,8 +18,7 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from padc.backends.coreml import FEATURES
-from padc.errors import InvalidProgramError
+from padc.backends.coreml import FEATURES, reading_metadata
 
 Array = npt.NDArray[Any]
 
@@ -86,7 +85,7 @@ class Denotation:
 
 def denotation_in(metadata: Mapping[str, str]) -> Denotation:
     """What a package's metadata says; InvalidProgramError if it is damaged."""
-    try:
+    with reading_metadata(FEATURES):
         entry: Any = json.loads(metadata.get(FEATURES, "{}"))
         images = {str(k): image_in(v) for k, v in entry.get("images", {}).items()}
         outputs = tuple(map(str, cast(list[Any], entry.get("outputs", []))))
@@ -94,17 +93,6 @@ def denotation_in(metadata: Mapping[str, str]) -> Denotation:
         return Denotation(
             images, outputs, None if labels is None else labels_in(labels)
         )
-    except (
-        AttributeError,
-        LookupError,
-        TypeError,
-        ValueError,
-        RecursionError,
-        OverflowError,
-    ) as error:
-        raise InvalidProgramError(
-            f"the metadata {FEATURES} is damaged: {error}"
-        ) from error
 
 
 def image_in(entry: Mapping[str, Any]) -> Image:

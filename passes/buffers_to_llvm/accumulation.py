@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Generic, TypeAlias, TypeVar
 
 from xdsl.dialects import llvm
 from xdsl.ir import SSAValue
@@ -19,6 +19,7 @@ from padc.passes.buffers_to_llvm.llvm_builder import Size
 from padc.passes.buffers_to_llvm.loops import Loop
 from padc.passes.buffers_to_llvm.vectors import Mask, Vectors
 
+Product = TypeVar("Product")
 RESULT, START = 2, 3
 """The numbers of the result and of the initial values among the operands."""
 
@@ -79,3 +80,19 @@ class Accumulation:
         """Run what follows on a tile whose sums are complete."""
         if self.epilogue is not None:
             self.epilogue([loop for loop in loops if loop.count != 1], offsets)
+
+
+class ProductKernel(Generic[Product]):
+    """Emits the loops of a sum of products."""
+
+    def __init__(
+        self,
+        op: Product,
+        operands: Sequence[BufferDescriptor],
+        into: Accumulation,
+    ):
+        self.op = op
+        self.operands = operands
+        self.into = into
+        self.vectors = into.vectors
+        self.build = into.vectors.build

@@ -18,7 +18,7 @@ from xdsl.dialects import llvm
 from xdsl.dialects.builtin import AnyFloat
 from xdsl.ir import SSAValue
 
-from padc.passes.buffers_to_llvm.accumulation import RESULT, START, Accumulation
+from padc.passes.buffers_to_llvm.accumulation import RESULT, START, ProductKernel
 from padc.passes.buffers_to_llvm.buffer_descriptor import BufferDescriptor
 from padc.passes.buffers_to_llvm.llvm_builder import LlvmBuilder, Size
 from padc.passes.buffers_to_llvm.loops import Loop, nested
@@ -98,20 +98,8 @@ class Tile:
         return most if self.left is None else build.minimum(self.left, most)
 
 
-class ContractionKernel:
+class ContractionKernel(ProductKernel[Contraction]):
     """Emits the loops of a contraction."""
-
-    def __init__(
-        self,
-        op: Contraction,
-        operands: Sequence[BufferDescriptor],
-        into: Accumulation,
-    ):
-        self.vectors = into.vectors
-        self.build = self.vectors.build
-        self.op = op
-        self.operands = operands
-        self.into = into
 
     def run(self, offsets: Sequence[Size]) -> None:
         op = self.op

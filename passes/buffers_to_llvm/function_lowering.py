@@ -37,7 +37,11 @@ from padc.passes.buffers_to_llvm.buffer_descriptor import (
     refined,
     whole,
 )
-from padc.passes.buffers_to_llvm.fused_products import FusedProduct, ends, starts
+from padc.passes.buffers_to_llvm.fused_products import (
+    FusedProduct,
+    is_on_result,
+    start_of,
+)
 from padc.passes.buffers_to_llvm.kernels import (
     Kernel,
     dim,
@@ -129,7 +133,7 @@ class FunctionLowering:
             move = move_of(op, self.values, self.build)
             if move is None:
                 return self.other(op)
-            if self.product is not None and ends(move, self.product.op):
+            if self.product is not None and is_on_result(move, self.product.op):
                 fused = replace(self.product, end=move)
                 kernel = fused.kernel(self.build, self.module.vector_bytes)
                 if kernel is not None:
@@ -177,11 +181,11 @@ class FunctionLowering:
         build, bytes = self.build, self.module.vector_bytes
         if multiplied_type(op) is None:
             self.flush()
-            return self.call(kernel_of(op, self.values, build, bytes))
+            return self.call(kernel_of(op, self.values, build))
         product = FusedProduct(op, {x: self.values[x] for x in op.operands})
-        if self.moves and starts(start := self.moves[-1], op):
+        if self.moves and (start := start_of(self.moves[-1], op)) is not None:
             started = replace(product, start=start)
-            if started.kernel(build, bytes) is not None:
+            if started.is_possible(build, bytes):
                 product = started
                 self.moves.pop()
         self.flush()
@@ -191,18 +195,15 @@ class FunctionLowering:
         """Emit the calls for the moves, or the product, that wait."""
         product, self.product = self.product, None
         if product is not None:
-            build, bytes = self.build, self.module.vector_bytes
-            kernel = product.kernel(build, bytes)
-            self.call(kernel or kernel_of(product.op, product.values, build, bytes))
+            kernel = product.kernel(self.build, self.module.vector_bytes)
+            self.call(kernel or kernel_of(product.op, product.values, self.build))
         moves, self.moves = self.moves, []
         for together in runs(moves, 0):
             if len(together) > 1:
                 self.call(kernel_of_moves(together, self.build))
                 continue
             (move,) = together
-            self.call(
-                kernel_of(move.op, move.values, self.build, self.module.vector_bytes)
-            )
+            self.call(kernel_of(move.op, move.values, self.build))
 
     def call(self, kernel: Kernel) -> None:
         name, arguments = self.module.function(kernel)

@@ -33,8 +33,27 @@ from padc.passes.buffers_to_llvm.kernels import (
 from padc.passes.buffers_to_llvm.llvm_builder import LlvmBuilder, Size
 from padc.passes.buffers_to_llvm.loop_fusion import Move
 from padc.passes.buffers_to_llvm.loops import Loop, coefficients, merged, ordered
-from padc.passes.buffers_to_llvm.products import emit_product, product_of, takes_start
+from padc.passes.buffers_to_llvm.products import (
+    Product,
+    emit_product,
+    product_of,
+    takes_start,
+)
+from padc.passes.buffers_to_llvm.vectors import Vectors
 from padc.passes.buffers_to_llvm.work_sharing import threads_for
+
+
+@dataclass(frozen=True)
+class Start:
+    """An op that copies what sums start from."""
+
+    move: Move
+    operand: int
+    """The number of the operand that it copies."""
+
+    @property
+    def value(self) -> Value:
+        return self.move.values[self.move.op.operands[self.operand]]
 
 
 @dataclass(frozen=True)
@@ -43,16 +62,15 @@ class FusedProduct:
 
     op: LinalgStructuredOperation
     values: Mapping[SSAValue, Value]
-    start: Move | None = None
+    start: Start | None = None
     end: Move | None = None
 
     def kernel(self, main: LlvmBuilder, vector_bytes: int) -> Kernel | None:
-        """The kernel of all; None if there is none."""
+        """One kernel for all of the ops; None if that is not possible."""
         loops, firsts = self.loops(main)
-        product = product_of(self.op, loops, vector_bytes)
-        if product is None or (self.start and not takes_start(product)):
+        if self.product(loops, vector_bytes) is None:
             return None
-        source = None if self.start is None else start_of(self.start)
+        source = self.start and self.start.value
         of = KernelKey()
         check = None if main.check is None else main.check.of(self.op)
         threads = threads_for(main, work_of(self.op, loops, main))
@@ -68,19 +86,30 @@ class FusedProduct:
 
         def make() -> Outline:
             kernel = Outline(check, threads)
-            product = product_of(
-                self.op, [kernel.loop(loop) for loop in loops], vector_bytes
-            )
+            inner = [kernel.loop(loop) for loop in loops]
+            product = self.product(inner, vector_bytes)
             assert product is not None
             operands = [kernel.buffer(self.values[x]) for x in self.op.operands]
             first = None if source is None else kernel.value(source)
             assert not isinstance(first, int)
             end = None if self.end is None else epilogue(self.end, kernel)
-            into = Accumulation(kernel.vectors(product), operands[RESULT], first, end)
+            vectors = Vectors(kernel.build, product.type, product.lanes)
+            into = Accumulation(vectors, operands[RESULT], first, end)
             emit_product(product, operands, into, kernel.sizes(firsts))
             return kernel
 
         return Kernel(key, of.values, make, threads)
+
+    def is_possible(self, main: LlvmBuilder, vector_bytes: int) -> bool:
+        loops, _ = self.loops(main)
+        return self.product(loops, vector_bytes) is not None
+
+    def product(self, loops: Sequence[Loop], vector_bytes: int) -> Product | None:
+        """The product of these loops; None if it cannot take the start."""
+        product = product_of(self.op, loops, vector_bytes)
+        if product is None or self.start is None or takes_start(product):
+            return product
+        return None
 
     def loops(self, main: LlvmBuilder) -> tuple[list[Loop], list[Size]]:
         """The loops of the product, with steps in the operands of all ops."""
@@ -100,7 +129,7 @@ class FusedProduct:
                     total = main.add(total, main.mul(factor, loop.steps[operand]))
                 return total
 
-            found = [moved(start, copied_operand(start) or 0) if start else 0]
+            found = [moved(start.move, start.operand) if start else 0]
             if end is not None:
                 found += [moved(end, i) for i in range(len(end.op.operands))]
             return found
@@ -109,42 +138,30 @@ class FusedProduct:
             replace(loop, steps=(*loop.steps, *steps(number)))
             for number, loop in enumerate(loops)
         ]
-        place = self.start.firsts[copied_operand(self.start) or 0] if self.start else 0
+        start = self.start
+        place = start.move.firsts[start.operand] if start else 0
         firsts = [*firsts, place, *(self.end.firsts if self.end else ())]
         return merged(main, [loop for loop in extended if loop.count != 1]), firsts
 
 
-def starts(move: Move, op: LinalgStructuredOperation) -> bool:
-    """Whether `move` writes what the sums of `op` start from."""
-    return (
-        copied_operand(move) is not None
-        and move.op.outputs[0] is op.outputs[0]
-        and len(move.own) == 1
-    )
-
-
-def ends(move: Move, op: LinalgStructuredOperation) -> bool:
-    """Whether `move` computes on the result of `op` in its place."""
+def is_on_result(move: Move, op: LinalgStructuredOperation) -> bool:
+    """Whether `move` writes the result of `op`, and reads no other part of it."""
     return move.op.outputs[0] is op.outputs[0] and len(move.own) == 1
 
 
-def copied_operand(move: Move) -> int | None:
-    """The number of the operand that an op copies as it is; None if it computes."""
+def start_of(move: Move, op: LinalgStructuredOperation) -> Start | None:
+    """`move` as the start of the sums of `op`; None if it is not one."""
+    if not is_on_result(move, op):
+        return None
     block = move.op.body.block
     match list(block.ops):
         case [linalg.YieldOp() as end]:
             (copied,) = end.operands
             inputs = range(len(move.op.inputs))
-            return next((i for i in inputs if block.args[i] is copied), None)
+            copies = [i for i in inputs if block.args[i] is copied]
+            return Start(move, copies[0]) if copies else None
         case _:
             return None
-
-
-def start_of(move: Move) -> Value:
-    """What a move copies."""
-    number = copied_operand(move)
-    assert number is not None
-    return move.values[move.op.operands[number]]
 
 
 def epilogue(move: Move, kernel: Outline) -> Epilogue:

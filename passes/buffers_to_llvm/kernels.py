@@ -21,20 +21,13 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
 from padc.passes.buffers_to_llvm.access_check import AccessCheck, Bounds
-from padc.passes.buffers_to_llvm.accumulation import RESULT, Accumulation
 from padc.passes.buffers_to_llvm.buffer_descriptor import BufferDescriptor, Value
 from padc.passes.buffers_to_llvm.extremes import Extreme, extreme_of
 from padc.passes.buffers_to_llvm.kernel_key import KernelKey
 from padc.passes.buffers_to_llvm.llvm_builder import POINTER, LlvmBuilder, Size
 from padc.passes.buffers_to_llvm.loops import Loop, linear, merged, ordered
-from padc.passes.buffers_to_llvm.products import (
-    Product,
-    emit_product,
-    multiplied_type,
-    product_of,
-)
+from padc.passes.buffers_to_llvm.products import multiplied_type
 from padc.passes.buffers_to_llvm.scalars import lower_scalar
-from padc.passes.buffers_to_llvm.vectors import Vectors
 from padc.passes.buffers_to_llvm.work_sharing import (
     ELEMENT_WORK,
     Part,
@@ -99,10 +92,6 @@ class Outline:
         assert isinstance(buffer, BufferDescriptor)
         return buffer
 
-    def vectors(self, product: Product) -> Vectors:
-        """Vectors as a product has them."""
-        return Vectors(self.build, product.type, product.lanes)
-
     def bounds(self, bounds: Bounds | None) -> Bounds | None:
         if bounds is None:
             return None
@@ -144,9 +133,12 @@ def kernel_of(
     op: LinalgStructuredOperation,
     values: Mapping[SSAValue, Value],
     main: LlvmBuilder,
-    vector_bytes: int,
 ) -> Kernel:
-    """The kernel of `op`, whose operands are `values` of the function `main`."""
+    """
+    The kernel of `op`, whose operands are `values` of the function `main`.
+
+    Sums of products have kernels of their own (see `fused_products`).
+    """
     operands = [values[x] for x in op.operands]
     loops, firsts = plan(op, operands, main)
     of = KernelKey()
@@ -156,7 +148,7 @@ def kernel_of(
 
     def make() -> Outline:
         kernel = Outline(check, threads)
-        outline(kernel, op, values, loops, firsts, vector_bytes)
+        outline(kernel, op, values, loops, firsts)
         return kernel
 
     return Kernel(key, of.values, make, threads)
@@ -191,15 +183,10 @@ def outline(
     values: Mapping[SSAValue, Value],
     loops: Sequence[Loop],
     firsts: Sequence[Size],
-    vector_bytes: int,
 ) -> None:
     """Emit the loops of `op` in `kernel`."""
     sizes = kernel.sizes(firsts)
     loops = [kernel.loop(loop) for loop in loops]
-    if (sums := product_of(op, loops, vector_bytes)) is not None:
-        operands = [kernel.buffer(values[x]) for x in op.operands]
-        into = Accumulation(kernel.vectors(sums), operands[RESULT])
-        return emit_product(sums, operands, into, sizes)
     inner = {x: kernel.value(values[x]) for x in (*op.operands, *captured(op))}
     loops = ordered(loops, len(op.outputs))
     extreme = extreme_of(op, loops)

@@ -31,12 +31,18 @@ from xdsl.dialects import llvm
 from xdsl.dialects.builtin import AnyFloat
 from xdsl.ir import SSAValue
 
-from padc.passes.buffers_to_llvm.accumulation import RESULT, START, Accumulation
+from padc.passes.buffers_to_llvm.accumulation import (
+    RESULT,
+    START,
+    Accumulation,
+    ProductKernel,
+)
 from padc.passes.buffers_to_llvm.buffer_descriptor import BufferDescriptor
 from padc.passes.buffers_to_llvm.llvm_builder import LlvmBuilder, Size, predicate
 from padc.passes.buffers_to_llvm.loops import Loop, nested
 from padc.passes.buffers_to_llvm.vectors import Mask, register_count
 from padc.passes.buffers_to_llvm.work_sharing import product, share, split_loop
+from padc.passes.linalg.pack_weights import FEW_ROWS, MOST_VECTORS
 
 PANEL_BYTES = 48 * 1024
 """The most bytes of a packed panel: it stays close to the first cache."""
@@ -44,14 +50,10 @@ BLOCK_BYTES = 512 * 1024
 """The most bytes of the rows, and of the results, of a block: half a second cache."""
 PRODUCTS = 512
 """The most products that are summed before the sum is added to the result."""
-MOST_VECTORS = 4
-"""The most vectors in a row of a tile."""
 MOST_ROWS = 14
 """The most rows of a tile: as many streams of loads."""
 FEW_ITEMS = 8
 """With fewer panels than this, rows are split too."""
-FEW_ROWS = 24
-"""With fewer rows, dot products take less time than packing with a transposition."""
 
 
 @dataclass(frozen=True)
@@ -248,7 +250,7 @@ class Panel:
     """Loads a vector, by the number of the product and of the vector."""
 
 
-class MatrixProductKernel:
+class MatrixProductKernel(ProductKernel[MatrixProduct]):
     """Emits the loops of a matrix product."""
 
     def __init__(
@@ -257,13 +259,9 @@ class MatrixProductKernel:
         operands: Sequence[BufferDescriptor],
         into: Accumulation,
     ):
-        self.vectors = into.vectors
-        self.build = self.vectors.build
-        self.op = op
-        self.operands = operands
+        super().__init__(op, operands, into)
         self.streamed = operands[op.streamed]
         self.repeated = operands[op.repeated]
-        self.into = into
 
     def run(self, offsets: Sequence[Size]) -> None:
         build, op = self.build, self.op

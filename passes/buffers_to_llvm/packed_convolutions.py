@@ -18,7 +18,12 @@ from xdsl.dialects import llvm
 from xdsl.dialects.builtin import AnyFloat
 from xdsl.ir import SSAValue
 
-from padc.passes.buffers_to_llvm.accumulation import RESULT, START, Accumulation
+from padc.passes.buffers_to_llvm.accumulation import (
+    RESULT,
+    START,
+    Accumulation,
+    ProductKernel,
+)
 from padc.passes.buffers_to_llvm.buffer_descriptor import BufferDescriptor
 from padc.passes.buffers_to_llvm.llvm_builder import LlvmBuilder, Size
 from padc.passes.buffers_to_llvm.loops import Loop, nested
@@ -124,7 +129,7 @@ def cycles(tile: Tile, pixels: int, blocks: int) -> float:
     ) + (full_rows * step(tile.pixels, rest_blocks) + step(rest_rows, rest_blocks))
 
 
-class PackedConvolutionKernel:
+class PackedConvolutionKernel(ProductKernel[PackedConvolution]):
     """Emits the loops of a convolution of packed tensors."""
 
     def __init__(
@@ -133,11 +138,7 @@ class PackedConvolutionKernel:
         operands: Sequence[BufferDescriptor],
         into: Accumulation,
     ):
-        self.vectors = into.vectors
-        self.build = self.vectors.build
-        self.op = op
-        self.operands = operands
-        self.into = into
+        super().__init__(op, operands, into)
         blocks = 1 if op.blocks is None else op.blocks.count
         self.tile = best_tile(op.pixels.count, blocks, op.registers)
 

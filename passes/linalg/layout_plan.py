@@ -180,8 +180,8 @@ class LayoutPlan:
         """
         Drop the groups of connected ops that cost more than they gain.
 
-        At first, such a group only loses what is not a convolution: without the ops
-        between them, for example a transformer after it, a convolution may still gain.
+        At first, only the other ops of such a group are dropped: without them, for
+        example a transformer after it, a convolution may still gain.
         """
         for op in self.losses(ops):
             if not is_convolution(op) and not is_start(op):

@@ -38,9 +38,13 @@ from padc.passes.linalg.packing import Tile
 from padc.passes.linalg.weights import PackedWeights
 
 MOST_VECTORS = 4
-"""The most vectors in a row of a panel."""
+"""The most vectors in a row of a panel, as of the kernel's tiles."""
 FEW_ROWS = 24
-"""With fewer rows, the kernel reads weights as they are."""
+"""
+With fewer rows, the kernel reads weights as they are.
+
+Its dot products then take less time than packing with a transposition.
+"""
 
 
 @dataclass(frozen=True)

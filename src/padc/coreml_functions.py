@@ -96,7 +96,7 @@ def save_functions(
 
 
 def common_target(programs: Mapping[str, Program]) -> str:
-    """The target of all programs; UsageError if there is none."""
+    """The target of all programs; UsageError if they differ."""
     targets = {program.target: name for name, program in programs.items()}
     if len(targets) > 1:
         listed = ", ".join(f"'{name}' for {target}" for target, name in targets.items())

@@ -256,7 +256,7 @@ def as_tensor(feature: Feature, value: Any) -> torch.Tensor:
     if not isinstance(value, np.ndarray):
         raise UsageError(
             f"the output '{feature.name}' is no tensor: the package is a classifier "
-            "that padc has not written",
+            "that padc did not write",
             hint="padc.coreml.load(path).predict gives labels and dictionaries",
         )
     return torch.from_numpy(cast(Array, value))

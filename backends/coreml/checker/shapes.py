@@ -122,7 +122,7 @@ def _empty(kind: TensorType, shape: Sequence[int]) -> Array:
 
 
 def _needs_data(error: InvalidProgramError) -> bool:
-    """Whether an op needs the data of an array that has none."""
+    """Whether an op needs data, and the array has only a shape."""
     cause = error.__cause__
     while isinstance(cause, PadcError):
         cause = cause.__cause__

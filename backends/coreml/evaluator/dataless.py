@@ -112,7 +112,7 @@ def made(shape: Sequence[int], dtype: npt.DTypeLike) -> Dataless:
 
 
 def broadcast(*shapes: Sequence[int]) -> tuple[int, ...]:
-    """The shape of an elementwise result; ValueError if there is none."""
+    """The shape of an elementwise result; ValueError if the shapes do not match."""
     rank = max(map(len, shapes))
     sizes: list[int] = []
     for column in zip(
