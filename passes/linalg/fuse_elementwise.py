@@ -18,9 +18,7 @@ from dataclasses import dataclass
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.linalg import ops as linalg
-from xdsl.dialects.linalg.attrs import IteratorType
 from xdsl.ir import Block, Region, SSAValue
-from xdsl.ir.affine import AffineMap
 from xdsl.passes import ModulePass
 from xdsl.pattern_rewriter import (
     PatternRewriter,
@@ -29,22 +27,7 @@ from xdsl.pattern_rewriter import (
     op_type_rewrite_pattern,
 )
 
-
-def is_elementwise(op: linalg.GenericOp) -> bool:
-    """Whether `op` computes each element of one tensor, all loops in order."""
-    kinds = op.get_iterator_types()
-    return (
-        len(op.results) == 1
-        and all(kind.data is IteratorType.PARALLEL for kind in kinds)
-        and is_identity(op, len(op.inputs))
-        and op.body.block.args[-1].first_use is None
-    )
-
-
-def is_identity(op: linalg.GenericOp, operand: int) -> bool:
-    """Whether the loops of `op` index an operand in their order."""
-    maps, rank = op.get_indexing_maps().data, len(op.get_iterator_types())
-    return maps[operand].data == AffineMap.identity(rank)
+from padc.passes.linalg.elementwise import is_elementwise, is_identity
 
 
 def fused(

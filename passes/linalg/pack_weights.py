@@ -13,38 +13,24 @@ The kernel of matrix products then loads contiguous vectors, and packs nothing i
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import prod
-from typing import Any
 
 from xdsl.context import Context
 from xdsl.dialects import func
 from xdsl.dialects.builtin import (
-    DYNAMIC_INDEX,
     AffineMapAttr,
-    AnyFloat,
     ModuleOp,
 )
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.dialects.linalg.attrs import IteratorType, IteratorTypeAttr
-from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
-from padc.ir.tcp import tensor_type
 from padc.passes.linalg.convolutions import multiplies_and_adds
 from padc.passes.linalg.packing import Tile
+from padc.passes.linalg.panels import FEW_ROWS, column_of, panel_of, rows
 from padc.passes.linalg.weights import PackedWeights
-
-MOST_VECTORS = 4
-"""The most vectors in a row of a panel, as of the kernel's tiles."""
-FEW_ROWS = 24
-"""
-With fewer rows, the kernel reads weights as they are.
-
-Its dot products then take less time than packing with a transposition.
-"""
 
 
 @dataclass(frozen=True)
@@ -85,26 +71,6 @@ def linear_of(
         ):
             return Linear(number, columns.position, panel)
     return None
-
-
-def panel_of(weight: SSAValue, vector_bytes: int) -> int | None:
-    """The columns of a panel: as many vectors as fit; None if none fits."""
-    type = tensor_type(weight)
-    assert isinstance(type.element_type, AnyFloat)
-    lanes = vector_bytes // type.element_type.size
-    sizes = [count * lanes for count in range(MOST_VECTORS, 0, -1)]
-    return next((size for size in sizes if type.get_shape()[0] % size == 0), None)
-
-
-def rows(x: SSAValue) -> int:
-    """The number of rows of `x`; `FEW_ROWS` if it is dynamic."""
-    sizes = tensor_type(x).get_shape()[:-1]
-    return FEW_ROWS if DYNAMIC_INDEX in sizes else prod(sizes)
-
-
-def column_of(panel: Any, column: Any, width: int) -> Any:
-    """The column of the result that is a column of a panel of `width`."""
-    return panel * width + column
 
 
 def packed(

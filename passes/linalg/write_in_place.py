@@ -31,7 +31,7 @@ from xdsl.pattern_rewriter import (
     op_type_rewrite_pattern,
 )
 
-from padc.passes.linalg.fuse_elementwise import is_elementwise, is_identity
+from padc.passes.linalg.elementwise import is_elementwise, is_identity
 
 
 def summed(op: linalg.GenericOp) -> SSAValue | None:

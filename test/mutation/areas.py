@@ -84,8 +84,10 @@ AREAS: Mapping[str, Area] = {
     ),
     "linalg": Area(
         {
+            "passes/linalg/elementwise.py": (),
             "passes/linalg/fuse_elementwise.py": (),
             "passes/linalg/pack_weights.py": (),
+            "passes/linalg/panels.py": (),
             "passes/linalg/write_in_place.py": (),
         },
         (),

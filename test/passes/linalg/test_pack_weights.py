@@ -5,7 +5,7 @@ import pytest
 from proofs import holds, ints, proves, quotient
 from z3 import And, Implies
 
-from padc.passes.linalg.pack_weights import MOST_VECTORS, column_of
+from padc.passes.linalg.panels import MOST_VECTORS, column_of
 
 
 @proves("pack-weights")
