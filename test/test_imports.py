@@ -9,9 +9,7 @@ OP_AND_PATTERNS = ("padc.ir.tcp.pads", "padc.ir.tcp.pad_patterns")
 
 
 def test_imports_have_no_cycle():
-    graph = grimp.build_graph(
-        "padc", exclude_type_checking_imports=True, cache_dir=None
-    )
+    graph = grimp.build_graph("padc", cache_dir=None)
     imports = {
         module: graph.find_modules_directly_imported_by(module)
         for module in graph.modules

@@ -22,6 +22,7 @@ Pass: `convert_buffers_to_llvm`. The other files serve it:
     accumulation       what sums are added to, and what follows
     vectors            loads, stores and shuffles of vectors
     vector_math        exp, tanh and others without calls and branches
-    access_check       checks of loads and stores, for debugging
+    access_check       which ops a debugging build checks, and how it reports them
+    bounds             the memory of buffers, and addresses checked against it
     scalars            ops on single elements
 """

@@ -9,7 +9,7 @@ from typing import TypeAlias
 from xdsl.dialects.builtin import DYNAMIC_INDEX, FixedBitwidthType
 from xdsl.ir import Attribute, SSAValue
 
-from padc.passes.buffers_to_llvm.access_check import Bounds, checked
+from padc.passes.buffers_to_llvm.bounds import Bounds, checked
 from padc.passes.buffers_to_llvm.llvm_builder import LlvmBuilder, Size, stored_type
 
 

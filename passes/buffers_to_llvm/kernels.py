@@ -20,17 +20,17 @@ from xdsl.dialects.linalg.attrs import IteratorType
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
-from padc.passes.buffers_to_llvm.access_check import AccessCheck, Bounds
+from padc.passes.buffers_to_llvm.access_check import AccessCheck
+from padc.passes.buffers_to_llvm.bounds import Bounds
 from padc.passes.buffers_to_llvm.buffer_descriptor import BufferDescriptor, Value
 from padc.passes.buffers_to_llvm.extremes import Extreme, extreme_of
 from padc.passes.buffers_to_llvm.kernel_key import KernelKey
-from padc.passes.buffers_to_llvm.llvm_builder import POINTER, LlvmBuilder, Size
+from padc.passes.buffers_to_llvm.llvm_builder import POINTER, LlvmBuilder, Part, Size
 from padc.passes.buffers_to_llvm.loops import Loop, linear, merged, ordered
 from padc.passes.buffers_to_llvm.products import multiplied_type
 from padc.passes.buffers_to_llvm.scalars import lower_scalar
 from padc.passes.buffers_to_llvm.work_sharing import (
     ELEMENT_WORK,
-    Part,
     is_shared,
     items_of,
     product,

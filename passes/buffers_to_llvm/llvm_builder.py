@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Hashable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from xdsl.dialects import llvm
 from xdsl.dialects.builtin import (
@@ -22,9 +22,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
-if TYPE_CHECKING:
-    from padc.passes.buffers_to_llvm.access_check import AccessCheck
-    from padc.passes.buffers_to_llvm.work_sharing import Part, Span
+from padc.passes.buffers_to_llvm.access_check import AccessCheck
 
 AnyInteger: TypeAlias = IntegerType[int, Signedness]
 Size: TypeAlias = int | SSAValue
@@ -53,6 +51,24 @@ def stored_type(type: Attribute) -> Attribute:
 
 def predicate(name: str) -> IntegerAttr[IntegerType]:
     return IntegerAttr(llvm.ICmpPredicateFlag(name).to_int(), i64)
+
+
+@dataclass(frozen=True)
+class Part:
+    """Which part of its work a call of a kernel does: see `work_sharing`."""
+
+    number: SSAValue
+    count: SSAValue
+
+
+@dataclass(frozen=True)
+class Span:
+    """Consecutive items of nested loops that are split: see `work_sharing`."""
+
+    begin: Size
+    end: Size
+    counts: Sequence[Size]
+    """The steps of each split loop, from the current one inwards."""
 
 
 @dataclass

@@ -16,7 +16,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import SSAValue
 
-from padc.passes.buffers_to_llvm.access_check import Bounds, checked
+from padc.passes.buffers_to_llvm.bounds import Bounds, checked
 from padc.passes.buffers_to_llvm.buffer_descriptor import BufferDescriptor
 from padc.passes.buffers_to_llvm.llvm_builder import LlvmBuilder, Size
 

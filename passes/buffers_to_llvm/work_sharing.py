@@ -13,12 +13,11 @@ of parts. So results have the same bits for any number of threads.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from xdsl.dialects import llvm
 from xdsl.ir import SSAValue
 
-from padc.passes.buffers_to_llvm.llvm_builder import LlvmBuilder, Size
+from padc.passes.buffers_to_llvm.llvm_builder import LlvmBuilder, Size, Span
 
 ELEMENT_WORK = 8
 """The work of one op on one element in a plain loop, in products."""
@@ -33,42 +32,27 @@ elements left over are those of the unsplit loop, with the same bits.
 """
 
 
-@dataclass(frozen=True)
-class Part:
-    """Which part of its work a call of a kernel does."""
+def steps(build: LlvmBuilder, span: Span) -> tuple[Size, Size]:
+    """The first step of the current loop, and the one after the last step."""
+    items = items_of_step(build, span)
+    last = build.add(span.end, build.sub(items, 1))
+    return build.floordiv(span.begin, items), build.floordiv(last, items)
 
-    number: SSAValue
-    count: SSAValue
+
+def inside_step(build: LlvmBuilder, span: Span, step: Size) -> Span | None:
+    """The items of one step of this loop; None if no loop inside is split."""
+    if len(span.counts) == 1:
+        return None
+    items = items_of_step(build, span)
+    first = build.mul(step, items)
+    begin = build.maximum(build.sub(span.begin, first), 0)
+    end = build.minimum(build.sub(span.end, first), items)
+    return Span(begin, end, span.counts[1:])
 
 
-@dataclass(frozen=True)
-class Span:
-    """Consecutive items of nested loops that are split."""
-
-    begin: Size
-    end: Size
-    counts: Sequence[Size]
-    """The steps of each split loop, from the current one inwards."""
-
-    def steps(self, build: LlvmBuilder) -> tuple[Size, Size]:
-        """The first step of the current loop, and the one after the last step."""
-        items = self._items_of_step(build)
-        last = build.add(self.end, build.sub(items, 1))
-        return build.floordiv(self.begin, items), build.floordiv(last, items)
-
-    def inside(self, build: LlvmBuilder, step: Size) -> Span | None:
-        """The items of one step of this loop; None if no loop inside is split."""
-        if len(self.counts) == 1:
-            return None
-        items = self._items_of_step(build)
-        first = build.mul(step, items)
-        begin = build.maximum(build.sub(self.begin, first), 0)
-        end = build.minimum(build.sub(self.end, first), items)
-        return Span(begin, end, self.counts[1:])
-
-    def _items_of_step(self, build: LlvmBuilder) -> Size:
-        # It is a divisor, so not 0.
-        return build.maximum(product(build, self.counts[1:]), 1)
+def items_of_step(build: LlvmBuilder, span: Span) -> Size:
+    # It is a divisor, so not 0.
+    return build.maximum(product(build, span.counts[1:]), 1)
 
 
 def product(build: LlvmBuilder, counts: Sequence[Size]) -> Size:
@@ -121,10 +105,10 @@ def split_loop(
         if isinstance(first, int) and end == first + 1:
             return body(build, first)
         return build.loop(first, end, 1, body)
-    begin, stop = span.steps(build)
+    begin, stop = steps(build, span)
 
     def inside(build: LlvmBuilder, step: SSAValue) -> None:
-        build.span = span.inside(build, step)
+        build.span = inside_step(build, span, step)
         body(build, step)
         build.span = span
 
@@ -142,7 +126,7 @@ def split_elements(
     """An innermost loop over `count` elements, or over those of the part."""
     if (span := build.span) is None:
         return build.loop(0, count, 1, body)
-    begin, end = (build.mul(step, ELEMENTS) for step in span.steps(build))
+    begin, end = (build.mul(step, ELEMENTS) for step in steps(build, span))
     build.span = None
     build.loop(begin, build.minimum(end, count), 1, body)
     build.span = span
