@@ -5,10 +5,11 @@ import math
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 import padc
-from padc.float16_report import Float16Report, chosen
+from padc.float16_report import Float16Report, chosen, pytorch_errors
 from padc.verification import Comparison
 
 
@@ -59,7 +60,7 @@ def test_a_program_that_needs_nothing():
     assert own is not None and 0 < own < report.bound
     lines = str(report).splitlines()
     assert lines[0].startswith("output 'layer_norm' in float16: max error ")
-    assert lines[1].startswith("PyTorch itself in float16: ")
+    assert lines[1].startswith("PyTorch itself, every op in float16: ")
     assert lines[-1] == "float16 is within 0.01 of the range: nothing to keep"
 
 
@@ -80,6 +81,66 @@ def test_overflow():
     assert report.recommended_error < 1e-3
     assert report.is_like_pytorch
     assert "as PyTorch's own float16 is" in report.advice
+
+
+class Sampled(nn.Module):
+    """PyTorch refuses grids and inputs of two dtypes; autocast computes in float32."""
+
+    def __init__(self, theta: Tensor):
+        super().__init__()
+        self.theta = theta
+
+    def forward(self, x: Tensor) -> Tensor:
+        grid = F.affine_grid(self.theta, [*x.shape], align_corners=False)
+        return F.grid_sample(x, grid, align_corners=False)
+
+
+class ToFloat32(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x.to(torch.float32).exp()
+
+
+class Inverse(nn.Module):
+    """It has no kernel for float16."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.linalg.inv(x)
+
+
+THETA = torch.tensor([[[0.9, 0.1, 0.0], [0.0, 0.8, 0.1]]])
+
+
+@pytest.mark.parametrize(
+    "model, shape",
+    [(Sampled(THETA), (1, 1, 4, 4)), (ToFloat32(), (8,)), (Inverse(), (1, 3, 3))],
+)
+@pytest.mark.parametrize("is_exported", [False, True])
+def test_pytorch_computes_every_op_in_float16(
+    model: nn.Module, shape: tuple[int, ...], is_exported: bool
+):
+    x = torch.rand(shape, generator=torch.Generator().manual_seed(0))
+    exported = torch.export.export(model, (x,))
+
+    errors = pytorch_errors(exported if is_exported else model, exported, [(x,)])
+
+    assert errors["float16"] is not None and errors["bfloat16"] is not None
+    assert 0 < errors["float16"] < 0.02
+    assert errors["float16"] < errors["bfloat16"] < 0.2
+
+
+class OnlyFloat32(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        assert x.dtype == torch.float32
+        return x.sin()
+
+
+def test_what_pytorch_cannot_run_in_float16():
+    x = torch.ones(2)
+    exported = torch.export.export(OnlyFloat32(), (x,))
+
+    errors = pytorch_errors(OnlyFloat32(), exported, [(x,)])
+
+    assert errors == {"float16": None, "bfloat16": None}
 
 
 def report(error: float, least: float, own: float | None) -> Float16Report:

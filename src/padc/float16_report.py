@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from torch.export import ExportedProgram
 
 from padc.exported import Source
 from padc.frontends.torch_export import module_of
+from padc.lower_precision import LowerPrecision
 from padc.mlir_model import MlirModel
 from padc.verification import TOLERANCES, Comparison, EagerCalls, compare
 
@@ -56,9 +56,8 @@ class Float16Report:
     recommended_error: float
     """The largest error then."""
     pytorch: Mapping[str, float | None]
-    """The largest errors of PyTorch's own runs of the model in "float16" and
-    "bfloat16", by autocast if the model does not run otherwise; None if PyTorch cannot
-    run it so."""
+    """The largest errors of PyTorch's own runs of the model with every op in "float16"
+    and in "bfloat16"; None if PyTorch cannot run it so."""
 
     @property
     def error(self) -> float:
@@ -81,7 +80,7 @@ class Float16Report:
             text = (
                 "it cannot run this" if error is None else f"{error:.2e} of the range"
             )
-            lines.append(f"PyTorch itself in {dtype}: {text}")
+            lines.append(f"PyTorch itself, every op in {dtype}: {text}")
         if self.kept:
             width = max(map(len, self.kept))
             lines.append("error of the range if these are kept in float32:")
@@ -183,14 +182,17 @@ def pytorch_error(
         return None
     module = module_of(model) if isinstance(model, ExportedProgram) else model
     expected = calls(module, exported, inputs)
-    for run in (in_dtype, autocast):
-        try:
-            actual = run(module, exported, inputs, dtype)
-        except Exception:  # PyTorch raises anything for what it does not have.
-            continue
-        pairs = zip(actual, expected, strict=True)
-        return largest([compare("", is_, should) for is_, should in pairs])
-    return None
+    lower = [
+        [x.to(dtype) if x.is_floating_point() else x for x in sample]
+        for sample in inputs
+    ]
+    try:
+        with LowerPrecision(dtype):
+            actual = calls(module, exported, lower)
+    except Exception:  # PyTorch raises anything for what it does not have.
+        return None
+    pairs = zip(actual, expected, strict=True)
+    return largest([compare("", is_, should) for is_, should in pairs])
 
 
 def calls(
@@ -205,28 +207,3 @@ def calls(
         for sample in inputs
         for output in eager(exported.example_inputs or (tuple(sample), {}), sample)
     ]
-
-
-def in_dtype(
-    module: torch.nn.Module,
-    exported: Source,
-    inputs: Sequence[Sequence[torch.Tensor]],
-    dtype: torch.dtype,
-) -> list[torch.Tensor]:
-    """The outputs of the model whose floats are all of this dtype."""
-    lower = [
-        [x.to(dtype) if x.is_floating_point() else x for x in sample]
-        for sample in inputs
-    ]
-    return calls(copy.deepcopy(module).to(dtype), exported, lower)
-
-
-def autocast(
-    module: torch.nn.Module,
-    exported: Source,
-    inputs: Sequence[Sequence[torch.Tensor]],
-    dtype: torch.dtype,
-) -> list[torch.Tensor]:
-    """The outputs of the model whose ops PyTorch casts as it sees fit."""
-    with torch.autocast("cpu", dtype):
-        return calls(module, exported, inputs)
