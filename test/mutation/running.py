@@ -108,7 +108,9 @@ def run_line(line: str) -> bool:
     for command in line.split(" | "):
         name, *args = shlex.split(command)
         streams = sys.stdin, sys.stdout
-        sys.stdin, sys.stdout = io.StringIO(text), io.StringIO()
+        # padc-opt reads bytes, filecheck characters.
+        sys.stdin = io.TextIOWrapper(io.BytesIO(text.encode()), "utf-8")
+        sys.stdout = io.StringIO()
         try:
             if name == "filecheck":
                 return Matcher.from_opts(parse_argv_options([name, *args])).run() == 0
