@@ -321,7 +321,7 @@ def test_a_classifier(labels: Any, precision: Any, tmp_path: Path):
     torch.manual_seed(0)
     network = Classes().eval()
     if labels == "file":
-        (tmp_path / "labels.txt").write_text("cat\ndog\nowl\n")
+        (tmp_path / "labels.txt").write_text("\ufeffcat\ndog\r\nowl\n\n \n", "utf-8")
         labels, given = ["cat", "dog", "owl"], str(tmp_path / "labels.txt")
     else:
         given = labels

@@ -72,7 +72,11 @@ def add_feature_options(parser: argparse.ArgumentParser) -> None:
         "The probabilities become a label and a dictionary.\n"
         "  padc convert nets:classify -o classify.mlpackage --labels labels.txt",
     )
-    classifier.add_argument("--labels", metavar="FILE", help="a class label a line")
+    classifier.add_argument(
+        "--labels",
+        metavar="FILE",
+        help="a class label a line; blank lines at the end do not count",
+    )
     classifier.add_argument(
         "--label-name",
         metavar="NAME",

@@ -49,8 +49,9 @@ def quiet() -> Generator[None]:
     try:
         yield
     except ModuleNotFoundError as error:
+        missing = str(error.name).partition(".")[0]
         raise MissingEnvironmentError(
-            f"the Core ML backend needs the package {error.name}",
+            f"the Core ML backend needs the package {missing}",
             hint="pip install 'padc[coreml]'",
         ) from error
     finally:

@@ -59,15 +59,23 @@ def classifier_of(config: Any) -> Classifier | None:
 
 
 def read_labels(path: Path) -> list[str]:
-    """The lines of a file; raises UsageError."""
+    """The lines of a file, without blank ones at its end; raises UsageError."""
     try:
-        return path.read_text(encoding="utf-8").splitlines()
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is not text in UTF-8"
         raise UsageError(
             f"cannot read the class labels in {path}: {reason}",
             hint="give a file with a label a line",
         ) from error
+    while lines and not lines[-1].strip():
+        lines.pop()
+    if blank := [number for number, line in enumerate(lines, 1) if not line.strip()]:
+        raise UsageError(
+            f"line {blank[0]} of the class labels in {path} is blank",
+            hint="each line is the label of one class: name it, or remove the line",
+        )
+    return lines
 
 
 def check_labels(labels: Sequence[Any]) -> None:

@@ -48,6 +48,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "app_nets.py").write_text(NETS)
     (tmp_path / "labels.txt").write_text("cat\ndog\nowl\n")
+    (tmp_path / "gap.txt").write_text("cat\n\nowl\n")
+    (tmp_path / "blank.txt").write_text("\n \n")
     return tmp_path
 
 
@@ -151,6 +153,8 @@ def test_an_integer_default():
         (("--label-name", "animal"), "--label-name is given without --labels"),
         (("--labels", "absent.txt"), "cannot read the class labels in absent.txt"),
         (("--labels", "labels.txt"), "the model has 2 outputs"),
+        (("--labels", "gap.txt"), "line 2 of the class labels in gap.txt is blank"),
+        (("--labels", "blank.txt"), "there are no class labels"),
         (("--metadata", "run"), "--metadata run is not NAME=TEXT"),
         (("--metadata", "a=1", "--metadata", "a=2"), "--metadata is given twice for 'a'"),
         (("--describe-input", "photo"), "--describe-input photo is not NAME:TEXT"),
