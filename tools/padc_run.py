@@ -22,6 +22,7 @@ from padc.tools.models import (
     load_model,
 )
 from padc.tools.whole_file import whole_file
+from padc.versions import require
 
 if TYPE_CHECKING:
     import torch
@@ -47,6 +48,11 @@ class Feature(Protocol):
         """The color layout of an image; None for other inputs."""
         ...
 
+    @property
+    def default(self) -> float | None:
+        """The value of all elements if the input is not given."""
+        ...
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
@@ -67,9 +73,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_trust_option(parser)
     parser.add_argument(
         "--inputs",
-        required=True,
         metavar="X.npz|random:SEED",
-        help="arrays by input name, or random values of the input shapes",
+        help="arrays by input name, or random values of the input shapes; inputs with "
+        "defaults may be left out",
     )
     parser.add_argument(
         "--save-outputs",
@@ -112,6 +118,13 @@ def run(arguments: argparse.Namespace) -> None:
             raise UsageError(f"cannot write {output_file}: {error.strerror}") from error
 
 
+def needed_extra(arguments: argparse.Namespace) -> str:
+    """The extra of padc that runs a model."""
+    by_default = "reference" if arguments.model.endswith(".mlir") else "native"
+    backend = arguments.backend or by_default
+    return "native" if backend == "native" else "torch"
+
+
 def run_package(arguments: argparse.Namespace) -> Mapping[str, Any]:
     """The outputs of a package, as Core ML computes them."""
     if arguments.backend not in (None, "coreml"):
@@ -147,6 +160,7 @@ def run_model(arguments: argparse.Namespace) -> dict[str, npt.NDArray[Any]]:
             raise UsageError(
                 f"--{option} is for packages, which {arguments.model} isn't"
             )
+    require(needed_extra(arguments))
     import torch
 
     from padc.call_values import as_array, check_names
@@ -229,6 +243,7 @@ class TensorInput:
     sizes: tuple[int | torch.SymInt, ...]
     """The sizes of the example if there is one, else those of the graph."""
     color: None = None
+    default: None = None
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -308,9 +323,16 @@ def save(file: str, outputs: Mapping[str, Any]) -> None:
 
 
 def read_inputs(
-    source: str, features: Sequence[Feature]
+    source: str | None, features: Sequence[Feature]
 ) -> Mapping[str, npt.NDArray[Any]]:
-    """The arrays in a file, or random ones for `random:SEED`."""
+    """The arrays in a file, or random ones for `random:SEED`; none for None."""
+    if source is None:
+        if needed := [each.name for each in features if each.default is None]:
+            raise UsageError(
+                f"the input '{needed[0]}' has no default",
+                hint="give the inputs: --inputs X.npz, or --inputs random:0",
+            )
+        return {}
     if source.startswith("random:"):
         seed = source.removeprefix("random:")
         if not seed.isdecimal():

@@ -16,8 +16,12 @@ import torch
 from torch import nn
 
 import padc
+from padc.backends.coreml import quiet
 from padc.errors import InvalidProgramError, UsageError
 from padc.tools import padc_check, padc_run
+
+with quiet():
+    import coremltools as ct
 
 
 class Net(nn.Module):
@@ -85,6 +89,29 @@ def test_random_inputs(package: str, capsys: pytest.CaptureFixture[str]):
 def test_arguments_that_do_not_fit(arguments: list[str], message: str, package: str):
     with pytest.raises(UsageError, match=message):
         run(padc_run, package, *arguments)
+
+
+def test_inputs_are_not_needed_if_all_have_defaults(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    path = str(tmp_path / "gain.mlpackage")
+    described: Any = ct.TensorType()
+    described.default_value = np.array([3.0])
+    model = nn.Hardtanh(-1, 2)
+    padc.convert(model, (torch.ones(4),), inputs=[described]).save(path)
+
+    run(padc_run, path)
+
+    assert "float32 (4,), min 2, max 2" in capsys.readouterr().out
+
+
+def test_inputs_are_needed_without_defaults(package: str, models: Any):
+    for model in (package, "factories:net"):
+        with pytest.raises(
+            UsageError, match=r"the input '\w+' has no default"
+        ) as raised:
+            run(padc_run, model)
+        assert "--inputs random:0" in str(raised.value)
 
 
 def test_one_array_without_a_name(package: str, tmp_path: Path):
