@@ -7,16 +7,13 @@ import argparse
 import os
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from padc.backends.coreml.locations import DEFAULT_LOCATIONS, resolve_locations
 from padc.backends.coreml.numerics import Numerics
-from padc.errors import (
-    MissingEnvironmentError,
-    PadcError,
-)
+from padc.errors import PadcError
 from padc.ir.precisions import DEFAULT_PRECISION, resolve_precision
 from padc.ir.targets import DEFAULT_TARGET, resolve_target
 from padc.passes.tcp_to_mil.policies import (
@@ -31,8 +28,10 @@ from padc.passes.torch_to_mil.states_policy import (
 )
 from padc.tools import padc_check, padc_run, padc_same
 from padc.tools.app_options import add_feature_options, feature_arguments
+from padc.tools.missing_package import missing_package
 from padc.tools.models import add_input_option, add_trust_option, load_model
 from padc.tools.version_action import VersionAction
+from padc.versions import require
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
@@ -50,11 +49,7 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
     except PadcError as error:
         sys.exit(report(str(error), error.exit_code))
     except ModuleNotFoundError as error:
-        extra = "native" if error.name == "llvmlite" else "coreml"
-        missing = MissingEnvironmentError(
-            f"this needs the package {error.name}",
-            hint=f"pip install 'padc[{extra}]'",
-        )
+        missing = missing_package(error, arguments.needed_extra(arguments))
         sys.exit(report(str(missing), missing.exit_code))
     except KeyboardInterrupt:
         sys.exit(130)
@@ -91,7 +86,7 @@ def parser() -> argparse.ArgumentParser:
     verify = commands.add_parser(
         "verify", help="compare a .mlpackage with its model in PyTorch"
     )
-    verify.set_defaults(command=run_verify)
+    verify.set_defaults(command=run_verify, needed_extra=needs("torch"))
     add_model(verify)
     verify.add_argument(
         "package", metavar="OUT.mlpackage", help="the package to compare"
@@ -110,17 +105,22 @@ def parser() -> argparse.ArgumentParser:
         "for compressed weights, say 0.05",
     )
     run = commands.add_parser("run", help="run a model or a .mlpackage on this machine")
-    run.set_defaults(command=padc_run.run)
+    run.set_defaults(command=padc_run.run, needed_extra=padc_run.needed_extra)
     padc_run.add_arguments(run)
     check = commands.add_parser(
         "check", help="list what breaks a rule of Core ML in a .mlpackage"
     )
-    check.set_defaults(command=padc_check.run)
+    check.set_defaults(command=padc_check.run, needed_extra=needs(None))
     padc_check.add_arguments(check)
     same = commands.add_parser("same", help="print the amounts of SAME padding")
-    same.set_defaults(command=padc_same.run)
+    same.set_defaults(command=padc_same.run, needed_extra=needs(None))
     padc_same.add_arguments(same)
     return top
+
+
+def needs(extra: str | None) -> Callable[[argparse.Namespace], str | None]:
+    """A command that needs an extra of padc for all arguments; None for no extra."""
+    return lambda _: extra
 
 
 def add_convert(commands: Any) -> None:
@@ -130,7 +130,7 @@ def add_convert(commands: Any) -> None:
         help="convert a model to a .mlpackage",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    convert.set_defaults(command=run_convert)
+    convert.set_defaults(command=run_convert, needed_extra=needs("coreml"))
     add_model(convert)
     package = convert.add_argument_group(
         "package",
@@ -263,6 +263,7 @@ def add_model(command: argparse.ArgumentParser) -> None:
 
 
 def run_convert(arguments: argparse.Namespace) -> None:
+    require("coreml")
     from padc.backends.coreml.save import check_writable
     from padc.coreml_program import convert
 
@@ -301,6 +302,7 @@ def run_convert(arguments: argparse.Namespace) -> None:
 
 
 def run_verify(arguments: argparse.Namespace) -> None:
+    require("torch")
     from padc.verification import verify_package
 
     resolve_precision(arguments.precision)

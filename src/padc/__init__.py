@@ -69,16 +69,17 @@ def __getattr__(name: str) -> Any:
         require("torch")
         return importlib.import_module("padc.nn")
     modules = {
-        "Comparison": "verification",
-        "CompiledModel": "compiled_model",
-        "Float16Report": "float16_report",
-        "Program": "coreml_program",
-        "compile": "compiled",
-        "convert": "coreml_program",
-        "load": "frontends.torch_export.pt2",
-        "save_functions": "coreml_functions",
+        "Comparison": ("verification", "torch"),
+        "CompiledModel": ("compiled_model", "native"),
+        "Float16Report": ("float16_report", "coreml"),
+        "Program": ("coreml_program", "coreml"),
+        "compile": ("compiled", "native"),
+        "convert": ("coreml_program", "coreml"),
+        "load": ("frontends.torch_export.pt2", "torch"),
+        "save_functions": ("coreml_functions", "coreml"),
     }
     if name not in modules:
         raise AttributeError(f"module 'padc' has no attribute '{name}'")
-    require("torch")
-    return getattr(importlib.import_module(f"padc.{modules[name]}"), name)
+    module, extra = modules[name]
+    require("torch", extra)
+    return getattr(importlib.import_module(f"padc.{module}"), name)

@@ -37,9 +37,13 @@ def installed(package: str) -> str | None:
 
 
 @functools.cache
-def require(extra: str) -> None:
-    """Raise MissingEnvironmentError unless what `extra` needs is installed."""
-    hint = f"pip install 'padc[{extra}]'"
+def require(extra: str, wanted_extra: str | None = None) -> None:
+    """
+    Raise MissingEnvironmentError unless what `extra` needs is installed.
+
+    The hint is to install `wanted_extra`, if what the user called needs more later.
+    """
+    hint = f"pip install 'padc[{wanted_extra or extra}]'"
     for package, wanted in SUPPORTED[extra].items():
         found = installed(package)
         if found is None:
