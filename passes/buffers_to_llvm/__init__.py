@@ -13,7 +13,8 @@ Pass: `convert_buffers_to_llvm`. The other files serve it:
     kernel_key         what two ops must share to become the same function
     loops              the order of the loops of a linalg op
     loop_fusion        ops that write parts of one buffer, in shared loops
-    partial_sums       sums of a few hundred products at a time
+    partial_sums       sums in blocks of a few hundred terms
+    sums               sums of many floats, with the errors of their additions
     contractions       sums of products, in tiles of registers
     packed_convolutions  convolutions of packed tensors
     matrix_products    matrix products, in blocks for the caches

@@ -29,6 +29,7 @@ from padc.passes.buffers_to_llvm.llvm_builder import POINTER, LlvmBuilder, Part,
 from padc.passes.buffers_to_llvm.loops import Loop, linear, merged, ordered
 from padc.passes.buffers_to_llvm.products import multiplied_type
 from padc.passes.buffers_to_llvm.scalars import lower_scalar
+from padc.passes.buffers_to_llvm.sums import BlockedSum, is_long, is_sum
 from padc.passes.buffers_to_llvm.work_sharing import (
     ELEMENT_WORK,
     is_shared,
@@ -189,9 +190,11 @@ def outline(
     loops = [kernel.loop(loop) for loop in loops]
     inner = {x: kernel.value(values[x]) for x in (*op.operands, *captured(op))}
     loops = ordered(loops, len(op.outputs))
-    extreme = extreme_of(op, loops)
     operands = [inner[x] for x in op.operands]
-    body = Body(op, kernel, operands, inner, len(op.outputs), extreme)
+    body = Body(op, kernel, operands, inner, len(op.outputs), extreme_of(op, loops))
+    if loops and is_sum(op) and is_long(loops):
+        result = kernel.buffer(values[op.outputs[0]])
+        body.sum = BlockedSum(kernel.build, result, not loops[-1].reduces)
     body.share(loops)
     body.nest(loops, sizes, {})
 
@@ -254,6 +257,8 @@ class Body:
     outputs: int
     extreme: Extreme | None = None
     """What the innermost loop computes, if that is the extreme of a row."""
+    sum: BlockedSum | None = None
+    """What the loops that reduce compute, if that is a sum of many terms."""
 
     def share(self, loops: Sequence[Loop]) -> None:
         """Split `loops`, which `nest` then emits, if the work is shared."""
@@ -274,6 +279,10 @@ class Body:
         if not loops:
             return self.element(build, offsets, places)
         loop, *rest = loops
+        if loop.reduces and self.sum is not None:
+            if build.check is not None:
+                build.check = build.check.of(self.op)
+            return self.sum.run(loops, offsets, self.add)
         if not rest and self.extreme is not None:
             return self.row(build, self.extreme, offsets)
 
@@ -301,29 +310,49 @@ class Body:
         old = result.load(build, address)
         result.store(build, lower_scalar(build, extreme.op, [found, old]), address)
 
+    def add(self, offsets: Sequence[Size], sum: SSAValue) -> SSAValue:
+        """`sum`, in place of the element of the result, plus one term."""
+        out = self.op.body.block.args[-1]
+        (result,) = self.results(self.kernel.build, offsets, {}, {out: sum})
+        return result
+
     def element(
         self, build: LlvmBuilder, offsets: Sequence[Size], places: dict[int, SSAValue]
     ) -> None:
+        """Compute one element of each output."""
+        results = self.results(build, offsets, places, {})
+        for result, x, offset in zip(
+            results,
+            self.operands[-self.outputs :],
+            offsets[-self.outputs :],
+            strict=True,
+        ):
+            assert isinstance(x, BufferDescriptor)
+            address = build.address(x.pointer, offset, x.element_type)
+            x.store(build, result, address)
+
+    def results(
+        self,
+        build: LlvmBuilder,
+        offsets: Sequence[Size],
+        places: dict[int, SSAValue],
+        given: Mapping[SSAValue, SSAValue],
+    ) -> list[SSAValue]:
+        """What the body yields; elements of operands are loaded unless `given`."""
         block = self.op.body.block
         if build.check is not None:
             build.check = build.check.of(self.op)
-        values = dict(self.values)
-        elements: list[tuple[BufferDescriptor, SSAValue]] = []
+        values = {**self.values, **given}
         for arg, x, offset in zip(block.args, self.operands, offsets, strict=True):
             if not isinstance(x, BufferDescriptor):
                 values[arg] = x
-                continue
-            address = build.address(x.pointer, offset, x.element_type)
-            elements.append((x, address))
-            if arg.first_use is not None:
+            elif arg.first_use is not None and arg not in given:
+                address = build.address(x.pointer, offset, x.element_type)
                 values[arg] = x.load(build, address)
         for op in block.ops:
             match op:
                 case linalg.YieldOp():
-                    for x, (buffer, address) in zip(
-                        op.operands, elements[-self.outputs :], strict=True
-                    ):
-                        buffer.store(build, scalar(build, values[x]), address)
+                    break
                 case linalg.IndexOp():
                     values[op.result] = places[op.dim.value.data]
                 case memref.LoadOp():
@@ -338,6 +367,9 @@ class Body:
                     args = [scalar(build, values[x]) for x in op.operands]
                     is_sum = self.is_sum(op)
                     values[op.results[0]] = lower_scalar(build, op, args, is_sum)
+        end = block.last_op
+        assert isinstance(end, linalg.YieldOp)
+        return [scalar(build, values[x]) for x in end.operands]
 
     def is_sum(self, op: Operation) -> bool:
         """Whether `op` adds to an output, or computes a product that is then added."""

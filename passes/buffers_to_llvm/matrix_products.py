@@ -658,7 +658,7 @@ class DotProducts:
         mask = None
         zeros = [self.vectors.zero()] * (height * width)
         whole = build.floordiv(depth, lanes)
-        sums = build.carry(
+        sums = self.in_parts(
             whole, zeros, lambda i, sums: products(build.mul(i, lanes), sums)
         )
         rest = build.mul(whole, lanes)
@@ -674,3 +674,26 @@ class DotProducts:
                 old = self.kernel.started(offsets, row, column, one)
                 self.kernel.into.add(sum, address, one, old, True)
         self.kernel.finish(offsets, height, width, None)
+
+    def in_parts(
+        self,
+        count: Size,
+        zeros: Sequence[SSAValue],
+        body: Callable[[Size, Sequence[SSAValue]], list[SSAValue]],
+    ) -> list[SSAValue]:
+        """The sums of `count` steps of `body`: sums of the sums of `PRODUCTS` each."""
+        build = self.build
+        if isinstance(count, int) and count <= PRODUCTS:
+            return build.carry(count, zeros, body)
+
+        def part(number: SSAValue, totals: Sequence[SSAValue]) -> list[SSAValue]:
+            first = build.mul(number, PRODUCTS)
+            few = build.minimum(build.sub(count, first), PRODUCTS)
+            sums = build.carry(few, zeros, lambda i, x: body(build.add(first, i), x))
+            return [
+                build.insert(llvm.FAddOp(total, sum))
+                for total, sum in zip(totals, sums, strict=True)
+            ]
+
+        number = build.floordiv(build.add(count, PRODUCTS - 1), PRODUCTS)
+        return build.carry(number, zeros, part)

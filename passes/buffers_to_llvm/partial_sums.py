@@ -1,4 +1,4 @@
-"""Sums of products over several loops, a few hundred products at a time."""
+"""Sums over several loops, a block of terms at a time."""
 
 from __future__ import annotations
 
@@ -13,11 +13,21 @@ from padc.passes.buffers_to_llvm.llvm_builder import LlvmBuilder, Size, predicat
 from padc.passes.buffers_to_llvm.loops import Loop
 
 Multiply: TypeAlias = "Callable[[Sequence[Size], Sequence[SSAValue]], list[SSAValue]]"
-"""Adds one product to each sum; takes the offsets of the operands, and the sums."""
+"""Adds one term to each sum; takes the offsets of the operands, and the sums."""
 Finish: TypeAlias = (
     "Callable[[Sequence[Size], Sequence[SSAValue], SSAValue | bool], None]"
 )
 """Adds sums to the result; takes offsets, sums, and whether they are the first."""
+OfBlock: TypeAlias = Callable[
+    [Sequence[Loop], Sequence[Size], Sequence[SSAValue], SSAValue | bool],
+    Sequence[SSAValue],
+]
+"""
+Computes new values from a block.
+
+It takes the block's loops and offsets, the old values, and whether it is the first
+block.
+"""
 
 PRODUCTS = 512
 """The number of products that are summed before the sum is added to the result."""
@@ -32,23 +42,66 @@ def sum_in_parts(
     finish: Finish,
 ) -> None:
     """Emit the loops that reduce: sums of about `PRODUCTS` products, each finished."""
+
+    def part(
+        loops: Sequence[Loop],
+        offsets: Sequence[Size],
+        _: Sequence[SSAValue],
+        is_first: SSAValue | bool,
+    ) -> list[SSAValue]:
+        finish(offsets, added_up(build, loops, offsets, zeros, multiply), is_first)
+        return []
+
+    in_blocks(build, loops, offsets, PRODUCTS, [], part)
+
+
+def in_blocks(
+    build: LlvmBuilder,
+    loops: Sequence[Loop],
+    offsets: Sequence[Size],
+    most: int,
+    values: Sequence[SSAValue],
+    body: OfBlock,
+    is_first: SSAValue | bool = True,
+) -> Sequence[SSAValue]:
+    """
+    Emit `loops` in blocks of at most `most` steps; `body` emits a block.
+
+    `values` are carried through `body`. If there is only one block, it may have half as
+    many steps more.
+    """
     first, *rest = loops
-    inner = 1
-    for loop in rest:
-        inner *= loop.count if isinstance(loop.count, int) else 1
-    step = max(PRODUCTS // max(inner, 1), 1)
-    if isinstance(first.count, int) and first.count <= step * 3 // 2:
-        sums = added_up(build, loops, offsets, zeros, multiply)
-        return finish(offsets, sums, True)
+    inner = steps_of(rest)
+    step = 0 if inner is None else most // max(inner, 1)
+    if step and isinstance(first.count, int) and first.count <= step * 3 // 2:
+        return body(loops, offsets, values, is_first)
+    width = max(step, 1)
 
-    def part(build: LlvmBuilder, place: SSAValue) -> None:
-        count = build.minimum(build.sub(first.count, place), step)
+    def block(number: SSAValue, values: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        is_start = build.insert(llvm.ICmpOp(number, build.value(0), predicate("eq")))
+        if isinstance(is_first, SSAValue):
+            is_start = build.insert(llvm.AndOp(is_first, is_start))
+        place = build.mul(number, width)
         at = first.moved(build, offsets, place)
-        few = [replace(first, count=count), *rest]
-        is_first = build.insert(llvm.ICmpOp(place, build.value(0), predicate("eq")))
-        finish(at, added_up(build, few, at, zeros, multiply), is_first)
+        if not step:
+            return in_blocks(build, rest, at, most, values, body, is_start)
+        is_even = isinstance(first.count, int) and first.count % step == 0
+        left = build.sub(first.count, place)
+        count = step if is_even else build.minimum(left, step)
+        return body([replace(first, count=count), *rest], at, values, is_start)
 
-    build.loop(0, first.count, step, part)
+    number = build.floordiv(build.add(first.count, width - 1), width)
+    return build.carry(number, values, block)
+
+
+def steps_of(loops: Sequence[Loop]) -> int | None:
+    """The number of steps of a nest; None if it is known only at run time."""
+    total = 1
+    for loop in loops:
+        if not isinstance(loop.count, int):
+            return None
+        total *= loop.count
+    return total
 
 
 def added_up(
@@ -58,7 +111,7 @@ def added_up(
     sums: Sequence[SSAValue],
     multiply: Multiply,
 ) -> list[SSAValue]:
-    """The sums after all products of `loops`."""
+    """The sums after all terms of `loops`."""
     if not loops:
         return multiply(offsets, sums)
     first, *rest = loops

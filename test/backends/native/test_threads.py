@@ -58,6 +58,7 @@ class Kernels(nn.Module):
             torch.tanh(rows[:, :3] @ rows[:, :9].mT + 1),
             b.sum((0, 2, 3)),
             b.mean(),
+            x.repeat(1, 1, 1, 60).sum((0, 1, 2)),
             a.argmax(1),
             F.grid_sample(x, grid, align_corners=False),
             F.grid_sample(x, grid, "nearest", "reflection", align_corners=True),
@@ -85,7 +86,8 @@ class Smaller(nn.Module):
     def forward(self, x: Tensor) -> list[Tensor]:
         a = F.relu(self.conv(x))
         b = self.linear(a.permute(0, 2, 3, 1))
-        return [a, b, torch.softmax(b, -1), F.pad(x, (1, 2, 0, 1)), x.sum(1), x.exp()]
+        sums = [x.sum(1), x.sum((0, 1)), x.mean((0, 2, 3))]
+        return [a, b, torch.softmax(b, -1), F.pad(x, (1, 2, 0, 1)), *sums, x.exp()]
 
 
 @pytest.fixture
