@@ -578,7 +578,6 @@ def turned_into_halves(m: Any, x: Tensor) -> Tensor:
     ("function", "value", "precision", "part"),
     [
         (counted_by_one, torch.tensor(2**40), "float32", "int64 constant has values"),
-        (counted_by_one, torch.full((3,), -1e9), "float16", "above 65504"),
         (turned_into_halves, torch.zeros(3), "float32", "float32[3] to float16[3]"),
     ],
 )
@@ -593,6 +592,58 @@ def test_values_and_types_that_do_not_fit(
 
     assert "the buffer 'c'" in str(error.value) or "its buffer 'c'" in str(error.value)
     assert part in str(error.value) and "test_states.py:" in str(error.value)
+
+
+def multiplied(m: Any, x: Tensor) -> Tensor:
+    result = m.c * x
+    m.c.copy_(x * 1e6)
+    return result
+
+
+def masked_largely(m: Any, x: Tensor) -> Tensor:
+    m.c.masked_fill_(x > 0, -1e9)
+    return (m.c + x).softmax(-1)
+
+
+def creeping(m: Any, x: Tensor) -> Tensor:
+    m.c.add_(1e-8)
+    return x + m.c * 1e8
+
+
+BEYOND_FLOAT16 = [
+    (multiplied, torch.zeros(3), "above 65504"),
+    (masked_largely, torch.zeros(3), "above 65504"),
+    (creeping, torch.zeros(3), "below 6e-08"),
+    (masked_largely, torch.full((3,), -1e9), "above 65504"),
+]
+
+
+@pytest.mark.parametrize(("function", "value", "part"), BEYOND_FLOAT16)
+def test_numbers_that_states_of_float16_do_not_have(
+    function: Any, value: Tensor, part: str
+):
+    with pytest.raises(UnsupportedError, match=part) as error:
+        padc.convert(
+            Buffers(function, c=value),
+            (torch.ones(3),),
+            target="iOS18",
+            precision="float16",
+            states="native",
+        )
+
+    assert "the buffer 'c'" in str(error.value) and "test_states.py:" in str(
+        error.value
+    )
+
+
+@pytest.mark.parametrize(("function", "value"), [case[:2] for case in BEYOND_FLOAT16])
+def test_numbers_beyond_float16_in_inputs_and_outputs(function: Any, value: Tensor):
+    model, x = Buffers(function, c=value), torch.tensor([1.0, -2.0, 0.5])
+    program = padc.convert(model, (x,), target="iOS17", precision="float16")
+
+    for _ in range(3):
+        (actual,), expected = program.run(x), model(x)
+        torch.testing.assert_close(actual, expected, rtol=1e-2, atol=1e-2)
 
 
 def test_verify_leaves_the_buffers_of_the_model():

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from padc.backends.coreml import quiet
+from padc.errors import SourceLocation
 
 with quiet():
     from coremltools.converters.mil.mil import Program
@@ -33,6 +34,16 @@ def origins(op: Any) -> list[str]:
 def modules(op: Any) -> list[str]:
     """The paths of the modules of the model that an op was made from."""
     return [name or "" for name in op.scopes[ScopeSource.TORCHSCRIPT_MODULE_NAME]]
+
+
+def line_of(op: Any) -> SourceLocation | None:
+    """The line of Python that an op was made from."""
+    lines = [line for line in op.scopes[ScopeSource.EXIR_STACK_TRACE] if line]
+    if not lines:
+        return None
+    # The lines of the ops around it come first.
+    file, _, line = lines[-1].rpartition(":")
+    return SourceLocation(file, int(line))
 
 
 def fusions(op: Any) -> list[str]:

@@ -1,5 +1,5 @@
 # pyright: basic, reportMissingTypeStubs=false
-"""The ops of a program that compute the coordinates at which grids are sampled."""
+"""The ops of a program that compute coordinates of grids, and decisions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from padc.backends.coreml import quiet
 from padc.backends.coreml.blocks import operations_of, origins
 
 with quiet():
-    from coremltools.converters.mil.mil import Program
+    from coremltools.converters.mil.mil import Program, types
 
 WEIGHTED = frozenset(
     "conv conv_transpose einsum gru linear lstm matmul rnn "
@@ -33,12 +33,28 @@ def coordinates(program: Program) -> set[str]:
         for var in operands(op)
         if var not in image_of(op)
     ]
-    others = {
-        op
-        for op in operations_of(program)
-        if op not in images and op.op_type not in WEIGHTED
-    }
+    others = unweighted(program) - images
     return {op.name for op in samplers | sources(positions, others)}
+
+
+def decisions(program: Program) -> set[str]:
+    """
+    The names of the ops that compute which branch is taken, or whether a loop goes on.
+
+    A number that float16 rounds to 0 would change all that follows.
+    """
+    conditions = [op.pred for op in operations_of(program) if op.op_type == "cond"]
+    for op in operations_of(program):
+        if op.op_type == "while_loop":
+            condition, body = op.blocks
+            conditions += condition.outputs
+            carried = (*op.loop_vars, *body.outputs)
+            conditions += [var for var in carried if var.dtype == types.bool]
+    return {op.name for op in sources(conditions, unweighted(program))}
+
+
+def unweighted(program: Program) -> set[Any]:
+    return {op for op in operations_of(program) if op.op_type not in WEIGHTED}
 
 
 def image_of(op: Any) -> list[Any]:

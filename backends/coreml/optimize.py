@@ -10,6 +10,8 @@ import contextlib
 from collections.abc import Generator
 from typing import Any
 
+import numpy as np
+
 from padc.backends.coreml import quiet
 from padc.backends.coreml.blocks import operations_of
 from padc.backends.coreml.float16 import keep_masks_finite, selector
@@ -168,7 +170,9 @@ def optimize(
                     float16_pass.op_selector = selector(program, kept)
                 if name == "common::add_int16_cast":
                     float16_pass.op_selector = is_for_int16
-                float16_pass(program)
+                # cast_optimization casts the limits of int32 to float16.
+                with np.errstate(over="ignore"):
+                    float16_pass(program)
         for name in LAST_PASSES:
             run_pass(program, name)
         program.validate()

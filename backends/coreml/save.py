@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from padc.backends.coreml import BUFFERS, LOCATIONS, metadata_key, quiet
-from padc.backends.coreml.blocks import operations_of
+from padc.backends.coreml.blocks import line_of, operations_of
 from padc.backends.coreml.buffers import to_json
 from padc.backends.coreml.checker import Finding, check
 from padc.backends.coreml.description import Sources, to_proto
@@ -34,7 +34,6 @@ with quiet():
     import coremltools as ct
     from coremltools.converters.mil.mil import Program
     from coremltools.converters.mil.mil.passes.pass_registry import PASS_REGISTRY
-    from coremltools.converters.mil.mil.scope import ScopeSource
 
 
 def check_writable(path: str | Path) -> None:
@@ -166,11 +165,8 @@ def source_lines(program: Program) -> dict[str, SourceLocation]:
     """The line of Python that each op comes from, by the names of its outputs."""
     lines: dict[str, SourceLocation] = {}
     for op in operations_of(program):
-        known = [line for line in op.scopes[ScopeSource.EXIR_STACK_TRACE] if line]
-        if known and op.op_type != "const":
-            # The lines of the ops around it come first.
-            file, _, line = known[-1].rpartition(":")
-            where = SourceLocation(file, int(line))
+        where = line_of(op)
+        if where is not None and op.op_type != "const":
             lines.update((output.name, where) for output in op.outputs)
     return lines
 

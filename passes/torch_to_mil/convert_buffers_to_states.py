@@ -88,8 +88,6 @@ class ConvertBuffersToStatesPass(ModulePass):
         function = main(op)
         # Others are states already.
         buffers = [x for x in changed_buffers(function) if x.result is not None]
-        if self.precision == "float16":
-            check_range(function, buffers, weights_of(ctx))
         has_states = TARGETS.index(target) >= TARGETS.index(SINCE)
         if self.policy == "inputs" or not (has_states or self.policy == "native"):
             return
@@ -100,7 +98,7 @@ class ConvertBuffersToStatesPass(ModulePass):
                 if not has_states:
                     hint = f"choose {SINCE} or a newer target, or set states='auto'"
                     raise Obstacle(f"{target} has no states", hint)
-                self.check(function, each)
+                self.check(function, each, weights_of(ctx))
                 states.append(each)
             except Obstacle as error:
                 text = f"the buffer '{each.name}' cannot be a state ({error.message})"
@@ -113,7 +111,7 @@ class ConvertBuffersToStatesPass(ModulePass):
         if states:
             make_states(function, states, weights_of(ctx), target)
 
-    def check(self, function: FuncOp, buffer: ChangedBuffer) -> None:
+    def check(self, function: FuncOp, buffer: ChangedBuffer, weights: Weights) -> None:
         """Raise Obstacle if a state cannot hold a buffer."""
         type = tensor_type(function.args[buffer.argument])
         if DYNAMIC_INDEX in type.get_shape():
@@ -132,29 +130,18 @@ class ConvertBuffersToStatesPass(ModulePass):
                 "set precision='float16', make the buffer float16, or set "
                 "states='auto'",
             )
+        if has_large_values(buffer, weights):
+            raise Obstacle(
+                f"states are float16, and it has values above {LARGEST_FLOAT16:g}",
+                "set states='auto': the buffer then becomes an input and an output",
+            )
 
 
-def check_range(
-    function: FuncOp, buffers: Sequence[ChangedBuffer], weights: Weights
-) -> None:
-    """
-    Raise UnsupportedError if a buffer has values that float16 does not have.
-
-    A state holds float16, and an input is cast to it.
-    """
-    problems: list[Problem] = []
-    for each in buffers:
-        if tensor_type(function.args[each.argument]).element_type != f32:
-            continue
-        initial = each.initial_array(weights)
-        finite = initial[np.isfinite(initial)]
-        if finite.size and abs(finite).max() > LARGEST_FLOAT16:
-            message = f"the buffer '{each.name}' has values above {LARGEST_FLOAT16:g}"
-            message = f"{message}, which float16 does not have"
-            where = SourceLocation.of(each.location(function))
-            problems.append(Problem(message, where, "set precision='float32'"))
-    if problems:
-        raise UnsupportedError(problems)
+def has_large_values(buffer: ChangedBuffer, weights: Weights) -> bool:
+    """Whether float16 does not have some finite value of a buffer at export."""
+    initial = buffer.initial_array(weights)
+    finite = initial[np.isfinite(initial)]
+    return bool(finite.size) and abs(finite).max() > LARGEST_FLOAT16
 
 
 def warn(problems: Sequence[Problem]) -> None:

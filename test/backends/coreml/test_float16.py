@@ -85,6 +85,65 @@ def test_large_numbers() -> None:
     check_each(NUMBERS, program.run(x), x, rtol=1e-2, atol=1e-2)
 
 
+NUMBER = torch.tensor([70000, -100000, 3, 999])
+FROM_INTEGERS: Functions = {
+    "scaled": lambda i: i.float() / 1000,
+    "angle": lambda i: torch.sin(i.float() * 1e-4),
+    "time step": lambda i: (i % 1000).float()[:, None] * torch.exp(-torch.arange(4.0)),
+    "rotary": lambda i: (torch.ones(4, 1) @ (i % 1000).float()[None] * 0.317).cos(),
+    "added": lambda i: i.float() + i[:1].sqrt() - 1e5,
+    "selected": lambda i: torch.where(i > 5, i.float(), 0.5) / 7e4,
+    "product": lambda i: i.float() @ torch.full((4, 2), 1e-4),
+    "branch": lambda i: torch.cond(
+        (i[2] * 1e-4) ** 2 > 0, lambda x: x * 2.0, lambda x: x * 1.0, (i,)
+    ),
+}
+
+
+def test_integers_above_2048() -> None:
+    program = padc.convert(Several(FROM_INTEGERS), (NUMBER,), precision="float16")
+
+    check_each(FROM_INTEGERS, program.run(NUMBER), NUMBER, rtol=1e-3, atol=1e-3)
+
+
+SMALL: Functions = {
+    "quotient": lambda x: x / (x.abs().sum(-1, keepdim=True) + 1e-8),
+    "norm": lambda x: x * torch.rsqrt((x * 1e-4).square().mean(-1) + 1e-8) * 1e-4,
+    "logarithm": lambda x: (x.relu() + 1e-8).log(),
+    "bound": lambda x: x.clamp(min=1e-10).log(),
+    "maximum": lambda x: torch.maximum(x, torch.tensor(1e-12)).log(),
+    "back": lambda x: x * 1e-8 * 1e8,
+    "pixels": lambda x: x / 65535 * 65535,
+    "quotients": lambda x: x * torch.tensor([1e-9, 2e-9, 1e-9, 1e-8]) / 1e-9,
+    "sum": lambda x: (x * 1e-9).sum(-1) * 1e9,
+}
+
+
+def test_small_numbers() -> None:
+    x = torch.tensor([[1.0, -2.0, 3.0, 0.0]])
+    program = padc.convert(Several(SMALL), (x,), precision="float16")
+
+    check_each(SMALL, program.run(x), x, rtol=1e-2, atol=1e-2)
+
+
+@pytest.mark.parametrize("target", ["iOS17", "iOS18"])
+@pytest.mark.parametrize("least", [LEAST, -1e9, -math.inf])
+def test_masks_that_are_inputs(least: float, target: str) -> None:
+    added: Functions = {
+        "added": lambda x, mask: (x @ x + mask).softmax(-1),
+        "scaled": lambda x, mask: (x @ x + (mask * 0.5)[None]).softmax(-1)[0],
+        "attention": lambda x, mask: F.scaled_dot_product_attention(
+            x[None, None], x[None, None], x[None, None], attn_mask=mask[None, None]
+        ),
+    }
+    x = torch.randn(4, 4, generator=torch.Generator().manual_seed(0))
+    mask = torch.zeros(4, 4).masked_fill(~KEEP, least)
+    args = (x, mask if math.isfinite(least) else mask[[0, 2, 2, 3]])
+    program = padc.convert(Several(added), args, precision="float16", target=target)
+
+    check_each(added, program.run(*args), *args, rtol=1e-2, atol=1e-2)
+
+
 def dtypes(functions: Functions) -> dict[str, str]:
     """The dtype of the last op of each type in a float16 program."""
     program = padc.convert(
