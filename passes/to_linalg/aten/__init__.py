@@ -16,7 +16,7 @@ from padc.passes.to_linalg.aten import (
     slicing,
     splitting,
 )
-from padc.passes.to_linalg.aten.call import LOWERINGS, LinalgCall
+from padc.passes.to_linalg.aten.linalg_call import LOWERINGS, LinalgCall
 
 __all__ = [
     "LOWERINGS",

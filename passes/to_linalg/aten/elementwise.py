@@ -29,7 +29,7 @@ from padc.passes.aten.elementwise_tables import (
     overloads,
 )
 from padc.passes.aten.promotion import promoted
-from padc.passes.to_linalg.aten.call import LinalgCall, as_number, lowers
+from padc.passes.to_linalg.aten.linalg_call import LinalgCall, as_number, lowers
 from padc.passes.to_linalg.aten.tensors import Operand, pointwise
 from padc.passes.to_linalg.build.numbers import Number, constant, from_size
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xdsl.ir import SSAValue
 
-from padc.passes.to_linalg.aten.call import LinalgCall, lowers
+from padc.passes.to_linalg.aten.linalg_call import LinalgCall, lowers
 from padc.passes.to_linalg.build.shapes import product, reshape, unsqueeze
 from padc.passes.to_linalg.build.slices import concat, part
 

@@ -13,7 +13,7 @@ from xdsl.ir import Attribute, SSAValue
 from padc.errors import Obstacle
 from padc.ir.element_types import wide
 from padc.ir.tcp import Amount
-from padc.passes.to_linalg.aten.call import LinalgCall, lowers
+from padc.passes.to_linalg.aten.linalg_call import LinalgCall, lowers
 from padc.passes.to_linalg.aten.reductions import variance_of
 from padc.passes.to_linalg.aten.tensors import Operand, converted, pointwise, summed
 from padc.passes.to_linalg.build.linalg_builder import LinalgBuilder

@@ -13,7 +13,7 @@ from xdsl.ir import Attribute, SSAValue
 
 from padc.ir.element_types import wide
 from padc.ir.tcp import Amount
-from padc.passes.to_linalg.aten.call import LinalgCall, as_number, lowers
+from padc.passes.to_linalg.aten.linalg_call import LinalgCall, as_number, lowers
 from padc.passes.to_linalg.aten.tensors import (
     Operand,
     broadcast,

@@ -8,7 +8,7 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX
 from xdsl.ir import SSAValue
 
 from padc.ir.tcp import Amount, tensor_type
-from padc.passes.to_linalg.aten.call import LinalgCall, lowers
+from padc.passes.to_linalg.aten.linalg_call import LinalgCall, lowers
 from padc.passes.to_linalg.build.shapes import (
     collapse,
     product,

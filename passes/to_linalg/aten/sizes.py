@@ -11,7 +11,7 @@ from xdsl.ir import SSAValue
 from padc.ir.tcp import Amount, tensor_type
 from padc.ir.torch import FloatType, IntType, ToI64Op, constant_value
 from padc.passes.aten.aten_call import known
-from padc.passes.to_linalg.aten.call import LinalgCall, lowers
+from padc.passes.to_linalg.aten.linalg_call import LinalgCall, lowers
 from padc.passes.to_linalg.build.linalg_builder import LinalgBuilder
 from padc.passes.to_linalg.build.shapes import product
 

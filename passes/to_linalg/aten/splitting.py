@@ -9,7 +9,7 @@ from padc.ir.element_types import wide
 from padc.ir.padding import taps_below
 from padc.ir.tcp import Amount
 from padc.passes.common.lowering import Replacement
-from padc.passes.to_linalg.aten.call import LinalgCall, lowers
+from padc.passes.to_linalg.aten.linalg_call import LinalgCall, lowers
 from padc.passes.to_linalg.aten.tensors import Operand, pointwise
 from padc.passes.to_linalg.build.numbers import Number
 from padc.passes.to_linalg.build.shapes import rank_of

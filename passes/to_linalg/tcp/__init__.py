@@ -8,7 +8,7 @@ from padc.passes.to_linalg.tcp import (
     resample,
     transposed,
 )
-from padc.passes.to_linalg.tcp.table import LOWERINGS
+from padc.passes.to_linalg.tcp.linalg_lowering import LOWERINGS
 
 __all__ = [
     "LOWERINGS",

@@ -23,7 +23,7 @@ from padc.ir.tcp.convolutions import Role
 from padc.passes.to_linalg.build.linalg_builder import LinalgBuilder, element_type
 from padc.passes.to_linalg.build.scalars import rounded, widened
 from padc.passes.to_linalg.build.shapes import collapse, expand
-from padc.passes.to_linalg.tcp.table import lowers
+from padc.passes.to_linalg.tcp.linalg_lowering import lowers
 
 
 @lowers(tcp.ConvOp)

@@ -30,7 +30,7 @@ from padc.passes.to_linalg.build.scalars import (
     total_type,
     widened,
 )
-from padc.passes.to_linalg.tcp.table import lowers
+from padc.passes.to_linalg.tcp.linalg_lowering import lowers
 
 COUNTS = {ResampleMode.NEAREST: 1, ResampleMode.LINEAR: 2, ResampleMode.CUBIC: 4}
 """How many taps a mode has along a dimension."""

@@ -22,7 +22,7 @@ from padc.passes.to_linalg.build.linalg_builder import (
     element_type,
     type_of,
 )
-from padc.passes.to_linalg.tcp.table import lowers
+from padc.passes.to_linalg.tcp.linalg_lowering import lowers
 
 
 @lowers(tcp.PadOp)

@@ -23,7 +23,7 @@ from padc.passes.to_linalg.build.scalars import (
     widened,
 )
 from padc.passes.to_linalg.tcp.convolutions import narrowed
-from padc.passes.to_linalg.tcp.table import lowers
+from padc.passes.to_linalg.tcp.linalg_lowering import lowers
 
 
 @lowers(tcp.MaxPoolOp)

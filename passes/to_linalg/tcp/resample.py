@@ -29,7 +29,7 @@ from padc.passes.to_linalg.build.scalars import (
     total_type,
     widened,
 )
-from padc.passes.to_linalg.tcp.table import lowers
+from padc.passes.to_linalg.tcp.linalg_lowering import lowers
 
 
 @lowers(tcp.ResampleOp)

@@ -10,9 +10,10 @@ from xdsl.ir import Operation, SSAValue
 from padc.passes.common.lowering import LoweringTable
 from padc.passes.to_linalg.build.linalg_builder import LinalgBuilder
 
-Lowering: TypeAlias = Callable[[LinalgBuilder, Any], SSAValue]
+LinalgLowering: TypeAlias = Callable[[LinalgBuilder, Any], SSAValue]
 """Builds what replaces an op's result; its sizes may be less static."""
 
-LOWERINGS = LoweringTable[type[Operation], Lowering]()
+LOWERINGS = LoweringTable[type[Operation], LinalgLowering]()
+"""By the classes of ops."""
 
 lowers = LOWERINGS.lowers
