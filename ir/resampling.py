@@ -124,8 +124,10 @@ def interpolation(
             weights = [1 - fraction, fraction]
         case ResampleMode.CUBIC:
             offsets, weights = CUBIC_OFFSETS, cubic_weights(fraction)
-        case _:
+        case ResampleMode.NEAREST:
             offsets, weights = [0], [None]
+        case _:
+            raise ValueError(f"{sampling.mode.value} combines whole windows")
     first = whole(low)
     return [
         (clamp(first if is_zero(o) else first + o, 0, size - 1), weight)
@@ -175,8 +177,10 @@ def antialiasing_filter(mode: ResampleMode, x: Real) -> Real:
         case ResampleMode.CUBIC:
             near, far = (polynomial(x, part(-0.5)) for part in (cubic_near, cubic_far))
             return select(x <= 1, near, select(x <= 2, far, 0.0))
-        case _:
+        case ResampleMode.LANCZOS:
             return select(x < 3, sinc(x) * sinc(x / 3), 0.0)
+        case _:
+            raise ValueError(f"{mode.value} has no antialiasing filter")
 
 
 def sinc(x: Real) -> Real:

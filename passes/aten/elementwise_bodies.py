@@ -51,8 +51,10 @@ def divide(x: Element, y: Value, rounding: str | None) -> Element:
             return x / y
         case "trunc":
             return (x / y).apply("trunc") if x.is_float else x.quotient(y)
-        case _:
+        case "floor":
             return floor_divide(x, y)
+        case _:
+            raise Obstacle(f"rounding_mode is '{rounding}'", "use trunc or floor")
 
 
 def floor_divide(x: Element, y: Value) -> Element:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -39,6 +39,8 @@ from aten_cases import (
 )
 from functions import Functions, Several, check_each, needs_export
 from torch import Tensor, nn
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.transforms.canonicalize import CanonicalizePass
 
 from padc.backends.native.compile_program import compile_program
@@ -549,4 +551,21 @@ def test_integers_that_pytorch_refuses_are_problems(value: float) -> None:
     )
 
     with pytest.raises(UnsupportedError, match=rf"full_like of .*: {value} is not an"):
+        ConvertTorchToLinalgPass().apply(ctx, module)
+
+
+def test_a_rounding_mode_that_pytorch_refuses_is_a_problem(
+    ctx: Context, parse: Callable[[str], ModuleOp]
+):
+    module = parse("""
+        func.func @main(%x: !torch.vtensor<[2],f32>) -> !torch.vtensor<[2],f32> {
+          %mode = torch.constant.str "ceil"
+          %y = torch.aten.div.Tensor_mode %x, %x, %mode
+            : !torch.vtensor<[2],f32>, !torch.vtensor<[2],f32>, !torch.str
+            -> !torch.vtensor<[2],f32>
+          func.return %y : !torch.vtensor<[2],f32>
+        }
+    """)
+
+    with pytest.raises(UnsupportedError, match="rounding_mode is 'ceil'"):
         ConvertTorchToLinalgPass().apply(ctx, module)
