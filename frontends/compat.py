@@ -69,7 +69,7 @@ def error_on_new_guards(env: ShapeEnv) -> AbstractContextManager[Any]:
 
 @contextlib.contextmanager
 def _no_decisions(env: ShapeEnv) -> Generator[None]:
-    """The same, of versions that do not have it: a decision is noticed at the end."""
+    """The same for versions without that option: a decision is noticed at the end."""
     before = len(env.guards), len(env.replacements)
     yield
     if (len(env.guards), len(env.replacements)) != before:

@@ -212,8 +212,8 @@ def pool_output_size(
     The size of a pool's output; below 1: the window does not fit.
 
     Source: `pooling_output_shape` of PyTorch's aten/src/ATen/native/Pool.h. In ceil
-    mode, windows must start inside the input or the lower padding: PyTorch takes a last
-    one that does not away, here it is the second argument of `min`. `padding` is at
+    mode, windows must start inside the input or the lower padding: PyTorch
+    removes a last one that does not, the second argument of `min` here. `padding` is at
     most half the kernel, which PyTorch demands.
     """
     floor = conv_output_size(size, kernel, stride, dilation, padding, padding)

@@ -29,7 +29,7 @@ from padc.frontends.torch_export.circular_guards import circular_guards
 from padc.frontends.torch_export.expressions import check_guard
 
 MOST_REMEMBERED = 1000
-"""Combinations of sizes that a `GuardCheck` remembers to be right."""
+"""The most combinations of sizes that a `GuardCheck` remembers as valid."""
 
 OPERATORS: Mapping[type[ast.AST], Any] = {
     ast.Add: operator.add,

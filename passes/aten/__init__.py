@@ -1,1 +1,12 @@
-"""Shared by several lowerings of ATen ops: reading arguments, building new ops."""
+"""
+What several lowerings of ATen ops share.
+
+    aten_call, promotion  an op that is being lowered: its arguments, its types
+    builder, elements     build ATen ops: on tensors, and by operators on tensors
+    element, elementwise_bodies, elementwise_tables
+                          what each elementwise op computes, for every path
+    bessel, chebyshev, error_functions, gamma, polynomials
+                          special functions, which the bodies use
+    conv_transpose        transposed convolutions by pads and convolutions
+    windows               windows whose lengths are known only at run time
+"""

@@ -13,6 +13,7 @@ Pass: `convert_buffers_to_llvm`. The other files serve it:
     kernel_key         what two ops must share to become the same function
     loops              the order of the loops of a linalg op
     loop_fusion        ops that write parts of one buffer, in shared loops
+    extremes           greatest and least elements of rows, by integers
     partial_sums       sums in blocks of a few hundred terms
     sums               sums of many floats, with the errors of their additions
     contractions       sums of products, in tiles of registers

@@ -11,7 +11,7 @@ from xdsl.ir import SSAValue
 from padc.ir.tcp import tensor_type
 
 MOST_VECTORS = 4
-"""The most vectors in a row of a panel, as of the kernel's tiles."""
+"""The most vectors in a row of a panel, and of the kernel's tiles."""
 FEW_ROWS = 24
 """
 With fewer rows, the kernel reads weights as they are.

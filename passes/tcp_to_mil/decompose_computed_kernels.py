@@ -9,7 +9,7 @@ a computed kernel needs a constant bias (coremltools 9.0).
     conv_transpose(x, w)      conv(pad(x), w'), as in decompose-conv-transpose
 
 The zeros inserted into a kernel are multiplied by the input: where the input is not
-finite, the result is NaN and that of the op is not.
+finite, the result is NaN, unlike that of the op.
 """
 
 from __future__ import annotations

@@ -271,7 +271,7 @@ def compare_packages(
     expected: Session,
     inputs: Sequence[Sequence[torch.Tensor]],
 ) -> None:
-    """Raise WrongResultError unless two packages compute the same, but for rounding."""
+    """Raise WrongResultError unless two packages compute the same up to rounding."""
     for sample in inputs:
         results = zip(session.run(sample), expected.run(sample), strict=True)
         alike = session.denoted.alike

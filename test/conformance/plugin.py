@@ -212,7 +212,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Any:
-    """A class that inherits a test must find its parameters not used up."""
+    """A class that inherits a test takes the same parameters: they are no iterator."""
     product = itertools.product
     itertools.product = lambda *sets, **options: list(product(*sets, **options))
     try:

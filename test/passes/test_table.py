@@ -36,6 +36,14 @@ def test_every_pass_is_in_the_table():
     assert defined == set(FILES.items())
 
 
+def test_each_folder_says_which_files_are_passes():
+    for folder, names in PASSES.items():
+        described = importlib.import_module(f"padc.passes.{folder}").__doc__
+        assert described is not None
+        for name in names:
+            assert name.replace("-", "_") in described
+
+
 def test_each_folder_is_in_the_order_of_the_pipelines():
     lists = (
         pipelines.to_native_tcp(),

@@ -633,7 +633,7 @@ def test_nothing_to_find_in_compressed_weights(tmp_path: Path):
 
 
 class Residual(nn.Module):
-    """What residual networks are made of."""
+    """A residual network: a stem, and blocks that are added to their input."""
 
     def __init__(self) -> None:
         super().__init__()

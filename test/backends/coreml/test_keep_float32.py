@@ -82,7 +82,7 @@ def test_modules(exported: ExportedProgram):
 
 
 def test_coordinates_are_in_float32_without_being_named(exported: ExportedProgram):
-    """What is added up to the grid, but neither the network nor the image."""
+    """The ops that compute the grid; the network and the image are in float16."""
     types = {type for type, path in in_float32(exported, ())}
 
     assert {"add", "mul", "transpose", "resample"} <= types
