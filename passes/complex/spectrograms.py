@@ -37,17 +37,20 @@ def window_of(call: ComplexCall) -> Array:
     size = call.integer("win_length") if call.has("win_length") else length
     if not call.has("window"):
         window = np.ones(size)
-    else:
-        data = call.data("window")
-        if data is None:
-            raise Obstacle(
-                "a window that is computed", "store the window in a buffer of the model"
-            )
+    elif (data := call.data("window")) is not None:
         window = data.astype(np.float64)
-    if np.iscomplexobj(window):
-        raise Obstacle("a complex window", "use a real one")
+    else:
+        raise Obstacle(
+            "a window that is computed", "store the window in a buffer of the model"
+        )
     left = (length - size) // 2
     return np.pad(window, (left, length - size - left))
+
+
+def check_window(call: ComplexCall) -> None:
+    """Raise Obstacle for a complex window function."""
+    if call.has("window") and call.is_complex("window"):
+        raise Obstacle("a complex window", "use a real one")
 
 
 def key_of(call: ComplexCall, window: Array, *rest: object) -> tuple[object, ...]:
@@ -61,6 +64,7 @@ def split_stft(call: ComplexCall) -> Complex | Real:
     if call.is_complex("self"):
         raise Obstacle("a transform of a complex signal", "transform its two parts")
     check_length(length)
+    check_window(call)
     is_computed = call.has("window") and call.data("window") is None
     window = np.ones(length) if is_computed else window_of(call)
     hop = hop_of(call)
@@ -116,62 +120,70 @@ def centered(call: ComplexCall, signal: Real, amount: int) -> Real:
 def split_istft(call: ComplexCall) -> Real:
     if call.boolean("return_complex"):
         raise Obstacle("a complex signal", "leave return_complex=False")
-    z, length = call.complex("self"), call.integer("n_fft")
-    check_length(length)
-    window, hop = window_of(call), hop_of(call)
-    batch, count = len(z.real.shape) - 2, z.real.shape[-1]
-    size = length // 2 + 1
-    parts = [sliced(x, batch, 0, size) for x in (z.real, z.imaginary)]
+    check_length(call.integer("n_fft"))
+    check_window(call)
+    spectrum, (start, stop) = half_spectrum(call), kept_range(call)
+    signal = overlapped(spectrum, inverse_kernel(call), hop_of(call))
+    y = sliced_to(signal, start, stop) / envelope(call, spectrum, start, stop)
+    y = y.call("squeeze.dim", [*y.shape[:-2], y.shape[-1]], self=y, dim=y.rank - 2)
+    wanted = call.result_type().get_shape()[-1]
+    if y.shape[-1] in (wanted, DYNAMIC_INDEX):
+        return y
+    pad = [0, wanted - y.shape[-1]]
+    return y.call(
+        "constant_pad_nd", [*y.shape[:-1], wanted], self=y, pad=pad, value=0.0
+    )
+
+
+def half_spectrum(call: ComplexCall) -> Real:
+    """The real parts of the frequencies that a real signal has, then the imaginary."""
+    z, size = call.complex("self"), call.integer("n_fft") // 2 + 1
+    dim = z.real.rank - 2
+    return joined([sliced(x, dim, 0, size) for x in (z.real, z.imaginary)], dim)
+
+
+def kept_range(call: ComplexCall) -> tuple[int, int | None]:
+    """The start and the end of the result in the sum of all frames."""
+    start = call.integer("n_fft") // 2 if call.boolean("center") else 0
+    if call.has("length"):
+        return start, start + call.integer("length")
+    return start, -start or None
+
+
+def inverse_kernel(call: ComplexCall) -> Real:
+    """The frame that each real and each imaginary part adds to the signal."""
+    window, length = window_of(call), call.integer("n_fft")
 
     def kernel() -> Array:
         signal = from_half(length, 1) * window
         signal = signal / (np.sqrt(length) if call.boolean("normalized") else length)
         return np.concatenate([signal.real, -signal.imag])[:, None]
 
-    x = joined(parts, batch)
-    weight = call.matrix(key_of(call, window, "istft"), kernel)
-    y = overlapped(x, weight, hop)
-    start = length // 2 if call.boolean("center") else 0
-    stop: int | None = -start or None
-    if call.has("length"):
-        stop = start + call.integer("length")
+    return call.matrix(key_of(call, window, "istft"), kernel)
+
+
+def envelope(call: ComplexCall, spectrum: Real, start: int, stop: int | None) -> Real:
+    """The kept part of the sum of the squared window functions of all frames."""
+    window, hop, count = window_of(call), hop_of(call), spectrum.shape[-1]
     if count == DYNAMIC_INDEX:
-        squares = call.matrix(
-            key_of(call, window, "istft_squares"), lambda: (window**2)[None, None]
-        )
-        frames = x.call(
-            "slice.Tensor",
-            [*x.shape[:batch], 1, count],
-            self=x,
-            dim=batch,
-            start=0,
-            end=1,
-        )
-        frames = frames.unary("ones_like")
-        envelope = overlapped(frames, squares, hop)
         if call.has("length"):
             raise Obstacle(
                 "a signal of a given length from a spectrum whose length varies",
                 "leave out length=, and crop the signal",
             )
-        y = sliced_to(y, start, stop) / sliced_to(envelope, start, stop)
-    else:
-        total = envelope_of(window, hop, count)[start:stop]
-        if np.abs(total).min() < 1e-11:
-            raise Obstacle(
-                "windows whose overlapping squares add up to 0 somewhere",
-                "use a smaller hop_length, or another window",
-            )
-        key = key_of(call, window, "istft_envelope", hop, count, start, stop)
-        y = sliced_to(y, start, stop) / call.matrix(key, lambda: total)
-    y = y.call("squeeze.dim", [*y.shape[:-2], y.shape[-1]], self=y, dim=y.rank - 2)
-    wanted = call.result_type().get_shape()[-1]
-    if y.shape[-1] not in (wanted, DYNAMIC_INDEX):
-        pad = [0, wanted - y.shape[-1]]
-        y = y.call(
-            "constant_pad_nd", [*y.shape[:-1], wanted], self=y, pad=pad, value=0.0
+        squares = call.matrix(
+            key_of(call, window, "istft_squares"), lambda: (window**2)[None, None]
         )
-    return y
+        frames = sliced(spectrum, spectrum.rank - 2, 0, 1).unary("ones_like")
+        return sliced_to(overlapped(frames, squares, hop), start, stop)
+    total = sum_of_squares(window, hop, count)[start:stop]
+    if np.abs(total).min() < 1e-11:
+        raise Obstacle(
+            "windows whose overlapping squares add up to 0 somewhere",
+            "use a smaller hop_length, or another window",
+        )
+    key = key_of(call, window, "istft_envelope", hop, count, start, stop)
+    return call.matrix(key, lambda: total)
 
 
 def overlapped(x: Real, weight: Real, hop: int) -> Real:
@@ -187,8 +199,8 @@ def sliced_to(x: Real, start: int, stop: int | None) -> Real:
     return x.like(x.build.slice(x.value, x.rank - 1, start, stop))
 
 
-def envelope_of(window: Array, hop: int, count: int) -> Array:
-    """The sum of the squared window functions of all frames."""
+def sum_of_squares(window: Array, hop: int, count: int) -> Array:
+    """The sum of the squared window functions of `count` frames."""
     total = np.zeros((count - 1) * hop + len(window))
     for frame in range(count):
         total[frame * hop :][: len(window)] += window**2

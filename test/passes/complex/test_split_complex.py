@@ -388,6 +388,16 @@ REFUSED: dict[str, tuple[Any, tuple[int, ...], str]] = {
         (500,),
         "a window that is computed",
     ),
+    "complex window": (
+        lambda x: spectrogram(x, window=torch.ones(64) * 1j, onesided=False).abs(),
+        (500,),
+        "a complex window",
+    ),
+    "complex window, computed": (
+        lambda x: spectrogram(x, window=x[:64] * 1j, onesided=False).abs(),
+        (500,),
+        "a complex window",
+    ),
 }
 
 
