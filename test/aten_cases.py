@@ -16,11 +16,12 @@ from torch import Tensor
 AUTO, DYNAMIC = torch.export.Dim.AUTO, torch.export.Dim.DYNAMIC
 
 
-FLOATS = (
-    torch.float32,
-    torch.float16,
-    pytest.param(torch.bfloat16, marks=pytest.mark.slow),
+HALVES = tuple(
+    pytest.param(dtype, marks=pytest.mark.slow)
+    for dtype in (torch.float16, torch.bfloat16)
 )
+FLOATS = torch.float32, torch.float16, HALVES[1]
+"""For ops that round halves in their own way; elsewhere all halves are slow tests."""
 
 
 INTEGERS = (torch.int8, torch.uint8, torch.int32, torch.int64)

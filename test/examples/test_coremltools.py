@@ -18,7 +18,7 @@ import padc
 ct: Any = coremltools
 NETWORKS = (
     pytest.param("resnet50", marks=pytest.mark.slow),
-    "unet",
+    pytest.param("unet", marks=pytest.mark.slow),
     "style_transfer",
     "same_padding",
 )

@@ -20,7 +20,12 @@ from padc.ir.weights import weights_of
 from padc.passes import pipelines
 from padc.verification import sample_inputs
 
-NETWORKS = ("resnet50", "unet", "style_transfer", "same_padding")
+NETWORKS = (
+    pytest.param("resnet50", marks=pytest.mark.slow),
+    pytest.param("unet", marks=pytest.mark.slow),
+    "style_transfer",
+    "same_padding",
+)
 
 pytestmark = pytest.mark.filterwarnings("ignore:Using padding='same' with even kernel")
 

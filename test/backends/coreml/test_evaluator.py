@@ -3,6 +3,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import coremltools
@@ -11,7 +12,9 @@ import pytest
 import torch
 import torch.nn.functional as F
 from coremltools.converters.mil import Builder
+from coremltools.converters.mil.backend.mil.load import load as to_proto
 from coremltools.converters.mil.mil import Function, Program, types
+from coremltools.models.utils import save_spec
 
 from padc.backends.coreml.evaluator import execution, load
 from padc.backends.coreml.evaluator.dataless import NoDataError
@@ -59,15 +62,9 @@ def save(
         )
     program = Program()
     program.add_function("main", function)
-    model = ct.convert(
-        program,
-        source="milinternal",
-        compute_precision=ct.precision.FLOAT32,
-        minimum_deployment_target=target,
-        pass_pipeline=ct.PassPipeline.EMPTY,
-        skip_model_load=True,
-    )
-    model.save(str(path))
+    with TemporaryDirectory() as weights:
+        spec = to_proto(program, weights, specification_version=target)
+        save_spec(spec, str(path), weights_dir=weights)
     if without:
         edit(path, lambda spec: drop_inputs(spec, without))
     return path

@@ -22,6 +22,7 @@ from aten_cases import (
     EDGES,
     EMPTY,
     FLOATS,
+    HALVES,
     INTEGERS,
     NORMS,
     POLYNOMIALS,
@@ -155,7 +156,7 @@ def test_integers_that_are_close() -> None:
     check(CLOSE, x, y)
 
 
-@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("dtype", [torch.float32, *HALVES])
 def test_functions_of_two_tensors(dtype: torch.dtype) -> None:
     check(BINARY, torch.randn(3, 1, 5).to(dtype), torch.randn(4, 5).to(dtype))
 
@@ -275,7 +276,7 @@ def test_halves_beside_numbers_that_halves_cannot_hold() -> None:
     "dtype",
     [
         torch.float32,
-        torch.uint8,
+        pytest.param(torch.uint8, marks=pytest.mark.slow),
         pytest.param(torch.bfloat16, marks=pytest.mark.slow),
     ],
 )
@@ -400,7 +401,7 @@ def test_vectors_of_dynamic_sizes() -> None:
 # --- reductions -----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("dtype", [torch.float32, *HALVES])
 def test_reductions(dtype: torch.dtype) -> None:
     check({**REDUCTIONS, **STATISTICS}, torch.randn(2, 4, 6, 8).to(dtype))
 
