@@ -118,7 +118,7 @@ def follows(
     """Whether `fill`, `copy` and then all `readers` stand in this order."""
     block = copy.parent
     assert block is not None
-    if fill.parent is not block or not fill.is_before_in_block(copy):
+    if not fill.is_before_in_block(copy):
         return False
     return all(
         op is fill or copy.is_before_in_block(within(block, op)) for op in readers

@@ -78,6 +78,8 @@ AREAS: Mapping[str, Area] = {
         (
             "test/passes/buffers/test_strided_range.py",
             "test/passes/buffers/test_views.py",
+            "test/passes/buffers/test_fill_border_only.py",
+            "test/passes/buffers/test_shared_pads.py",
             "test/passes/buffers/test_buffer_programs.py",
         ),
         ("test/passes/buffers",),

@@ -21,6 +21,26 @@ func.func @fill_across_copy(%x: memref<3xf32>, %b: memref<3xf32>, %z: f32, %f: f
   return %w : memref<6xf32>
 }
 
+// It moves up to where %a is computed, after the copy of %b that was there before.
+// CHECK-LABEL: func.func @fill_after_copy
+// CHECK:         linalg.copy ins(%b
+// CHECK:         linalg.fill ins(%f
+// CHECK:         linalg.exp
+// CHECK-NOT:     linalg.copy
+// CHECK:         return
+func.func @fill_after_copy(%x: memref<3xf32>, %b: memref<3xf32>, %f: f32) -> memref<6xf32> {
+  %w = memref.alloc() : memref<6xf32>
+  %p = memref.subview %w[0] [3] [1] : memref<6xf32> to memref<3xf32, strided<[1]>>
+  linalg.copy ins(%b : memref<3xf32>) outs(%p : memref<3xf32, strided<[1]>>)
+  %a = memref.alloc() : memref<3xf32>
+  linalg.exp ins(%x : memref<3xf32>) outs(%a : memref<3xf32>)
+  %q = memref.subview %w[2] [4] [1] : memref<6xf32> to memref<4xf32, strided<[1], offset: 2>>
+  linalg.fill ins(%f : f32) outs(%q : memref<4xf32, strided<[1], offset: 2>>)
+  %t = memref.subview %w[3] [3] [1] : memref<6xf32> to memref<3xf32, strided<[1], offset: 3>>
+  linalg.copy ins(%a : memref<3xf32>) outs(%t : memref<3xf32, strided<[1], offset: 3>>)
+  return %w : memref<6xf32>
+}
+
 // Two pads of %a, which changes between them, stay two buffers.
 // CHECK-LABEL: func.func @changed_between_pads
 // CHECK:         memref.alloc() : memref<3xf32>
