@@ -112,7 +112,8 @@ def run_doctest(
 
 
 def run_console(block: str, where: str) -> None:
-    for command in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+    joined = block.replace("\\\n", " ")
+    for command in re.split(r"^\$ ", joined, flags=re.MULTILINE)[1:]:
         line, _, expected = command.partition("\n")
         name, *arguments = shlex.split(line, comments=True)
         if name not in TOOLS:

@@ -9,7 +9,7 @@ import sys
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 from padc.backends.coreml.locations import DEFAULT_LOCATIONS, resolve_locations
 from padc.backends.coreml.numerics import Numerics
@@ -28,6 +28,7 @@ from padc.passes.torch_to_mil.states_policy import (
 )
 from padc.tools import padc_check, padc_run, padc_same
 from padc.tools.app_options import add_feature_options, feature_arguments
+from padc.tools.function_options import add_function_options, named_models
 from padc.tools.missing_package import missing_package
 from padc.tools.models import add_input_option, add_trust_option, load_model
 from padc.tools.version_action import VersionAction
@@ -36,6 +37,7 @@ from padc.versions import require
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
+    from padc.coreml_program import Program
     from padc.verification import Comparison
 
 
@@ -131,7 +133,7 @@ def add_convert(commands: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     convert.set_defaults(command=run_convert, needed_extra=needs("coreml"))
-    add_model(convert)
+    add_model(convert, nargs="?")
     package = convert.add_argument_group(
         "package",
         "  padc convert model.pt2 -o model.mlpackage --target iOS17",
@@ -232,6 +234,7 @@ def add_convert(commands: Any) -> None:
         ),
     )
     add_feature_options(convert)
+    add_function_options(convert)
     checks = convert.add_argument_group(
         "checks",
         "  padc convert model.pt2 -o model.mlpackage --verify",
@@ -248,9 +251,12 @@ def add_convert(commands: Any) -> None:
     )
 
 
-def add_model(command: argparse.ArgumentParser) -> None:
+def add_model(
+    command: argparse.ArgumentParser, nargs: Literal["?"] | None = None
+) -> None:
     command.add_argument(
         "model",
+        nargs=nargs,
         metavar="MODEL",
         help=(
             "a .pt2 file; a .mlir file, as torch-mlir or padc-opt --print-weights "
@@ -265,25 +271,55 @@ def add_model(command: argparse.ArgumentParser) -> None:
 def run_convert(arguments: argparse.Namespace) -> None:
     require("coreml")
     from padc.backends.coreml.save import check_writable
-    from padc.coreml_program import convert
+    from padc.coreml_functions import check_target, checked_default, save_functions
 
     check_writable(arguments.output)
     target = resolve_target(arguments.target)
-    keep = [name for each in arguments.keep_float32 for name in each.split(",")]
+    keep = kept_names(arguments)
     Numerics.named(arguments.precision, keep, arguments.compress, target)
     resolve_pad_policy(arguments.pad_policy)
     resolve_grid_sample_policy(arguments.grid_sample_policy)
     resolve_states_policy(arguments.states)
     resolve_locations(arguments.locations)
     described = feature_arguments(arguments)
+    functions = named_models(arguments)
     progress = Progress(arguments.print_ir_after_all)
-    model = load_model(arguments.model, arguments.input, trust=arguments.trust)
+    if not functions:
+        program = convert_model(arguments, arguments.model, described, progress)
+        program.save(arguments.output, locations=arguments.locations)
+    else:
+        default = checked_default([*functions], arguments.default_function)
+        check_target(target)
+        programs = {
+            name: convert_model(arguments, model, described, progress, name)
+            for name, model in functions.items()
+        }
+        save_functions(
+            programs,
+            arguments.output,
+            default=default,
+            locations=arguments.locations,
+        )
+    progress.say(f"wrote {arguments.output}")
+
+
+def convert_model(
+    arguments: argparse.Namespace,
+    name: str,
+    described: dict[str, Any],
+    progress: Progress,
+    function: str | None = None,
+) -> Program:
+    """Convert a model as the options say, and print what they ask for."""
+    from padc.coreml_program import convert
+
+    model = load_model(name, arguments.input, trust=arguments.trust)
     program = convert(
         model.model,
         model.inputs,
         target=arguments.target,
         precision=arguments.precision,
-        keep_float32=keep,
+        keep_float32=kept_names(arguments),
         compress=arguments.compress,
         pad_policy=arguments.pad_policy,
         grid_sample_policy=arguments.grid_sample_policy,
@@ -292,13 +328,19 @@ def run_convert(arguments: argparse.Namespace) -> None:
         observer=progress,
         **described,
     )
+    if function is not None and (arguments.report or arguments.verify):
+        print(f"function '{function}':")
     # Whoever asks for the report needs it most where verification fails.
     if arguments.report:
         print(program.float16_report())
     if arguments.verify:
         print_agreement(program.verify(), arguments.compress)
-    program.save(arguments.output, locations=arguments.locations)
-    progress.say(f"wrote {arguments.output}")
+    return program
+
+
+def kept_names(arguments: argparse.Namespace) -> list[str]:
+    """What `--keep-float32` names."""
+    return [name for each in arguments.keep_float32 for name in each.split(",")]
 
 
 def run_verify(arguments: argparse.Namespace) -> None:

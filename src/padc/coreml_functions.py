@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from padc.backends.coreml.locations import DEFAULT_LOCATIONS, LocationsPolicy
@@ -63,20 +63,7 @@ def save_functions(
     """
     from padc.backends.coreml import save
 
-    if not programs:
-        raise UsageError("there are no programs to save")
-    default = next(iter(programs)) if default is None else default
-    if default not in programs:
-        raise UsageError(
-            f"the default '{default}' is no function",
-            hint=f"choose one of {', '.join(programs)}",
-        )
-    for name in programs:
-        if not NAME.fullmatch(name):
-            raise UsageError(
-                f"a function cannot be named {name!r}",
-                hint="use letters, digits and underscores, and no digit first",
-            )
+    default = checked_default([*programs], default)
     pymil = {name: program._pymil for name, program in programs.items()}  # pyright: ignore[reportPrivateUsage]
     for name, program in pymil.items():
         features = getattr(program, "features", None)
@@ -95,6 +82,25 @@ def save_functions(
     )
 
 
+def checked_default(names: Sequence[str], default: str | None) -> str:
+    """The default of functions with these names; UsageError if a name does not fit."""
+    if not names:
+        raise UsageError("there are no programs to save")
+    default = names[0] if default is None else default
+    if default not in names:
+        raise UsageError(
+            f"the default '{default}' is no function",
+            hint=f"choose one of {', '.join(names)}",
+        )
+    for name in names:
+        if not NAME.fullmatch(name):
+            raise UsageError(
+                f"a function cannot be named {name!r}",
+                hint="use letters, digits and underscores, and no digit first",
+            )
+    return default
+
+
 def common_target(programs: Mapping[str, Program]) -> str:
     """The target of all programs; UsageError if they differ."""
     targets = {program.target: name for name, program in programs.items()}
@@ -105,9 +111,14 @@ def common_target(programs: Mapping[str, Program]) -> str:
             hint="convert all with the same target",
         )
     (target,) = targets
+    check_target(target)
+    return target
+
+
+def check_target(target: str) -> None:
+    """Raise UsageError unless packages for the target can have several functions."""
     if TARGETS.index(target) < TARGETS.index(OLDEST):
         raise UsageError(
             f"packages with several functions need {OLDEST}, got {target}",
             hint=f'convert with target="{OLDEST}"',
         )
-    return target

@@ -179,6 +179,6 @@ def test_help_has_an_example_for_each_group(capsys: pytest.CaptureFixture[str]):
 
     text = capsys.readouterr().out.partition("\npackage:\n")[2]
     groups = re.split(r"^(?=\w[\w ]*:$)", text, flags=re.MULTILINE)
-    assert len(groups) == 7
+    assert len(groups) == 8
     for group in groups:
         assert "  padc convert " in group
