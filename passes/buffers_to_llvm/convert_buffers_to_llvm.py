@@ -29,7 +29,7 @@ class ConvertBuffersToLlvmPass(ModulePass):
     name = "convert-buffers-to-llvm"
 
     vector_bytes: int = 32
-    """The length of vectors in sums of products."""
+    """The bytes of a vector, in sums of products."""
     check: bool = False
     """Whether each load and store is checked, in functions that take a status word."""
 

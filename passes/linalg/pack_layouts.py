@@ -51,7 +51,7 @@ class PackLayoutsPass(ModulePass):
     name = "pack-layouts"
 
     vector_bytes: int = 32
-    """The length of a vector."""
+    """The bytes of a vector of this CPU."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in op.ops:

@@ -110,7 +110,7 @@ class PackWeightsPass(ModulePass):
     name = "pack-weights"
 
     vector_bytes: int = 32
-    """The length of a vector."""
+    """The bytes of a vector of this CPU."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in op.ops:

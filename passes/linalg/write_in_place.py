@@ -1,5 +1,5 @@
 """
-Elementwise ops write where the sums that they read were.
+Elementwise ops overwrite the sums that they read.
 
     %y = linalg.conv_2d_nchw_fchw ...
     %z = linalg.generic ins(%y, %w) outs(%e) { ^(%a, %b, %_): %c = addf %a, %b; ... }
@@ -94,7 +94,7 @@ class WriteToSums(RewritePattern):
 
 @dataclass(frozen=True)
 class WriteInPlacePass(ModulePass):
-    """Let elementwise ops write where the sums that they read were."""
+    """Let elementwise ops overwrite the sums that they read."""
 
     name = "write-in-place"
 

@@ -11,18 +11,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
+from typing import Literal, TypeAlias, get_args
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
-from xdsl.utils.exceptions import PassFailedException
 
+from padc.errors import resolve
 from padc.ir import tcp
 from padc.ir.weights import weights_of
 from padc.passes.aten.conv_transpose import pad_result, zero_insert
 from padc.passes.common.lowering import lower_all
 
-FORMS = ("zero-insert", "crop")
+Form: TypeAlias = Literal["zero-insert", "crop"]
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ class DecomposeConvTransposePass(ModulePass):
 
     name = "decompose-conv-transpose"
 
-    form: str = "zero-insert"
+    form: Form = "zero-insert"
     """
     zero-insert: a convolution of the padded input. A transposed convolution stays if
     its result is empty, or if its kernel's size, or features with groups, is dynamic.
@@ -39,10 +40,7 @@ class DecomposeConvTransposePass(ModulePass):
     """
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        if self.form not in FORMS:
-            raise PassFailedException(
-                f"{self.name} has no form '{self.form}'; choose one of {FORMS}"
-            )
+        resolve("form", self.form, get_args(Form))
         rule = pad_result
         if self.form == "zero-insert":
             rule = partial(zero_insert, weights=weights_of(ctx))

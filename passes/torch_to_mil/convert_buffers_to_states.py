@@ -52,6 +52,7 @@ from padc.ir.weights import Array, Weights, weights_of
 from padc.passes.common.mil_builder import MilBuilder
 from padc.passes.torch_to_mil.states_policy import (
     DEFAULT_STATES_POLICY,
+    StatesPolicy,
     resolve_states_policy,
 )
 
@@ -75,7 +76,7 @@ class ConvertBuffersToStatesPass(ModulePass):
     target: str = DEFAULT_TARGET
     """The oldest system that runs the program: iOS15, iOS16, iOS17, iOS18, ..."""
 
-    policy: str = DEFAULT_STATES_POLICY
+    policy: StatesPolicy = DEFAULT_STATES_POLICY
     """Which buffers: auto, native or inputs, which leaves them all as they are."""
 
     precision: str = DEFAULT_PRECISION
