@@ -10,7 +10,7 @@ file. numpy has no bfloat16: the bits of a bfloat16 are held as `uint16`.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -44,6 +44,11 @@ ALIGNMENT = (16).to_bytes(4, "little")
 
 class Derivation(Protocol):
     """A rule that computes some weights from others, whose data may change."""
+
+    @property
+    def names(self) -> Sequence[str]:
+        """The weights that it computes."""
+        ...
 
     def apply(self, weights: Weights) -> None:
         """Compute the weights."""

@@ -14,6 +14,7 @@ PASSES = {
         "widen-bfloat16",
         "convert-torch-to-tcp",
         "fold-batch-norm",
+        "split-conv-transpose",
     ),
     "tcp_to_mil": (
         "tabulate-scaled-sizes",

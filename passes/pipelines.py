@@ -48,6 +48,7 @@ from padc.passes.torch_to_tcp.convert_torch_to_tcp import ConvertTorchToTcpPass
 from padc.passes.torch_to_tcp.fold_batch_norm import FoldBatchNormPass
 from padc.passes.torch_to_tcp.fold_constants import FoldConstantsPass
 from padc.passes.torch_to_tcp.narrow_float64 import NarrowFloat64Pass
+from padc.passes.torch_to_tcp.split_conv_transpose import SplitConvTransposePass
 from padc.passes.torch_to_tcp.widen_bfloat16 import WidenBfloat16Pass
 
 
@@ -115,7 +116,8 @@ def to_native_tcp() -> list[ModulePass]:
     """From torch to the tcp program that is split into native parts."""
     # Batch norms fold into the convolutions that remain after canonicalization.
     # PyTorch runs branches and loops, and is faster on ATen's ops than on tcp's.
-    return [*to_tcp(nested=False), FoldBatchNormPass()]
+    # The kernels that batch norms fold into may be those of transposed convolutions.
+    return [*to_tcp(nested=False), FoldBatchNormPass(), SplitConvTransposePass()]
 
 
 def to_buffers(vector_bytes: int | None = None) -> list[ModulePass]:

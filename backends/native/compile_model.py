@@ -12,7 +12,7 @@ from xdsl.ir import Block, Region, SSAValue
 from xdsl.rewriter import InsertPoint
 
 from padc.backends.native.compile_program import compile_program, text_of
-from padc.backends.native.stored_model import StoredModel
+from padc.backends.native.stored_model import Derivation, StoredModel
 from padc.frontends.torch_export import held_tensors
 from padc.ir.buffers import changed_names
 from padc.ir.main_function import main, value_names
@@ -20,7 +20,6 @@ from padc.ir.torch import BindSymbolicShapeOp, SymbolicIntOp
 from padc.ir.torch_tensors import weight_array
 from padc.ir.weights import Array, weights_of
 from padc.passes import pipelines
-from padc.passes.torch_to_tcp.folded_norm import FoldedNorm
 
 
 def compile_model(
@@ -48,12 +47,12 @@ def compile_model(
     }
     unbound = weights.keys() - sources.keys()
     pipelines.run_passes(ctx, module, pipelines.to_native_tcp())
-    folded = [each for each in weights.derivations if isinstance(each, FoldedNorm)]
-    computed = {name for each in folded for name in (each.weight, each.bias)}
+    derived = [each for each in weights.derivations if isinstance(each, Derivation)]
+    computed = {name for each in derived for name in each.names}
     program = compile_program(ctx, module, check)
     rest = {name: weights[name] for name in weights.keys() - sources.keys() - computed}
     program = replace(program, literals=rest)
-    return StoredModel(declaration, outputs, sources, folded, program), not unbound
+    return StoredModel(declaration, outputs, sources, derived, program), not unbound
 
 
 def is_same(a: Array, b: Array) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from typing import Any, TypeAlias
 
 import torch
 from xdsl.context import Context
@@ -15,6 +16,15 @@ from padc.ir.main_function import main
 from padc.ir.torch_tensors import weight_array
 from padc.ir.weights import Weights
 from padc.passes.torch_to_tcp.folded_norm import FoldedNorm
+from padc.passes.torch_to_tcp.phase_kernel import PhaseKernel
+
+Derivation: TypeAlias = FoldedNorm | PhaseKernel
+RULES = {rule.__name__: rule for rule in (FoldedNorm, PhaseKernel)}
+
+
+def derivation(rule: str, **fields: Any) -> Derivation:
+    """A derivation by the name of its class and its fields."""
+    return RULES[rule](**fields)
 
 
 @dataclass(frozen=True)
@@ -27,8 +37,8 @@ class StoredModel:
     """The names of the tensors that the model returns."""
     sources: Mapping[str, str]
     """The model's names of weights, by their names in the program."""
-    folded: Sequence[FoldedNorm]
-    """How further weights are computed from these: convolutions with batch norms."""
+    derivations: Sequence[Derivation]
+    """How further weights are computed from these, in order."""
     program: StoredProgram
 
     def to_bytes(self) -> bytes:
@@ -36,7 +46,10 @@ class StoredModel:
             "declaration": self.declaration,
             "outputs": self.outputs,
             "sources": self.sources,
-            "folded": [asdict(each) for each in self.folded],
+            "derivations": [
+                {"rule": type(each).__name__, **asdict(each)}
+                for each in self.derivations
+            ],
         }
         return with_head(head, self.program.to_bytes())
 
@@ -47,7 +60,7 @@ class StoredModel:
             head["declaration"],
             head["outputs"],
             head["sources"],
-            [FoldedNorm(**each) for each in head["folded"]],
+            [derivation(**each) for each in head["derivations"]],
             StoredProgram.from_bytes(data[at:]),
         )
 
@@ -59,9 +72,13 @@ class StoredModel:
         """Copy and compute the weights of the program from the model's tensors."""
         for name, source in self.sources.items():
             weights[name] = weight_array(held[source])
-        for each in self.folded:
+        for each in self.derivations:
             each.apply(weights)
         needed = self.program.weight_names()
+        if needed is not None:
+            for name in {name for each in self.derivations for name in each.names}:
+                if name not in needed:
+                    del weights[name]
         for name in self.sources:
             if needed is None or name in needed:
                 weights[name] = weights[name].copy()

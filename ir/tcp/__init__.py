@@ -13,6 +13,7 @@ from xdsl.ir import Dialect
 
 from padc.ir.tcp.convolutions import *
 from padc.ir.tcp.grid_sample import *
+from padc.ir.tcp.interleave import *
 from padc.ir.tcp.pads import *
 from padc.ir.tcp.pools import *
 from padc.ir.tcp.resample import *
@@ -26,6 +27,7 @@ Tcp = Dialect(
         ConvOp,
         ConvTransposeOp,
         GridSampleOp,
+        InterleaveOp,
         MaxPoolOp,
         PadOp,
         ResampleOp,

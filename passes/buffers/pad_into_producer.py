@@ -9,7 +9,8 @@ Let the producer of a value write it into the padded buffer that it is copied in
     copy ins(%a) outs(%s)
 
 The padded buffer and its fill move before the producer. Other readers of the value read
-the interior of the padded buffer. The same holds for concatenations and other inserts.
+the interior of the padded buffer. The same holds for concatenations and other inserts,
+except that sums of products stay in rows: see `has_products`.
 Before that, buffers that pad the same value with the same fill become views of one.
 """
 
@@ -19,13 +20,15 @@ from xdsl.context import Context
 from xdsl.dialects import func, memref
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.linalg import ops as linalg
-from xdsl.ir import Block, Operation
+from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
+from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from padc.ir.main_function import body_of
 from padc.passes.buffers.deallocation import place_deallocs, remove_deallocs
 from padc.passes.buffers.hoisting import hoist
+from padc.passes.buffers.memref_builder import memref_type
 from padc.passes.buffers.shared_pads import share_pads
 from padc.passes.buffers.views import (
     may_be_strided,
@@ -37,6 +40,7 @@ from padc.passes.buffers.views import (
     within,
     writes,
 )
+from padc.passes.linalg.convolutions import multiplies_and_adds
 
 
 class PadIntoProducerPass(ModulePass):
@@ -64,6 +68,24 @@ def may_replace(copy: linalg.CopyOp) -> bool:
         and isinstance(root(target).owner, memref.AllocOp)
         and isinstance(target.owner, memref.SubviewOp | memref.AllocOp)
         and may_be_strided(value)
+        and (has_rows(target) or not has_products(value))
+    )
+
+
+def has_rows(buffer: SSAValue) -> bool:
+    """Whether neighbors in the last dimension are neighbors in memory."""
+    strides = memref_type(buffer).get_strides()
+    return not strides or strides[-1] == 1
+
+
+def has_products(buffer: SSAValue) -> bool:
+    """Whether an op sums products into `buffer`, for which kernels need rows."""
+    return any(
+        isinstance(op, LinalgStructuredOperation)
+        and len(op.inputs) == 2
+        and multiplies_and_adds(op)
+        and writes(op, buffer)
+        for op in users(buffer)
     )
 
 

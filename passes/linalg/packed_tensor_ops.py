@@ -113,6 +113,36 @@ def extract_slice(
     )
 
 
+def inserted_tile(op: tensor.InsertSliceOp, tile: Tile) -> Tile | None:
+    """`tile` if the slice has the whole packed dimension."""
+    offset, size, stride = (
+        each.get_values()[tile.dim]
+        for each in (op.static_offsets, op.static_sizes, op.static_strides)
+    )
+    is_whole = size == tensor_type(op.result).get_shape()[tile.dim]
+    return tile if is_whole and (offset, stride) == (0, 1) else None
+
+
+def insert_slice(
+    op: tensor.InsertSliceOp, tile: Tile, inputs: Sequence[SSAValue]
+) -> Operation:
+    sizes = list(op.static_sizes.get_values())
+    sizes[tile.dim] //= tile.size
+    lists = {
+        "static_offsets": [*op.static_offsets.get_values(), 0],
+        "static_sizes": [*sizes, tile.size],
+        "static_strides": [*op.static_strides.get_values(), 1],
+    }
+    return tensor.InsertSliceOp.build(
+        operands=[*inputs, op.offsets, op.sizes, op.strides],
+        result_types=[packed_type(op.result, (tile,))],
+        properties={
+            name: DenseArrayBase.from_list(i64, values)
+            for name, values in lists.items()
+        },
+    )
+
+
 def source_tile(op: tensor.ExpandShapeOp, tile: Tile) -> Tile | None:
     """The tile of the input if the result has `tile`."""
     shape = tensor_type(op.result).get_shape()
@@ -188,6 +218,7 @@ PACKED_OPS: dict[type[Operation], PackedOp] = {
     tensor.ConcatOp: PackedOp(same, concat),
     tensor.CastOp: PackedOp(same, cast),
     tensor.ExtractSliceOp: PackedOp(sliced_tile, extract_slice),
+    tensor.InsertSliceOp: PackedOp(inserted_tile, insert_slice),
     tensor.ExpandShapeOp: PackedOp(expanded_tile, expand),
     tensor.CollapseShapeOp: PackedOp(collapsed_tile, collapse),
     tcp.ReplicationPadOp: PackedOp(border_padded_tile, border_pad),

@@ -13,6 +13,8 @@ Passes, in the order in which they run, and the files that serve them:
       lowerings           the table of all lowerings
     fold_batch_norm       folds batch norms into convolutions, for machine code
       folded_norm         the weights of a folded batch norm
+    split_conv_transpose  splits transposed convolutions by phases, for machine code
+      phase_kernel        the kernel of a phase
 
 Every other file holds the lowerings of a family of ATen ops.
 """

@@ -6,6 +6,7 @@ Models with the same program share machine code; each computes its folded weight
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,6 +32,11 @@ class FoldedNorm:
     """The kernel's dimension of output features."""
     inputs: int
     transposed: bool
+
+    @property
+    def names(self) -> Sequence[str]:
+        """The weights that it computes."""
+        return [self.weight, self.bias]
 
     def apply(self, weights: Weights) -> None:
         """Compute both in float64, and store them in the kernel's type."""

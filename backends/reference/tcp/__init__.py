@@ -7,7 +7,14 @@ or interpolation, with which it is compared. Floats are accumulated in float64, 
 in int64, and rounded or wrapped once, at the end.
 """
 
-from padc.backends.reference.tcp import convolutions, grid_sample, pads, pools, resample
+from padc.backends.reference.tcp import (
+    convolutions,
+    grid_sample,
+    interleave,
+    pads,
+    pools,
+    resample,
+)
 from padc.backends.reference.tcp.evaluator import EVALUATORS, Evaluator, Value
 
 __all__ = [
@@ -16,6 +23,7 @@ __all__ = [
     "Value",
     "convolutions",
     "grid_sample",
+    "interleave",
     "pads",
     "pools",
     "resample",

@@ -3,6 +3,7 @@
 from padc.passes.to_linalg.tcp import (
     convolutions,
     grid_sample,
+    interleave,
     pads,
     pools,
     resample,
@@ -14,6 +15,7 @@ __all__ = [
     "LOWERINGS",
     "convolutions",
     "grid_sample",
+    "interleave",
     "pads",
     "pools",
     "resample",

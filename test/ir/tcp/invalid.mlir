@@ -368,3 +368,21 @@
 // CHECK: 'tcp.resample' makes tensor<4x5xf32>, but tensor<5x5xf32> is given
 %x = "test.op"() : () -> tensor<4x9xf32>
 %y = tcp.resample %x size [5] dims [1] mode nearest coordinates asymmetric : tensor<4x9xf32> -> tensor<5x5xf32>
+
+// -----
+
+// CHECK: 'tcp.interleave' has 2 parts; expected 4, one for each phase of strides [2, 2]
+%x = "test.op"() : () -> tensor<2x2xf32>
+%y = tcp.interleave %x, %x strides [2, 2] dims [0, 1] : (tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<4x4xf32>
+
+// -----
+
+// CHECK: 'tcp.interleave' has a part tensor<2xf32> for phases [1]; expected tensor<1xf32>
+%x = "test.op"() : () -> tensor<2xf32>
+%y = tcp.interleave %x, %x strides [2] dims [0] : (tensor<2xf32>, tensor<2xf32>) -> tensor<3xf32>
+
+// -----
+
+// CHECK: 'tcp.interleave' has strides [0]; expected 1 positive integers, one for each spatial dimension
+%x = "test.op"() : () -> tensor<2xf32>
+%y = tcp.interleave %x strides [0] dims [0] : (tensor<2xf32>) -> tensor<2xf32>

@@ -98,3 +98,10 @@ func.func @resample(%x : tensor<1x4x8x?xf32>, %w : index) -> (tensor<1x4x16x?xf3
   %3 = tcp.resample %x size [5] dims [2] mode area coordinates half_pixel : tensor<1x4x8x?xf32> -> tensor<1x4x5x?xf32>
   return %0, %1, %2, %3 : tensor<1x4x16x?xf32>, tensor<1x4x12x?xf32>, tensor<1x4x5x?xf32>, tensor<1x4x5x?xf32>
 }
+
+// CHECK-LABEL: func.func @interleave
+func.func @interleave(%a : tensor<4x?xf32>, %b : tensor<3x?xf32>) -> tensor<7x?xf32> {
+  // CHECK-NEXT: tcp.interleave %a, %b strides [2] dims [0] : (tensor<4x?xf32>, tensor<3x?xf32>) -> tensor<7x?xf32>
+  %0 = tcp.interleave %a, %b strides [2] dims [0] : (tensor<4x?xf32>, tensor<3x?xf32>) -> tensor<7x?xf32>
+  return %0 : tensor<7x?xf32>
+}

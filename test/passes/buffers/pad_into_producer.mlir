@@ -114,3 +114,27 @@ func.func @interleaved_parts(%a: tensor<?xf32>, %b: tensor<?xf32>, %n: index, %m
   %y2 = tensor.insert_slice %c into %y1[0] [%n] [2] : tensor<?xf32> into tensor<?xf32>
   return %y2 : tensor<?xf32>
 }
+
+// A convolution is faster along rows, a packed one along its channels.
+// CHECK-LABEL: func.func @convolutions
+// CHECK:         linalg.conv_2d_nchw_fchw {{.*}} outs(%[[ROWS:[^ ]*]] : memref<1x4x6x6xf32>)
+// CHECK:         linalg.copy ins(%[[ROWS]]
+// CHECK-NOT:     linalg.copy
+// CHECK:         return
+func.func @convolutions(%x: tensor<1x4x8x8xf32>, %w: tensor<4x4x3x3xf32>, %p: tensor<8x8x4xf32>, %v: tensor<3x3x4xf32>) -> (tensor<1x4x12x12xf32>, tensor<12x12x4xf32>) {
+  %z = arith.constant 0.0 : f32
+  %c = tcp.conv %x, %w strides [1, 1] dilations [1, 1] groups 1 dims <[b, f, 0, 1] x [o, i, 0, 1] -> [b, f, 0, 1]> : tensor<1x4x8x8xf32>, tensor<4x4x3x3xf32> -> tensor<1x4x6x6xf32>
+  %e = tensor.empty() : tensor<1x4x12x12xf32>
+  %y = tensor.insert_slice %c into %e[0, 0, 0, 0] [1, 4, 6, 6] [1, 1, 2, 2] : tensor<1x4x6x6xf32> into tensor<1x4x12x12xf32>
+  %e0 = tensor.empty() : tensor<6x6x4xf32>
+  %s = linalg.fill ins(%z : f32) outs(%e0 : tensor<6x6x4xf32>) -> tensor<6x6x4xf32>
+  %d = linalg.generic {indexing_maps = [affine_map<(a, b, i, j, l) -> (a + i, b + j, l)>, affine_map<(a, b, i, j, l) -> (i, j, l)>, affine_map<(a, b, i, j, l) -> (a, b, l)>], iterator_types = ["parallel", "parallel", "reduction", "reduction", "parallel"]} ins(%p, %v : tensor<8x8x4xf32>, tensor<3x3x4xf32>) outs(%s : tensor<6x6x4xf32>) {
+  ^bb0(%0: f32, %1: f32, %2: f32):
+    %3 = arith.mulf %0, %1 : f32
+    %4 = arith.addf %3, %2 : f32
+    linalg.yield %4 : f32
+  } -> tensor<6x6x4xf32>
+  %e1 = tensor.empty() : tensor<12x12x4xf32>
+  %q = tensor.insert_slice %d into %e1[0, 0, 0] [6, 6, 4] [2, 2, 1] : tensor<6x6x4xf32> into tensor<12x12x4xf32>
+  return %y, %q : tensor<1x4x12x12xf32>, tensor<12x12x4xf32>
+}
