@@ -137,6 +137,20 @@ def test_the_command_line(
         ),
         ("func.func @main() { cf.br ^b\n^b:\n func.return }", "has branches"),
         (TCP.replace("h in 2..8", "h"), "'h' in padc.sizes is not a range"),
+        (
+            "func.func @main(%x: !torch.vtensor<[2],f32>) -> !torch.vtensor<[2],si64> {"
+            " %y = torch.aten.tanh %x"
+            " : !torch.vtensor<[2],f32> -> !torch.vtensor<[2],si64>"
+            " func.return %y : !torch.vtensor<[2],si64> }",
+            r"aten.tanh declares int64\[2\], and PyTorch gives it float32\[2\]",
+        ),
+        (
+            "func.func @main(%x: !torch.vtensor<[2],f32>) -> !torch.vtensor<[3],f32> {"
+            " %y = torch.aten.tanh %x"
+            " : !torch.vtensor<[2],f32> -> !torch.vtensor<[3],f32>"
+            " func.return %y : !torch.vtensor<[3],f32> }",
+            r"aten.tanh declares float32\[3\], and PyTorch gives it float32\[2\]",
+        ),
     ],
 )
 def test_what_is_no_program(text: str, message: str, file: Callable[[str], Path]):

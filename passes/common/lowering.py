@@ -11,7 +11,13 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
-from xdsl.dialects.builtin import LocationAttr, ModuleOp, NameLoc, StringAttr
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    LocationAttr,
+    ModuleOp,
+    NameLoc,
+    StringAttr,
+)
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import Rewriter
 from xdsl.transforms.dead_code_elimination import region_dce
@@ -118,7 +124,12 @@ def attempt(
     """The values to replace and their replacements, or why there are none."""
     try:
         made = rule(op)
-        return None if made is None else pairs(op, made)
+        if made is None:
+            return None
+        replaced = pairs(op, made)
+        for old, new in replaced:
+            check_sizes(old, new)
+        return replaced
     except Obstacle as error:
         return problem(op, error.message, error.hint)
     except NotConstantError as error:
@@ -141,6 +152,22 @@ def pairs(
                 raise Obstacle("a list of tensors that is not unpacked", "unpack it")
             found += zip(use.operation.elements, new, strict=True)
     return found
+
+
+def check_sizes(old: SSAValue, new: SSAValue) -> None:
+    """Raise Obstacle if a tensor has other static sizes than the one it replaces."""
+    if not (is_any_tensor(old.type) and is_any_tensor(new.type)):
+        return
+    declared, made = old.type.get_shape(), new.type.get_shape()
+    if len(declared) != len(made) or any(
+        DYNAMIC_INDEX not in (a, b) and a != b
+        for a, b in zip(declared, made, strict=True)
+    ):
+        raise Obstacle(
+            f"it makes {describe_type(new.type)}, and the program declares "
+            f"{describe_type(old.type)}",
+            "correct the type of the result",
+        )
 
 
 def erase(op: Operation) -> None:

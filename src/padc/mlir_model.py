@@ -19,6 +19,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, BlockArgument
 from xdsl.utils.exceptions import DiagnosticException, ParseError, VerifyException
 
+from padc.declared_types import check_declared_types
 from padc.errors import InvalidProgramError, Obstacle, UsageError
 from padc.interpreter import Interpreter
 from padc.ir import make_context
@@ -46,7 +47,8 @@ class MlirModel(torch.nn.Module):
 
     Raises:
         UsageError: There is no such file.
-        InvalidProgramError: It is not MLIR, or does not verify.
+        InvalidProgramError: It is not MLIR, does not verify, or declares results of
+            other types than PyTorch gives them.
 
     Example:
         >>> import torch
@@ -140,6 +142,7 @@ def parse(path: str | Path) -> tuple[Context, ModuleOp]:
         text = Path(path).read_text()
         module = parse_module(ctx, text, str(path))
         verify(module)
+        check_declared_types(module)
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}") from error
     except UnicodeDecodeError as error:

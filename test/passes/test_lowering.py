@@ -7,7 +7,11 @@ from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from padc.errors import Obstacle, UnsupportedError
+from padc.ir import make_context
+from padc.ir.parsing import parse_module
 from padc.passes.common.lowering import lower_all
+from padc.passes.to_linalg.convert_torch_to_linalg import ConvertTorchToLinalgPass
+from padc.passes.torch_to_mil.convert_torch_to_mil import ConvertTorchToMilPass
 
 
 def lower_with(error: Exception) -> None:
@@ -32,3 +36,27 @@ def test_an_error_of_the_rule_itself_is_raised():
         lower_with(error)
 
     assert caught.value is error
+
+
+@pytest.mark.parametrize("convert", [ConvertTorchToLinalgPass, ConvertTorchToMilPass])
+@pytest.mark.parametrize(
+    ("declared", "message"),
+    [
+        ("[3],f32", "makes float32[2], and the program declares float32[3]"),
+        ("[2,1],f32", "makes float32[2], and the program declares float32[2,1]"),
+        ("[2],si64", "tanh of integers"),
+    ],
+)
+def test_results_that_are_declared_wrongly(convert: type, declared: str, message: str):
+    x, y = "!torch.vtensor<[2],f32>", f"!torch.vtensor<{declared}>"
+    ctx = make_context()
+    module = parse_module(
+        ctx,
+        f"func.func @main(%x: {x}) -> {y} {{\n"
+        f"  %y = torch.aten.tanh %x : {x} -> {y}\n  func.return %y : {y}\n}}",
+    )
+
+    with pytest.raises(UnsupportedError) as caught:
+        convert().apply(ctx, module)
+
+    assert message in caught.value.message

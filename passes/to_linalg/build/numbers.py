@@ -354,8 +354,9 @@ class Number:
     def apply(self, name: str, *others: Operand) -> Number:
         """A function of `FUNCTIONS`; integers are unchanged by functions that round."""
         if not self.is_float:
-            assert name in ("ceil", "floor", "round", "trunc")
-            return self
+            if name in ("ceil", "floor", "round", "trunc"):
+                return self
+            raise Obstacle(f"{name} of integers", "declare a result of floats")
         operands = [self.value, *(self.lifted(other).value for other in others)]
         op = FUNCTIONS[name]
         return self.insert(op.create(operands=operands, result_types=[self.value.type]))
