@@ -696,15 +696,25 @@ def element_type_name(element: Attribute) -> str:
     return name
 
 
+NARROW_INTEGERS = ("int8", "uint8", "int16", "uint16")
+"""Integers that are int32 where a target does not have them."""
+
+
+def has_element_type(name: str, target: str) -> bool:
+    """Whether `target` has an element type, as its `cast` shows."""
+    form = OPS["cast"].form(target)
+    return form is not None and name in form.inputs["x"].domain
+
+
+def is_widened(name: str, target: str) -> bool:
+    """Whether integers of a type become int32 for `target`, at the end of lowering."""
+    return name in NARROW_INTEGERS and not has_element_type(name, target)
+
+
 def check_element_type(name: str, target: str) -> None:
-    """Raise Obstacle if `target` does not have an element type, as its `cast` shows."""
-
-    def has(target: str) -> bool:
-        form = OPS["cast"].form(target)
-        return form is not None and name in form.inputs["x"].domain
-
-    if not has(target):
-        having = [each for each in TARGETS if has(each)]
+    """Raise Obstacle if `target` does not have an element type."""
+    if not has_element_type(name, target):
+        having = [each for each in TARGETS if has_element_type(name, each)]
         newer = f", or choose {having[0]} or a newer target" if having else ""
         raise Obstacle(f"{target} has no {name}", f"use int32{newer}")
 

@@ -213,13 +213,35 @@ def test_function(case: str):
     program.verify()
 
 
-def test_int16_before_ios17_is_refused():
-    function, inputs = FUNCTIONS["int16"]
+class Bytes(nn.Module):
+    """An autoencoder of bytes, and arithmetic that wraps around."""
 
-    with pytest.raises(
-        padc.UnsupportedError, match=r"input .*: int16\[2\] iOS16 has no int16"
-    ):
-        padc.convert(Function(function), inputs, target="iOS16")
+    steps: Tensor
+
+    def __init__(self):
+        super().__init__()
+        self.encoder = nn.Conv2d(3, 4, 3, 2, 1)
+        self.decoder = nn.ConvTranspose2d(4, 3, 4, 2, 1)
+        self.register_buffer("steps", torch.arange(4, dtype=torch.uint8))
+
+    def forward(self, x: Tensor) -> tuple[Tensor, ...]:
+        code = self.encoder(x.float() / 255).relu()
+        image = (self.decoder(code).sigmoid() * 255).round().clamp(0, 255)
+        large = nn.functional.interpolate(x, scale_factor=2.0)
+        wrapped = torch.cat([x[0, 0, :2] * 3 + self.steps, -x[0, 1, :2]])
+        return image.to(torch.uint8), wrapped, large, (x >> 2).to(torch.int16) * 700
+
+
+@pytest.mark.parametrize("target", ["iOS15", "iOS16", "iOS17"])
+def test_integers_of_8_and_16_bits(target: str):
+    x = torch.arange(1 * 3 * 4 * 4, dtype=torch.uint8).reshape(1, 3, 4, 4) * 5
+    model = Bytes().eval()
+
+    program = padc.convert(model, (x,), target=target)
+
+    assert program.check() == []
+    for actual, expected in zip(program.run(x), model(x), strict=True):
+        assert actual.dtype == expected.dtype and torch.equal(actual, expected)
 
 
 def test_names_of_outputs(tmp_path: Path):

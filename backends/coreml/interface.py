@@ -167,7 +167,7 @@ class Interface:
             if isinstance(argument.type, mil.StateType):
                 continue
             try:
-                mil.check_element_type(pymil_dtype(argument.type), self.target)
+                check_dtype(argument.type, self.target)
                 # Core ML has no inputs of rank 0.
                 sizes[argument] = input_sizes(argument) or [1]
             except Obstacle as error:
@@ -240,7 +240,7 @@ class Interface:
         names = self.names("output", self.described_outputs, self.main.res_attrs)
         for value, name in zip(values, names, strict=True):
             try:
-                mil.check_element_type(pymil_dtype(value.type), self.target)
+                check_dtype(value.type, self.target)
                 hint = "return it with dimensions joined"
                 check_shape(shape_of(value.type) or (), hint)
                 check_filled(value)
@@ -375,6 +375,13 @@ def input_sizes(argument: BlockArgument) -> list[Size]:
             )
         shape[dim] = size
     return shape
+
+
+def check_dtype(type_: Attribute, target: str) -> None:
+    """Raise Obstacle for a dtype that neither Core ML has nor the lowering widens."""
+    dtype = pymil_dtype(type_)
+    if not mil.is_widened(dtype, target):
+        mil.check_element_type(dtype, target)
 
 
 def check_shape(shape: Sequence[int], hint: str) -> None:

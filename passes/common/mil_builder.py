@@ -32,6 +32,7 @@ from padc.errors import Obstacle
 from padc.ir import mil
 from padc.ir.describe import describe_type, shape_of
 from padc.ir.tcp import AnyTensor, tensor_type
+from padc.ir.type_tests import is_tensor
 from padc.ir.weights import numpy_dtype
 from padc.passes.common.lowering import source_of
 
@@ -82,7 +83,9 @@ class MilBuilder:
                 message = f"Core ML has no empty tensors, this is {describe_type(type)}"
                 raise Obstacle(message, "leave it out")
         op.verify_()
-        op.check(self.target)
+        # Integers that become int32 are checked when the op is emitted.
+        if not any(map(self.is_widened, (*op.operand_types, *types))):
+            op.check(self.target)
         return self.insert_all(op)
 
     def constant(self, array: npt.NDArray[Any]) -> SSAValue:
@@ -183,10 +186,20 @@ class MilBuilder:
         type = tensor_type(x)
         if type.element_type == element_type:
             return x
-        for each in (type.element_type, element_type):
-            mil.check_element_type(mil.element_type_name(each), self.target)
-        like, name = type.get_shape(), mil.ELEMENT_TYPES[element_type]
-        return self.emit("cast", TensorType(element_type, like), like, x=x, dtype=name)
+        result = TensorType(element_type, type.get_shape())
+        for each in (type, result):
+            if not self.is_widened(each):
+                name = mil.element_type_name(each.element_type)
+                mil.check_element_type(name, self.target)
+        name = mil.ELEMENT_TYPES[element_type]
+        return self.emit("cast", result, result.get_shape(), x=x, dtype=name)
+
+    def is_widened(self, type: Attribute) -> bool:
+        """Whether a tensor of this type becomes int32, at the end of lowering."""
+        if not is_tensor(type):
+            return False
+        name = mil.ELEMENT_TYPES.get(type.element_type, "")
+        return mil.is_widened(name, self.target)
 
     def as_int32(self, x: SSAValue) -> SSAValue:
         """`x` as int32: Core ML's arithmetic does not take narrower integers."""

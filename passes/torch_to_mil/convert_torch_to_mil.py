@@ -2,6 +2,7 @@
 Lower what is left of ATen to Core ML's ops.
 
 Core ML has neither int64 nor float64: values of these types become int32 and float32.
+Before iOS17 it has no integers of 8 and 16 bits: these become int32, too.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ from padc.passes.torch_to_mil.control_flow import lower_control_flow
 from padc.passes.torch_to_mil.lowerings import LOWERINGS
 from padc.passes.torch_to_mil.mil_call import MilCall
 from padc.passes.torch_to_mil.tensor import Tensor
+from padc.passes.torch_to_mil.widened_integers import widen_integers
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,7 @@ class ConvertTorchToMilPass(ModulePass):
         lower_all(op, AtenOp, rule, cast=partial(in_torch, target=target))
         lower_control_flow(op, target)
         lower_signatures(op)
+        widen_integers(op, weights, target)
 
 
 def lower(op: AtenOp, target: str, weights: Weights) -> Replacement:
