@@ -18,6 +18,7 @@ from padc.ir.tcp.pads import *
 from padc.ir.tcp.pools import *
 from padc.ir.tcp.resample import *
 from padc.ir.tcp.tensors import *
+from padc.ir.tcp.winograd import *
 
 Tcp = Dialect(
     "tcp",
@@ -31,6 +32,7 @@ Tcp = Dialect(
         MaxPoolOp,
         PadOp,
         ResampleOp,
+        WinogradConvOp,
         *BORDER_PADS,
     ],
     [ConvDimsAttr, CoordinatesAttr, GridPaddingAttr, ResampleModeAttr],

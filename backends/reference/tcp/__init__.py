@@ -2,9 +2,10 @@
 What each `tcp` op computes, on PyTorch tensors of any rank and dtype.
 
 It is an oracle, independent on purpose: it shares no formulas with the passes, except
-the taps of `padc.ir.resampling`, and does not call PyTorch's pads, convolutions, pools
-or interpolation, with which it is compared. Floats are accumulated in float64, integers
-in int64, and rounded or wrapped once, at the end.
+the taps of `padc.ir.resampling` and the matrices of `padc.ir.winograd`, and does not
+call PyTorch's pads, convolutions, pools or interpolation, with which it is compared.
+Floats are accumulated in float64, integers in int64, and rounded or wrapped once, at
+the end.
 """
 
 from padc.backends.reference.tcp import (
@@ -14,6 +15,7 @@ from padc.backends.reference.tcp import (
     pads,
     pools,
     resample,
+    winograd,
 )
 from padc.backends.reference.tcp.evaluator import EVALUATORS, Evaluator, Value
 
@@ -27,4 +29,5 @@ __all__ = [
     "pads",
     "pools",
     "resample",
+    "winograd",
 ]
