@@ -30,7 +30,13 @@ PASSES = {
         "convert-torch-to-linalg",
         "convert-tcp-to-linalg",
     ),
-    "linalg": ("fuse-elementwise", "pack-layouts", "pack-weights", "write-in-place"),
+    "linalg": (
+        "fuse-elementwise",
+        "pack-layouts",
+        "pack-weights",
+        "winograd-convolutions",
+        "write-in-place",
+    ),
     "buffers": (
         "bufferize-tcp",
         "pad-into-producer",

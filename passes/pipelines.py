@@ -120,11 +120,14 @@ def to_native_tcp() -> list[ModulePass]:
     return [*to_tcp(nested=False), FoldBatchNormPass(), SplitConvTransposePass()]
 
 
-def to_buffers(vector_bytes: int | None = None) -> list[ModulePass]:
+def to_buffers(
+    vector_bytes: int | None = None, strict: bool = False
+) -> list[ModulePass]:
     """
     From torch and tcp to planned buffers.
 
     Layouts are packed for vectors of `vector_bytes` bytes; they stay if it is None.
+    With `strict`, convolutions are sums of products, and not computed by tiles.
     """
     # Imported here and below, so that conversions to Core ML need not load them.
     from padc.passes.buffers.bufferize_tcp import BufferizeTcpPass
@@ -134,6 +137,7 @@ def to_buffers(vector_bytes: int | None = None) -> list[ModulePass]:
     from padc.passes.linalg.fuse_elementwise import FuseElementwisePass
     from padc.passes.linalg.pack_layouts import PackLayoutsPass
     from padc.passes.linalg.pack_weights import PackWeightsPass
+    from padc.passes.linalg.winograd_convolutions import WinogradConvolutionsPass
     from padc.passes.linalg.write_in_place import WriteInPlacePass
     from padc.passes.to_linalg.convert_tcp_to_linalg import ConvertTcpToLinalgPass
     from padc.passes.to_linalg.convert_torch_to_linalg import ConvertTorchToLinalgPass
@@ -150,6 +154,8 @@ def to_buffers(vector_bytes: int | None = None) -> list[ModulePass]:
             if vector_bytes is None
             else [PackLayoutsPass(vector_bytes), PackWeightsPass(vector_bytes)]
         ),
+        # After layouts are packed, and while initial values are tensors of their own.
+        *([] if strict else [WinogradConvolutionsPass()]),
         # After all rewrites of elementwise ops, which expect an output of their own.
         WriteInPlacePass(),
         BufferizeTcpPass(),

@@ -30,6 +30,8 @@ class Parameter:
     """The sizes to which a packed weight is reshaped; None if it is not packed."""
     order: tuple[int, ...] | None = None
     """The order of these dimensions in memory."""
+    tile: int | None = None
+    """The size of Winograd's tiles, for which 3x3 kernels are transformed first."""
 
     @cached_property
     def torch_dtype(self) -> torch.dtype | None:

@@ -89,7 +89,10 @@ def signature_of(
             name = own["padc.weight"]
             assert isinstance(name, StringAttr)
             split, order = (integers(own.get(f"padc.{x}")) for x in ("split", "order"))
-            parameters.append(Parameter("weight", None, shape, name.data, split, order))
+            tile = integer(own.get("padc.tile"))
+            parameters.append(
+                Parameter("weight", None, shape, name.data, split, order, tile)
+            )
         elif i < len(arguments) - 1:
             dtype = dtype_name(results[i - first_result])
             parameters.append(Parameter("result", dtype, shape))

@@ -20,6 +20,7 @@ from padc.backends.native.machine import Code
 from padc.backends.native.thread_team import team
 from padc.errors import WrongResultError
 from padc.ir.weights import Array
+from padc.ir.winograd import TAPS, winograd
 from padc.passes.buffers_to_llvm.access_check import SCRATCH_BYTES
 
 Value: TypeAlias = "torch.Tensor | int"
@@ -229,6 +230,9 @@ def packed(table: Sequence[int]) -> bytes:
 
 def laid_out(weight: Array, parameter: Parameter) -> Array:
     """A weight in the layout that machine code reads."""
+    if parameter.tile is not None:
+        filters = weight.reshape(-1, TAPS, TAPS)
+        weight = winograd(parameter.tile).transformed(filters)
     if parameter.split is not None:
         weight = weight.reshape(parameter.split).transpose(parameter.order)
     return np.ascontiguousarray(weight)

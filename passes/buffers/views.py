@@ -12,6 +12,7 @@ from xdsl.dialects.utils.dynamic_index_list import get_dynamic_index_list
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from padc.ir import tcp
 from padc.passes.buffers.memref_builder import MemRefBuilder, memref_type
 from padc.passes.buffers.strided_range import StridedRange, disjoint
 
@@ -108,7 +109,7 @@ def within(block: Block, op: Operation) -> Operation:
 def writes(op: Operation, buffer: SSAValue) -> bool:
     """Whether `op` writes to `buffer` or a view of it."""
     match op:
-        case LinalgStructuredOperation():
+        case LinalgStructuredOperation() | tcp.WinogradConvOp():
             return any(root(output) is buffer for output in op.outputs)
         case memref.StoreOp():
             return root(op.memref) is buffer

@@ -26,6 +26,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 from xdsl.utils.hints import isa
 
+from padc.ir import tcp
 from padc.ir.main_function import body_of
 from padc.passes.buffers.memref_builder import AnyMemRef, memref_type
 from padc.passes.buffers_to_llvm.access_check import AccessCheck
@@ -42,6 +43,7 @@ from padc.passes.buffers_to_llvm.fused_products import (
     is_on_result,
     start_of,
 )
+from padc.passes.buffers_to_llvm.fused_winograd import FusedWinograd
 from padc.passes.buffers_to_llvm.kernels import (
     Kernel,
     dim,
@@ -78,7 +80,7 @@ class FunctionLowering:
         self.values: dict[SSAValue, Value] = {}
         self.moves: list[Move] = []
         """Moves not yet emitted, all to the same memory."""
-        self.product: FusedProduct | None = None
+        self.product: FusedProduct | FusedWinograd | None = None
         """Sums of products not yet emitted; there are no moves then."""
 
     def run(self) -> None:
@@ -145,6 +147,8 @@ class FunctionLowering:
                 self.flush()
             self.moves.append(move)
             return
+        if isinstance(op, tcp.WinogradConvOp):
+            return self.winograd(op)
         if isinstance(op, memref.LoadOp | memref.StoreOp | func.ReturnOp):
             self.flush()
         if isinstance(op, memref.LoadOp | memref.StoreOp) and self.build.check:
@@ -191,12 +195,26 @@ class FunctionLowering:
         self.flush()
         self.product = product
 
+    def winograd(self, op: tcp.WinogradConvOp) -> None:
+        """Lower a convolution, which takes the op before it, as products do."""
+        product = FusedWinograd(op, {x: self.values[x] for x in op.operands})
+        if self.moves and (start := start_of(self.moves[-1], op)) is not None:
+            started = replace(product, start=start)
+            if started.takes_start():
+                product = started
+                self.moves.pop()
+        self.flush()
+        self.product = product
+
     def flush(self) -> None:
         """Emit the calls for the moves, or the product, that wait."""
         product, self.product = self.product, None
         if product is not None:
             kernel = product.kernel(self.build, self.module.vector_bytes)
-            self.call(kernel or kernel_of(product.op, product.values, self.build))
+            if kernel is None:
+                assert isinstance(product, FusedProduct)
+                kernel = kernel_of(product.op, product.values, self.build)
+            self.call(kernel)
         moves, self.moves = self.moves, []
         for together in runs(moves, 0):
             if len(together) > 1:

@@ -15,6 +15,7 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.ir import SSAValue
 
+from padc.ir import tcp
 from padc.passes.buffers_to_llvm.accumulation import (
     RESULT,
     START,
@@ -144,12 +145,16 @@ class FusedProduct:
         return merged(main, [loop for loop in extended if loop.count != 1]), firsts
 
 
-def is_on_result(move: Move, op: LinalgStructuredOperation) -> bool:
+def is_on_result(
+    move: Move, op: LinalgStructuredOperation | tcp.WinogradConvOp
+) -> bool:
     """Whether `move` writes the result of `op`, and reads no other part of it."""
     return move.op.outputs[0] is op.outputs[0] and len(move.own) == 1
 
 
-def start_of(move: Move, op: LinalgStructuredOperation) -> Start | None:
+def start_of(
+    move: Move, op: LinalgStructuredOperation | tcp.WinogradConvOp
+) -> Start | None:
     """`move` as the start of the sums of `op`; None if it is not one."""
     if not is_on_result(move, op):
         return None

@@ -11,12 +11,15 @@ from xdsl.dialects.builtin import (
     DenseArrayBase,
     DictionaryAttr,
     FunctionType,
+    IntegerAttr,
     StringAttr,
+    TensorType,
     i64,
 )
-from xdsl.ir import SSAValue
+from xdsl.ir import BlockArgument, SSAValue
 
 from padc.ir.tcp import tensor_type
+from padc.ir.winograd import winograd
 from padc.passes.linalg.packing import Tiles, packed_type, split_order, split_sizes
 
 
@@ -86,4 +89,76 @@ class PackedWeights:
         function.arg_attrs = ArrayAttr([*(known or ()), *self._attributes])
         function.function_type = FunctionType.from_lists(
             list(function.body.block.arg_types), list(function.function_type.outputs)
+        )
+
+
+@dataclass
+class WinogradFilters:
+    """
+    The filter transforms of a function's packed kernels, which are new arguments.
+
+    They replace the arguments for kernels that nothing else uses.
+    """
+
+    function: func.FuncOp
+    _attributes: dict[SSAValue, DictionaryAttr] = field(init=False)
+    _forms: dict[tuple[SSAValue, int], SSAValue] = field(
+        default_factory=dict[tuple[SSAValue, int], SSAValue], init=False
+    )
+
+    def __post_init__(self) -> None:
+        self._attributes = dict(
+            zip(
+                self.function.body.block.args,
+                self.function.arg_attrs or (),
+                strict=False,
+            )
+        )
+
+    def __contains__(self, x: SSAValue) -> bool:
+        """Whether `x` is a kernel that is packed when it is bound."""
+        attributes = self._attributes.get(x)
+        return attributes is not None and "padc.order" in attributes.data
+
+    def transformed(self, kernel: SSAValue, tile: int) -> SSAValue:
+        """An argument for the filter transform of a packed 3x3 kernel."""
+        if (kernel, tile) not in self._forms:
+            self._forms[kernel, tile] = self._argument(kernel, tile)
+        return self._forms[kernel, tile]
+
+    def _argument(self, kernel: SSAValue, tile: int) -> SSAValue:
+        block, type = self.function.body.block, tensor_type(kernel)
+        outputs, inputs, *_, lanes, output_lanes = type.get_shape()
+        side = winograd(tile).inputs
+        split = [outputs, output_lanes, inputs, lanes, side, side]
+        order = [4, 5, 0, 2, 3, 1]
+        shape = [split[dim] for dim in order]
+        arg = block.insert_arg(TensorType(type.element_type, shape), len(block.args))
+        arg.name_hint = kernel.name_hint
+        self._attributes[arg] = DictionaryAttr(
+            {
+                "padc.weight": self._attributes[kernel].data["padc.weight"],
+                "padc.tile": IntegerAttr(tile, i64),
+                "padc.split": DenseArrayBase.from_list(i64, split),
+                "padc.order": DenseArrayBase.from_list(i64, order),
+            }
+        )
+        return arg
+
+    def declare(self) -> None:
+        """Give the function the type and the attributes of its arguments."""
+        if not self._forms:
+            return
+        block = self.function.body.block
+        for kernel, _ in self._forms:
+            if kernel.first_use is None and kernel in self._attributes:
+                del self._attributes[kernel]
+                assert isinstance(kernel, BlockArgument)
+                block.erase_arg(kernel)
+        none = DictionaryAttr({})
+        self.function.arg_attrs = ArrayAttr(
+            [self._attributes.get(arg, none) for arg in block.args]
+        )
+        self.function.function_type = FunctionType.from_lists(
+            list(block.arg_types), list(self.function.function_type.outputs)
         )

@@ -31,6 +31,7 @@ from xdsl.pattern_rewriter import (
     op_type_rewrite_pattern,
 )
 
+from padc.ir import tcp
 from padc.passes.linalg.elementwise import is_elementwise, is_identity
 
 
@@ -41,7 +42,7 @@ def summed(op: linalg.GenericOp) -> SSAValue | None:
         places = [place for place, other in enumerate(op.inputs) if other is x]
         if (
             x.type == op.results[0].type
-            and isinstance(x.owner, LinalgStructuredOperation)
+            and isinstance(x.owner, LinalgStructuredOperation | tcp.WinogradConvOp)
             and x.owner.parent is op.parent
             and sums(x.owner)
             and len(list(x.uses)) == len(places)
@@ -55,8 +56,10 @@ def summed(op: linalg.GenericOp) -> SSAValue | None:
     return None if last is None else found[last]
 
 
-def sums(op: LinalgStructuredOperation) -> bool:
+def sums(op: LinalgStructuredOperation | tcp.WinogradConvOp) -> bool:
     """Whether `op` reduces some dimension."""
+    if isinstance(op, tcp.WinogradConvOp):
+        return True
     kinds = op.get_iterator_types()
     return any(kind.data is IteratorType.REDUCTION for kind in kinds)
 

@@ -90,6 +90,8 @@ AREAS: Mapping[str, Area] = {
             "passes/linalg/fuse_elementwise.py": (),
             "passes/linalg/pack_weights.py": (),
             "passes/linalg/panels.py": (),
+            "passes/linalg/winograd_convolutions.py": (),
+            "passes/linalg/winograd_cost.py": (),
             "passes/linalg/write_in_place.py": (),
         },
         (),
