@@ -34,6 +34,7 @@ from examples.unet import unet
 from examples.voxel_morph import voxel_morph
 from padc.backends.coreml import quiet
 from padc.ir import mil, tcp
+from padc.ir.precisions import NativePrecision
 from padc.verification import compare, sample_inputs, verify_package
 
 with quiet():
@@ -61,14 +62,18 @@ COLUMNS: tuple[str, ...] = (
     "max error",
     "of range",
     "native",
+    "strict",
     "",
 )
-"""`of range`, `native`: errors of package and machine code, in parts of the range."""
-TARGET = "iOS17"
-NATIVE_TOLERANCE = 1e-5
 """
-The largest error allowed for machine code, in parts of the expected range, unless
-PyTorch in float32 differs as much from PyTorch in float64.
+`of range`, `native`, `strict`: errors of the package, of machine code, and of machine
+code with `precision="strict"`, in parts of the range.
+"""
+TARGET = "iOS17"
+TOLERANCES: dict[NativePrecision, float] = {"default": 5e-5, "strict": 1e-5}
+"""
+The largest error allowed for machine code of a precision, in parts of the expected
+range, unless PyTorch in float32 differs as much from PyTorch in float64.
 """
 
 
@@ -113,8 +118,11 @@ def convert_and_verify(name: str, folder: Path) -> tuple[list[str], bool]:
     except padc.WrongResultError as error:
         print(f"{name}: {error}", file=sys.stderr)
         agrees, errors = False, ["see above", ""]
-    native, native_agrees = run_native(name, model, exported)
-    agrees &= native_agrees
+    native: list[str] = []
+    for precision in TOLERANCES:
+        error, is_right = run_native(name, model, exported, precision)
+        native.append(error)
+        agrees &= is_right
     row = [
         name,
         str(layers),
@@ -125,17 +133,20 @@ def convert_and_verify(name: str, folder: Path) -> tuple[list[str], bool]:
         f"{padc_seconds:.2f}",
         coremltools_seconds(exported, folder),
         *errors,
-        native,
+        *native,
         "ok" if agrees else "WRONG",
     ]
     return row, agrees
 
 
 def run_native(
-    name: str, model: torch.nn.Module, exported: torch.export.ExportedProgram
+    name: str,
+    model: torch.nn.Module,
+    exported: torch.export.ExportedProgram,
+    precision: NativePrecision,
 ) -> tuple[str, bool]:
     """The error of machine code, in parts of the range, and whether that is allowed."""
-    compiled = padc.compile(exported)
+    compiled = padc.compile(exported, precision=precision)
     if not compiled.is_native:
         print(f"{name}: {compiled.report()}", file=sys.stderr)
         return "in parts", False
@@ -144,7 +155,7 @@ def run_native(
         expected = outputs(model, inputs)
         error = distance(outputs(compiled, inputs), expected)
         worst = max(worst, error)
-        if error > NATIVE_TOLERANCE:
+        if error > TOLERANCES[precision]:
             # Both results may be as far from the exact one as PyTorch's is.
             doubles = [x.double() if x.is_floating_point() else x for x in inputs]
             exact = outputs(copy.deepcopy(model).double(), doubles)

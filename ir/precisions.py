@@ -1,10 +1,13 @@
-"""The dtypes that a Core ML program computes floats in."""
+"""How exactly floats are computed: by a Core ML program, and by machine code."""
 
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias, cast, get_args
 
 from padc.errors import resolve
 
 Precision: TypeAlias = Literal["float32", "float16"]
+
+NativePrecision: TypeAlias = Literal["default", "strict"]
+"""Of machine code: whether convolutions may be computed by Winograd's algorithm."""
 
 DEFAULT_PRECISION: Precision = "float32"
 
@@ -12,3 +15,8 @@ DEFAULT_PRECISION: Precision = "float32"
 def resolve_precision(name: str) -> str:
     """The precision of this name; UsageError for another name."""
     return resolve("precision", name, get_args(Precision))
+
+
+def native_precision(name: str) -> NativePrecision:
+    """The precision of machine code of this name; UsageError for another name."""
+    return cast(NativePrecision, resolve("precision", name, get_args(NativePrecision)))

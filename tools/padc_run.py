@@ -85,7 +85,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--precision",
         help="for a package: program (default), which rounds as the program says, or "
-        "float32",
+        "float32; for machine code: default, or strict, which computes convolutions as "
+        "sums of products only",
     )
     parser.add_argument(
         "--threads",
@@ -155,11 +156,8 @@ def run_model(arguments: argparse.Namespace) -> dict[str, npt.NDArray[Any]]:
             f"--backend coreml cannot run {arguments.model}",
             hint="write it as a package first: padc convert",
         )
-    for option in ("precision", "function"):
-        if getattr(arguments, option) is not None:
-            raise UsageError(
-                f"--{option} is for packages, which {arguments.model} isn't"
-            )
+    if arguments.function is not None:
+        raise UsageError(f"--function is for packages, which {arguments.model} isn't")
     require(needed_extra(arguments))
     import torch
 
@@ -171,11 +169,14 @@ def run_model(arguments: argparse.Namespace) -> dict[str, npt.NDArray[Any]]:
     inputs = tensor_inputs(source)
     backend = "reference" if isinstance(source, MlirModel) else "native"
     if (arguments.backend or backend) == "reference":
-        if arguments.threads is not None:
-            raise UsageError("--threads is for the native backend")
+        for option in ("precision", "threads"):
+            if getattr(arguments, option) is not None:
+                raise UsageError(f"--{option} is for the native backend")
         program = on_reference(source)
     else:
-        program = compiled(source, [input.name for input in inputs], arguments.threads)
+        names = [input.name for input in inputs]
+        precision = arguments.precision or "default"
+        program = compiled(source, names, arguments.threads, precision)
     given = read_inputs(arguments.inputs, inputs)
     check_names(given, [input.name for input in inputs])
     outputs = program({input.name: input.tensor(given[input.name]) for input in inputs})
@@ -186,19 +187,20 @@ def run_model(arguments: argparse.Namespace) -> dict[str, npt.NDArray[Any]]:
 
 
 def compiled(
-    source: Source, tensors: Sequence[str], threads: int | None
+    source: Source, tensors: Sequence[str], threads: int | None, precision: str
 ) -> Callable[[Mapping[str, torch.Tensor]], dict[str, Any]]:
     """A function that computes outputs by name with machine code."""
     from torch.export import ExportedProgram
 
     from padc.compiled import compile
+    from padc.ir.precisions import native_precision
 
     if not isinstance(source, ExportedProgram):
         raise UsageError(
             f"--backend native cannot run {source.path}",
             hint="--backend reference runs programs in MLIR",
         )
-    model = compile(source, threads=threads)
+    model = compile(source, threads=threads, precision=native_precision(precision))
     if numbers := {*model.input_names} - {*tensors}:
         raise UsageError(
             f"the input '{min(numbers)}' is a number",

@@ -23,13 +23,14 @@ from padc.passes import pipelines
 
 
 def compile_model(
-    exported: ExportedProgram, check: bool = False
+    exported: ExportedProgram, check: bool = False, strict: bool = False
 ) -> tuple[StoredModel, bool]:
     """
     Compile a model, and say whether the result serves all of the same `fingerprint`.
 
     It does not if it holds data that the exported program does not. With `check`,
-    machine code checks its loads and stores.
+    machine code checks its loads and stores; with `strict`, convolutions are sums of
+    products, and not computed by tiles.
     """
     ctx, module = pipelines.import_program(
         exported, legal=pipelines.legal_for_native(), leave_out_constants=True
@@ -49,7 +50,7 @@ def compile_model(
     pipelines.run_passes(ctx, module, pipelines.to_native_tcp())
     derived = [each for each in weights.derivations if isinstance(each, Derivation)]
     computed = {name for each in derived for name in each.names}
-    program = compile_program(ctx, module, check)
+    program = compile_program(ctx, module, check, strict)
     rest = {name: weights[name] for name in weights.keys() - sources.keys() - computed}
     program = replace(program, literals=rest)
     return StoredModel(declaration, outputs, sources, derived, program), not unbound

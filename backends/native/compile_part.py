@@ -26,16 +26,19 @@ class CompiledPart:
     object_file: bytes
 
 
-def compile_part(ctx: Context, module: ModuleOp, check: bool = False) -> CompiledPart:
+def compile_part(
+    ctx: Context, module: ModuleOp, check: bool = False, strict: bool = False
+) -> CompiledPart:
     """
     Compile function `main` of `module`; `module` is lowered in place.
 
-    With `check`, the code checks its loads and stores.
+    With `check`, the code checks its loads and stores; with `strict`, convolutions are
+    sums of products, and not computed by tiles.
     """
     function = main(module)
     inputs = list(function.function_type.inputs)
     results = list(function.function_type.outputs)
-    pipelines.run_passes(ctx, module, pipelines.to_buffers(vector_bytes()))
+    pipelines.run_passes(ctx, module, pipelines.to_buffers(vector_bytes(), strict))
     signature = signature_of(main(module), inputs, results)
     pipelines.run_passes(ctx, module, pipelines.to_llvm(vector_bytes(), check))
     if check:

@@ -17,12 +17,13 @@ from padc.ir.weights import weights_of
 
 
 def compile_program(
-    ctx: Context, module: ModuleOp, check: bool = False
+    ctx: Context, module: ModuleOp, check: bool = False, strict: bool = False
 ) -> StoredProgram:
     """
     Compile function `main`; PyTorch will run the ops that cannot be compiled.
 
-    With `check`, machine code checks its loads and stores.
+    With `check`, machine code checks its loads and stores; with `strict`, convolutions
+    are sums of products, and not computed by tiles.
     """
     weights = weights_of(ctx)
     known = set(weights)
@@ -40,7 +41,8 @@ def compile_program(
                 [split.values[number] for number in numbers]
                 for numbers in (part.inputs, part.outputs)
             )
-            compiled = compile_part(ctx, lowered.function(inputs, outputs), check)
+            function = lowered.function(inputs, outputs)
+            compiled = compile_part(ctx, function, check, strict)
             signature, code = compiled.signature, compiled.object_file
         else:
             signature, code = None, text_of(part.module).encode()

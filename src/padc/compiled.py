@@ -31,6 +31,7 @@ from padc.garbage_collection import without_collection
 from padc.ir import make_context
 from padc.ir.buffers import changed_names
 from padc.ir.main_function import value_names
+from padc.ir.precisions import NativePrecision, native_precision
 from padc.ir.weights import weights_of
 from padc.native_model import NativeModel
 from padc.source_hash import source_hash
@@ -47,6 +48,7 @@ def compile(
     *,
     dynamic_shapes: Any = None,
     threads: int | None = None,
+    precision: NativePrecision = "default",
 ) -> CompiledModel:
     """
     Compile a model to machine code for the CPU of this computer.
@@ -68,13 +70,16 @@ def compile(
             results do not depend on it. By default as many as
             `torch.get_num_threads()` says at the call. In a child after `os.fork`, it
             is one.
+        precision: `"default"` computes 3x3 convolutions in float32 by Winograd's
+            algorithm where that is faster, which changes a result by at most 2e-5 of
+            the range of the results. `"strict"` adds up their products.
 
     Returns:
         The compiled model.
 
     Raises:
-        UsageError: `example_inputs` or `dynamic_shapes` do not fit the model, or
-            `threads` is not a positive integer.
+        UsageError: `example_inputs` or `dynamic_shapes` do not fit the model,
+            `threads` is not a positive integer, or there is no such `precision`.
         UnsupportedError: `torch.export` cannot trace the model.
 
     Example:
@@ -89,25 +94,27 @@ def compile(
         True
     """
     check_threads(threads)
+    strict = native_precision(precision) == "strict"
     exported = as_exported("padc.compile", model, example_inputs, dynamic_shapes)
     try:
-        return compile_exported(exported, threads)
+        return compile_exported(exported, threads, strict)
     except UnsupportedError as error:
         return EagerModel(exported, error)
 
 
 def compile_exported(
-    exported: ExportedProgram, threads: int | None = None
+    exported: ExportedProgram, threads: int | None = None, strict: bool = False
 ) -> CompiledModel:
     """Like `compile`, but UnsupportedError if padc cannot import the program."""
     guards = GuardCheck(guards_of(exported))
     check = os.environ.get("PADC_CHECK", "") not in ("", "0")
     depends = [source_hash(), fingerprint(exported), machine_name(), *VERSIONS]
-    name = cache.key([*depends, "checked" if check else ""])
+    options = ["checked" if check else "", "strict" if strict else ""]
+    name = cache.key([*depends, *options])
     stored = stored_model(cache.read(name))
     if stored is None:
         with COMPILING, without_collection():
-            stored, is_kept = compile_model(exported, check)
+            stored, is_kept = compile_model(exported, check, strict)
         if is_kept:
             cache.write(name, stored.to_bytes())
     ctx, held = make_context(), held_tensors(exported)

@@ -29,6 +29,7 @@ from padc.errors import (
     UsageError,
     first_line,
 )
+from padc.ir.precisions import native_precision
 
 __all__ = ["backend"]
 
@@ -50,14 +51,14 @@ def backend(
         graph: A graph of ATen ops, with its parameters as inputs.
         example_inputs: Tensors and integers of its first call. They are not used: each
             call compiles for the shapes (in elements) and dtypes that it comes with.
-        options: `{"threads": n}` for the most threads that a call uses; see
+        options: `threads`, the most threads that a call uses, and `precision`; see
             `padc.compile`.
 
     Returns:
         A function with the arguments and outputs of `graph`.
 
     Raises:
-        UsageError: `options` has other keys, or `threads` is not a positive integer.
+        UsageError: `options` has other keys, or values that `padc.compile` refuses.
 
     Example:
         >>> import padc, torch
@@ -69,20 +70,22 @@ def backend(
     given = dict(options or {})
     threads = given.pop("threads", None)
     check_threads(threads)
+    strict = native_precision(given.pop("precision", "default")) == "strict"
     if given:
         raise UsageError(
             f"torch.compile was given the options {', '.join(map(repr, given))}",
-            hint="padc has the option 'threads'",
+            hint="padc has the options 'threads' and 'precision'",
         )
-    return Graph(graph, threads)
+    return Graph(graph, threads, strict)
 
 
 class Graph:
     """A graph that is compiled on demand; threads may call it at the same time."""
 
-    def __init__(self, graph: torch.fx.GraphModule, threads: int | None):
+    def __init__(self, graph: torch.fx.GraphModule, threads: int | None, strict: bool):
         self._graph = graph
         self._threads = threads
+        self._strict = strict
         self._compiled: dict[Any, Function] = {}
         self._lock = threading.Lock()
         self._is_compilable = True
@@ -105,7 +108,7 @@ class Graph:
         if len(self._compiled) >= limit:
             return self._give_up(f"it was compiled for {limit} kinds of arguments")
         try:
-            return compiled(self._graph, args, self._threads)
+            return compiled(self._graph, args, self._threads, self._strict)
         except UnsupportedError as error:
             messages = dict.fromkeys(problem.message for problem in error.problems)
             return self._give_up(", ".join(messages))
@@ -141,7 +144,10 @@ class TensorsOf(torch.nn.Module):
 
 
 def compiled(
-    graph: torch.fx.GraphModule, args: Sequence[Any], threads: int | None = None
+    graph: torch.fx.GraphModule,
+    args: Sequence[Any],
+    threads: int | None = None,
+    strict: bool = False,
 ) -> Function:
     """
     `graph` as machine code for arguments like `args`; `graph` itself if an output
@@ -158,7 +164,7 @@ def compiled(
             exported = torch.export.export(TensorsOf(graph, which), tuple(args))
     except Exception as error:
         raise Obstacle(f"torch.export cannot trace it: {first_line(error)}") from error
-    model = compile_exported(exported, threads)
+    model = compile_exported(exported, threads, strict)
 
     def run(*args: Any) -> list[Any]:
         results = list(outputs)

@@ -28,7 +28,8 @@ def test_a_network_agrees(demo: ModuleType, tmp_path: Path):
     assert agrees and cells[""] == "ok"
     assert (cells["layers"], cells["pads"], cells["folded"]) == ("36", "13", "12")
     assert float(cells["of range"]) <= 1e-4
-    assert float(cells["native"]) <= 1e-5
+    assert float(cells["native"]) <= 5e-5
+    assert float(cells["strict"]) <= 1e-5
 
 
 def small(seed: int) -> tuple[nn.Module, tuple[torch.Tensor, ...]]:
@@ -59,7 +60,7 @@ def test_exit_code_tells_of_wrong_machine_code(
 ):
     monkeypatch.setattr(demo, "NETWORKS", {"small": lambda: small(0)})
     other = padc.compile(*small(1))
-    monkeypatch.setattr(padc, "compile", lambda model: other)
+    monkeypatch.setattr(padc, "compile", lambda model, precision: other)
 
     assert demo.main() == 1
     assert "WRONG" in capsys.readouterr().out
@@ -76,7 +77,7 @@ def test_a_network_in_parts_is_not_native(
     x = torch.randn(3, 4)
     exported = torch.export.export(Sorted(), (x,))
 
-    cell, agrees = demo.run_native("sorted", Sorted(), exported)
+    cell, agrees = demo.run_native("sorted", Sorted(), exported, "strict")
 
     assert (cell, agrees) == ("in parts", False)
     assert "not compiled: aten.sort" in capsys.readouterr().err

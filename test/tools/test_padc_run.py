@@ -360,12 +360,16 @@ def test_arrays_that_do_not_fit(
     "arguments, message",
     [
         (["factories:net", "--backend", "coreml"], "coreml cannot run factories:net"),
-        (["factories:net", "--precision", "float32"], "--precision is for packages"),
+        (["factories:net", "--precision", "float32"], "no precision 'float32'"),
         (["factories:net", "--function", "f"], "--function is for packages"),
         (["factories:net", "--threads", "0"], "threads is 0"),
         (
             ["factories:net", "--threads", "1", "--backend", "reference"],
             "--threads is for the native backend",
+        ),
+        (
+            ["factories:net", "--precision", "strict", "--backend", "reference"],
+            "--precision is for the native backend",
         ),
         (["factories:plain"], "without example inputs"),
         (["factories:nothing"], "has no nothing"),
