@@ -67,6 +67,21 @@ class Operand:
 
 
 @dataclass(frozen=True, eq=False)
+class ComplexOperand:
+    """A complex tensor that an op takes, as its real and its imaginary part."""
+
+    real: Operand
+    imaginary: Operand
+
+
+@dataclass(frozen=True)
+class ComplexShape:
+    """The shape of a complex result, of which both parts are outputs."""
+
+    shape: Shape
+
+
+@dataclass(frozen=True, eq=False)
 class Number:
     """An integer that a tensor of rank 0 holds at run time."""
 
@@ -87,7 +102,8 @@ class CallProgram:
     """
     The shapes of the results: a tuple, or lists as the op returns them.
 
-    None for a result that is no output.
+    A `ComplexShape` stands for two outputs, the real and the imaginary part; None for a
+    result that is no output.
     """
 
 
@@ -105,7 +121,8 @@ def call_program(
     Args:
         target: An op whose results are tensors, or lists of tensors.
         args: Its arguments by position: Python values, with an `Operand` for each
-            tensor, and a `Number` for each integer that is not known.
+            tensor, a `ComplexOperand` for each complex one, and a `Number` for each
+            integer that is not known.
         kwargs: Its arguments by keyword.
         first_only: Whether only the first of several results is an output.
         stack_trace: Where the call comes from, for error messages.
@@ -115,7 +132,7 @@ def call_program(
 
     Raises:
         Obstacle: PyTorch refuses the arguments, or computes the results' shapes for the
-            examples of sizes only; or a result is complex.
+            examples of sizes only.
     """
     with TRACING, quiet():
         return CallBuilder(stack_trace).build(target, args, kwargs, first_only)
@@ -143,8 +160,14 @@ class CallBuilder:
     ) -> CallProgram:
         leaves = pytree.tree_leaves((args, kwargs))
         for leaf in leaves:
-            if isinstance(leaf, Operand | Number):
-                self.add_operand(leaf.operand if isinstance(leaf, Number) else leaf)
+            match leaf:
+                case Number(operand) | (Operand() as operand):
+                    self.add_operand(operand)
+                case ComplexOperand(real, imaginary):
+                    self.add_operand(real)
+                    self.add_operand(imaginary)
+                case _:
+                    pass
         given: Any = pytree.tree_map(self.argument, (tuple(args), dict(kwargs)))
         call = self.graph.call_function(target, *given)
         call.meta["stack_trace"] = self.stack_trace
@@ -157,12 +180,12 @@ class CallBuilder:
             raise Obstacle(f"PyTorch refuses the arguments: {first}") from error
         if any(is_fixed(size) for size in self.sizes.values()):
             raise Obstacle("PyTorch takes one size for a size that varies")
-        if any(each.is_complex() for each in pytree.tree_leaves(made)):
-            raise Obstacle("a complex tensor")
         call.meta["val"] = made
         outputs, shapes = self.parts(call, made), self.shapes(made)
         if first_only:
-            outputs, shapes = outputs[:1], [shapes[0], *([None] * (len(shapes) - 1))]
+            count = 2 if isinstance(shapes[0], ComplexShape) else 1
+            outputs = outputs[:count]
+            shapes = [shapes[0], *([None] * (len(shapes) - 1))]
         self.graph.output(tuple(outputs))
         program = self.program(outputs)
         return CallProgram(program, [*self.inputs], self.constants, shapes)
@@ -189,6 +212,9 @@ class CallBuilder:
         """The argument of the call for an argument given."""
         if isinstance(value, Operand):
             return self.nodes[value]
+        if isinstance(value, ComplexOperand):
+            parts = self.nodes[value.real], self.nodes[value.imaginary]
+            return self.called(torch.ops.aten.complex.default, *parts)
         if not isinstance(value, Number):
             return value
         if isinstance(size := self.size(value.size), int):
@@ -197,6 +223,14 @@ class CallBuilder:
             torch.ops.aten.item.default, (self.nodes[value.operand],)
         )
         node.meta["val"] = size
+        return node
+
+    def called(self, target: OpOverload, *args: Any) -> Node:
+        """A call of an op that PyTorch does not refuse."""
+        node = self.graph.call_function(target, args)
+        with self.mode, torch.no_grad(), below_autograd():
+            given = [value_of(x) if isinstance(x, Node) else x for x in args]
+            node.meta["val"] = target(*given)
         return node
 
     def size(self, size: int | Size) -> int | torch.SymInt:
@@ -222,6 +256,12 @@ class CallBuilder:
 
     def parts(self, node: Node, value: Any) -> list[Node]:
         """The nodes of the tensors in the result of `node`."""
+        if isinstance(value, torch.Tensor) and value.is_complex():
+            aten = torch.ops.aten
+            pairs = self.called(
+                aten.view_as_real.default, self.called(aten.resolve_conj.default, node)
+            )
+            return [self.called(aten.select.int, pairs, -1, part) for part in (0, 1)]
         if isinstance(value, torch.Tensor):
             return [node]
         found: list[Node] = []
@@ -235,7 +275,8 @@ class CallBuilder:
         """The shapes of results: tuples, in lists as the op returns them."""
         if not isinstance(value, torch.Tensor):
             return [self.shapes(part) for part in value]
-        return tuple(self.known_size(size) for size in value.shape)
+        shape = tuple(self.known_size(size) for size in value.shape)
+        return ComplexShape(shape) if value.is_complex() else shape
 
     def known_size(self, size: int | torch.SymInt) -> int | Size:
         """A size with its bounds."""

@@ -29,6 +29,8 @@ from padc.backends.coreml.torch_ops.sizes import UNBOUNDED, Sizes, size_of
 from padc.errors import Obstacle, Problem, UnsupportedError
 from padc.frontends.torch_export.single_call import (
     CallProgram,
+    ComplexOperand,
+    ComplexShape,
     Number,
     Operand,
     Size,
@@ -105,6 +107,7 @@ class NodeLowering:
         self.is_first = self.first_only = target != call.target
         """Whether the node's result is the first of the call's."""
         self.operands: dict[Any, Operand] = {}
+        self.complex_operands: dict[Any, ComplexOperand] = {}
         self.variables: dict[Operand, Any] = {}
 
     def run(self, target: str) -> Any:
@@ -135,7 +138,10 @@ class NodeLowering:
         def described(value: Any) -> Any:
             if isinstance(value, RuntimeInteger):
                 return self.number(value)
-            return self.operand(value) if isinstance(value, Var) else value
+            if not isinstance(value, Var):
+                return value
+            is_complex = types.is_complex(value.dtype)
+            return self.complex_operand(value) if is_complex else self.operand(value)
 
         args, kwargs = pytree.tree_map(
             described, (list(self.call.args), dict(self.call.kwargs))
@@ -155,7 +161,7 @@ class NodeLowering:
         Sizes that are equal may have different symbols in pymil, and examples that
         contradict each other.
         """
-        self.operands, self.variables = {}, {}
+        self.operands, self.complex_operands, self.variables = {}, {}, {}
         self.sizes = self.sizes.with_same_examples()
         return self.program()
 
@@ -178,6 +184,15 @@ class NodeLowering:
             self.operands[var] = operand = Operand(dtype, shape, data)
             self.variables[operand] = var
         return self.operands[var]
+
+    def complex_operand(self, var: Any) -> ComplexOperand:
+        """The operands for the parts of a variable of coremltools' complex dialect."""
+        if var not in self.complex_operands:
+            real, imaginary = mb.complex_real(data=var), mb.complex_imag(data=var)
+            self.complex_operands[var] = ComplexOperand(
+                self.operand(real), self.operand(imaginary)
+            )
+        return self.complex_operands[var]
 
     def number(self, value: RuntimeInteger) -> Number | int:
         """The operand for an integer, unless bounds tell its value."""
@@ -211,11 +226,17 @@ class NodeLowering:
             [self.variables[operand] for operand in call.inputs],
             {name: self.variables[each] for name, each in call.constants.items()},
         )
-        given = set(self.variables.values())
-        names = self.names(len(made))
-        variables = [
-            named(var, name, given) for var, name in zip(made, names, strict=True)
-        ]
+        given, rest = set(self.variables.values()), iter(made)
+        leaves = pytree.tree_leaves(call.results, is_shape)
+        shapes = [leaf for leaf in leaves if leaf is not None]
+        variables: list[Any] = []
+        for shape, name in zip(shapes, self.names(len(shapes)), strict=True):
+            var = next(rest)
+            if isinstance(shape, ComplexShape):
+                parts = {"real_data": var, "imag_data": next(rest)}
+                variables.append(mb.complex(**parts, name=name))
+            else:
+                variables.append(named(var, name, given))
         return self.nested(call.results, iter(variables))
 
     def names(self, count: int) -> Sequence[str]:
@@ -231,12 +252,18 @@ class NodeLowering:
             return None
         if isinstance(shapes, list):
             return tuple(self.nested(part, variables) for part in shapes)
-        return self.noted(next(variables), shapes)
+        shape = shapes.shape if isinstance(shapes, ComplexShape) else shapes
+        return self.noted(next(variables), shape)
 
     def noted(self, var: Any, shape: Sequence[int | Size]) -> Any:
         for expression, size in zip(var.shape, shape, strict=True):
             self.sizes.note(expression, size)
         return var
+
+
+def is_shape(value: Any) -> bool:
+    """Whether this is the shape of one result, and no list of them."""
+    return isinstance(value, tuple | ComplexShape)
 
 
 class NodeEmitter(BodyEmitter):

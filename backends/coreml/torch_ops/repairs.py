@@ -17,13 +17,17 @@ from padc.backends.coreml import quiet
 from padc.backends.coreml.blocks import operations_of
 from padc.backends.coreml.float16 import keep_masks_finite, selector
 from padc.backends.coreml.optimize import exact_batch_norms, is_for_int16
+from padc.errors import Problem, SourceLocation, UnsupportedError
+from padc.frontends.torch_export.locations import stack_location
 
 with quiet():
-    from coremltools.converters.mil.mil import Program
+    from coremltools.converters.mil.mil import ListVar, Program
+    from coremltools.converters.mil.mil.scope import ScopeSource
 
 Pass = type[Any]
 Repair = Callable[[Pass], Pass]
 CONVOLUTIONS = ("conv", "conv_transpose")
+MOST_DIMENSIONS = 5
 
 
 def unless(is_harmful: Callable[[Any], bool]) -> Repair:
@@ -126,6 +130,37 @@ def set_selector(original: Any, ours: Callable[[Any], bool]) -> None:
     instance.op_selector = lambda op: (users is None or users(op)) and ours(op)
 
 
+def check_ranks(original: Any, program: Program) -> None:
+    """Refuse tensors that Core ML does not have, once no pass removes them any more."""
+    problems = [
+        Problem(
+            f"{op.op_type} '{op.name}' makes a tensor of more than {MOST_DIMENSIONS} "
+            "dimensions",
+            location_of(op),
+            hint="padc.convert splits such tensors where all operators allow it; "
+            "coremltools.convert lowers one operator at a time",
+        )
+        for op in operations_of(program)
+        if has_too_many_dimensions(op)
+    ]
+    if problems:
+        raise UnsupportedError(problems)
+    original.apply(program)
+
+
+def has_too_many_dimensions(op: Any) -> bool:
+    if op.op_type == "const" or op.op_type.startswith("constexpr_"):
+        return False
+    tensors = [var for var in op.outputs if not isinstance(var, ListVar)]
+    return any(var.rank > MOST_DIMENSIONS for var in tensors)
+
+
+def location_of(op: Any) -> SourceLocation | None:
+    """The line of Python that an op of an exported program comes from."""
+    traces = [str(each) for each in op.scopes.get(ScopeSource.EXIR_STACK_TRACE, ())]
+    return SourceLocation.of(stack_location(traces[-1])) if traces else None
+
+
 REPAIRS: Mapping[str, Repair] = {
     "common::fuse_conv_bias": unless(is_constant_less_convolution),
     "common::fuse_conv_scale": unless(is_badly_scaled),
@@ -136,5 +171,6 @@ REPAIRS: Mapping[str, Repair] = {
     "common::fuse_elementwise_to_batchnorm": around(with_exact_batch_norms),
     "common::add_fp16_cast": around(to_float16),
     "common::add_int16_cast": around(to_int16),
+    "mil_backend::sanitize_name_strings": around(check_ranks),
 }
 """The repairs, by the names of the passes."""
