@@ -75,7 +75,7 @@ def add_feature_options(parser: argparse.ArgumentParser) -> None:
     classifier.add_argument(
         "--labels",
         metavar="FILE",
-        help="a class label a line; blank lines at the end do not count",
+        help="one class label per line; blank lines at the end do not count",
     )
     classifier.add_argument(
         "--label-name",

@@ -9,7 +9,7 @@ import re
 import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from padc.errors import MissingEnvironmentError, SourceLocation, UsageError
 
@@ -18,6 +18,24 @@ if TYPE_CHECKING:
     from torch.export import ExportedProgram
 
     from padc.exported import Source
+
+
+def add_model_options(
+    command: argparse.ArgumentParser, nargs: Literal["?"] | None = None
+) -> None:
+    """Add the model, its inputs and `--trust`."""
+    command.add_argument(
+        "model",
+        nargs=nargs,
+        metavar="MODEL",
+        help=(
+            "a .pt2 file; a .mlir file, as torch-mlir or padc-opt --print-weights "
+            "print it; or pkg.module:factory, a function that returns a module, or "
+            "(module, example inputs)"
+        ),
+    )
+    add_input_option(command)
+    add_trust_option(command)
 
 
 def add_input_option(command: argparse.ArgumentParser) -> None:

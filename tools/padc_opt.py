@@ -2,7 +2,6 @@
 
 import argparse
 import io
-import os
 import sys
 import traceback
 from collections.abc import Callable, Generator, Sequence
@@ -32,6 +31,7 @@ from padc.ir.dominance import explained, verify_more
 from padc.ir.parsing import REPORTED, check_sizes, parsing
 from padc.ir.weights import weights_of
 from padc.passes import get_all_passes
+from padc.tools.closed_output import until_output_is_closed
 from padc.tools.instrumentation import (
     Instrumentation,
     add_arguments,
@@ -224,13 +224,10 @@ class PadcOptMain(xDSLOptMain):
 def main(args: Sequence[str] | None = None) -> None:
     """Run `padc-opt` with `args`, or with those of the process."""
     try:
-        PadcOptMain(
-            description="run compiler passes on IR or on a .pt2 file", args=args
-        ).run()
-        sys.stdout.flush()
-    except BrokenPipeError:
-        # The reader, `head` say, has enough. Python would complain when it closes.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        with until_output_is_closed():
+            PadcOptMain(
+                description="run compiler passes on IR or on a .pt2 file", args=args
+            ).run()
     except ArgSpecParseError as error:
         print(f"error: {str(error).rstrip()}", file=sys.stderr)
         sys.exit(UsageError.exit_code)

@@ -131,7 +131,7 @@ def run_package(arguments: argparse.Namespace) -> Mapping[str, Any]:
     if arguments.backend not in (None, "coreml"):
         raise UsageError(
             f"--backend {arguments.backend} cannot run {arguments.model}",
-            hint="a package is Core ML's; give the .pt2 or the factory it was made of",
+            hint="a package is Core ML's; give its model, a .pt2 or a factory",
         )
     if arguments.threads is not None:
         raise UsageError(f"--threads is for models, which {arguments.model} isn't")

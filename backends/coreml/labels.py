@@ -51,7 +51,7 @@ def classifier_of(config: Any) -> Classifier | None:
     else:
         raise UsageError(
             f"class_labels is a {type(labels).__name__}",
-            hint="give a list of strings or integers, or a file with a label a line",
+            hint="give a list of strings or integers, or a file, one label per line",
         )
     check_labels(labels)
     name = config.predicted_feature_name or "classLabel"
@@ -66,7 +66,7 @@ def read_labels(path: Path) -> list[str]:
         reason = getattr(error, "strerror", None) or "it is not text in UTF-8"
         raise UsageError(
             f"cannot read the class labels in {path}: {reason}",
-            hint="give a file with a label a line",
+            hint="give a file with one label per line",
         ) from error
     while lines and not lines[-1].strip():
         lines.pop()

@@ -594,3 +594,15 @@ def test_failure_while_saving(padc: Padc, monkeypatch: pytest.MonkeyPatch):
     outcome = padc(*CONVERT.split())
 
     check_refused(outcome, 2, "m.mlpackage", "No space left on device")
+
+
+def test_a_reader_may_stop_reading():
+    result = subprocess.run(
+        f"'{sys.executable}' -m padc --version | true; echo ${{PIPESTATUS[0]}}",
+        shell=True,
+        executable="/bin/bash",
+        capture_output=True,
+        text=True,
+    )
+
+    assert (result.stdout, result.stderr) == ("0\n", "")

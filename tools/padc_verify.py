@@ -1,0 +1,49 @@
+"""`padc verify`: compare a saved package with its model in PyTorch."""
+
+from __future__ import annotations
+
+import argparse
+
+from padc.ir.precisions import DEFAULT_PRECISION, resolve_precision
+from padc.tools.agreement import print_agreement
+from padc.tools.models import add_model_options, load_model
+from padc.versions import require
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_model_options(parser)
+    parser.add_argument(
+        "package", metavar="OUT.mlpackage", help="the package to compare"
+    )
+    parser.add_argument(
+        "--precision",
+        default=DEFAULT_PRECISION,
+        help="what the package computes floats in, float32 or float16, which decides "
+        "the error that is allowed (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--tolerance",
+        type=float,
+        metavar="PART",
+        help="the error that is allowed, in parts of the range of the expected output: "
+        "for compressed weights, say 0.05",
+    )
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Print how far each output is off; raises WrongResultError if it is too far."""
+    require("torch")
+    from padc.verification import verify_package
+
+    resolve_precision(arguments.precision)
+    loaded = load_model(arguments.model, arguments.input, trust=arguments.trust)
+    exported = loaded.source("padc verify")
+    print_agreement(
+        verify_package(
+            loaded.model,
+            exported,
+            arguments.package,
+            precision=arguments.precision,
+            tolerance=arguments.tolerance,
+        )
+    )
