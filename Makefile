@@ -49,7 +49,8 @@ conformance: .venv/tensorflow ## Apple's own tests of Core ML's ops; 2000 exampl
 	python test/conformance
 	pytest -q -m slow
 	PADC_PROGRAMS=1000 pytest -q test/backends/native/test_programs.py
-	PADC_PROGRAMS=160 pytest -q test/passes/buffers/test_buffers.py
+	PADC_PROGRAMS=160 pytest -q test/passes/buffers/test_buffers.py \
+		test/passes/buffers/test_buffer_programs.py
 	PADC_EXAMPLES=2000 pytest -q --hypothesis-show-statistics \
 		test/passes/torch_to_tcp/test_pads.py \
 		test/passes/torch_to_tcp/test_grid_sample.py

@@ -358,21 +358,17 @@ def test_as_a_process(tmp_path: Path):
     (tmp_path / "models.py").write_text(MODELS)
     padc = Path(sys.executable).parent / "padc"
 
-    good, bad = (
-        subprocess.run(
-            [padc, *arguments.split()], cwd=tmp_path, capture_output=True, text=True
-        )
-        for arguments in (
-            "convert models:good -o m.mlpackage",
-            "convert models:fails -o n.mlpackage",
-        )
+    bad = subprocess.run(
+        [padc, *"convert models:fails -o n.mlpackage".split()],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
     )
 
-    assert (good.returncode, good.stdout, good.stderr) == (0, "", "")
     assert (bad.returncode, bad.stdout) == (2, "")
     assert "no weights today" in bad.stderr and "Traceback" not in bad.stderr
     names = {path.name for path in tmp_path.iterdir()}
-    assert names - {"__pycache__"} == {"models.py", "m.mlpackage"}
+    assert names - {"__pycache__"} == {"models.py"}
 
 
 def test_help(padc: Padc):

@@ -49,7 +49,7 @@ from padc.ir.torch import (
     vtensor_type,
 )
 
-PROGRAMS = int(os.environ.get("PADC_PROGRAMS", "400"))
+PROGRAMS = int(os.environ.get("PADC_PROGRAMS", "240"))
 SHARES = 4
 ELEMENT_TYPES = (f32, f32, i64, i1)
 
