@@ -26,6 +26,7 @@ from padc.backends.coreml.ranges import (
     floats,
     is_wide,
 )
+from padc.backends.coreml.squares import ops_on_squares
 from padc.backends.coreml.tiny_numbers import LEAST_FLOAT16, TinyNumbers
 from padc.errors import Problem, UnsupportedError
 
@@ -105,7 +106,7 @@ def selector(
     ranges, tiny = Ranges.of(program), TinyNumbers.of(program)
     check_states(program, ranges, tiny)
     names = coordinates(program) | decisions(program)
-    names |= ops_on_integers(program) | tiny.ops
+    names |= ops_on_integers(program) | ops_on_squares(program) | tiny.ops
     # The pass replaces variables as it goes: what it asks of is decided before.
     kept = {
         op.name

@@ -126,6 +126,38 @@ def test_small_numbers() -> None:
     check_each(SMALL, program.run(x), x, rtol=1e-2, atol=1e-2)
 
 
+def rms(x: Tensor) -> Tensor:
+    return x.pow(2).mean(-1, keepdim=True)
+
+
+SQUARES: Functions = {
+    "RMS norm": lambda x: x * torch.rsqrt(rms(x) + 1e-6),
+    "power": lambda x: x * (rms(x) + 1e-6) ** -0.5,
+    "root": lambda x: x / torch.sqrt(torch.square(x).sum(-1, keepdim=True)),
+    "standard deviation": lambda x: x / x.std(-1, keepdim=True),
+    "variance": lambda x: x * torch.rsqrt(x.var(-1, keepdim=True) + 1e-5),
+    "whitened": lambda x: (
+        (x - x.mean(-1, keepdim=True))
+        / torch.sqrt(rms(x - x.mean(-1, keepdim=True)).clamp(min=1e-5))
+    ),
+    "layer norm": lambda x: F.layer_norm(x, x.shape[-1:]),
+    "normalized": lambda x: F.normalize(x),
+}
+
+
+@pytest.mark.parametrize("scale", [1e3, 1e-4])
+def test_squares_beyond_float16(scale: float) -> None:
+    x = torch.linspace(-2, 3, 8)[None] * scale
+    functions = {
+        name: function
+        for name, function in SQUARES.items()
+        if scale > 1 or name in ("root", "standard deviation")
+    }
+    program = padc.convert(Several(functions), (x,), precision="float16")
+
+    check_each(functions, program.run(x), x, rtol=1e-2, atol=1e-2)
+
+
 @pytest.mark.parametrize("target", ["iOS17", "iOS18"])
 @pytest.mark.parametrize("least", [LEAST, -1e9, -math.inf])
 def test_masks_that_are_inputs(least: float, target: str) -> None:

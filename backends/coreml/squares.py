@@ -1,0 +1,56 @@
+# pyright: basic, reportMissingTypeStubs=false, reportAttributeAccessIssue=false
+"""
+Which ops of a float16 program compute roots of means of squares.
+
+The squares of numbers above 255 are infinite in float16, while the root is a number of
+the size of the operands: standard deviations, and the RMS norms of language models,
+which PyTorch models of float16 compute in float32, too.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from padc.backends.coreml import quiet
+from padc.backends.coreml.blocks import operations_of
+from padc.backends.coreml.coordinates import operands, sources
+
+with quiet():
+    from coremltools.converters.mil.mil import Program
+
+REDUCTIONS = frozenset(["reduce_mean", "reduce_sum"])
+SCALING = frozenset(["add", "maximum", "mul", "real_div"])
+"""Ops that may be between a mean and its root, with a constant as other operand."""
+
+
+def ops_on_squares(program: Program) -> set[str]:
+    """The names of the squares, of the roots of their means, and of ops between."""
+    ops = [op for op in operations_of(program) if op.op_type != "const"]
+    between = {op for op in ops if op.op_type in REDUCTIONS or scales(op)}
+    found: set[Any] = set()
+    for root in filter(is_root, ops):
+        path = sources([root.x], between)
+        values = [root.x, *(var for op in path for var in operands(op))]
+        squares = {var.op for var in values if var.op is not None and squared(var.op)}
+        if squares:
+            found |= {root} | path | squares
+    return {op.name for op in found}
+
+
+def scales(op: Any) -> bool:
+    if op.op_type not in SCALING:
+        return False
+    return op.x.val is not None or op.y.val is not None
+
+
+def is_root(op: Any) -> bool:
+    if op.op_type == "pow":
+        return op.y.val is not None and op.y.val.shape == () and abs(op.y.val) == 0.5
+    return op.op_type in ("rsqrt", "sqrt")
+
+
+def squared(op: Any) -> bool:
+    """Whether an op squares its operand, alone or in a sum."""
+    if op.op_type == "mul":
+        return op.x is op.y
+    return op.op_type in ("reduce_sum_square", "square")
