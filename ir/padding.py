@@ -274,6 +274,11 @@ def taps_below(end: Whole, dilation: Whole) -> Whole:
     return (end + (dilation - 1)) // dilation
 
 
+def search_start(first: Whole, dilation: Whole) -> Whole:
+    """The distance from position `first` of a window to its first tap from 0 on."""
+    return maximum(taps_below(-first, dilation), 0) * dilation
+
+
 def window_counts(
     size: int,
     kernel: int,

@@ -342,9 +342,8 @@ class ArgMaxPoolOp(CountingPoolOp):
             count = padding.conv_output_size(sizes[dim], kernel[i], stride, dilation)
             firsts = [window * stride - lower for window in range(count)]
             windows.append([first * step for first in firsts])
-            # The number of taps below 0, rounded up.
             starts.append(
-                [-(min(first, 0) // dilation) * dilation * step for first in firsts]
+                [padding.search_start(first, dilation) * step for first in firsts]
             )
         return ArgMaxPositions(steps, windows, starts)
 

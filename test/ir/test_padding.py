@@ -433,6 +433,17 @@ def test_pool_windows_are_those_of_pytorch_for_all_sizes(stride: int, symbolic: 
     assert holds(symmetric == windows, positive, 2 * pad <= kernel) == (stride == 1)
 
 
+@pytest.mark.parametrize("dilation", [1, 2, 3, 5])
+def test_a_search_starts_at_the_first_tap_from_0_on(dilation: int, symbolic: None):
+    (first,) = ints("first")
+    start: Any = padding.search_start(first, dilation)
+    is_tap = z3.And(start >= 0, start % dilation == 0)
+    is_first = z3.Or(start == 0, first + start - dilation < 0)
+
+    assert holds(z3.And(is_tap, first + start >= 0, is_first))
+    assert not holds(first + start - dilation < 0)
+
+
 def test_same_depends_on_the_size_only_with_a_stride(symbolic: None):
     size, kernel, dilation = ints("size kernel dilation")
     positive = z3.And(size > 0, kernel > 0, dilation > 0)

@@ -10,9 +10,8 @@ from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineExpr
 
 from padc.ir import tcp
-from padc.ir.arithmetic import maximum
 from padc.ir.element_types import is_unsigned, least_value, wide
-from padc.ir.padding import conv_output_size, taps_below, window_count
+from padc.ir.padding import conv_output_size, search_start, window_count
 from padc.ir.tcp import Amount, tensor_type
 from padc.passes.common.size_builder import Index
 from padc.passes.to_linalg.build.linalg_builder import Body, LinalgBuilder, element_type
@@ -141,7 +140,7 @@ def lower_arg_max_pool(build: LinalgBuilder, op: tcp.ArgMaxPoolOp) -> SSAValue:
             if taps is not None:
                 first += inner.wrap(taps[i]) * dilations[i]
             elif lower_uncounted[i]:
-                first += maximum(taps_below(-first, dilations[i]), 0) * dilations[i]
+                first += search_start(first, dilations[i])
             total = first * step + total
         return inner.insert(arith.IndexCastOp(inner.index(total.value), i64))
 
