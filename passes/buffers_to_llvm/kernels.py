@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from xdsl.dialects import arith, llvm, memref
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, UnitAttr, i64
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, UnitAttr, i32, i64
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.dialects.linalg.attrs import IteratorType
@@ -25,13 +25,21 @@ from padc.passes.buffers_to_llvm.bounds import Bounds
 from padc.passes.buffers_to_llvm.buffer_descriptor import BufferDescriptor, Value
 from padc.passes.buffers_to_llvm.extremes import Extreme, extreme_of
 from padc.passes.buffers_to_llvm.kernel_key import KernelKey
-from padc.passes.buffers_to_llvm.llvm_builder import POINTER, LlvmBuilder, Part, Size
+from padc.passes.buffers_to_llvm.llvm_builder import (
+    POINTER,
+    LlvmBuilder,
+    Part,
+    Size,
+    predicate,
+)
 from padc.passes.buffers_to_llvm.loops import Loop, linear, merged, ordered
 from padc.passes.buffers_to_llvm.products import multiplied_type
 from padc.passes.buffers_to_llvm.scalars import lower_scalar
 from padc.passes.buffers_to_llvm.sums import BlockedSum, is_long, is_sum
+from padc.passes.buffers_to_llvm.vector_math import ANGLES
 from padc.passes.buffers_to_llvm.work_sharing import (
     ELEMENT_WORK,
+    ELEMENTS,
     is_shared,
     items_of,
     product,
@@ -294,8 +302,55 @@ class Body:
             build.loop(0, loop.count, 1, inside)
         elif rest:
             split_loop(build, loop.count, inside)
+        elif any(isinstance(x, ANGLES) for x in self.op.body.walk()):
+            self.angles(loop, offsets, places)
         else:
             split_elements(build, loop.count, inside)
+
+    def angles(
+        self, loop: Loop, offsets: Sequence[Size], places: dict[int, SSAValue]
+    ) -> None:
+        """
+        Emit an innermost loop with sines and cosines, in blocks of `ELEMENTS`.
+
+        A loop finds out whether angles of a block are large. If none is, faster code
+        computes the block.
+        """
+
+        def block(build: LlvmBuilder, number: Size) -> None:
+            begin = build.mul(number, ELEMENTS)
+            left = build.sub(loop.count, begin)
+            if isinstance(loop.count, int) and loop.count <= ELEMENTS:
+                left = loop.count
+            count = build.minimum(left, ELEMENTS)
+
+            def at(place: SSAValue) -> tuple[list[Size], dict[int, SSAValue]]:
+                here = build.value(build.add(begin, place))
+                moved = loop.moved(build, offsets, here)
+                return moved, {**places, loop.dims[0]: here}
+
+            def found(place: SSAValue, carried: Sequence[SSAValue]) -> list[SSAValue]:
+                build.large_angles = []
+                self.results(build, *at(place), {})
+                (result,) = carried
+                for is_large in build.large_angles:
+                    bit = build.insert(llvm.ZExtOp(is_large, i32))
+                    result = build.insert(llvm.OrOp(result, bit))
+                build.large_angles = None
+                return [result]
+
+            def computed(is_small: bool) -> None:
+                build.large_angles = [] if is_small else None
+                build.loop(
+                    0, count, 1, lambda build, place: self.element(build, *at(place))
+                )
+                build.large_angles = None
+
+            (large,) = build.carry(count, [build.number(0)], found)
+            none = build.insert(llvm.ICmpOp(large, build.number(0), predicate("eq")))
+            build.either(none, lambda: computed(True), lambda: computed(False))
+
+        split_loop(self.kernel.build, items_of(self.kernel.build, loop.count), block)
 
     def row(
         self, build: LlvmBuilder, extreme: Extreme, offsets: Sequence[Size]

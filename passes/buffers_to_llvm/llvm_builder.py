@@ -91,6 +91,12 @@ class LlvmBuilder:
     """The least work of a thread, for the kernels that the function calls."""
     part: Part | None = None
     """Which part of its work the function does; None if all."""
+    large_angles: list[SSAValue] | None = None
+    """
+    Collects whether angles are large, for code of sines and cosines of small ones.
+
+    None for code that is right for all angles.
+    """
     span: Span | None = None
     """The items of the loop that comes next, if it is split."""
 

@@ -1,9 +1,10 @@
 """
 Functions of floats as straight-line code, which LLVM vectorizes in loops.
 
-There are no calls and no branches: a select chooses between the cases. Over all floats,
-f32 results are within 2 ulp (exp, exp2 and logarithms) or 4 ulp (the rest) of the exact
-ones (test/backends/native/test_vector_math.py).
+There are no calls and no branches: a select chooses between the cases. Sines and
+cosines have code for small angles, too: see `Body.angles`. Over all floats, f32 results
+are within 2 ulp (exp, exp2 and logarithms) or 4 ulp (the rest) of the exact ones
+(test/backends/native/test_vector_math.py).
 
 The methods are the classical ones: W. J. Cody and W. Waite, "Software Manual for the
 Elementary Functions" (1980), and J.-M. Muller, "Elementary Functions" (3rd edition,
@@ -19,6 +20,7 @@ import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TypeAlias
 
 import numpy as np
@@ -110,6 +112,11 @@ def cos_rest(x: float) -> float:
     return math.fsum((-x) ** k / math.factorial(2 * k + 4) for k in range(12))
 
 
+def sine_ratio(x: float) -> float:
+    """sin(r) / r of x = r^2, by its series."""
+    return math.fsum((-x) ** k / math.factorial(2 * k + 1) for k in range(12))
+
+
 def inverse_tangent(divisor: int, scale: int) -> int:
     """`scale` times the arc tangent of 1 / `divisor`, by its series, rounded down."""
     total, power, k = 0, scale // divisor, 0
@@ -124,6 +131,15 @@ def fixed_pi(bits: int) -> int:
     scale = 2 ** (bits + 32)
     pi = 16 * inverse_tangent(5, scale) - 4 * inverse_tangent(239, scale)
     return (pi + 2**31) >> 32
+
+
+def parts_of(number: int, bits: int, count: int) -> Sequence[float]:
+    """`count` f32 whose sum is close to `number` / 2^bits."""
+    parts: list[float] = []
+    for _ in range(count):
+        parts.append(float(np.float32(number / 2**bits)))
+        number -= int(Fraction(parts[-1]) * 2**bits)
+    return parts
 
 
 Constant: TypeAlias = "Term | float"
@@ -561,6 +577,47 @@ def quadrant_of_huge(x: Term) -> tuple[Term, Term]:
     return is_below.select(0.0 - r, r), is_below.select(0 - number, number)
 
 
+SMALL = 2.0**20
+"""Angles up to this are reduced in f32."""
+SINE = interpolated(sine_ratio, 0, HALF_PI**2, 4)
+HALF_PI_PARTS = parts_of(fixed_pi(PI_BITS), PI_BITS + 1, 3)
+"""pi / 2 as a sum of f32."""
+
+
+def small_sin(x: Term) -> Term:
+    """sin(x) for abs(x) up to `SMALL`: x = n pi + r."""
+    whole, number = x.nearest(1 / math.pi)
+    # -0 keeps its sign.
+    return x.equals(0.0).select(x, signed_sine(x, whole, number, 2.0))
+
+
+def small_cos(x: Term) -> Term:
+    """The same of cos(x): x = (2 n + 1) pi / 2 + r, so it is sin(r) or -sin(r)."""
+    whole, number = x.fma(1 / math.pi, -0.5).nearest()
+    return signed_sine(x, whole.fma(2.0, 1.0), number + 1, 1.0)
+
+
+def signed_sine(x: Term, whole: Term, number: Term, factor: float) -> Term:
+    """(-1)^number sin(r), for r = x - whole * factor * pi / 2."""
+    r = x
+    for part in HALF_PI_PARTS:
+        r = whole.fma(-factor * part, r)
+    result = r * (r * r).polynomial(SINE)
+    return (result.bits() ^ (number << 31)).float()
+
+
+def angle(x: Term, small: Function, any: Function) -> Term:
+    """
+    A function of an angle, by `small` if the code is that for small angles only.
+
+    That code is only run if no angle is large: see `LlvmBuilder.large_angles`.
+    """
+    if (large := x.build.large_angles) is None:
+        return any(x)
+    large.append((abs(x) > SMALL).value)
+    return small(x)
+
+
 def sine(x: Term, quarters: int) -> Term:
     """sin(x + quarters pi / 2)."""
     r, number = quadrant(x)
@@ -574,14 +631,25 @@ def sine(x: Term, quarters: int) -> Term:
     return (abs(x) < math.inf).select(result, math.nan)
 
 
-def sin(x: Term) -> Term:
+def any_sin(x: Term) -> Term:
     # -0 keeps its sign.
     return x.equals(0.0).select(x, sine(x, 0))
 
 
-def cos(x: Term) -> Term:
+def any_cos(x: Term) -> Term:
     return sine(x, 1)
 
+
+def sin(x: Term) -> Term:
+    return angle(x, small_sin, any_sin)
+
+
+def cos(x: Term) -> Term:
+    return angle(x, small_cos, any_cos)
+
+
+ANGLES = (math_dialect.CosOp, math_dialect.SinOp)
+"""The functions that have code for small angles."""
 
 FUNCTIONS: Mapping[type[Operation], Function] = {
     math_dialect.CosOp: cos,

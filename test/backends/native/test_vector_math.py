@@ -67,6 +67,35 @@ def test_functions_are_accurate_over_all_floats(name: str):
     assert ulps(actual, function(x.double())).max() <= BOUNDS[name]
 
 
+@pytest.mark.parametrize("name", ["sin", "cos"])
+def test_small_angles_are_accurate(name: str):
+    """Blocks of angles up to 2^20 have code of their own."""
+    near = (torch.arange(200_000) * (torch.pi / 2)).float()
+    x = torch.cat([samples(5), near, near.nextafter(torch.tensor(torch.inf)), -near])
+    x = x[x.abs() <= 2**20]
+    function = getattr(torch, name)
+
+    actual = padc.compile(Function(function), (x,))(x)
+
+    assert ulps(actual, function(x.double())).max() <= BOUNDS[name]
+
+
+def test_blocks_of_small_and_large_angles():
+    x = torch.linspace(-9, 9, 5000)
+    x[[1024, 2047, 4999]] = torch.tensor([1e30, torch.inf, torch.nan])
+    numbers = torch.arange(5120).view(128, 40) * 8192.0
+
+    def function(x: torch.Tensor, numbers: torch.Tensor) -> list[torch.Tensor]:
+        # Angles that are given, computed, and in the place of the result.
+        inner = torch.sin(torch.floor(torch.cos(numbers)) * 2.0**100)
+        return [torch.sin(x), inner, torch.cos(numbers @ torch.eye(40).to(numbers))]
+
+    actual = padc.compile(Function(function), (x, numbers), threads=1)(x, numbers)
+
+    for each, expected in zip(actual, function(x.double(), numbers.double())):
+        assert ulps(each, expected).max() <= 4
+
+
 def test_powers_are_accurate_over_all_floats():
     x = samples(1)
     draw = torch.Generator().manual_seed(0)
@@ -107,10 +136,12 @@ def test_the_sigmoid_is_accurate_where_it_is_not_tiny():
     assert ulps(actual, x.double().sigmoid()).max() <= 4
 
 
+@pytest.mark.parametrize("of_small_angles", [False, True])
 @pytest.mark.parametrize("kind", FUNCTIONS)
-def test_functions_have_neither_calls_nor_branches(kind: type):
+def test_functions_have_neither_calls_nor_branches(kind: type, of_small_angles: bool):
     region = Region(Block(arg_types=[f32, f32]))
     build = LlvmBuilder(region, region.block)
+    build.large_angles = [] if of_small_angles else None
     args = region.block.args[: 2 if kind.__name__ == "PowFOp" else 1]
 
     assert vector_function(build, kind, args) is not None
