@@ -37,7 +37,11 @@ from padc.passes.buffers_to_llvm.accumulation import (
     Accumulation,
     ProductKernel,
 )
-from padc.passes.buffers_to_llvm.buffer_descriptor import BufferDescriptor
+from padc.passes.buffers_to_llvm.buffer_descriptor import (
+    BufferDescriptor,
+    bounds_of,
+    contiguous,
+)
 from padc.passes.buffers_to_llvm.llvm_builder import LlvmBuilder, Size, predicate
 from padc.passes.buffers_to_llvm.loops import Loop, nested
 from padc.passes.buffers_to_llvm.vectors import Mask, register_count
@@ -407,10 +411,10 @@ class Blocks:
         if product(self.build, self.counts) in range(FEW_ITEMS):
             # More parts than panels: each thread packs the panels for its rows.
             self.counts.append(steps(self.rows))
-        self.packed: SSAValue | None = None
+        self.packed: BufferDescriptor | None = None
         is_panel = op.sum.steps[op.streamed] == columns
         if not (is_streamed and (is_short or is_panel)):
-            self.packed = self.build.scratch(self.depth * width * lanes, op.type)
+            self.packed = scratch_of(self.build, op, self.depth * width * lanes)
 
     def run(self, offsets: Sequence[Size]) -> None:
         """Emit the loops over blocks of rows, of columns, and of products."""
@@ -503,12 +507,12 @@ class Blocks:
 
         def place_of(place: Size, column: Size) -> SSAValue:
             at = build.add(build.mul(place, vectors * lanes), column)
-            return self.vectors.address(packed, at)
+            return self.vectors.address(packed.pointer, at)
 
         def copy(_: LlvmBuilder, place: Size) -> None:
             for number in range(vectors):
                 to = place_of(place, number * lanes)
-                self.vectors.store(read(place, number), to)
+                self.vectors.store(read(place, number), to, bounds=packed.bounds)
 
         def turn(_: LlvmBuilder, place: Size) -> None:
             """Transpose `lanes` products of each vector."""
@@ -522,7 +526,8 @@ class Blocks:
                     for column in places
                 ]
                 for i, row in enumerate(self.vectors.transposed(columns)):
-                    self.vectors.store(row, place_of(build.add(place, i), first))
+                    to = place_of(build.add(place, i), first)
+                    self.vectors.store(row, to, bounds=packed.bounds)
 
             build.loop(0, vectors * lanes, lanes, vector)
 
@@ -531,7 +536,7 @@ class Blocks:
 
             def one(_: LlvmBuilder, column: Size) -> None:
                 x = source.load(build, address(place, inner(column)))
-                build.store(x, place_of(place, column))
+                packed.store(build, x, place_of(place, column))
 
             build.loop(0, vectors * lanes, 1, one)
 
@@ -543,7 +548,8 @@ class Blocks:
             build.loop(0, depth, 1, pick)
 
         def load(place: Size, number: int) -> SSAValue:
-            return self.vectors.load(place_of(place, number * lanes))
+            at = place_of(place, number * lanes)
+            return self.vectors.load(at, bounds=packed.bounds)
 
         return Panel(vectors, left, load)
 
@@ -588,6 +594,13 @@ class Blocks:
         if part.is_first is True:
             width = panel.vectors * op.lanes
             self.kernel.finish(offsets, height, width, panel.left)
+
+
+def scratch_of(build: LlvmBuilder, op: MatrixProduct, count: int) -> BufferDescriptor:
+    """Memory for a packed panel of `count` elements."""
+    memory = build.scratch(count, op.type)
+    bounds = bounds_of(build, memory, op.type, [count])
+    return contiguous(build, memory, op.type, [count], memory, bounds)
 
 
 def block_depth(op: MatrixProduct, width: int) -> int:

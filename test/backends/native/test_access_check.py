@@ -1,8 +1,9 @@
 # pyright: basic
 """Machine code that checks its loads and stores: `PADC_CHECK=1`."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -25,6 +26,7 @@ from padc.backends.native.function_signature import Signature, accesses_of
 from padc.backends.native.machine import Code, compile_object, vector_bytes
 from padc.backends.native.native_function import NativeFunction
 from padc.native_model import NativeModel
+from padc.passes.buffers_to_llvm import matrix_products
 from padc.passes.buffers_to_llvm.convert_buffers_to_llvm import ConvertBuffersToLlvmPass
 from padc.passes.buffers_to_llvm.llvm_builder import GRAIN
 from padc.passes.to_linalg.aten import indexing
@@ -192,6 +194,46 @@ def test_the_message_names_the_op_and_its_line(monkeypatch: pytest.MonkeyPatch):
         "the machine code of aten.index_select reads outside of its buffer"
     )
     assert caught.value.location == padc.SourceLocation(__file__, line)
+
+
+class Product(nn.Module):
+    def __init__(self, product: Callable[[Tensor, Tensor], Tensor]):
+        super().__init__()
+        self.product = product
+
+    def forward(self, x: Tensor, w: Tensor) -> Tensor:
+        return self.product(x, w)
+
+
+@pytest.mark.parametrize(
+    ("product", "shape"),
+    [
+        (lambda x, w: x @ w[:, :40], (24, 48)),  # copied
+        (nn.functional.linear, (42, 24)),  # transposed
+        (lambda x, w: x @ w[:, ::2], (24, 80)),  # element by element
+    ],
+)
+def test_packed_panels_are_checked(
+    product: Callable[[Tensor, Tensor], Tensor],
+    shape: tuple[int, int],
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setenv("PADC_CACHE_DIR", "")
+    monkeypatch.setenv("PADC_CHECK", "1")
+    inputs = torch.randn(64, 24), torch.randn(shape)
+    right = padc.compile(Product(product), inputs)
+    bounds_of = matrix_products.bounds_of
+
+    def too_few(build: Any, pointer: Any, type: Any, sizes: Sequence[int]) -> Any:
+        return bounds_of(build, pointer, type, [sizes[0] // 4])
+
+    monkeypatch.setattr(matrix_products, "bounds_of", too_few)
+    wrong = padc.compile(Product(product), inputs)
+
+    expected = product(*inputs)
+    torch.testing.assert_close(right(*inputs), expected, atol=1e-5, rtol=1e-5)
+    with pytest.raises(padc.WrongResultError, match="writes outside of its buffer"):
+        wrong(*inputs)
 
 
 def test_checked_code_has_its_own_entry_in_the_cache(
