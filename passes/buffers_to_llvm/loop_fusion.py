@@ -78,14 +78,11 @@ def move_of(
     for x, map in zip(op.operands, op.get_indexing_maps(), strict=True):
         buffer = used[x]
         if isinstance(buffer, BufferDescriptor) and buffer.memory is move.output.memory:
+            # No loop reduces then: the result has all of them.
             if map.data != AffineMap.identity(rank):
                 return None
-            if buffer.frame is not move.output.frame:
-                return None
     order = [loop.dims for loop in ordered(longer(loops), 1)]
-    if any(loop.reduces for loop in loops) or order != sorted(order):
-        return None
-    return move
+    return move if order == sorted(order) else None
 
 
 def longer(loops: Sequence[Loop]) -> list[Loop]:

@@ -105,6 +105,7 @@ AREAS: Mapping[str, Area] = {
         (
             "test/backends/native/test_epilogues.py",
             "test/backends/native/test_programs.py",
+            "test/backends/native/test_access_check.py",
         ),
         ("test/passes/buffers_to_llvm",),
     ),
