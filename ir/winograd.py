@@ -33,6 +33,8 @@ Matrix: TypeAlias = "Sequence[Sequence[Fraction]]"
 
 TAPS = 3
 """The size of a filter."""
+COLUMNS = 1 << 14
+"""The filters that are transformed at once: their float64 stays in the caches."""
 POINTS = {
     2: [Fraction(0), Fraction(1), Fraction(-1)],
     4: [Fraction(0), Fraction(3, 4), -Fraction(3, 4), Fraction(3, 2), -Fraction(3, 2)],
@@ -63,14 +65,15 @@ class Winograd:
         return [(i, i + 1) for i in range(1, self.outputs, 2)]
 
     def transformed(self, filters: Array) -> Array:
-        """The filter transform of an array `[..., 3, 3]`, in its dtype."""
+        """The filter transform of an array `[3, 3, ...]`, in its dtype."""
         matrix = np.array(self.filter, dtype=np.float64)
-        # As products of two matrices: BLAS computes them.
-        rows = filters.reshape(-1, TAPS, TAPS).swapaxes(1, 2).reshape(-1, TAPS)
-        rows = (rows @ matrix.T).reshape(-1, TAPS, self.inputs).swapaxes(1, 2)
-        whole = rows.reshape(-1, TAPS) @ matrix.T
-        shape = *filters.shape[:-2], self.inputs, self.inputs
-        return whole.astype(filters.dtype).reshape(shape)
+        both = np.kron(matrix, matrix)
+        flat = filters.reshape(TAPS**2, -1)
+        result = np.empty((len(both), flat.shape[1]), filters.dtype)
+        for first in range(0, flat.shape[1], COLUMNS):
+            part = slice(first, first + COLUMNS)
+            result[:, part] = both @ flat[:, part]
+        return result.reshape(self.inputs, self.inputs, *filters.shape[2:])
 
 
 @functools.cache

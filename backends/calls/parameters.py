@@ -31,7 +31,7 @@ class Parameter:
     order: tuple[int, ...] | None = None
     """The order of these dimensions in memory."""
     tile: int | None = None
-    """The size of Winograd's tiles, for which 3x3 kernels are transformed first."""
+    """The size of Winograd's tiles, for which packed 3x3 kernels are transformed."""
 
     @cached_property
     def torch_dtype(self) -> torch.dtype | None:

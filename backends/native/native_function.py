@@ -20,7 +20,7 @@ from padc.backends.native.machine import Code
 from padc.backends.native.thread_team import team
 from padc.errors import WrongResultError
 from padc.ir.weights import Array
-from padc.ir.winograd import TAPS, winograd
+from padc.ir.winograd import winograd
 from padc.passes.buffers_to_llvm.access_check import SCRATCH_BYTES
 
 Value: TypeAlias = "torch.Tensor | int"
@@ -230,9 +230,8 @@ def packed(table: Sequence[int]) -> bytes:
 
 def laid_out(weight: Array, parameter: Parameter) -> Array:
     """A weight in the layout that machine code reads."""
-    if parameter.tile is not None:
-        filters = weight.reshape(-1, TAPS, TAPS)
-        weight = winograd(parameter.tile).transformed(filters)
     if parameter.split is not None:
         weight = weight.reshape(parameter.split).transpose(parameter.order)
+    if parameter.tile is not None:
+        weight = winograd(parameter.tile).transformed(weight)
     return np.ascontiguousarray(weight)

@@ -19,7 +19,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import BlockArgument, SSAValue
 
 from padc.ir.tcp import tensor_type
-from padc.ir.winograd import winograd
+from padc.ir.winograd import TAPS, winograd
 from padc.passes.linalg.packing import Tiles, packed_type, split_order, split_sizes
 
 
@@ -130,9 +130,9 @@ class WinogradFilters:
         block, type = self.function.body.block, tensor_type(kernel)
         outputs, inputs, *_, lanes, output_lanes = type.get_shape()
         side = winograd(tile).inputs
-        split = [outputs, output_lanes, inputs, lanes, side, side]
+        split = [outputs, output_lanes, inputs, lanes, TAPS, TAPS]
         order = [4, 5, 0, 2, 3, 1]
-        shape = [split[dim] for dim in order]
+        shape = [side, side, outputs, inputs, lanes, output_lanes]
         arg = block.insert_arg(TensorType(type.element_type, shape), len(block.args))
         arg.name_hint = kernel.name_hint
         self._attributes[arg] = DictionaryAttr(

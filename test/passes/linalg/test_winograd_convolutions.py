@@ -168,9 +168,9 @@ def test_the_reference_is_a_convolution(size: int, rows: int, columns: int):
     torch.manual_seed(size)
     x, init = torch.randn(2, 8, rows + 2, columns + 2), torch.randn(2, 4, rows, columns)
     kernel = torch.randn(4, 8, 3, 3)
-    filters = torch.from_numpy(winograd(size).transformed(kernel.numpy()))
-    filters = filters.unflatten(1, (-1, 4)).unflatten(0, (-1, 2))
-    filters = filters.permute(4, 5, 0, 2, 3, 1)
+    blocks = kernel.unflatten(1, (-1, 4)).unflatten(0, (-1, 2))
+    ordered = blocks.permute(4, 5, 0, 2, 3, 1).numpy()
+    filters = torch.from_numpy(winograd(size).transformed(ordered))
     args = packed(x, 4), filters, packed(init, 2)
     types = [TensorType(f32, arg.shape) for arg in args]
     module = ModuleOp([])

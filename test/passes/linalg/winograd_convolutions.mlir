@@ -4,7 +4,7 @@
 // The kernel that is packed for the direct convolution is no argument any more.
 // CHECK-LABEL: func.func @main(
 // CHECK-NOT:     tensor<4x4x3x3x16x16xf32>
-// CHECK-SAME:    %[[U:[^:]*]]: tensor<6x6x4x4x16x16xf32> {padc.weight = "w", padc.tile = 4 : i64, padc.split = array<i64: 4, 16, 4, 16, 6, 6>, padc.order = array<i64: 4, 5, 0, 2, 3, 1>})
+// CHECK-SAME:    %[[U:[^:]*]]: tensor<6x6x4x4x16x16xf32> {padc.weight = "w", padc.tile = 4 : i64, padc.split = array<i64: 4, 16, 4, 16, 3, 3>, padc.order = array<i64: 4, 5, 0, 2, 3, 1>})
 // CHECK:         tcp.winograd_conv %{{[^,]*}}, %[[U]] outs %{{.*}} tile 4 block 28
 // TWO:         tcp.winograd_conv {{.*}} tile 2
 func.func @main(%x: tensor<1x4x58x58x16xf32>, %w: tensor<4x4x3x3x16x16xf32> {padc.weight = "w", padc.split = array<i64: 4, 16, 4, 16, 3, 3>, padc.order = array<i64: 0, 2, 4, 5, 3, 1>}, %y: tensor<1x4x56x56x16xf32>) -> tensor<1x4x56x56x16xf32> {
