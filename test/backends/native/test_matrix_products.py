@@ -1,6 +1,7 @@
 # pyright: basic
 """Matrix products of all layouts, in tiles for each length of vectors."""
 
+import copy
 import itertools
 import random
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from xdsl.dialects import llvm
 from xdsl.parser import Parser
 from z3 import And
 
+import padc
 from padc.backends.native.function_signature import signature_of
 from padc.backends.native.machine import Code, compile_object
 from padc.backends.native.native_function import NativeFunction
@@ -231,3 +233,20 @@ def test_dynamic_panels_cover_all_columns_once(width: int):
     assert (each.begin, each.first) == (0, 0)
     assert each.size == width and each.is_cut
     assert holds(And(end - width < count, count <= end), count >= 0)
+
+
+@pytest.mark.parametrize("kept", [4096, 1 << 17])
+def test_weights_in_panels_inside_of_blocks_of_large_rows(
+    kept: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+):
+    """Rows of 600 KB and results of 77 KB: panels are inside only if these are kept."""
+    monkeypatch.setenv("PADC_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setattr(matrix_products, "KEPT_BYTES", kept)
+    torch.manual_seed(0)
+    layer, x = torch.nn.Linear(1500, 192), torch.randn(100, 1500)
+    model = torch.nn.Sequential(layer, torch.nn.GELU()).eval()
+    alone, shared = (padc.compile(model, (x,), threads=n) for n in (1, 2))
+
+    exact = copy.deepcopy(model).double()(x.double())
+    torch.testing.assert_close(alone(x).double(), exact, rtol=0, atol=1e-6)
+    assert torch.equal(alone(x), shared(x))
