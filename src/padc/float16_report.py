@@ -46,7 +46,7 @@ class Float16Report:
     bound: float
     """The error that `verify` allows for float16."""
     outputs: tuple[Comparison, ...]
-    """The outputs of the program whose ops are all float16, but for those that padc
+    """The outputs of the program whose ops are all float16, except those that padc
     always keeps in float32, and those that the program was converted to keep."""
     kept: Mapping[str, float]
     """For each kind of ops that the program has, the largest error if these, too, are
