@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain, repeat
 from typing import Any, TypeAlias, TypeVar
 
 from xdsl.dialects.builtin import (
@@ -31,12 +32,14 @@ Key = TypeVar("Key", bound=Hashable)
 Rule = TypeVar("Rule", bound=Callable[..., Any])
 Op = TypeVar("Op", bound=Operation)
 
-Replacement: TypeAlias = SSAValue | Sequence[SSAValue | Sequence[SSAValue]] | None
+Replacement: TypeAlias = (
+    SSAValue | Sequence[SSAValue | Sequence[SSAValue] | None] | None
+)
 """
 What replaces an op's first results; None if the op stays.
 
-A sequence replaces the elements of a result that is a list. Results without a
-replacement must not have uses.
+A sequence replaces the elements of a result that is a list. A result without a
+replacement, or with None, must not have uses.
 """
 
 
@@ -139,11 +142,17 @@ def attempt(
 
 
 def pairs(
-    op: Operation, made: SSAValue | Sequence[SSAValue | Sequence[SSAValue]]
+    op: Operation, made: SSAValue | Sequence[SSAValue | Sequence[SSAValue] | None]
 ) -> list[tuple[SSAValue, SSAValue]]:
     """Each value to replace, a result of `op` or an element of one, and the new one."""
     found: list[tuple[SSAValue, SSAValue]] = []
-    for old, new in zip(op.results, [made] if isinstance(made, SSAValue) else made):
+    given = [made] if isinstance(made, SSAValue) else made
+    padded = chain(given, repeat(None))
+    for index, (old, new) in enumerate(zip(op.results, padded)):
+        if new is None:
+            if old.first_use is not None:
+                raise Obstacle(f"its result {index} is used", "leave it out")
+            continue
         if isinstance(new, SSAValue):
             found.append((old, new))
             continue

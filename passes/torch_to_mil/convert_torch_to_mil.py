@@ -36,7 +36,7 @@ from padc.passes.common.retyping import retype
 from padc.passes.torch_to_mil.builtin_types import lower_signatures
 from padc.passes.torch_to_mil.control_flow import lower_control_flow
 from padc.passes.torch_to_mil.lowerings import LOWERINGS
-from padc.passes.torch_to_mil.mil_call import MilCall
+from padc.passes.torch_to_mil.mil_call import Made, MilCall
 from padc.passes.torch_to_mil.tensor import Tensor
 from padc.passes.torch_to_mil.widened_integers import widen_integers
 
@@ -96,14 +96,14 @@ def empty(call: MilCall, index: int) -> SSAValue:
 
 
 def as_value(
-    call: MilCall, made: SSAValue | Tensor | Sequence[Tensor], index: int
-) -> SSAValue | Sequence[SSAValue]:
+    call: MilCall, made: Made | None, index: int
+) -> SSAValue | Sequence[SSAValue] | None:
     """The result of a row, as values of the result's type."""
     type = call.op.results[index].type
     if isinstance(made, Tensor):
         is_tensor = isinstance(type, VTensorType)
         return call.as_result(made, index) if is_tensor else made.ssa
-    if isinstance(made, SSAValue):
+    if made is None or isinstance(made, SSAValue):
         return made
     return [call.as_element(x) for x in made]
 

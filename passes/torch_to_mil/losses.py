@@ -28,6 +28,8 @@ def lower_multilabel_margin_loss(call: MilCall) -> list[Tensor]:
     x, target = call.tensor("self"), call.tensor("target")
     if DYNAMIC_INDEX in x.shape:
         raise Obstacle("a number of rows or classes that varies", "give static sizes")
+    if x.rank < 2 and call.integer("reduction") == NONE:
+        raise wrong_shape("give the input and the target two dimensions")
     classes = x.shape[-1] if x.rank else 1
     count = x.shape[0] if x.rank == 2 else 1
     batch = list(x.shape[:-1])
@@ -52,6 +54,10 @@ def lower_multilabel_margin_loss(call: MilCall) -> list[Tensor]:
     return results[: len(call.op.results)]
 
 
+def wrong_shape(hint: str) -> Obstacle:
+    return Obstacle("torch.export gives its result the shape [1], eager mode []", hint)
+
+
 def averaged(call: MilCall, loss: Tensor) -> Tensor:
     """The losses, their mean or their sum, as `reduction` says."""
     reduction = call.integer("reduction")
@@ -71,10 +77,7 @@ def lower_multi_margin_loss(call: MilCall) -> Tensor:
     """
     x, target = call.tensor("self"), call.tensor("target")
     if not target.rank and call.integer("reduction") == NONE:
-        raise Obstacle(
-            "torch.export gives its result the shape [1], eager mode []",
-            "give the target the shape [1]",
-        )
+        raise wrong_shape("give the target the shape [1]")
     x = (x if x.rank == 2 else reshape(x, [1, -1])).to(wide(x.type))
     target = target if target.rank else expand_dims(target, [0])
     classes = x.shape[1]

@@ -234,9 +234,12 @@ def before_cast(x: SSAValue, type: Attribute) -> SSAValue:
 Made: TypeAlias = SSAValue | Tensor | Sequence[Tensor]
 """The result of a row: a Tensor, a list of them, or a value of the IR."""
 
-MilLowering: TypeAlias = Callable[[MilCall], Tensor | SSAValue | Sequence[Made] | None]
+MilLowering: TypeAlias = Callable[
+    [MilCall], Tensor | SSAValue | Sequence[Made | None] | None
+]
 """
 Builds what replaces an op's first results, alone or in a sequence; None if it stays.
+In a sequence, None is a result that must not have uses.
 
 Tensors are converted to the results' types. An op that stays must become unused.
 """

@@ -80,7 +80,7 @@ def with_statistics(
     "aten._batch_norm_no_update",
     "aten._batch_norm_with_update_functional",
 )
-def lower_batch_norm(call: MilCall) -> Sequence[Made]:
+def lower_batch_norm(call: MilCall) -> Sequence[Made | None]:
     has_statistics = call.has("running_mean")
     is_functional = call.name.endswith("_functional")
     trains = call.name == "aten._batch_norm_with_update_functional" or (
@@ -94,15 +94,13 @@ def lower_batch_norm(call: MilCall) -> Sequence[Made]:
                 EVAL,
             )
         return by_batch(call)
-    if any(result.first_use is not None for result in call.op.results[1:3]):
-        raise Obstacle("statistics of a batch that are not computed", "leave them out")
     y = by_statistics(call)
-    return [y, y, y, *(call.tensor(f"running_{x}") for x in ("mean", "var"))][
-        : len(call.op.results) if is_functional else 1
-    ]
+    if not is_functional:
+        return [y]
+    return [y, None, None, *(call.tensor(f"running_{x}") for x in ("mean", "var"))]
 
 
-def by_batch(call: MilCall) -> Sequence[Made]:
+def by_batch(call: MilCall) -> Sequence[Made | None]:
     """Normalized by the mean and variance of each channel of this batch."""
     x = in_wide(call, "input")
     weight, bias = (optional(call, name, x) for name in ("weight", "bias"))
@@ -115,10 +113,10 @@ def by_batch(call: MilCall) -> Sequence[Made]:
     deviation = inverse_root(variance, call.number("eps"))
     y = per_channel(centered * deviation, weight, bias)
     channels = [size_of(x, 1)]
-    statistics: list[Made] = [reshape(each, channels) for each in (mean, deviation)]
+    statistics: list[Made | None] = [reshape(x, channels) for x in (mean, deviation)]
     count = len(call.op.results)
     if count == 6:  # After the statistics, bytes that only a gradient needs.
-        statistics.append(y.ssa)
+        statistics.append(None)
     if count >= 5:
         statistics += updated(call, x, mean, variance)
     return [y, *statistics][:count]

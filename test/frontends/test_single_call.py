@@ -63,7 +63,6 @@ def test_the_first_result_alone():
     ("op", "arguments", "message"),
     [
         (aten.relu.default, [image(), 1], "PyTorch refuses the arguments"),
-        (aten.fft_rfft.default, [image()], "complex"),
         (
             aten.max_pool1d.default,
             [Operand(torch.float32, [1, 2, HEIGHT]), [3]],

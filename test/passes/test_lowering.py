@@ -3,6 +3,7 @@
 import pytest
 from xdsl.dialects.arith import ConstantOp
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.test import TestOp
 from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import VerifyException
 
@@ -60,3 +61,11 @@ def test_results_that_are_declared_wrongly(convert: type, declared: str, message
         convert().apply(ctx, module)
 
     assert message in caught.value.message
+
+
+def test_a_result_without_replacement_is_used():
+    constant = ConstantOp.from_int_and_width(1, 32)
+    module = ModuleOp([constant, TestOp([constant])])
+
+    with pytest.raises(UnsupportedError, match="its result 0 is used"):
+        lower_all(module, ConstantOp, lambda op: [None])

@@ -13,12 +13,15 @@ from padc.errors import UnsupportedError
 
 LOSSES: dict[str, Any] = {
     f"multilabel_margin {reduction}": lambda x, i, reduction=reduction: [
-        F.multilabel_margin_loss(x, i, reduction=reduction),
         F.multilabel_margin_loss(x[1], i[1], reduction=reduction),
         F.multilabel_margin_loss(x[0, 0], i[0, 1] * 0, reduction=reduction),
     ]
-    for reduction in ("none", "mean", "sum")
+    for reduction in ("mean", "sum")
 }
+LOSSES["multilabel_margin of rows"] = lambda x, i: [
+    F.multilabel_margin_loss(x, i, reduction=reduction)
+    for reduction in ("none", "mean", "sum")
+]
 LOSSES["with what is a target"] = lambda x, i: (
     torch.ops.aten.multilabel_margin_loss_forward(x, i, 1)
 )
@@ -50,8 +53,14 @@ def test_shape_that_export_gets_wrong_is_refused() -> None:
     def loss(x: Tensor, i: Tensor) -> Tensor:
         return F.multi_margin_loss(x, i, reduction="none")
 
-    with pytest.raises(UnsupportedError, match=r"the shape \[1\], eager mode \[\]"):
+    def multilabel_loss(x: Tensor, i: Tensor) -> Tensor:
+        return F.multilabel_margin_loss(x, i, reduction="none")
+
+    message = r"the shape \[1\], eager mode \[\]"
+    with pytest.raises(UnsupportedError, match=message):
         check({"loss": loss}, torch.randn(5), torch.tensor(2))
+    with pytest.raises(UnsupportedError, match=message):
+        check({"loss": multilabel_loss}, torch.randn(5), torch.arange(5))
 
 
 def test_losses() -> None:
