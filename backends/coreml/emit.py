@@ -19,6 +19,7 @@ from padc.backends.coreml.body_emitter import BodyEmitter, int32_of
 from padc.backends.coreml.buffers import BufferFeature
 from padc.backends.coreml.features import Features
 from padc.backends.coreml.interface import Interface
+from padc.backends.coreml.symbolic_reshapes import quick_reshapes
 from padc.errors import Obstacle, Problem, SourceLocation, UnsupportedError
 from padc.ir.buffers import ChangedBuffer, changed_buffers
 from padc.ir.main_function import main
@@ -35,6 +36,7 @@ with quiet():
 mb: Any = Builder
 
 
+@quick_reshapes()
 def emit(
     module: ModuleOp,
     weights: Weights,

@@ -17,6 +17,7 @@ from padc.backends.coreml.blocks import operations_of
 from padc.backends.coreml.float16 import keep_masks_finite, selector
 from padc.backends.coreml.keep_float32 import kept_ops
 from padc.backends.coreml.numerics import Keep
+from padc.backends.coreml.symbolic_reshapes import quick_reshapes
 from padc.errors import Problem, UnsupportedError
 from padc.ir.precisions import DEFAULT_PRECISION, resolve_precision
 
@@ -141,6 +142,7 @@ LAST_PASSES = (
 )
 
 
+@quick_reshapes()
 def optimize(
     program: Program,
     precision: str = DEFAULT_PRECISION,
