@@ -35,8 +35,8 @@ style:
 	ruff check -q . && ruff format -q --check .
 levels: # which folder may import which: the contracts in pyproject.toml
 	lint-imports --no-cache --no-logo
-types:
-	pyright
+types: # the option: a tenth less work for its garbage collector
+	NODE_OPTIONS=--max-semi-space-size=128 pyright
 lit:
 	lit -q test
 pytest:

@@ -48,6 +48,7 @@ def test_example_is_reproducible_and_keeps_its_numbers_in_range(
     assert 0.1 < output.std() < 10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", OUTPUT_SHAPES)
 def test_example_exports(name: str, monkeypatch: pytest.MonkeyPatch):
     model, inputs = factory(name, monkeypatch)()

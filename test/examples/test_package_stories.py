@@ -58,6 +58,7 @@ def test_a_gpt_with_a_cache(tmp_path: Path):
         assert state.dataType == state.FLOAT16
 
 
+@pytest.mark.slow
 def test_a_diffusion_network_of_4_bits(tmp_path: Path):
     diffusion = example("diffusion")
     program = diffusion.convert()

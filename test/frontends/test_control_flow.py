@@ -401,8 +401,8 @@ class Recurrent(nn.Module):
     "count, precision",
     [
         (2, "float32"),
-        (40, "float16"),
         pytest.param(2, "float16", marks=pytest.mark.slow),
+        pytest.param(40, "float16", marks=pytest.mark.slow),
         pytest.param(40, "float32", marks=pytest.mark.slow),
     ],
 )

@@ -51,9 +51,16 @@ PRODUCTS = {
     "packed, many products": (after_another, (1, 192, 5, 5), (192, 192, 3, 3)),
     "conv3d": (F.conv3d, (1, 32, 3, 4, 9), (32, 32, 2, 2, 2)),
 }
+SIMILAR = "linear, few rows", "conv2d, many products", "packed", "conv3d"
 
 
-@pytest.mark.parametrize("name", PRODUCTS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.slow] if name in SIMILAR else [])
+        for name in PRODUCTS
+    ],
+)
 def test_epilogues(name: str) -> None:
     torch.manual_seed(0)
     product, x_shape, w_shape = PRODUCTS[name]

@@ -128,7 +128,9 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("small_blocks")
-@pytest.mark.parametrize("vector_bytes", [16, 32, 64])
+@pytest.mark.parametrize(
+    "vector_bytes", [pytest.param(16, marks=pytest.mark.slow), 32, 64]
+)
 @pytest.mark.parametrize("layout", LAYOUTS, ids=lambda x: f"{x.a}-{x.b}")
 def test_products_of_static_sizes(layout: Layout, vector_bytes: int):
     torch.manual_seed(0)
@@ -141,7 +143,9 @@ def test_products_of_static_sizes(layout: Layout, vector_bytes: int):
 
 
 @pytest.mark.usefixtures("small_blocks")
-@pytest.mark.parametrize("dynamic", ["m", "nk", "dmnk"])
+@pytest.mark.parametrize(
+    "dynamic", ["m", pytest.param("nk", marks=pytest.mark.slow), "dmnk"]
+)
 @pytest.mark.parametrize("layout", LAYOUTS, ids=lambda x: f"{x.a}-{x.b}")
 def test_products_of_dynamic_sizes(layout: Layout, dynamic: str):
     torch.manual_seed(0)

@@ -17,7 +17,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from padc.backends.reference import run
 
-PROGRAMS = int(os.environ.get("PADC_PROGRAMS", "16"))
+PROGRAMS = int(os.environ.get("PADC_PROGRAMS", "10"))
 SHARES = 8
 """The number of tests that share the programs."""
 

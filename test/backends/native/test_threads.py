@@ -117,7 +117,9 @@ def with_threads(model: padc.CompiledModel, threads: int | None) -> None:
         function._threads = threads
 
 
-@pytest.mark.parametrize("kind", ["static", "dynamic"])
+@pytest.mark.parametrize(
+    "kind", ["static", pytest.param("dynamic", marks=pytest.mark.slow)]
+)
 @pytest.mark.usefixtures("always_shared")
 def test_results_have_the_same_bits_for_any_number_of_threads(
     kind: str, monkeypatch: pytest.MonkeyPatch

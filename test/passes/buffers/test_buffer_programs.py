@@ -19,7 +19,7 @@ from xdsl.ir import Block
 from padc.passes.buffers.fill_border_only import FillBorderOnlyPass
 from padc.passes.buffers.pad_into_producer import PadIntoProducerPass
 
-PROGRAMS = int(os.environ.get("PADC_PROGRAMS", "80"))
+PROGRAMS = int(os.environ.get("PADC_PROGRAMS", "48"))
 SHARES = 4
 Parse = Callable[[str], ModuleOp]
 

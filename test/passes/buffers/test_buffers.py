@@ -30,7 +30,7 @@ from padc.passes.buffers.pad_into_producer import PadIntoProducerPass
 from padc.passes.buffers.plan_buffers import PlanBuffersPass
 from padc.passes.to_linalg.convert_tcp_to_linalg import ConvertTcpToLinalgPass
 
-PROGRAMS = int(os.environ.get("PADC_PROGRAMS", "40"))
+PROGRAMS = int(os.environ.get("PADC_PROGRAMS", "32"))
 SHARES = 8
 """The number of tests that share the programs."""
 STAGES: list[ModulePass] = [
@@ -99,7 +99,7 @@ def check(
         # Each program runs after one of the passes, and all run after the last.
         if stage == len(STAGES) - 1:
             actual = run_planned(module, draw.inputs, expected, rewrite)
-        elif stage == number // 16 % (len(STAGES) - 1):
+        elif stage == number // 8 % (len(STAGES) - 1):
             inputs = [
                 x.clone() if isinstance(x, torch.Tensor) else x for x in draw.inputs
             ]

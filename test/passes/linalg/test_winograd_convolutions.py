@@ -228,7 +228,9 @@ def error_of(y: Tensor, exact: Tensor) -> float:
 
 
 @pytest.mark.parametrize("tile", POINTS, indirect=True)
-@pytest.mark.parametrize("rows, columns", [(5, 20), (18, 7)])
+@pytest.mark.parametrize(
+    "rows, columns", [(5, 20), pytest.param(18, 7, marks=pytest.mark.slow)]
+)
 def test_networks(
     tile: int, rows: int, columns: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):

@@ -221,7 +221,9 @@ SEARCHED: Functions = {
 POSITIONS = tensor([[2, 0, 1], [2, 1, 0], [2, 2, 1]])
 
 
-@pytest.mark.parametrize("target", ["iOS15", "newest"])
+@pytest.mark.parametrize(
+    "target", ["iOS15", pytest.param("newest", marks=pytest.mark.slow)]
+)
 def test_what_is_read_and_written(target: str) -> None:
     torch.manual_seed(0)
 

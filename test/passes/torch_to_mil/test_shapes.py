@@ -18,7 +18,7 @@ from torch.export import Dim
 import padc
 
 DTYPES = (
-    torch.float16,
+    pytest.param(torch.float16, marks=pytest.mark.slow),
     torch.int64,
     pytest.param(torch.int8, marks=pytest.mark.slow),
 )

@@ -35,6 +35,12 @@ KINDS = [
     )
     if rank == 2 or mode != "bicubic"
 ]
+# The pairs that differ in `aligned` only have a slow one each, in turn the first and
+# the second.
+HALF = [
+    pytest.param(*kind, marks=[pytest.mark.slow] if (i + i // 2) % 2 else [])
+    for i, kind in enumerate(KINDS)
+]
 EXAMPLES = int(os.environ.get("PADC_EXAMPLES", "40"))
 """How many cases Hypothesis draws; `make conformance` asks for 2000."""
 
@@ -98,7 +104,7 @@ def interpreters_of_kind(
     return model, interpreters(exported)
 
 
-@pytest.mark.parametrize("rank, mode, padding, aligned", KINDS)
+@pytest.mark.parametrize("rank, mode, padding, aligned", HALF)
 def test_each_kind_agrees_with_pytorch(
     rank: int, mode: str, padding: str, aligned: bool, tmp_path: Path
 ):
@@ -326,15 +332,8 @@ def with_options(
 
 
 # Each is exported by itself in `test_each_kind_agrees_with_pytorch`, of fixed sizes:
-# where sizes are dynamic, PyTorch takes up to four seconds for one. The pairs that
-# differ in `aligned` only have a slow one each, in turn the first and the second.
-@pytest.mark.parametrize(
-    "rank, mode, padding, aligned",
-    [
-        pytest.param(*kind, marks=[pytest.mark.slow] if (i + i // 2) % 2 else [])
-        for i, kind in enumerate(KINDS)
-    ],
-)
+# where sizes are dynamic, PyTorch takes up to four seconds for one.
+@pytest.mark.parametrize("rank, mode, padding, aligned", HALF)
 def test_all_sizes_may_be_dynamic(rank: int, mode: str, padding: str, aligned: bool):
     model = Sampler(mode, padding, aligned)
     template = exported_of_dynamic_sizes(rank)

@@ -68,7 +68,7 @@ WINDOWS = {
 }
 
 
-@pytest.mark.parametrize("rank", [1, 2, 3])
+@pytest.mark.parametrize("rank", [1, 2, pytest.param(3, marks=pytest.mark.slow)])
 def test_max_pool_with_indices(rank: int):
     def pools(options: dict[str, Any]) -> Callable[[Tensor, Tensor], Any]:
         pool = getattr(F, f"max_pool{rank}d")
@@ -242,7 +242,10 @@ ADAPTIVE = {
 }
 
 
-@pytest.mark.parametrize("dims", [(2, 3), (0, 1), (0, 3)])
+DIMS = [pytest.param(dims, marks=pytest.mark.slow) for dims in ((2, 3), (0, 1))]
+
+
+@pytest.mark.parametrize("dims", [(0, 3), *DIMS])
 def test_adaptive_pools_of_dynamic_sizes(dims: Any):
     sizes = {dim: Dim(f"n{dim}", min=2, max=40) for dim in dims}
     shape = {0: 5, 1: 6, 2: 7, 3: 8}

@@ -244,9 +244,13 @@ DYNAMIC: dict[str, Functions] = {
         "": lambda x, y: torch.ops.aten._upsample_lanczos2d_aa(x, y.shape[-2:], False)
     },
 }
+MARKS = {
+    "lanczos": needs_lanczos,
+    "linear": pytest.mark.slow,
+    "cubic": pytest.mark.slow,
+}
 KINDS = [
-    pytest.param(kind, marks=needs_lanczos) if kind == "lanczos" else kind
-    for kind in DYNAMIC
+    pytest.param(kind, marks=MARKS[kind]) if kind in MARKS else kind for kind in DYNAMIC
 ]
 
 
