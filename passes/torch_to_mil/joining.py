@@ -10,6 +10,7 @@ from padc.ir.torch import VTensorType
 from padc.passes.torch_to_mil.mil_call import MilCall, lowers
 from padc.passes.torch_to_mil.movement import (
     Size,
+    broadcast_sizes,
     broadcast_to,
     concat,
     expand_dims,
@@ -19,7 +20,7 @@ from padc.passes.torch_to_mil.movement import (
     sizes_of,
 )
 from padc.passes.torch_to_mil.parts import cut, element, part, stack
-from padc.passes.torch_to_mil.tensor import Tensor, broadcast
+from padc.passes.torch_to_mil.tensor import Tensor
 
 
 def tensors_of(call: MilCall, name: str = "tensors") -> list[Tensor]:
@@ -102,14 +103,7 @@ def lower_meshgrid(call: MilCall) -> list[list[Tensor]]:
 @lowers("aten.broadcast_tensors")
 def lower_broadcast_tensors(call: MilCall) -> list[list[Tensor]]:
     given = call.tensors("tensors")
-    shape: list[int] = []
-    for x in given:
-        shape = broadcast(shape, x.shape)
-    sizes: list[Size] = list(shape)
-    for x in given:
-        for dim, size in enumerate(reversed(x.shape)):
-            if size == DYNAMIC_INDEX and isinstance(sizes[-1 - dim], int):
-                sizes[-1 - dim] = size_of(x, x.rank - 1 - dim)
+    sizes = broadcast_sizes(given)
     return [[broadcast_to(x, sizes) for x in given]]
 
 

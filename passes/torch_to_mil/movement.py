@@ -11,7 +11,12 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType, i32
 from xdsl.ir import Operation
 
 from padc.passes.common.mil_builder import MilBuilder
-from padc.passes.torch_to_mil.tensor import Tensor, as_input, computed_type
+from padc.passes.torch_to_mil.tensor import (
+    Tensor,
+    as_input,
+    broadcast,
+    computed_type,
+)
 
 Size: TypeAlias = "int | Tensor"
 """A size or position: known, or an int32 tensor of rank 0."""
@@ -165,6 +170,19 @@ def broadcast_to(x: Tensor, sizes: Sequence[Size]) -> Tensor:
         return x
     shape = [b if a == 1 else a for a, b in zip(x.shape, static(sizes))]
     return x.emit("tile", shape, x=x, reps=vector(x.build, reps))
+
+
+def broadcast_sizes(tensors: Sequence[Tensor]) -> list[Size]:
+    """The sizes of the shape to which `tensors` broadcast."""
+    shape: list[int] = []
+    for x in tensors:
+        shape = broadcast(shape, x.shape)
+    sizes: list[Size] = list(shape)
+    for x in tensors:
+        for dim, size in enumerate(reversed(x.shape)):
+            if size == DYNAMIC_INDEX == sizes[-1 - dim]:
+                sizes[-1 - dim] = size_of(x, x.rank - 1 - dim)
+    return sizes
 
 
 def filled(value: Tensor, sizes: Sequence[Size]) -> Tensor:

@@ -246,7 +246,7 @@ def lower_rms_norm(call: MilCall) -> Tensor:
     """
     `x / sqrt(mean(x^2) + eps) * weight`.
 
-    `x` and `sqrt(eps)` are divided by the larger of them first: then squares neither
+    `x` and `sqrt(|eps|)` are divided by the larger of them first: then squares neither
     overflow nor vanish if the program is converted to float16.
     """
     x = in_wide(call, "input")
@@ -259,13 +259,14 @@ def lower_rms_norm(call: MilCall) -> Tensor:
     if call.has("eps"):
         eps = call.number("eps")
     root_n = math.sqrt(math.prod(sizes))
-    root = x.constant(math.sqrt(eps) * root_n)
+    root = x.constant(math.sqrt(abs(eps)) * root_n)
     shape = [1 if dim in dims else size for dim, size in enumerate(x.shape)]
     reduced = {"axes": dims, "keep_dims": True}
     most = abs(x).emit("reduce_max", shape, x=abs(x), **reduced).binary("maximum", root)
     scaled = x / most
     squares = scaled.emit("reduce_sum_square", shape, x=scaled, **reduced)
-    total = squares + (root / most).unary("square")
+    added = (root / most).unary("square")
+    total = squares - added if eps < 0 else squares + added
     factor = inverse_root(total, -0.0)
     weight = optional(call, "weight", x)
     # The sums are means times n.

@@ -20,6 +20,8 @@ from padc.passes.aten.promotion import promoted
 from padc.passes.torch_to_mil.mil_call import MilCall, lowers
 from padc.passes.torch_to_mil.movement import (
     Size,
+    broadcast_sizes,
+    broadcast_to,
     expand_dims,
     filled,
     positions,
@@ -351,11 +353,16 @@ def lower_cosine_similarity(call: MilCall) -> Tensor:
     """Each step is rounded to the result type; `dim` is one of the broadcast shape."""
     type, eps = call.result_element_type(), call.number("eps")
     a, b = (call.tensor(name).to(type) for name in ("x1", "x2"))
-    rank = max(a.rank, b.rank)
+    sizes = broadcast_sizes([a, b])
+    rank = len(sizes)
     dims = [call.dim("dim", rank)] if rank else []
 
     def normalized(x: Tensor) -> Tensor:
         x = expand_dims(x, range(rank - x.rank))
+        # The norm is one of the repeated elements.
+        x = broadcast_to(
+            x, [sizes[d] if d in dims else x.shape[d] for d in range(rank)]
+        )
         return x / norm(x.to(wide(type)), 2, dims, True).to(type).maximum(eps)
 
     products = normalized(a) * normalized(b)

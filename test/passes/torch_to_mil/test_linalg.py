@@ -114,6 +114,9 @@ DISTANCES: Functions = {
     "pairwise_distance": lambda x: F.pairwise_distance(x, x[:1], p=3.0),
     "pairwise_distance kept": lambda x: F.pairwise_distance(x, x + 1, keepdim=True),
     "cosine_similarity": lambda x: F.cosine_similarity(x, x + 1, dim=1),
+    "cosine_similarity along repeated rows": lambda x: F.cosine_similarity(
+        x[:2, :1], x[1:2], dim=-2
+    ),
     "cosine_similarity of zeros": lambda x: F.cosine_similarity(x[0] * 0, x, dim=-1),
 }
 
