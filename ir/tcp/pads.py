@@ -367,6 +367,9 @@ class BorderPadOp(ExpandOp, HasCanonicalizationPatternsInterface, abc.ABC):
     CROPS_FIRST: ClassVar[bool] = False
     """Whether negative amounts crop the input; otherwise they crop the result."""
 
+    MIL_MODE: ClassVar[str | None] = None
+    """The `mode` of Core ML's `pad`; None if it has none, and slices do it."""
+
     @staticmethod
     @abc.abstractmethod
     def check_amounts(size: int, lower: int, upper: int) -> None:
@@ -456,6 +459,7 @@ class ReplicationPadOp(BorderPadOp):
     name = "tcp.replication_pad"
 
     BORDER: ClassVar = Border(first=0, step=0)
+    MIL_MODE: ClassVar = "replicate"
 
     @staticmethod
     def check_amounts(size: int, lower: int, upper: int) -> None:
@@ -487,6 +491,7 @@ class ReflectionPadOp(BorderPadOp):
     name = "tcp.reflection_pad"
 
     BORDER: ClassVar = Border(first=1, step=1)
+    MIL_MODE: ClassVar = "reflect"
 
     @staticmethod
     def check_amounts(size: int, lower: int, upper: int) -> None:

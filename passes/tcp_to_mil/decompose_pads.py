@@ -32,7 +32,6 @@ from padc.passes.aten.builder import AtenBuilder, Integer, integer_of
 from padc.passes.aten.elements import Elements
 from padc.passes.common.lowering import lower_all
 from padc.passes.tcp_to_mil.legality import (
-    PAD_MODES,
     can_pad_natively,
     fill_of,
     is_within,
@@ -118,7 +117,7 @@ def check_native(op: tcp.ExpandOp, amounts: Sequence[Amounts] | None) -> None:
         raise Obstacle("Core ML pads floats only", OTHER_POLICY)
     if not isinstance(op, tcp.BorderPadOp):
         return
-    if type(op) not in PAD_MODES:
+    if op.MIL_MODE is None:
         raise Obstacle(f"Core ML has no {op.mode} pad", OTHER_POLICY)
     for dim, amount in enumerate(amounts):
         if not is_within(op, dim, amount):

@@ -33,13 +33,6 @@ from padc.ir.tcp import (
 
 # Pads.
 
-PAD_MODES: Mapping[type[tcp.ExpandOp], str] = {
-    tcp.PadOp: "constant",
-    tcp.ReplicationPadOp: "replicate",
-    tcp.ReflectionPadOp: "reflect",
-}
-"""The `mode` of Core ML's `pad` for each op; it has no other modes."""
-
 
 def fill_of(op: tcp.PadOp) -> float | int:
     """The constant that a pad fills with; Obstacle if it is computed."""
@@ -65,7 +58,7 @@ def can_pad_natively(op: tcp.BorderPadOp, dim: int, amount: Amounts) -> bool:
     The runtime refuses modes other than constant off the last two dimensions
     (https://github.com/apple/coremltools/issues/2701); `pad` takes floats.
     """
-    if type(op) not in PAD_MODES:
+    if op.MIL_MODE is None:
         return False
     if amount.added == Amounts(0, 0):
         return True

@@ -12,7 +12,7 @@ from padc.ir import tcp
 from padc.ir.padding import Amounts
 from padc.ir.tcp import tensor_type
 from padc.passes.common.mil_builder import MilBuilder
-from padc.passes.tcp_to_mil.legality import PAD_MODES, can_pad_natively, fill_of
+from padc.passes.tcp_to_mil.legality import can_pad_natively, fill_of
 from padc.passes.tcp_to_mil.mil_lowering import lowers
 
 DECOMPOSE = "run decompose-pads before"
@@ -40,14 +40,14 @@ def lower_pad(build: MilBuilder, op: tcp.PadOp) -> SSAValue:
         return x
     if not isinstance(op.input_type.element_type, AnyFloat):
         raise Obstacle("Core ML pads floats only", DECOMPOSE)
-    return native_pad(build, x, added, PAD_MODES[tcp.PadOp], fill_of(op))
+    return native_pad(build, x, added, "constant", fill_of(op))
 
 
 @lowers(*tcp.BORDER_PADS)
 def lower_border_pad(build: MilBuilder, op: tcp.BorderPadOp) -> SSAValue:
     """Pad natively, then crop."""
     amounts = static_amounts(op)
-    if (mode := PAD_MODES.get(type(op))) is None:
+    if (mode := op.MIL_MODE) is None:
         raise Obstacle(f"Core ML has no {op.mode} pad", DECOMPOSE)
     for dim, amount in enumerate(amounts):
         if not can_pad_natively(op, dim, amount):
