@@ -7,6 +7,7 @@ What several lowerings of ATen ops share.
                           what each elementwise op computes, for every path
     bessel, chebyshev, error_functions, gamma, polynomials
                           special functions, which the bodies use
+    einsum                the names of dimensions in an equation
     conv_transpose        transposed convolutions by pads and convolutions
     windows               windows whose lengths are known only at run time
 """

@@ -9,6 +9,7 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX
 
 from padc.errors import Obstacle
 from padc.ir.element_types import wide
+from padc.passes.aten.einsum import parse_equation
 from padc.passes.torch_to_mil.contraction import contract, dot, matmul, total
 from padc.passes.torch_to_mil.mil_call import MilCall, lowers
 from padc.passes.torch_to_mil.movement import (
@@ -242,21 +243,7 @@ def repeated(x: Tensor, counts: Sequence[int], *, each: bool) -> Tensor:
 def lower_einsum(call: MilCall) -> Tensor:
     """Multiply two operands at a time, from the left, as PyTorch does."""
     inputs, equation = call.tensors("tensors"), str(call.constant("equation"))
-    given, arrow, wanted = equation.replace(" ", "").partition("->")
-    terms = given.split(",")
-    # A dimension of "..." is named by its number, counted from the last one.
-    letters = [
-        spelled(term, x.rank - len(term.replace("...", "")))
-        for term, x in zip(terms, inputs, strict=True)
-    ]
-    if arrow:
-        dots = [sum(not each.isalpha() for each in names) for names in letters]
-        kept = spelled(wanted, max(dots))
-    else:
-        every = [name for names in letters for name in names]
-        most = max((int(name) for name in every if not name.isalpha()), default=-1)
-        kept = spelled("...", most + 1)
-        kept += sorted(x for x in set(every) if x.isalpha() and every.count(x) == 1)
+    letters, kept = parse_equation(equation, [x.rank for x in inputs])
     first, *others = zip(inputs, letters, strict=True)
     x, names = first
     for i, (other, other_names) in enumerate(others):
@@ -267,13 +254,6 @@ def lower_einsum(call: MilCall) -> Tensor:
         result = kept if is_last else here
         x, names = contract(x, names, other, other_names, result), result
     return contract(x, names, None, [], kept)
-
-
-def spelled(term: str, others: int) -> list[str]:
-    """The letters of a term, with "..." as `others` numbers that count down to 0."""
-    head, dots, tail = term.partition("...")
-    numbers = [str(i) for i in reversed(range(others))] if dots else []
-    return [*head, *numbers, *tail]
 
 
 @lowers("aten.trace")

@@ -15,6 +15,7 @@ from xdsl.ir import Attribute, SSAValue
 from padc.errors import Obstacle
 from padc.ir.element_types import wide
 from padc.ir.tcp import Amount
+from padc.passes.aten.einsum import parse_equation
 from padc.passes.to_linalg.aten.linalg_call import LinalgCall, as_number, lowers
 from padc.passes.to_linalg.aten.reductions import extreme
 from padc.passes.to_linalg.aten.tensors import (
@@ -124,20 +125,7 @@ def lower_einsum(call: LinalgCall) -> SSAValue:
     """Multiply the operands and sum over all letters missing in the result."""
     build, result = call.build, call.result_element_type()
     inputs, equation = call.operands("tensors"), str(call.constant("equation"))
-    given, arrow, wanted = equation.replace(" ", "").partition("->")
-    terms = given.split(",")
-    # A dimension of "..." is named by its number, counted from the last one.
-    letters = [
-        spelled(term, x.rank - len(term.replace("...", "")))
-        for term, x in zip(terms, inputs, strict=True)
-    ]
-    most = max(sum(not letter.isalpha() for letter in each) for each in letters)
-    if arrow:
-        kept = spelled(wanted, most)
-    else:
-        every = [letter for each in letters for letter in each]
-        kept = spelled("...", most)
-        kept += sorted(x for x in set(every) if x.isalpha() and every.count(x) == 1)
+    letters, kept = parse_equation(equation, [x.rank for x in inputs])
     terms_left = list(zip(inputs, letters, strict=True))
     while len(terms_left) > 2:
         # PyTorch too multiplies two operands at a time, from the left.
@@ -167,13 +155,6 @@ def sum_of_products(
         lambda *numbers: functools.reduce(Number.__mul__, numbers),
     )
     return converted(build, Operand(y, type), result)
-
-
-def spelled(term: str, others: int) -> list[str]:
-    """The letters of a term, with "..." as `others` numbers that count down to 0."""
-    head, dots, tail = term.partition("...")
-    numbers = [str(i) for i in reversed(range(others))] if dots else []
-    return [*head, *numbers, *tail]
 
 
 @lowers("aten.scaled_dot_product_attention")
