@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Self, TypeAlias
 
 from xdsl.builder import Builder
@@ -124,6 +125,12 @@ class AtenBuilder:
 
     def multiply(self, a: Integer, b: Integer) -> Integer:
         return (self.wrap(a) * self.wrap(b)).value
+
+    def product(self, sizes: Sequence[Integer]) -> Integer:
+        """The product of sizes; the known ones are multiplied first."""
+        known = math.prod(size for size in sizes if not isinstance(size, SSAValue))
+        computed = [size for size in sizes if isinstance(size, SSAValue)]
+        return reduce(self.multiply, computed, known)
 
     def operand(self, value: Argument, type: str) -> SSAValue:
         """`value` as an operand for an argument of ATen's type `type`."""

@@ -7,9 +7,7 @@ dimension are gathered next to each other, each as long as the longest may be.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
 
 from xdsl.ir import SSAValue
 
@@ -44,7 +42,7 @@ class Windows:
         places = last.minimum(self.elements()) + self.starts.unsqueeze(1)
         count, longest = (build.size(places.value, d) for d in range(2))
         leading, size, trailing = split(build, x, dim)
-        before, after = (symbolic_product(build, each) for each in (leading, trailing))
+        before, after = (build.product(each) for each in (leading, trailing))
         x = build.reshape(x, [before, size, after])
         x = build.index_select(x, 1, build.flatten(places.value, 0, 1))
         return build.reshape(x, [before, count, longest, after])
@@ -72,7 +70,3 @@ def split(
     """The sizes of `x` before, at and after `dim`."""
     sizes = build.sizes(x)
     return sizes[:dim], sizes[dim], sizes[dim + 1 :]
-
-
-def symbolic_product(build: AtenBuilder, sizes: Sequence[Integer]) -> Integer:
-    return reduce(build.multiply, sizes, 1)

@@ -12,7 +12,6 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
 from typing import TypeAlias
 
 import numpy as np
@@ -84,7 +83,7 @@ def decompose(op: GridSampleOp) -> SSAValue:
     shape = [build.size(op.grid, dim) for dim in range(1, rank + 1)]
     if not isinstance(batch, int):
         batch = build.size(op.grid, 0)
-    count = product(build, shape)
+    count = build.product(shape)
     type_of_points = f64 if op.grid_type.element_type == f64 else f32
     grid = build.cast(op.grid, type_of_points)
     points = GridPoints(build.reshape(grid, [batch, count, 1, rank]), build)
@@ -185,7 +184,7 @@ def rows(build: AtenBuilder, op: GridSampleOp, shape: Sequence[Integer]) -> SSAV
         zero = build.insert(tcp.fill_constant(0.0, op.input_type.element_type))
         amounts = [0, 0, *[outside] * len(sizes)]
         x = build.insert(tcp.PadOp(x, zero, amounts, amounts))
-    columns = product(build, [batch, *plus(build, sizes, 2 * outside)])
+    columns = build.product([batch, *plus(build, sizes, 2 * outside)])
     return build.reshape(swapped(build, x), [channels, columns])
 
 
@@ -195,11 +194,11 @@ def positions(
     """The indices in a row of positions [N, P, T, D], as a vector."""
     build, outside = places.build, surround(op)
     sizes = plus(build, sizes, 2 * outside)
-    strides = [product(build, sizes[i + 1 :]) for i in range(len(sizes))]
+    strides = [build.product(sizes[i + 1 :]) for i in range(len(sizes))]
     # NaN must not become an index.
     places = places.equals(places).select(places, 0.0)
     index = (places.cast(i64) * integers(build, strides[::-1])).reduced("sum")
-    plane = product(build, sizes)
+    plane = build.product(sizes)
     first = total(build, strides) if outside else 0
     if isinstance(batch, int) and isinstance(plane, int) and isinstance(first, int):
         begins = np.arange(batch).reshape(-1, 1, 1) * plane + first
@@ -210,11 +209,6 @@ def positions(
     shape = index.type.get_shape()
     count = DYNAMIC_INDEX if DYNAMIC_INDEX in shape else math.prod(shape)
     return build.reshape(index.value, [count])
-
-
-def product(build: AtenBuilder, sizes: Sequence[Integer]) -> Integer:
-    """The number of elements."""
-    return reduce(build.multiply, sizes, 1)
 
 
 def total(build: AtenBuilder, sizes: Sequence[Integer]) -> Integer:

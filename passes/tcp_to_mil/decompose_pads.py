@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial, reduce
+from functools import partial
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -256,12 +256,7 @@ def insert_between(
     none = Amounts(0, 0)
     y = build.reshape(
         x,
-        [
-            reduce(build.multiply, before, 1),
-            size,
-            1,
-            reduce(build.multiply, after, 1),
-        ],
+        [build.product(before), size, 1, build.product(after)],
     )
     y = pad_by(build, y, [none, none, Amounts(0, count), none], fill)
     y = build.reshape(y, [*before, build.multiply(size, 1 + count), *after])

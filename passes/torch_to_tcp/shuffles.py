@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import reduce
-
 from xdsl.dialects.builtin import DYNAMIC_INDEX, AnyFloat
 from xdsl.ir import SSAValue
 
@@ -61,7 +59,7 @@ def lower_pixel_shuffle(call: TcpCall) -> SSAValue | None:
         return None
     *batch, channels, height, width = build.sizes(x)
     channels = (build.wrap(channels) // factor**2).value
-    planes = reduce(build.multiply, batch, channels)
+    planes = build.product([*batch, channels])
     x = build.reshape(x, [planes, factor, factor, height, width])
     height, width = (build.multiply(size, factor) for size in (height, width))
     x = build.permute(x, [0, 3, 1, 4, 2])
@@ -78,7 +76,7 @@ def lower_pixel_unshuffle(call: TcpCall) -> SSAValue | None:
         return None
     *batch, channels, height, width = build.sizes(x)
     height, width = ((build.wrap(size) // factor).value for size in (height, width))
-    planes = reduce(build.multiply, batch, channels)
+    planes = build.product([*batch, channels])
     x = build.reshape(x, [planes, height, factor, width, factor])
     x = build.permute(x, [0, 2, 4, 1, 3])
     channels = build.multiply(channels, factor**2)

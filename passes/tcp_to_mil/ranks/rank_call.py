@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import reduce
 from typing import Any, TypeAlias
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
@@ -117,22 +116,13 @@ class RankBuilder(AtenBuilder):
             for size, wanted in zip(sizes, given, strict=True)
         ]
         if -1 in known_sizes:
-            others = reduce(self.multiply, [s for s in known_sizes if s != -1], 1)
+            others = self.product([s for s in known_sizes if s != -1])
             all = self.product(self.sizes(self.builtin(view.arg("self"))))
             known_sizes[known_sizes.index(-1)] = self.divide(all, others)
         return known_sizes
 
     def divide(self, a: Integer, b: Integer) -> Integer:
         return (self.wrap(a) // self.wrap(b)).value
-
-    def product(self, sizes: Sequence[Integer]) -> Integer:
-        """The product of sizes; the known ones are multiplied first."""
-        static = math.prod(size for size in sizes if isinstance(size, int))
-        return reduce(
-            self.multiply,
-            [size for size in sizes if isinstance(size, SSAValue)],
-            static,
-        )
 
     def merged(self, x: Carrier, groups: Groups) -> SSAValue:
         """A tensor with a dimension for each group; of rank 1 without groups."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import reduce
-
 from xdsl.ir import SSAValue
 
 from padc.passes.aten.builder import Integer
@@ -67,7 +65,7 @@ def rewrite_unflatten(call: RankCall) -> SSAValue:
     dim = call.integer("dim") % x.rank
     given = call.sizes("sizes")
     if -1 in given:
-        others = reduce(call.build.multiply, [size for size in given if size != -1], 1)
+        others = call.build.product([size for size in given if size != -1])
         given[given.index(-1)] = call.build.divide(x.sizes[dim], others)
     return as_view(call, x, [*x.sizes[:dim], *given, *x.sizes[dim + 1 :]])
 

@@ -9,6 +9,7 @@ is a size and a function from a place to an element, both for all sizes.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -86,6 +87,9 @@ class IndexMaps:
 
     def multiply(self, a: Any, b: Any) -> Any:
         return a * b
+
+    def product(self, sizes: Sequence[Any]) -> Any:
+        return math.prod(sizes)
 
     def slice(self, x: Sequence1, dim: int, start: int, end: int | None) -> Sequence1:
         def bound(value: int) -> Any:
