@@ -24,6 +24,7 @@ from xdsl.ir import Attribute, SSAValue
 from padc.ir.tcp import AnyTensor, tensor_type
 from padc.ir.torch import LiteralOp, ToBuiltinTensorOp
 from padc.passes.aten.builder import AtenBuilder, Integer, TorchInteger
+from padc.passes.common.broadcast import broadcast
 
 Operand: TypeAlias = (
     "Elements | TorchInteger | int | float | np.floating[Any] | npt.NDArray[Any]"
@@ -277,10 +278,3 @@ def constant(
     )
     literal = build.insert(LiteralOp(value))
     return build.insert(ToBuiltinTensorOp(literal))
-
-
-def broadcast(a: Sequence[int], b: Sequence[int]) -> list[int]:
-    """The shape of two tensors that broadcast; dynamic sizes are taken not to be 1."""
-    rank = max(len(a), len(b))
-    a, b = [1] * (rank - len(a)) + [*a], [1] * (rank - len(b)) + [*b]
-    return [y if x == 1 else x for x, y in zip(a, b, strict=True)]

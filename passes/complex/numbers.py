@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
-from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType, i1
+from xdsl.dialects.builtin import TensorType, i1
 from xdsl.ir import Attribute, SSAValue
 
 from padc.ir.tcp import tensor_type
 from padc.passes.aten.builder import AtenBuilder
+from padc.passes.common.broadcast import broadcast
 
 WITHOUT_OVERLOADS = ("atan2", "logical_and", "maximum", "minimum")
 """Binary ops that do not take numbers."""
@@ -119,13 +120,6 @@ def unwrapped(x: Any) -> Any:
             return [each.value for each in x]  # pyright: ignore
         case _:
             return x
-
-
-def broadcast(a: Sequence[int], b: Sequence[int]) -> list[int]:
-    """The shape of two tensors that broadcast; a dynamic size is that of the other."""
-    rank = max(len(a), len(b))
-    a, b = [1] * (rank - len(a)) + [*a], [1] * (rank - len(b)) + [*b]
-    return [y if x == 1 or (x == DYNAMIC_INDEX and y != 1) else x for x, y in zip(a, b)]
 
 
 Part: TypeAlias = "Real | None"

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from padc.ir.element_types import wide
 from padc.ir.mil import MAX_RANK
+from padc.passes.common.broadcast import broadcast
 from padc.passes.torch_to_mil.movement import (
     Size,
     expand_dims,
@@ -23,7 +24,7 @@ from padc.passes.torch_to_mil.movement import (
 )
 from padc.passes.torch_to_mil.reductions import reduce
 from padc.passes.torch_to_mil.slicing import diagonal
-from padc.passes.torch_to_mil.tensor import Tensor, broadcast
+from padc.passes.torch_to_mil.tensor import Tensor
 
 
 def matmul(

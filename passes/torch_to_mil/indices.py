@@ -27,6 +27,7 @@ from padc.ir import mil
 from padc.ir.tcp import tensor_type
 from padc.ir.torch import VTensorType
 from padc.ir.weights import Array
+from padc.passes.common.broadcast import broadcast
 from padc.passes.common.mil_builder import MilBuilder
 from padc.passes.torch_to_mil.mil_call import MilCall
 from padc.passes.torch_to_mil.movement import (
@@ -39,7 +40,7 @@ from padc.passes.torch_to_mil.movement import (
     static,
     transpose,
 )
-from padc.passes.torch_to_mil.tensor import Tensor, broadcast
+from padc.passes.torch_to_mil.tensor import Tensor
 
 Index: TypeAlias = "Tensor | Array"
 """Computed positions, a tensor of int32, or constant ones, an array of int32."""

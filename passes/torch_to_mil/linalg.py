@@ -16,6 +16,7 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX
 
 from padc.errors import Obstacle
 from padc.ir.element_types import wide
+from padc.passes.common.broadcast import broadcast
 from padc.passes.torch_to_mil.contraction import matmul
 from padc.passes.torch_to_mil.factorizations import Lu, first_true
 from padc.passes.torch_to_mil.matrices import (
@@ -38,7 +39,7 @@ from padc.passes.torch_to_mil.movement import (
     squeeze,
 )
 from padc.passes.torch_to_mil.permuting import transposed
-from padc.passes.torch_to_mil.tensor import Tensor, broadcast
+from padc.passes.torch_to_mil.tensor import Tensor
 
 
 @dataclass(frozen=True)

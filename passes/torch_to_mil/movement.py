@@ -10,11 +10,11 @@ import numpy as np
 from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType, i32
 from xdsl.ir import Operation
 
+from padc.passes.common.broadcast import broadcast
 from padc.passes.common.mil_builder import MilBuilder
 from padc.passes.torch_to_mil.tensor import (
     Tensor,
     as_input,
-    broadcast,
     computed_type,
 )
 

@@ -21,6 +21,7 @@ from padc.errors import Obstacle
 from padc.ir import mil
 from padc.ir.element_types import is_float, is_unsigned, width
 from padc.ir.tcp import tensor_type
+from padc.passes.common.broadcast import broadcast
 from padc.passes.common.mil_builder import MilBuilder
 
 Operand: TypeAlias = "Tensor | float | np.generic"
@@ -484,13 +485,6 @@ def limits(type: Attribute) -> tuple[int, int]:
 def is_constant(*tensors: Tensor | None) -> bool:
     """Whether Core ML knows all tensors before the program runs."""
     return all(x is None or mil.is_constant(x.ssa) for x in tensors)
-
-
-def broadcast(a: Sequence[int], b: Sequence[int]) -> list[int]:
-    """The shape of two tensors that broadcast; a dynamic size is that of the other."""
-    rank = max(len(a), len(b))
-    a, b = [1] * (rank - len(a)) + [*a], [1] * (rank - len(b)) + [*b]
-    return [y if x == 1 or (x == DYNAMIC_INDEX and y != 1) else x for x, y in zip(a, b)]
 
 
 # --- functions that Core ML lacks -----------------------------------------------------
