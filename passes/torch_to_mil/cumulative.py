@@ -24,8 +24,8 @@ from padc.passes.torch_to_mil.movement import (
     slice_dim,
     split,
 )
-from padc.passes.torch_to_mil.reductions import as_number, as_wide_result, zero
-from padc.passes.torch_to_mil.tensor import Tensor
+from padc.passes.torch_to_mil.reductions import as_wide_result, zero
+from padc.passes.torch_to_mil.tensor import Tensor, as_number
 
 Parts: TypeAlias = Sequence[Tensor]
 """The tensors that a scan combines: one, or values and their indices."""

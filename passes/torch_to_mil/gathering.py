@@ -24,7 +24,6 @@ from padc.passes.torch_to_mil.indices import (
     gathered_along,
     given_indices,
     index_of,
-    numbers,
     wrapped,
 )
 from padc.passes.torch_to_mil.masks import is_written_back
@@ -36,7 +35,7 @@ from padc.passes.torch_to_mil.movement import (
     static,
     vector,
 )
-from padc.passes.torch_to_mil.tensor import Tensor
+from padc.passes.torch_to_mil.tensor import Tensor, as_number
 
 
 def has_same_size(x: Tensor, y: Index, dim: int) -> bool:
@@ -93,7 +92,8 @@ def cut(x: Tensor, like: Index, axis: int | None) -> Tensor:
 
 @lowers("aten.index_select")
 def lower_index_select(call: MilCall) -> Tensor:
-    x, index = numbers(call.tensor("self")), flat(index_of(call, call.op.arg("index")))
+    x = as_number(call.tensor("self"))
+    index = flat(index_of(call, call.op.arg("index")))
     if not x.rank:
         return x
     return gathered(x, index, call.dim("dim", x.rank))
@@ -102,12 +102,12 @@ def lower_index_select(call: MilCall) -> Tensor:
 @lowers("aten.embedding")
 def lower_embedding(call: MilCall) -> Tensor:
     table, index = call.tensor("weight"), index_of(call, call.op.arg("indices"))
-    return gathered(numbers(table), index, 0)
+    return gathered(as_number(table), index, 0)
 
 
 @lowers("aten.gather")
 def lower_gather(call: MilCall) -> Tensor:
-    x, index = numbers(call.tensor("self")), index_of(call, call.op.arg("index"))
+    x, index = as_number(call.tensor("self")), index_of(call, call.op.arg("index"))
     if x.rank < 2:
         return gathered(flattened(x), index, 0)
     dim = call.dim("dim", x.rank)
@@ -116,7 +116,7 @@ def lower_gather(call: MilCall) -> Tensor:
 
 @lowers("aten.take")
 def lower_take(call: MilCall) -> Tensor:
-    x = flattened(numbers(call.tensor("self")))
+    x = flattened(as_number(call.tensor("self")))
     index = index_of(call, call.op.arg("index"))
     return gathered(x, wrapped(index, size_of(x, 0)), 0)
 
@@ -124,7 +124,7 @@ def lower_take(call: MilCall) -> Tensor:
 @lowers("aten.combinations")
 def lower_combinations(call: MilCall) -> Tensor:
     """A row for each choice of elements of a vector, in its order."""
-    x, count = numbers(call.tensor("self")), call.integer("r")
+    x, count = as_number(call.tensor("self")), call.integer("r")
     if x.shape[0] == DYNAMIC_INDEX:
         raise Obstacle("combinations of a number that varies", "give a static size")
     places = range(x.shape[0])
@@ -138,7 +138,7 @@ def lower_combinations(call: MilCall) -> Tensor:
 @lowers("aten.take_along_dim")
 def lower_take_along_dim(call: MilCall) -> Tensor:
     """`indices` and `self` broadcast, except along `dim`."""
-    x, index = numbers(call.tensor("self")), index_of(call, call.op.arg("indices"))
+    x, index = as_number(call.tensor("self")), index_of(call, call.op.arg("indices"))
     if not call.has("dim"):
         return gathered(flattened(x), flat(index), 0)
     dim = call.dim("dim", x.rank)
@@ -158,7 +158,7 @@ def lower_take_along_dim(call: MilCall) -> Tensor:
 def lower_index(call: MilCall) -> Tensor | None:
     if is_written_back(call.op):
         return None
-    x = numbers(call.tensor("self"))
+    x = as_number(call.tensor("self"))
     return selected(x, given_indices(call, x))
 
 
@@ -184,7 +184,7 @@ def selected(x: Tensor, given: Mapping[int, Index]) -> Tensor:
 @lowers("aten._unsafe_masked_index")
 def lower_masked_index(call: MilCall) -> Tensor:
     """Indices out of range, where `mask` is false, are clamped; `fill` stands there."""
-    x, mask = numbers(call.tensor("self")), call.tensor("mask")
+    x, mask = as_number(call.tensor("self")), call.tensor("mask")
     given = {
         dim: clamped(index, size_of(x, dim))
         for dim, index in given_indices(call, x, wrap=False).items()
@@ -204,7 +204,7 @@ def clamped(index: Index, size: Size) -> Index:
 @lowers("aten.repeat_interleave.self_Tensor")
 def lower_repeat_interleave(call: MilCall) -> Tensor:
     """Each element along `dim` as often as `repeats` says."""
-    x = numbers(call.tensor("self"))
+    x = as_number(call.tensor("self"))
     x = x if call.has("dim") else flattened(x)
     dim = call.dim("dim", x.rank) if call.has("dim") else 0
     return gathered(x, repeated(call, x.shape[dim]), dim)

@@ -40,7 +40,7 @@ from padc.passes.torch_to_mil.movement import (
     static,
     transpose,
 )
-from padc.passes.torch_to_mil.tensor import Tensor
+from padc.passes.torch_to_mil.tensor import Tensor, as_number
 
 Index: TypeAlias = "Tensor | Array"
 """Computed positions, a tensor of int32, or constant ones, an array of int32."""
@@ -100,15 +100,10 @@ def flat(index: Index) -> Index:
 # --- elements of a tensor -------------------------------------------------------------
 
 
-def numbers(x: Tensor) -> Tensor:
-    """Booleans as int32, since gathers and scatters take none; others unchanged."""
-    return x.to(i32) if x.type == i1 else x
-
-
 def gathered(x: Tensor, index: Index, axis: int) -> Tensor:
     """The parts of `x` along `axis` at each position of `index`."""
     shape = [*x.shape[:axis], *index.shape, *x.shape[axis + 1 :]]
-    given = numbers(x)
+    given = as_number(x)
     return given.emit("gather", shape, x=given, indices=index, axis=axis).to(x.type)
 
 

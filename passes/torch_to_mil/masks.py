@@ -17,7 +17,6 @@ from padc.passes.torch_to_mil.indices import (
     flattened,
     gathered,
     is_mask,
-    numbers,
 )
 from padc.passes.torch_to_mil.mil_call import MilCall, lowers
 from padc.passes.torch_to_mil.movement import (
@@ -29,7 +28,7 @@ from padc.passes.torch_to_mil.movement import (
     slice_dim,
 )
 from padc.passes.torch_to_mil.parts import stack
-from padc.passes.torch_to_mil.tensor import Tensor
+from padc.passes.torch_to_mil.tensor import Tensor, as_number
 
 INDEX = "aten.index.Tensor", "aten._unsafe_index.Tensor"
 INDEX_PUT = "aten.index_put", "aten._unsafe_index_put"
@@ -120,7 +119,7 @@ def put_masked(call: MilCall, mask: Tensor, dim: int) -> Tensor:
 def in_order(x: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     """Elements of `source`: the next one, in row-major order, for each true element."""
     mask = broadcast_to(mask, sizes_of(x))
-    source = flattened(numbers(source))
+    source = flattened(as_number(source))
     place = flattened(mask.to(i32))
     place = place.emit("cumsum", place.shape, x=place, axis=0, exclusive=True)
     size, count = source.shape[0], place.shape[0]
@@ -148,7 +147,7 @@ def lower_masked_select(call: MilCall) -> Tensor:
     x = call.tensor("self")
     shape = np.broadcast_shapes(x.shape, mask.shape)
     places = np.flatnonzero(np.broadcast_to(mask, shape)).astype(np.int32)
-    return gathered(flattened(broadcast_to(numbers(x), list(shape))), places, 0)
+    return gathered(flattened(broadcast_to(as_number(x), list(shape))), places, 0)
 
 
 @lowers("aten.nonzero", "aten.argwhere")

@@ -30,7 +30,7 @@ from padc.passes.torch_to_mil.movement import (
     size_of,
     squeeze,
 )
-from padc.passes.torch_to_mil.tensor import Tensor
+from padc.passes.torch_to_mil.tensor import Tensor, as_number
 
 # --- building blocks ------------------------------------------------------------------
 
@@ -98,11 +98,6 @@ def count(x: Tensor, dims: Sequence[int]) -> Size:
 def lower_sum(call: MilCall) -> Tensor:
     x = as_number(as_wide_result(call))
     return reduce("sum", x, reduced_dims(call, x), keeps(call))
-
-
-def as_number(x: Tensor) -> Tensor:
-    """Booleans as integers: Core ML does not reduce booleans."""
-    return x.to(i32) if x.type == i1 else x
 
 
 @lowers("aten.prod", "aten.prod.dim_int")

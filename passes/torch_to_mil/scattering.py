@@ -21,7 +21,6 @@ from padc.passes.torch_to_mil.indices import (
     given_indices,
     index_of,
     known_arrays,
-    numbers,
     wrapped,
 )
 from padc.passes.torch_to_mil.masks import computed_mask, put_masked
@@ -38,7 +37,7 @@ from padc.passes.torch_to_mil.movement import (
     slice_dim,
     transpose,
 )
-from padc.passes.torch_to_mil.tensor import Tensor
+from padc.passes.torch_to_mil.tensor import Tensor, as_number
 
 Mode: TypeAlias = Literal["add", "max", "min", "mul", "update"]
 """How a scatter joins an element with those that are written there."""
@@ -169,7 +168,7 @@ def index_sizes(index: Index) -> list[Size]:
 @lowers("aten.scatter.src", "aten.scatter.value", "aten.scatter_add")
 @lowers("aten.scatter.reduce", "aten.scatter.value_reduce")
 def lower_scatter(call: MilCall) -> Tensor:
-    x, index = numbers(call.tensor("self")), index_of(call, call.op.arg("index"))
+    x, index = as_number(call.tensor("self")), index_of(call, call.op.arg("index"))
     if 0 in index.shape:
         return x
     mode: Mode = "add" if call.name == "aten.scatter_add" else "update"
@@ -180,7 +179,7 @@ def lower_scatter(call: MilCall) -> Tensor:
 
 @lowers("aten.scatter_reduce.two")
 def lower_scatter_reduce(call: MilCall) -> Tensor:
-    x, index = numbers(call.tensor("self")), index_of(call, call.op.arg("index"))
+    x, index = as_number(call.tensor("self")), index_of(call, call.op.arg("index"))
     if 0 in index.shape:
         return x
     return reduced(
@@ -232,7 +231,7 @@ def scattered(x: Tensor, index: Index, source: Tensor, dim: int, mode: Mode) -> 
 
 
 def row_operands(call: MilCall) -> tuple[Tensor, Index, Tensor]:
-    x, index = numbers(call.tensor("self")), index_of(call, call.op.arg("index"))
+    x, index = as_number(call.tensor("self")), index_of(call, call.op.arg("index"))
     return x, index, call.tensor("source").to(x.type)
 
 
@@ -264,7 +263,7 @@ def lower_index_reduce(call: MilCall) -> Tensor:
 
 @lowers("aten.index_fill.int_Scalar", "aten.index_fill.int_Tensor")
 def lower_index_fill(call: MilCall) -> Tensor:
-    x, index = numbers(call.tensor("self")), index_of(call, call.op.arg("index"))
+    x, index = as_number(call.tensor("self")), index_of(call, call.op.arg("index"))
     if 0 in index.shape:
         return x
     dim = call.dim("dim", x.rank)
@@ -296,7 +295,7 @@ def lower_put(call: MilCall) -> Tensor:
 def lower_index_put(call: MilCall) -> Tensor:
     if (mask := computed_mask(call)) is not None:
         return put_masked(call, *mask)
-    x = numbers(call.tensor("self"))
+    x = as_number(call.tensor("self"))
     given = given_indices(call, x)
     if call.is_empty("values") or any(0 in index.shape for index in given.values()):
         return x
@@ -340,7 +339,7 @@ def filled_mask(where: Indexed, values: Tensor) -> Tensor | None:
 @lowers("aten._unsafe_masked_index_put_accumulate")
 def lower_masked_index_put(call: MilCall) -> Tensor:
     """Indices out of range, where `mask` is false, are clamped; 0 is added there."""
-    x, mask = numbers(call.tensor("self")), call.tensor("mask")
+    x, mask = as_number(call.tensor("self")), call.tensor("mask")
     values = mask.select(call.tensor("values").to(x.type), 0)
     given = {
         dim: wrapped(clamped(index, size_of(x, dim)), size_of(x, dim))

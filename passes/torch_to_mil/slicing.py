@@ -6,7 +6,7 @@ import numpy as np
 from xdsl.dialects.builtin import DYNAMIC_INDEX, i1
 
 from padc.ir import mil
-from padc.passes.torch_to_mil.indices import gathered, numbers, wrapped
+from padc.passes.torch_to_mil.indices import gathered, wrapped
 from padc.passes.torch_to_mil.mil_call import MilCall, lowers
 from padc.passes.torch_to_mil.movement import (
     Size,
@@ -28,7 +28,7 @@ from padc.passes.torch_to_mil.parts import (
     steps,
 )
 from padc.passes.torch_to_mil.scattering import scattered
-from padc.passes.torch_to_mil.tensor import Tensor
+from padc.passes.torch_to_mil.tensor import Tensor, as_number
 
 
 def bounds(call: MilCall) -> tuple[Size, Size | None, int]:
@@ -136,7 +136,7 @@ def spliced(x: Tensor, source: Tensor, dim: int, start: int, count: int) -> Tens
 
 def replaced(x: Tensor, source: Tensor, dim: int, indices: Tensor) -> Tensor:
     """`x`, where `source` replaces the elements at `indices` along `dim`."""
-    written = scattered(numbers(x), indices, numbers(source), dim, "update")
+    written = scattered(as_number(x), indices, as_number(source), dim, "update")
     return written.to(x.type)
 
 

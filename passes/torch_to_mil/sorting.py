@@ -25,14 +25,13 @@ from padc.passes.torch_to_mil.movement import (
     squeeze,
 )
 from padc.passes.torch_to_mil.reductions import (
-    as_number,
     flat,
     index_of_extreme,
     keeps,
     reduce,
     zero,
 )
-from padc.passes.torch_to_mil.tensor import Tensor, computed_type
+from padc.passes.torch_to_mil.tensor import Tensor, as_number, computed_type
 
 # --- building blocks ------------------------------------------------------------------
 

@@ -482,6 +482,11 @@ def limits(type: Attribute) -> tuple[int, int]:
     return -half, half - 1
 
 
+def as_number(x: Tensor) -> Tensor:
+    """Booleans as integers: Core ML neither reduces, gathers nor scatters booleans."""
+    return x.to(i32) if x.type == i1 else x
+
+
 def is_constant(*tensors: Tensor | None) -> bool:
     """Whether Core ML knows all tensors before the program runs."""
     return all(x is None or mil.is_constant(x.ssa) for x in tensors)
