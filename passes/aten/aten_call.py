@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import IndexType
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 
 from padc.errors import Obstacle
 from padc.ir.tcp import Amount, AnyTensor
@@ -42,11 +42,19 @@ class AtenCall(abc.ABC):
     def insert(self, op: Operation) -> SSAValue:
         """Insert a new op before the old one, and return its first result."""
 
-    def result_type(self, index: int = 0) -> AnyTensor:
-        """The type that PyTorch gives a result: signless, except for `ui8`."""
+    def declared_type(self, index: int = 0) -> VTensorType:
+        """The type that PyTorch gives a result."""
         type = self.op.results[index].type
         assert isinstance(type, VTensorType)
-        return builtin_type(type)
+        return type
+
+    def result_type(self, index: int = 0) -> AnyTensor:
+        """The type of a result as a builtin tensor: signless, except for `ui8`."""
+        return builtin_type(self.declared_type(index))
+
+    def result_element_type(self, index: int = 0) -> Attribute:
+        """The element type that PyTorch gives a result, with its sign."""
+        return self.declared_type(index).element_type
 
     def constant(self, name: str) -> PythonValue:
         return self.op.constant(name)

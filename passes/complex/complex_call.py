@@ -103,9 +103,7 @@ class ComplexCall(AtenCall):
 
     def real_type(self, index: int = 0) -> Attribute:
         """The element type of a result's parts."""
-        type = self.op.results[index].type
-        assert isinstance(type, VTensorType)
-        return part_type(builtin_type(type).element_type)
+        return part_type(self.result_type(index).element_type)
 
     def integers(self, name: str) -> list[int]:
         """A list of known integers, or a single one."""

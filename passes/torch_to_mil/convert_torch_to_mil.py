@@ -91,7 +91,7 @@ def are_empty(types: Sequence[Attribute]) -> bool:
 
 def empty(call: MilCall, index: int) -> SSAValue:
     """A constant without elements: Core ML has none, so an op must leave it out."""
-    type: Any = call.stored_type(index)
+    type: Any = call.result_type(index)
     return call.insert(ConstantOp(DenseIntOrFPElementsAttr(type, BytesAttr(b""))))
 
 

@@ -22,7 +22,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from padc.ir import mil
 from padc.ir.element_types import is_float, width
-from padc.ir.tcp import AnyTensor, tensor_type
+from padc.ir.tcp import tensor_type
 from padc.ir.torch import (
     BoolType,
     FloatType,
@@ -158,17 +158,9 @@ class MilCall(AtenCall):
 
     # --- results ----------------------------------------------------------------
 
-    def result_element_type(self, index: int = 0) -> Attribute:
-        """The element type that PyTorch gives a result, with its sign."""
-        type = self.op.results[index].type
-        assert isinstance(type, VTensorType)
-        return type.element_type
-
     def result_shape(self, index: int = 0) -> list[int]:
         """The sizes of a result; `DYNAMIC_INDEX` for those that vary."""
-        type = self.op.results[index].type
-        assert isinstance(type, VTensorType)
-        return list(type.get_shape())
+        return list(self.declared_type(index).get_shape())
 
     def constant_tensor(self, array: Any, type: Attribute) -> Tensor:
         """An array as a tensor of PyTorch's type `type`."""
@@ -182,7 +174,7 @@ class MilCall(AtenCall):
         shape = self.result_shape(index)
         if not isinstance(x.value, SSAValue) and DYNAMIC_INDEX not in shape:
             x = x.like(self.build.constant(np.full(shape, x.value)))
-        stored = self.stored_type(index)
+        stored = self.result_type(index)
         value = before_cast(x.ssa, stored.element_type)
         if tensor_type(value).element_type != stored.element_type:
             value = self.build.cast(value, stored.element_type)
@@ -192,12 +184,6 @@ class MilCall(AtenCall):
         """`x` as an element of a list of tensors, which has their common type."""
         value, type = x.ssa, builtin_type(VTensorType.get(x.type, x.shape))
         return self.build.cast(value, type.element_type)
-
-    def stored_type(self, index: int = 0) -> AnyTensor:
-        """The builtin type of a result."""
-        type = self.op.results[index].type
-        assert isinstance(type, VTensorType)
-        return builtin_type(type)
 
 
 def scalar_type(value: SSAValue) -> Attribute:

@@ -70,12 +70,6 @@ class LinalgCall(AtenCall):
         assert isinstance(type, VTensorType)
         return type.element_type
 
-    def result_element_type(self, index: int = 0) -> Attribute:
-        """The element type that PyTorch gives a result, with its sign."""
-        type = self.op.results[index].type
-        assert isinstance(type, VTensorType)
-        return type.element_type
-
     def signless_result_type(self, index: int = 0) -> Attribute:
         """The element type of a result, without its sign."""
         return fill_type(self.result_element_type(index))
