@@ -57,8 +57,10 @@ def taps(
                 (_clamped(low + offset, size), _cubic(np.abs(at - low - offset), -0.75))
                 for offset in (-1, 0, 1, 2)
             ]
-        case _:
+        case ResampleMode.NEAREST:
             return [(_clamped(low, size), None)]
+        case _:
+            raise ValueError(f"{sampling.mode.value} combines whole windows")
 
 
 def _kept(size: int, sampling: Sampling, real: type[np.floating[Any]]) -> Taps:
@@ -153,10 +155,14 @@ def _banded(starts: Indices, lengths: Indices, weights: Reals) -> Taps:
     A window that is shorter than the longest repeats its last element, by equal shares
     of its weight: a weight of 0 would make NaN of an infinity.
     """
-    longest = int(lengths.max())
-    k = np.arange(longest)[:, None]
-    inside = np.minimum(k, lengths - 1)
-    weights = np.broadcast_to(weights, inside.shape)
-    repeats = np.where(k < lengths - 1, 1, longest - lengths + 1)
-    taken = np.take_along_axis(weights, inside, 0) / repeats.astype(weights.dtype)
-    return list(zip(starts + inside, taken, strict=True))
+    longest, count = int(lengths.max()), len(starts)
+    weights = np.broadcast_to(weights, (longest, count))
+    positions = np.empty((longest, count), np.int64)
+    shares = np.empty((longest, count), weights.dtype)
+    for j, (start, length) in enumerate(zip(starts, lengths, strict=True)):
+        last = int(length) - 1
+        positions[:last, j] = range(start, start + last)
+        positions[last:, j] = start + last
+        shares[:last, j] = weights[:last, j]
+        shares[last:, j] = weights[last, j] / (longest - last)
+    return list(zip(positions, shares, strict=True))
