@@ -313,8 +313,8 @@ class Body:
         """
         Emit an innermost loop with sines and cosines, in blocks of `ELEMENTS`.
 
-        A loop finds out whether angles of a block are large. If none is, faster code
-        computes the block.
+        A loop finds out whether a block has large angles. If not, faster code computes
+        the block.
         """
 
         def block(build: LlvmBuilder, number: Size) -> None:

@@ -22,7 +22,7 @@ class LlvmModule:
         self.grain = grain
         """The least work of a thread, in products."""
         self.checked = CheckedOps() if checked else None
-        """The ops whose loads and stores are checked; None if none are."""
+        """The ops whose loads and stores are checked; None to check nothing."""
         self.kernels: dict[Hashable, tuple[str, Sequence[int]]] = {}
         """By key: the name, and the numbers of the values that it takes."""
 

@@ -95,7 +95,7 @@ class MatrixProduct:
 def matrix_product_of(
     loops: Sequence[Loop], type: AnyFloat, lanes: int
 ) -> MatrixProduct | None:
-    """The matrix product of a contraction's loops; None if they are no such product."""
+    """The matrix product of a contraction's loops; None if they are not one."""
     sums = [loop for loop in loops if loop.reduces]
     if len(sums) != 1:
         return None

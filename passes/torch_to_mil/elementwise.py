@@ -1,6 +1,6 @@
 # pyright: reportUnknownLambdaType=false, reportUnknownVariableType=false
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
-# Bodies take as many tensors as their ops do: pyright does not infer lambdas' of these.
+# Each body takes as many tensors as its op: pyright cannot infer types of lambdas.
 """
 Elementwise ops: each element of the result depends on one of each operand.
 

@@ -101,7 +101,7 @@ class Folding:
                 pass
 
     def value(self, value: SSAValue) -> Any:
-        """A constant; NotConstantError if `value` is none."""
+        """The constant that `value` is; NotConstantError if it is computed."""
         if isinstance(value.owner, LiteralOp) and value not in self.values:
             self.values[value] = tensor_of(value.owner, self.weights)
         if value in self.values:

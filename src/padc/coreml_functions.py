@@ -35,9 +35,9 @@ def save_functions(
     with one of several adapters.
 
     Args:
-        programs: The programs by the names of their functions, which are made of
-            letters, digits and underscores. All are converted for the same target,
-            iOS18 or newer.
+        programs: The programs by the names of their functions. A name has letters,
+            digits and underscores. All are converted for the same target, iOS18 or
+            newer.
         path: The folder to write, named `.mlpackage`; a package there is replaced.
         default: The function that runs if an app names none; by default the first.
         locations: How the package records the line of Python that each op comes from;

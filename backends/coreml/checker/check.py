@@ -272,7 +272,7 @@ class _FunctionChecker:
         elif item.name in RESERVED:
             message = "the name is reserved"
             self.report("name-form", op_type, item.name, message)
-        # The labels of a classifier are no tensors.
+        # The labels of a classifier are not tensors.
         fault = None if op_type == "classify" else unknown_element(item.type)
         if fault is not None:
             message = f"Core ML has no tensors of {fault}"

@@ -1,6 +1,6 @@
 # pyright: reportUnknownLambdaType=false, reportUnknownVariableType=false
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
-# Bodies take as many numbers as their ops do: pyright does not infer lambdas' of these.
+# Each body takes as many numbers as its op: pyright cannot infer types of lambdas.
 """Normalization: batch, layer, RMS, group and instance."""
 
 from __future__ import annotations
