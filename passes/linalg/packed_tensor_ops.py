@@ -221,8 +221,5 @@ PACKED_OPS: dict[type[Operation], PackedOp] = {
     tensor.InsertSliceOp: PackedOp(inserted_tile, insert_slice),
     tensor.ExpandShapeOp: PackedOp(expanded_tile, expand),
     tensor.CollapseShapeOp: PackedOp(collapsed_tile, collapse),
-    tcp.ReplicationPadOp: PackedOp(border_padded_tile, border_pad),
-    tcp.ReflectionPadOp: PackedOp(border_padded_tile, border_pad),
-    tcp.CircularPadOp: PackedOp(border_padded_tile, border_pad),
-    tcp.SymmetricPadOp: PackedOp(border_padded_tile, border_pad),
+    **dict.fromkeys(tcp.BORDER_PADS, PackedOp(border_padded_tile, border_pad)),
 }
