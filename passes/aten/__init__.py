@@ -5,7 +5,7 @@ What several lowerings of ATen ops share.
     builder, elements     build ATen ops: on tensors, and by operators on tensors
     element, elementwise_bodies, elementwise_tables
                           what each elementwise op computes, for every path
-    bessel, chebyshev, error_functions, gamma, polynomials
+    bessel, chebyshev, chebyshev_tables, error_functions, gamma, polynomials
                           special functions, which the bodies use
     einsum                the names of dimensions in an equation
     conv_transpose        transposed convolutions by pads and convolutions

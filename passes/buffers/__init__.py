@@ -6,7 +6,7 @@ Passes, in the order in which they run: `bufferize_tcp`, `pad_into_producer`,
 
     memref_builder       builds ops on buffers
     function_bufferizer  the walk over a function, and the table of lowerings
-    lowerings            that table, complete: `tensor_ops` and `border_pads`
+    lowerings            that table, complete: `tensor_ops`, `border_pads`, `winograd`
     views                views of buffers, their users, which views are disjoint
     strided_range        the arithmetic of disjoint views
     deallocation         frees buffers after their last use

@@ -21,6 +21,8 @@ Pass: `convert_buffers_to_llvm`. The other files serve it:
     matrix_products    matrix products, in blocks for the caches
     products           sums of products, by one of three kernels
     fused_products     sums of products with the ops before and after them
+    winograd, winograd_tiles, fused_winograd
+                       convolutions by Winograd's algorithm, and the ops after them
     accumulation       what sums are added to, and what follows
     vectors            loads, stores and shuffles of vectors
     vector_math        exp, tanh and others without calls and branches
