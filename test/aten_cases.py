@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+import platform
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -166,6 +167,8 @@ CLOSE: Functions = {
 
 
 DEGREES = torch.tensor([-1.0, 0, 1, 2, 3.7, 6])
+if platform.machine() == "x86_64":  # elsewhere PyTorch makes another integer of NaN
+    DEGREES = torch.cat([DEGREES, torch.tensor([math.nan])])
 
 
 BINARY: Functions = {

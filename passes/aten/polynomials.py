@@ -82,7 +82,8 @@ def of_size(
     other = y if above is below else below(size, n, offset)
     other = half.apply("floor").equals(half).select(other, -other)
     y = n.equals(0).select(1, (x < 0).select(other, y))
-    return (n < 0).select(0, y)
+    # PyTorch makes an integer of n, which is negative for NaN on most processors.
+    return (n >= 0).select(y, 0)
 
 
 def cosines(x: Element, n: Element, offset: float) -> Element:
