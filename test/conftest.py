@@ -29,15 +29,38 @@ settings.load_profile("padc")
 quicker_torch.install()
 
 
-def pytest_collection_finish() -> None:
-    """
-    Collect garbage rarely, and never visit what the imports made.
+TESTS_PER_COLLECTION = 20
 
-    PyTorch, xDSL and coremltools make millions of objects that live until the end.
+
+def pytest_collection_finish() -> None:
+    """Let the garbage collector run rarely."""
+    collect_garbage()
+    gc.set_threshold(50_000, 10, 10)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol() -> Generator[None, object, object]:
+    """Collect garbage after some tests, when the programs of a test are gone."""
+    result = yield
+    global tests
+    tests += 1
+    if tests % TESTS_PER_COLLECTION == 0:
+        collect_garbage()
+    return result
+
+
+tests = 0
+
+
+def collect_garbage() -> None:
+    """
+    Collect garbage, and never visit again what is left.
+
+    PyTorch, xDSL and coremltools make millions of objects that live until the end, and
+    `coremltools.convert` ends by a full collection.
     """
     gc.collect()
     gc.freeze()
-    gc.set_threshold(50_000, 10, 10)
 
 
 @pytest.fixture(autouse=True, scope="session")
