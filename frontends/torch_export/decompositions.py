@@ -176,7 +176,8 @@ def decomposition(op: OpOverload) -> Callable[..., Any] | None:
     if schema_name(op) in WRONG:
         return None
     return (
-        strided.RULES.get(op)
+        OWN.get(op)
+        or strided.RULES.get(op)
         or default_table().get(op)
         or decomposition_table.get(op)
         or getattr(op, "impl_aten", None)
@@ -186,6 +187,26 @@ def decomposition(op: OpOverload) -> Callable[..., Any] | None:
 def converted(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     # PyTorch's own fills an empty tensor.
     return torch.ops.aten._to_copy.default(x, dtype=dtype)
+
+
+def linspace(start: Any, end: Any, steps: int, **options: Any) -> torch.Tensor:
+    # PyTorch's own does not convert the bounds to the result type.
+    dtype = options.get("dtype") or torch.get_default_dtype()
+    if not dtype.is_floating_point:
+        raise TypeError("integers depend on how each step is rounded")
+    bounds = (
+        x.to(dtype) if isinstance(x, torch.Tensor) else torch.full((), x, dtype=dtype)
+        for x in (start, end)
+    )
+    return decomposition_table[torch.ops.aten.linspace.Tensor_Tensor](
+        *bounds, steps, **options
+    )
+
+
+OWN: Decompositions = {
+    getattr(torch.ops.aten.linspace, name): linspace
+    for name in ("Tensor_Tensor", "Tensor_Scalar", "Scalar_Tensor")
+}
 
 
 @functools.cache

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -151,13 +153,23 @@ def lower_logspace(call: MilCall) -> Tensor:
 
 
 def spaced(call: MilCall) -> npt.NDArray[np.float64]:
-    """Numbers from `start` to `end`; PyTorch computes each half from its end."""
+    """
+    Numbers from `start` to `end`; PyTorch computes each half from its end.
+
+    It rounds integers' products and sums together, to float64.
+    """
     first, last = call.number("start"), call.number("end")
     count = call.integer("steps")
-    step = (last - first) / max(count - 1, 1)
-    index = np.arange(count)
-    low, high = first + step * index, last - step * (count - 1 - index)
-    return np.where(index < (count + 1) // 2, low, high)
+    is_whole = not is_float(call.result_element_type())
+    if is_whole:
+        first, last = Fraction(math.trunc(first)), Fraction(math.trunc(last))
+    step = float(last - first) / max(count - 1, 1)
+    if is_whole:
+        step = Fraction(step)
+    half = 1 if count == 1 else count // 2
+    low = [first + step * i for i in range(half)]
+    high = [last - step * i for i in reversed(range(count - half))]
+    return np.array([*low, *high], np.float64)
 
 
 @lowers("aten.eye", "aten.eye.m")

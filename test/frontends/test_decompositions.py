@@ -127,6 +127,22 @@ def test_a_wrong_decomposition_is_not_used():
     torch.testing.assert_close(compiled(X), expected)
 
 
+def test_bounds_of_linspace_have_the_type_of_the_result():
+    def function(x: Tensor) -> list[Tensor]:
+        return [
+            torch.linspace(x[0, 0], x[0, 1], 7, dtype=torch.float16),
+            torch.linspace(x[0, 0], 2.7, 5, dtype=torch.int64),
+        ]
+
+    x = torch.tensor([[4.3, -3.0]])
+    compiled = padc.compile(torch.export.export(Function(function), (x,)))
+
+    spaced, integers = function(x)
+    torch.testing.assert_close(compiled(x), [spaced, integers], rtol=0, atol=0)
+    with pytest.raises(padc.UnsupportedError, match="aten.linspace.Tensor_Scalar"):
+        padc.convert(Function(function), (x,))
+
+
 def test_no_loop_is_written_out():
     net = nn.Sequential(nn.LSTM(3, 4, num_layers=2)).eval()
     program = export_module(net, (torch.randn(20, 2, 3),))

@@ -88,6 +88,12 @@ MORE: Functions = {
     "arange down": lambda x: torch.arange(9, 0, -2),
     "arange of float16": lambda x: torch.arange(0, 5, 0.3, dtype=torch.float16),
     "linspace of integers": lambda x: torch.linspace(-3, 11, 6, dtype=torch.int64),
+    "linspace of truncated bounds": lambda x: torch.linspace(
+        4.3, -3.7, 50, dtype=torch.int64
+    ),
+    "linspace of integers rounded once": lambda x: torch.linspace(
+        39, -17, 11, dtype=torch.int64
+    ),
     "linspace of one": lambda x: torch.linspace(2, 5, 1),
     "logspace": lambda x: torch.logspace(-2, 2, 5),
     "eye of booleans": lambda x: torch.eye(3, dtype=torch.bool),
