@@ -153,6 +153,7 @@ POLYNOMIALS: Functions = {
         "shifted_chebyshev_polynomial_w",
     ),
     "of 0.3": lambda x, n: torch.special.chebyshev_polynomial_t(0.3, n),
+    "of infinity": lambda x, n: torch.special.chebyshev_polynomial_t(math.inf, n),
 }
 """Of a tensor, and of degrees."""
 

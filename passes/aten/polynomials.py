@@ -90,7 +90,7 @@ def cosines(x: Element, n: Element, offset: float) -> Element:
     """cos((n + offset) a) / cos(offset a), where x >= 0 is cos(a)."""
     inner, outer = x.minimum(1).apply("acos"), x.maximum(1).apply("acosh")
     near = (inner * (n + offset)).apply("cos")
-    far = (outer * (n + offset)).apply("cosh")
+    far = overflowing(outer, n, offset, "cosh")
     if offset:
         near = near / (inner * offset).apply("cos")
         far = far / (outer * offset).apply("cosh")
@@ -101,8 +101,19 @@ def sines(x: Element, n: Element, offset: float) -> Element:
     """sin((n + offset) a) / sin(offset a), where x >= 0 is cos(a)."""
     inner, outer = x.minimum(1).apply("acos"), x.maximum(1).apply("acosh")
     near = (inner * (n + offset)).apply("sin") / (inner * offset).apply("sin")
-    far = (outer * (n + offset)).apply("sinh") / (outer * offset).apply("sinh")
+    far = overflowing(outer, n, offset, "sinh") / (outer * offset).apply("sinh")
     return x.equals(1).select(n / offset + 1, (x < 1).select(near, far))
+
+
+def overflowing(x: Element, n: Element, offset: float, function: str) -> Element:
+    """
+    A hyperbolic function of (n + offset) x; NaN if that of n - 2 is infinite.
+
+    PyTorch's recurrence subtracts polynomials of the degrees n - 1 and n - 2.
+    """
+    before = (x * (n + (offset - 2))).apply(function)
+    is_finite = (n < 3) | (abs(before) < math.inf)
+    return is_finite.select((x * (n + offset)).apply(function), math.nan)
 
 
 # --- others ---------------------------------------------------------------------------
