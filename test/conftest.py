@@ -29,13 +29,13 @@ settings.load_profile("padc")
 quicker_torch.install()
 
 
-TESTS_PER_COLLECTION = 20
+TESTS_PER_COLLECTION = 10
 
 
 def pytest_collection_finish() -> None:
     """Let the garbage collector run rarely."""
     collect_garbage()
-    gc.set_threshold(50_000, 10, 10)
+    gc.set_threshold(1_000_000, 10, 10)
 
 
 @pytest.hookimpl(wrapper=True)

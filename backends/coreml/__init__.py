@@ -45,7 +45,9 @@ def quiet() -> Generator[None]:
     require("coreml")
     logger = logging.getLogger("coremltools")
     level = logger.level
-    logger.setLevel(logging.ERROR)
+    is_outer = level != logging.ERROR  # Each change of a level visits all loggers.
+    if is_outer:
+        logger.setLevel(logging.ERROR)
     try:
         yield
     except ModuleNotFoundError as error:
@@ -55,4 +57,5 @@ def quiet() -> Generator[None]:
             hint="pip install 'padc[coreml]'",
         ) from error
     finally:
-        logger.setLevel(level)
+        if is_outer:
+            logger.setLevel(level)

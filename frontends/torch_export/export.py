@@ -95,8 +95,15 @@ def assigned_buffers(module: torch.nn.Module) -> Generator[dict[str, Problem]]:
     torch.export records an assignment to a buffer of the model itself only.
     """
     modules: dict[str, torch.nn.Module] = dict(module.named_modules())
-    names = {id(each): name for name, each in modules.items() if name}
+    names = {
+        id(each): name
+        for name, each in modules.items()
+        if name and next(each.buffers(recurse=False), None) is not None
+    }
     found: dict[str, Problem] = {}
+    if not names:
+        yield found
+        return
 
     def record(self: torch.nn.Module, name: str, value: Any) -> None:
         # Other threads may make modules, of TorchScript too.
@@ -193,6 +200,9 @@ def quiet() -> Generator[None]:
     """Keep PyTorch from logging what padc raises as an error."""
     logger = logging.getLogger("torch")
     level = logger.level
+    if level == logging.CRITICAL:  # Each change of a level visits all loggers.
+        yield
+        return
     logger.setLevel(logging.CRITICAL)
     try:
         with warnings.catch_warnings():

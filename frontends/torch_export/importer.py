@@ -119,21 +119,27 @@ def import_exported_program(
         UnsupportedError: Lists all parts of the program that padc cannot express.
     """
     names, trained = output_names(ep), trained_statistics(ep)
-    table: Decompositions = {}
-    if legal is not None:
-        with TRACING, quiet():
-            table = decompositions_of(ep, legal)
-    if not table and ep.dialect == "ATEN":
-        return Importer(ep, weights, {}, {}, leave_out_constants).run(names, trained)
-    if (changed := in_place_changes(ep.graph_module)) is not None:
-        with TRACING, quiet():
-            expansions = expansions_of(ep, table, legal or ())
-        if expansions is not None:
-            importer = Importer(ep, weights, changed, expansions, leave_out_constants)
-            return importer.run(names, trained)
-    functional = decompose(ep, weights, table)
-    importer = Importer(functional, weights, {}, {}, leave_out_constants)
+    with TRACING, quiet():
+        importer = importer_of(ep, weights, legal, leave_out_constants)
     return importer.run(names, trained)
+
+
+def importer_of(
+    ep: ExportedProgram,
+    weights: Weights,
+    legal: Collection[str] | None,
+    leave_out_constants: bool,
+) -> Importer:
+    """An importer of `ep`, with decompositions as in `import_exported_program`."""
+    table = {} if legal is None else decompositions_of(ep, legal)
+    if not table and ep.dialect == "ATEN":
+        return Importer(ep, weights, {}, {}, leave_out_constants)
+    if (changed := in_place_changes(ep.graph_module)) is not None:
+        expansions = expansions_of(ep, table, legal or ())
+        if expansions is not None:
+            return Importer(ep, weights, changed, expansions, leave_out_constants)
+    functional = decompose(ep, weights, table)
+    return Importer(functional, weights, {}, {}, leave_out_constants)
 
 
 def decompose(
@@ -145,13 +151,12 @@ def decompose(
     Raises UnsupportedError if PyTorch cannot make the program functional.
     """
     try:
-        with TRACING, quiet():
-            functional = without_idle_dropouts(ep)
-            views = unmarked_views(functional)
-            if table:
-                with contextlib.suppress(Exception):
-                    return functional.run_decompositions({**views, **table})
-            return functional.run_decompositions({**views})
+        functional = without_idle_dropouts(ep)
+        views = unmarked_views(functional)
+        if table:
+            with contextlib.suppress(Exception):
+                return functional.run_decompositions({**views, **table})
+        return functional.run_decompositions({**views})
     except Exception as error:
         importer = Importer(ep, weights, {}, {}, False)
         importer.import_placeholders(list(ep.graph.nodes))

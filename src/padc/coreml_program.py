@@ -23,6 +23,7 @@ from xdsl.passes import ModulePass
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import DiagnosticException
 
+from padc.backends.coreml import quiet
 from padc.backends.coreml.checker import Finding, check
 from padc.backends.coreml.evaluator import load
 from padc.backends.coreml.locations import DEFAULT_LOCATIONS, LocationsPolicy
@@ -475,7 +476,7 @@ def convert(
     if exported is not model:
         steps.end("export")
     passes = pipelines.to_mil(target, pad_policy, grid_sample_policy, states, precision)
-    with without_collection():
+    with quiet(), without_collection():
         module, weights = _lowered(exported, target, features, passes, steps)
         pymil = _emitted(module, weights, target, features, numerics, steps)
     initial = {
