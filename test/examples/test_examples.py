@@ -29,7 +29,13 @@ def factory(name: str, monkeypatch: pytest.MonkeyPatch) -> Factory:
     return getattr(importlib.import_module(f"examples.{name}"), name)
 
 
-@pytest.mark.parametrize("name", OUTPUT_SHAPES)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.slow] if name == "unet" else [])
+        for name in OUTPUT_SHAPES
+    ],
+)
 def test_example_is_reproducible_and_keeps_its_numbers_in_range(
     name: str, monkeypatch: pytest.MonkeyPatch
 ):

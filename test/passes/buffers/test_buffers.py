@@ -30,7 +30,7 @@ from padc.passes.buffers.pad_into_producer import PadIntoProducerPass
 from padc.passes.buffers.plan_buffers import PlanBuffersPass
 from padc.passes.to_linalg.convert_tcp_to_linalg import ConvertTcpToLinalgPass
 
-PROGRAMS = int(os.environ.get("PADC_PROGRAMS", "32"))
+PROGRAMS = int(os.environ.get("PADC_PROGRAMS", "24"))
 SHARES = 8
 """The number of tests that share the programs."""
 STAGES: list[ModulePass] = [

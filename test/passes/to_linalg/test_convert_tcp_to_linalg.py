@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+import os
 import random
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -32,7 +33,7 @@ from padc.ir.tcp import (
 )
 from padc.passes.to_linalg.convert_tcp_to_linalg import ConvertTcpToLinalgPass
 
-PROGRAMS = 10
+PROGRAMS = int(os.environ.get("PADC_PROGRAMS", "7"))
 """How many programs of each kind are made."""
 
 

@@ -107,7 +107,11 @@ def test_broadcasting_of_dynamic_sizes() -> None:
 
 
 # int64 is int32 before any row is asked.
-@pytest.mark.parametrize("dtype", [torch.int8, torch.uint8, torch.int64], ids=str)
+@pytest.mark.parametrize(
+    "dtype",
+    [torch.int8, torch.uint8, pytest.param(torch.int64, marks=pytest.mark.slow)],
+    ids=str,
+)
 def test_functions_of_integers(dtype: torch.dtype) -> None:
     least = 0 if dtype == torch.uint8 else -9
 

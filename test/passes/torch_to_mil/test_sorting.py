@@ -15,7 +15,13 @@ from mil_functions import check, size
 import padc
 from padc.errors import UnsupportedError
 
-DTYPES = torch.float32, torch.float16, torch.int64, torch.uint8, torch.bool
+DTYPES = (
+    torch.float32,
+    torch.float16,
+    torch.int64,
+    pytest.param(torch.uint8, marks=pytest.mark.slow),
+    torch.bool,
+)
 
 
 @pytest.fixture(autouse=True)

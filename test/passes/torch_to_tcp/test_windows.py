@@ -203,7 +203,7 @@ def windows_of(x: Tensor, *inputs: Tensor, **arguments: Argument) -> ModuleOp:
     return module
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(folds())
 def test_any_windows(case: tuple[Sizes, list[Sizes]]):
     size, (kernel, dilation, padding, stride) = case
