@@ -71,7 +71,12 @@ LEGAL = ALSO_REAL | {
 
 @dataclass(frozen=True)
 class SplitComplexPass(ModulePass):
-    """Rewrite complex tensors as pairs of real ones, and transforms as products."""
+    """
+    Rewrite complex tensors as pairs of real ones, and transforms as products.
+
+    It walks by itself, since `lower_ops` replaces a value by one value, and an op whose
+    operand could not be split is not a problem of its own.
+    """
 
     name = "split-complex"
 

@@ -23,8 +23,6 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineSymExpr
 from xdsl.passes import ModulePass
-from xdsl.rewriter import Rewriter
-from xdsl.transforms.dead_code_elimination import region_dce
 
 from padc.ir.arithmetic import COMPUTED as COMPUTED_WHOLES
 from padc.ir.torch import (
@@ -37,6 +35,7 @@ from padc.ir.torch import (
 )
 from padc.passes.aten.builder import INTEGER_OPS, LARGEST_SIZE, AtenBuilder
 from padc.passes.aten.elements import Elements, integers
+from padc.passes.common.lowering import lower_all
 
 MOST_TABLED = 2**20
 """Sizes with a bound below this are tabled up to it, others to `LARGEST_SIZE`."""
@@ -80,22 +79,20 @@ class TabulateScaledSizesPass(ModulePass):
     name = "tabulate-scaled-sizes"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for old in [old for old in op.walk() if isinstance(old, AtenOp)]:
-            if old.schema.name not in TO_INTEGER:
-                continue
-            (result,) = old.results
-            sizes = sizes_of(result)
-            if len(sizes) != 1:
-                continue
-            (size,) = sizes
-            if not is_size(size):
-                continue
-            count = largest(size) + 1
-            values = values_of(result, {size: list(range(count))}, count)
-            new = looked_up(AtenBuilder(old), size, values)
-            new.name_hint = result.name_hint
-            Rewriter.replace_op(old, [], [new])
-        region_dce(op.body)
+        lower_all(op, AtenOp, tabulated)
+
+
+def tabulated(op: AtenOp) -> SSAValue | None:
+    """A conversion to an integer, looked up by the one size that it depends on."""
+    if op.schema.name not in TO_INTEGER:
+        return None
+    (result,) = op.results
+    sizes = sizes_of(result)
+    if len(sizes) != 1 or not is_size(size := sizes.pop()):
+        return None
+    count = largest(size) + 1
+    values = values_of(result, {size: list(range(count))}, count)
+    return looked_up(AtenBuilder(op), size, values)
 
 
 def sizes_of(value: SSAValue) -> set[SSAValue]:
