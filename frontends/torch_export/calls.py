@@ -78,7 +78,19 @@ def import_call(function: FunctionBuilder, node: Node) -> Imported:
         for index, argument in enumerate(schema.arguments)
     ]
     schema, arguments = with_numbers(schema, arguments)
-    return add_aten(function, node, schema, arguments, node.meta.get("val"))
+    return add_aten(function, node, schema, arguments, results_of(node))
+
+
+def results_of(node: Node) -> Any:
+    """
+    The results that a call declares.
+
+    PyTorch 2.8 gives the states of an LSTM a dimension too many.
+    """
+    results: Any = node.meta.get("val")
+    if node.target != torch.ops.aten.lstm.input or results[1].dim() == 3:
+        return results
+    return results[0], *(state.squeeze(1) for state in results[1:])
 
 
 def is_batch_norm_in_inference(node: Node) -> bool:

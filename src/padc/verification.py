@@ -358,8 +358,9 @@ class EagerCalls:
         # Puts new values that the model assigns into the dictionary, too.
         try:
             result = functional_call(self._module, buffers, args, kwargs)
-        except AssertionError as error:
-            if not str(error).startswith("Guard failed"):
+        except (AssertionError, RuntimeError) as error:
+            # The second is what PyTorch 2.8 says.
+            if not str(error).startswith(("Guard failed", "Expected input at")):
                 raise
             raise UsageError(
                 f"the model was not exported for these inputs: {error}",

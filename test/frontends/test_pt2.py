@@ -469,6 +469,10 @@ def test_guards_that_are_code(text: str):
         ("mul", "sizes", [{"as_int": 2}] * 4, r"mul is .*\[s77, 2, 2, 2\], not"),
     ],
 )
+@pytest.mark.skipif(
+    numbers(torch.__version__) < numbers("2.9"),
+    reason="PyTorch 2.8 reads no programs with guards",
+)
 def test_values_that_the_ops_do_not_compute(
     saved: bytes, name: str, key: str, value: Any, message: str
 ):
