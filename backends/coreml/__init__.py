@@ -5,6 +5,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 from padc.errors import InvalidProgramError, MissingEnvironmentError
+from padc.log_levels import log_level
 from padc.versions import require
 
 LOCATIONS = "padc.locations"
@@ -43,19 +44,12 @@ def reading_metadata(key: str) -> Generator[None]:
 def quiet() -> Generator[None]:
     """Keep coremltools' log to errors, in an import of it or a call."""
     require("coreml")
-    logger = logging.getLogger("coremltools")
-    level = logger.level
-    is_outer = level != logging.ERROR  # Each change of a level visits all loggers.
-    if is_outer:
-        logger.setLevel(logging.ERROR)
     try:
-        yield
+        with log_level("coremltools", logging.ERROR):
+            yield
     except ModuleNotFoundError as error:
         missing = str(error.name).partition(".")[0]
         raise MissingEnvironmentError(
             f"the Core ML backend needs the package {missing}",
             hint="pip install 'padc[coreml]'",
         ) from error
-    finally:
-        if is_outer:
-            logger.setLevel(level)

@@ -25,6 +25,7 @@ from torch.export import ExportedProgram
 
 from padc.errors import Problem, SourceLocation, UnsupportedError, UsageError
 from padc.frontends.torch_export.locations import error_location
+from padc.log_levels import log_level
 
 TRACING = threading.RLock()
 """One program is traced at a time: PyTorch's tracing modes belong to the process."""
@@ -198,16 +199,7 @@ def explain(error: Exception) -> str:
 @contextlib.contextmanager
 def quiet() -> Generator[None]:
     """Keep PyTorch from logging what padc raises as an error."""
-    logger = logging.getLogger("torch")
-    level = logger.level
-    if level == logging.CRITICAL:  # Each change of a level visits all loggers.
+    with log_level("torch", logging.CRITICAL), warnings.catch_warnings():
+        # PyTorch warns about its own way to pickle exported programs.
+        warnings.filterwarnings("ignore", category=FutureWarning, module="copyreg")
         yield
-        return
-    logger.setLevel(logging.CRITICAL)
-    try:
-        with warnings.catch_warnings():
-            # PyTorch warns about its own way to pickle exported programs.
-            warnings.filterwarnings("ignore", category=FutureWarning, module="copyreg")
-            yield
-    finally:
-        logger.setLevel(level)
