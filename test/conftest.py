@@ -30,6 +30,8 @@ quicker_torch.install()
 
 
 TESTS_PER_COLLECTION = 10
+tests = 0
+"""How many have run in this process."""
 
 
 def pytest_collection_finish() -> None:
@@ -49,15 +51,12 @@ def pytest_runtest_protocol() -> Generator[None, object, object]:
     return result
 
 
-tests = 0
-
-
 def collect_garbage() -> None:
     """
     Collect garbage, and never visit again what is left.
 
     PyTorch, xDSL and coremltools make millions of objects that live until the end, and
-    `coremltools.convert` ends by a full collection.
+    `coremltools.convert` ends with a full collection.
     """
     gc.collect()
     gc.freeze()

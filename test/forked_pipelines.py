@@ -106,6 +106,8 @@ def fork(command: Sequence[str], files: Sequence[int]) -> int:
     except BaseException:
         traceback.print_exc()
     finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(code if isinstance(code, int) else int(code is not None))
+        try:
+            sys.stdout.flush()
+            sys.stderr.flush()
+        finally:  # or the child would go on as lit's worker
+            os._exit(code if isinstance(code, int) else int(code is not None))

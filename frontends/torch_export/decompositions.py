@@ -171,13 +171,10 @@ def is_always_decomposed(op: OpOverload) -> bool:
 @functools.cache
 def decomposition(op: OpOverload) -> Callable[..., Any] | None:
     """PyTorch's decomposition of `op`, or None; that of a prim is an ATen op."""
-    if op == torch.ops.prims.convert_element_type.default:
-        return converted
     if schema_name(op) in WRONG:
         return None
     return (
         OWN.get(op)
-        or strided.RULES.get(op)
         or default_table().get(op)
         or decomposition_table.get(op)
         or getattr(op, "impl_aten", None)
@@ -204,9 +201,13 @@ def linspace(start: Any, end: Any, steps: int, **options: Any) -> torch.Tensor:
 
 
 OWN: Decompositions = {
-    getattr(torch.ops.aten.linspace, name): linspace
-    for name in ("Tensor_Tensor", "Tensor_Scalar", "Scalar_Tensor")
+    **strided.RULES,
+    torch.ops.prims.convert_element_type.default: converted,
+    torch.ops.aten.linspace.Tensor_Tensor: linspace,
+    torch.ops.aten.linspace.Tensor_Scalar: linspace,
+    torch.ops.aten.linspace.Scalar_Tensor: linspace,
 }
+"""Decompositions of padc's own, in place of PyTorch's."""
 
 
 @functools.cache

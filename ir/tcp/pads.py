@@ -368,7 +368,7 @@ class BorderPadOp(ExpandOp, HasCanonicalizationPatternsInterface, abc.ABC):
     """Whether negative amounts crop the input; otherwise they crop the result."""
 
     MIL_MODE: ClassVar[str | None] = None
-    """The `mode` of Core ML's `pad`; None if it has none, and slices do it."""
+    """What Core ML's `pad` calls this mode; None if `pad` does not have it."""
 
     @staticmethod
     @abc.abstractmethod

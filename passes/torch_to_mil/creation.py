@@ -160,12 +160,10 @@ def spaced(call: MilCall) -> npt.NDArray[np.float64]:
     """
     first, last = call.number("start"), call.number("end")
     count = call.integer("steps")
-    is_whole = not is_float(call.result_element_type())
-    if is_whole:
-        first, last = Fraction(math.trunc(first)), Fraction(math.trunc(last))
-    step = float(last - first) / max(count - 1, 1)
-    if is_whole:
-        step = Fraction(step)
+    exact: type[float | Fraction] = float
+    if not is_float(call.result_element_type()):
+        first, last, exact = math.trunc(first), math.trunc(last), Fraction
+    step = exact((last - first) / max(count - 1, 1))
     half = 1 if count == 1 else count // 2
     low = [first + step * i for i in range(half)]
     high = [last - step * i for i in reversed(range(count - half))]

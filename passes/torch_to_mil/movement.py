@@ -12,11 +12,7 @@ from xdsl.ir import Operation
 
 from padc.passes.common.broadcast import broadcast
 from padc.passes.common.mil_builder import MilBuilder
-from padc.passes.torch_to_mil.tensor import (
-    Tensor,
-    as_input,
-    computed_type,
-)
+from padc.passes.torch_to_mil.tensor import Tensor, as_input, computed_type
 
 Size: TypeAlias = "int | Tensor"
 """A size or position: known, or an int32 tensor of rank 0."""
