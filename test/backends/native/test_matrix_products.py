@@ -252,5 +252,8 @@ def test_weights_in_panels_inside_of_blocks_of_large_rows(
     alone, shared = (padc.compile(model, (x,), threads=n) for n in (1, 2))
 
     exact = copy.deepcopy(model).double()(x.double())
-    torch.testing.assert_close(alone(x).double(), exact, rtol=0, atol=1e-6)
+    # The order of a sum depends on the machine: by one rounding of all its terms.
+    terms = x.abs() @ layer.weight.abs().T
+    rounding = torch.finfo(torch.float32).eps * terms
+    assert (alone(x).double() - exact).abs().le(rounding).all()
     assert torch.equal(alone(x), shared(x))
