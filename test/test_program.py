@@ -354,6 +354,18 @@ def test_verify_raises_where_the_model_is_another(
             verify_package(other, program.exported, path, samples)
 
 
+def test_verify_on_inputs_with_the_strides_of_the_example():
+    class Rows(torch.nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            return x.permute(0, 2, 3, 1).view(2, 60)  # of channels_last only
+
+    x = torch.randn(2, 3, 4, 5).to(memory_format=torch.channels_last)
+
+    (comparison,) = padc.convert(Rows(), (x,)).verify()
+
+    assert comparison.max_error == 0
+
+
 def test_verify_on_given_inputs(program: padc.Program, image: Tensor):
     (comparison,) = program.verify([(image,), (image * 100,)])
 

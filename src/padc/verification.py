@@ -99,8 +99,9 @@ def sample_inputs(exported: Source) -> list[tuple[torch.Tensor, ...]]:
         exported: A program that was exported or saved with its example inputs.
 
     Returns:
-        Two samples of the same shapes and dtypes: the example inputs, and normally
-        distributed values (a permutation of the example for integers and bools).
+        Two samples of the same shapes, strides and dtypes: the example inputs, and
+        normally distributed values (a permutation of the example for integers and
+        bools).
 
     Raises:
         UsageError: The program was saved without example inputs.
@@ -124,10 +125,13 @@ def sample_inputs(exported: Source) -> list[tuple[torch.Tensor, ...]]:
 
     def random_like(tensor: torch.Tensor) -> torch.Tensor:
         if tensor.is_floating_point():
-            return torch.randn(tensor.shape, generator=generator).to(tensor.dtype)
-        # Indices, for one, are only known to be legal where the example has them.
-        order = torch.randperm(tensor.numel(), generator=generator)
-        return tensor.flatten()[order].reshape(tensor.shape)
+            values = torch.randn(tensor.shape, generator=generator)
+        else:
+            # Indices, for one, are only known to be legal where the example has them.
+            order = torch.randperm(tensor.numel(), generator=generator)
+            values = tensor.flatten()[order].reshape(tensor.shape)
+        # With its strides, which models may depend on.
+        return torch.empty_like(tensor).copy_(values)
 
     return [examples, tuple(map(random_like, examples))]
 
