@@ -82,6 +82,45 @@ def test_batch_sizes_that_vary(compiled: list[CompiledModel]):
     with torch.no_grad():
         compare(network(), *(torch.randn(n, 3, 6, 6) for n in sizes))
 
+    # Dynamo makes a graph for the first size, and one for all others.
+    assert len(compiled) == 2 and all(model.is_native for model in compiled)
+
+
+class Resized(nn.Module):
+    """Its sizes, as integers, tensors and strides."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(3, 4, 3, padding=1, padding_mode="replicate")
+
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> Any:
+        z = self.conv(torch.cat([x, y], 2))
+        last = z.permute(0, 2, 3, 1) / z.shape[2]
+        return nn.functional.max_pool2d(z, 2), last, x.shape[2] + y.shape[2]
+
+
+def test_sizes_that_vary_are_compiled_once(compiled: list[CompiledModel]):
+    model = Resized().eval()
+    fast = torch.compile(model, backend="padc", dynamic=True)
+    with torch.no_grad():
+        for batch, height, width in [(2, 5, 6), (3, 9, 8), (4, 7, 13), (2, 40, 5)]:
+            x = torch.randn(batch, 3, height, width)
+            y = torch.randn(batch, 3, height + 4, width)
+            actual, expected = fast(x, y), model(x, y)
+            torch.testing.assert_close(actual, expected)
+            for a, b in zip(actual, expected, strict=True):
+                assert isinstance(a, int) or a.stride() == b.stride()
+
+    assert len(compiled) == 1 and compiled[0].is_native
+
+
+def test_sizes_that_a_compiled_graph_does_not_take(compiled: list[CompiledModel]):
+    """torch.export decides by the size of the first call, Dynamo does not."""
+    compare(
+        lambda x: nn.functional.interpolate(x, scale_factor=3.0, mode="area"),
+        *(torch.randn(1, 2, n) for n in (10, 7, 5)),
+    )
+
     assert len(compiled) == 3 and all(model.is_native for model in compiled)
 
 
@@ -177,9 +216,10 @@ def test_one_warning_for_a_graph_however_often_it_is_called():
     assert len(caught) == 2
 
 
-def test_sizes_that_never_repeat(compiled: list[CompiledModel]):
+def test_integers_that_never_repeat(compiled: list[CompiledModel]):
+    x = torch.randn(3, 4)
     with pytest.warns(UserWarning, match="compiled for 8 kinds of arguments"):
-        compare(lambda x: x.relu() + 1, *(torch.randn(n, 4) for n in range(2, 13)))
+        compare(lambda x, n: x.relu() + n, *((x, n) for n in range(2, 13)))
 
     assert len(compiled) == 9
 

@@ -43,6 +43,7 @@ SCALAR_OPS: Mapping[Any, str] = {
     torch.sym_max: "prim.max",
     torch.sym_min: "prim.min",
     torch.sym_not: "aten.__not__",
+    torch.sym_sum: "aten.add",
     torch.ops.aten.sym_size.int: "aten.size",
     torch.ops.aten.sym_numel.default: "aten.numel",
 }
@@ -61,13 +62,17 @@ SCALAR_OVERLOADS = (
 def import_scalar_op(function: FunctionBuilder, node: Node) -> SSAValue:
     """Import a call of one of `SCALAR_OPS`; raises Obstacle if no overload fits."""
     packet = SCALAR_OPS[node.target]
+    is_sum = node.target is torch.sym_sum
+    arguments: Any = node.args[0] if is_sum else node.args
     values = [
         function.values[arg]
         if isinstance(arg, Node)
         else function.constant("Scalar", arg)
-        for arg in node.args
+        for arg in arguments
     ]
-    exponent = node.args[-1]
+    while is_sum and len(values) > 2:
+        values[:2] = [add_scalar_op(function, packet, values[:2], node)]
+    exponent = arguments[-1]
     if packet == "aten.pow" and isinstance(exponent, int) and exponent > 1:
         if values[0].type == torch_d.IntType():
             # PyTorch's own op returns a float, and no backend has it.

@@ -3,10 +3,11 @@
 padc as a backend of `torch.compile`: `torch.compile(model, backend="padc")`.
 
 Dynamo's graphs take parameters as inputs, so weights may change between calls. A graph
-is compiled when it is first called with tensors of new shapes or dtypes, or with new
-integers. If an output needs gradients, PyTorch runs the graph as it is, so training is
-not affected: call the model under `torch.no_grad` or `torch.inference_mode` to have it
-compiled.
+is compiled when it is first called, for all sizes that Dynamo lets vary. Where that is
+impossible, it is compiled again when it is called with tensors of new shapes or dtypes,
+or with new integers. If an output needs gradients, PyTorch runs the graph as it is, so
+training is not affected: call the model under `torch.no_grad` or `torch.inference_mode`
+to have it compiled.
 """
 
 from __future__ import annotations
@@ -14,14 +15,17 @@ from __future__ import annotations
 import threading
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 import torch._dynamo.config  # pyright: ignore[reportMissingTypeStubs]
 from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.export import Dim
 
 from padc.backends.native.thread_team import check_threads
 from padc.compiled import compile_exported
+from padc.compiled_model import CompiledModel
 from padc.errors import (
     Obstacle,
     PadcError,
@@ -30,6 +34,7 @@ from padc.errors import (
     first_line,
 )
 from padc.ir.precisions import native_precision
+from padc.native_model import NativeModel
 
 __all__ = ["backend"]
 
@@ -49,8 +54,9 @@ def backend(
 
     Args:
         graph: A graph of ATen ops, with its parameters as inputs.
-        example_inputs: Tensors and integers of its first call. They are not used: each
-            call compiles for the shapes (in elements) and dtypes that it comes with.
+        example_inputs: Tensors and integers of its first call. They are not used: a
+            call compiles for the shapes (in elements) and dtypes that it comes with,
+            and for all sizes that the graph says vary.
         options: `threads`, the most threads that a call uses, and `precision`; see
             `padc.compile`.
 
@@ -79,13 +85,54 @@ def backend(
     return Graph(graph, threads, strict)
 
 
+@dataclass(frozen=True)
+class VaryingSizes:
+    """Which arguments of a graph, and which of their sizes, vary between calls."""
+
+    dims: Mapping[int, Sequence[int]]
+    """The varying dimensions of each argument that is a tensor."""
+    integers: Mapping[int, tuple[int, int]]
+    """The arguments that are integers: a tensor and its dimension of that size."""
+
+    def arguments(self, tensors: Sequence[torch.Tensor]) -> Sequence[Any]:
+        """All arguments of a graph."""
+        count = len(self.dims) + len(self.integers)
+        found: dict[int, Any] = dict(zip(self.dims, tensors, strict=True))
+        for number, (tensor, dim) in self.integers.items():
+            found[number] = found[tensor].shape[dim]
+        return [found[number] for number in range(count)]
+
+
+def varying_sizes(graph: torch.fx.GraphModule) -> VaryingSizes | None:
+    """The sizes that are symbols; None if there are none, or others than of tensors."""
+    nodes = graph.graph.find_nodes(op="placeholder")
+    examples = [node.meta.get("example_value") for node in nodes]
+    dims: dict[int, Sequence[int]] = {}
+    places: dict[str, tuple[int, int]] = {}
+    for number, x in enumerate(examples):
+        if isinstance(x, torch.Tensor):
+            sizes = enumerate(x.shape)
+            symbols = {d: str(n) for d, n in sizes if isinstance(n, torch.SymInt)}
+            dims[number] = list(symbols)
+            for d, symbol in symbols.items():
+                places.setdefault(symbol, (number, d))
+    others = [number for number in range(len(examples)) if number not in dims]
+    if not places or any(str(examples[number]) not in places for number in others):
+        return None
+    integers = {number: places[str(examples[number])] for number in others}
+    return VaryingSizes(dims, integers)
+
+
 class Graph:
     """A graph that is compiled on demand; threads may call it at the same time."""
 
     def __init__(self, graph: torch.fx.GraphModule, threads: int | None, strict: bool):
         self._graph = graph
+        self._varying = varying_sizes(graph)
         self._threads = threads
         self._strict = strict
+        self._of_all_sizes: NativeModel | None = None
+        self._compiled_count = 0
         self._compiled: dict[Any, Function] = {}
         self._lock = threading.Lock()
         self._is_compilable = True
@@ -101,25 +148,68 @@ class Graph:
 
     def _compile(self, args: Sequence[Any]) -> Function:
         """A function for arguments like these; the graph if it cannot be compiled."""
-        if not self._is_compilable:
+        if not self._is_compilable and self._of_all_sizes is None:
             return self._graph
-        # The number of times that Dynamo itself compiles a function.
-        limit = torch._dynamo.config.recompile_limit  # pyright: ignore
-        if len(self._compiled) >= limit:
-            return self._give_up(f"it was compiled for {limit} kinds of arguments")
         try:
-            return compiled(self._graph, args, self._threads, self._strict)
+            outputs = fake_outputs(self._graph, args)
+            which = [i for i, x in enumerate(outputs) if isinstance(x, torch.Tensor)]
+            if not which or any(outputs[i].requires_grad for i in which):
+                return self._graph
+            return restored(self._tensors_function(which, args), outputs, which)
         except UnsupportedError as error:
             messages = dict.fromkeys(problem.message for problem in error.problems)
             return self._give_up(", ".join(messages))
         except (Obstacle, PadcError) as error:
             return self._give_up(error.message)
 
+    def _tensors_function(self, which: Sequence[int], args: Sequence[Any]) -> Function:
+        """What computes the outputs `which`; Obstacle or PadcError if it cannot be."""
+        if (varying := self._varying) is not None:
+            tensors = [args[number] for number in varying.dims]
+            if self._of_all_sizes is None:
+                self._of_all_sizes = self._for_all_sizes(which, tensors, varying)
+            if (model := self._of_all_sizes) is not None and model.takes(tensors):
+                return lambda *args: model(*[args[number] for number in varying.dims])
+        # The number of times that Dynamo itself compiles a function.
+        limit = torch._dynamo.config.recompile_limit  # pyright: ignore
+        if self._compiled_count >= limit:
+            raise Obstacle(f"it was compiled for {limit} kinds of arguments")
+        self._compiled_count += 1
+        return self._compile_tensors(TensorsOf(self._graph, which), args)
+
+    def _for_all_sizes(
+        self, which: Sequence[int], tensors: Sequence[Any], varying: VaryingSizes
+    ) -> NativeModel | None:
+        """The graph compiled for sizes that vary; None if that is impossible."""
+        dims = [{d: Dim.AUTO for d in each} for each in varying.dims.values()]
+        module = TensorsOf(self._graph, which, varying)
+        try:
+            model = self._compile_tensors(module, tensors, (tuple(dims),))
+        except (Obstacle, PadcError):
+            model = None
+        if isinstance(model, NativeModel) and model.is_native:
+            return model
+        self._varying = None
+        return None
+
+    def _compile_tensors(
+        self, module: TensorsOf, args: Sequence[Any], dynamic_shapes: Any = None
+    ) -> CompiledModel:
+        try:
+            with torch.no_grad():
+                exported = torch.export.export(
+                    module, tuple(args), dynamic_shapes=dynamic_shapes
+                )
+        except Exception as error:
+            message = f"torch.export cannot trace it: {first_line(error)}"
+            raise Obstacle(message) from error
+        return compile_exported(exported, self._threads, self._strict)
+
     def _give_up(self, why: str) -> Function:
+        if self._is_compilable:
+            message = f"padc leaves a graph of torch.compile to PyTorch: {why}"
+            warnings.warn(message, stacklevel=5)
         self._is_compilable = False
-        warnings.warn(
-            f"padc leaves a graph of torch.compile to PyTorch: {why}", stacklevel=5
-        )
         return self._graph
 
 
@@ -133,42 +223,32 @@ def kind(value: Any) -> Any:
 class TensorsOf(torch.nn.Module):
     """A module that returns only some outputs of a graph."""
 
-    def __init__(self, graph: torch.fx.GraphModule, which: Sequence[int]):
+    def __init__(
+        self,
+        graph: torch.fx.GraphModule,
+        which: Sequence[int],
+        varying: VaryingSizes | None = None,
+    ):
         super().__init__()
         self._graph = graph
         self._which = which
+        self._varying = varying
+        """If it is there, only the arguments that are tensors are given."""
 
     def forward(self, *args: Any) -> Any:
-        outputs = self._graph(*args)
+        given = args if self._varying is None else self._varying.arguments(args)
+        outputs = self._graph(*given)
         return [outputs[i] for i in self._which]
 
 
-def compiled(
-    graph: torch.fx.GraphModule,
-    args: Sequence[Any],
-    threads: int | None = None,
-    strict: bool = False,
+def restored(
+    function: Function, outputs: Sequence[Any], which: Sequence[int]
 ) -> Function:
-    """
-    `graph` as machine code for arguments like `args`; `graph` itself if an output
-    needs a gradient.
-
-    Raises Obstacle or PadcError if it cannot be compiled.
-    """
-    outputs = fake_outputs(graph, args)
-    which = [i for i, x in enumerate(outputs) if isinstance(x, torch.Tensor)]
-    if not which or any(outputs[i].requires_grad for i in which):
-        return graph
-    try:
-        with torch.no_grad():
-            exported = torch.export.export(TensorsOf(graph, which), tuple(args))
-    except Exception as error:
-        raise Obstacle(f"torch.export cannot trace it: {first_line(error)}") from error
-    model = compile_exported(exported, threads, strict)
+    """A function that returns `outputs`, of which `function` computes some."""
 
     def run(*args: Any) -> list[Any]:
         results = list(outputs)
-        for i, tensor in zip(which, model(*args), strict=True):
+        for i, tensor in zip(which, function(*args), strict=True):
             results[i] = with_strides(tensor, outputs[i].stride())
         return results
 

@@ -14,6 +14,7 @@ from padc.backends.native.loaded_program import LoadedProgram
 from padc.call_structure import CallStructure
 from padc.call_values import are_arrays, as_array, as_targets, check_apart, check_names
 from padc.compiled_model import CompiledModel
+from padc.errors import UsageError
 from padc.frontends.torch_export.guards import GuardCheck
 from padc.ir.weights import Array
 
@@ -92,6 +93,14 @@ class NativeModel(CompiledModel):
         tensors = self._structure.tensors(leaves)
         self._check(tensors)
         return tensors
+
+    def takes(self, tensors: Sequence[torch.Tensor]) -> bool:
+        """Whether the program takes tensors of these types and sizes."""
+        try:
+            self._check(tensors)
+        except UsageError:
+            return False
+        return True
 
     def _check(self, tensors: Sequence[torch.Tensor]) -> None:
         """Raise UsageError unless the program takes these tensors."""

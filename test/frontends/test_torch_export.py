@@ -346,7 +346,7 @@ def test_arithmetic_on_sizes():
         n, m = x.shape
         return (
             torch.ones(n + m, n * m, n - 1, torch.sym_max(n, m), torch.sym_min(n, 3)),
-            torch.ones(n % 3 + 2, n**m),
+            torch.ones(n % 3 + 2, n**m, torch.sym_sum((n, m, 2, n))),
             x * (n / m),
             x.new_full((2,), torch.sym_float(n)),
         )
