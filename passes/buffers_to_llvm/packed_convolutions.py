@@ -28,8 +28,8 @@ from padc.passes.buffers_to_llvm.buffer_descriptor import BufferDescriptor
 from padc.passes.buffers_to_llvm.llvm_builder import LlvmBuilder, Size
 from padc.passes.buffers_to_llvm.loops import Loop, nested
 from padc.passes.buffers_to_llvm.partial_sums import sum_in_parts
-from padc.passes.buffers_to_llvm.vectors import register_count
 from padc.passes.buffers_to_llvm.work_sharing import share, split_loop
+from padc.passes.linalg.vector_registers import register_count
 
 CountedInner: TypeAlias = "Callable[[int, Sequence[Size]], None]"
 """Emits some places of a loop at once, for the offsets of the operands there."""

@@ -30,15 +30,6 @@ class Mask:
     """May be negative, or more than there are."""
 
 
-def register_count(vector_bytes: int) -> int:
-    """
-    The number of registers of a CPU whose longest vectors have so many bytes.
-
-    x86-64 has 16 of 32 bytes, but 32 of 64 bytes; 16 bytes are NEON's, 32 too.
-    """
-    return 16 if vector_bytes == 32 else 32
-
-
 @dataclass(frozen=True)
 class Vectors:
     """Builds ops on vectors of `lanes` floats of `type`."""

@@ -41,9 +41,10 @@ from padc.passes.buffers_to_llvm.packed_convolutions import (
     PackedConvolution,
     PackedConvolutionKernel,
 )
-from padc.passes.buffers_to_llvm.vectors import Vectors, register_count
+from padc.passes.buffers_to_llvm.vectors import Vectors
 from padc.passes.buffers_to_llvm.winograd_tiles import Tiles
 from padc.passes.buffers_to_llvm.work_sharing import share, split_loop
+from padc.passes.linalg.vector_registers import register_count
 from padc.passes.linalg.winograd_cost import MOST_VECTORS
 
 INPUT, FILTERS = range(2)

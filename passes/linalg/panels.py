@@ -9,9 +9,10 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, AnyFloat
 from xdsl.ir import SSAValue
 
 from padc.ir.tcp import tensor_type
+from padc.passes.linalg.vector_registers import register_count
 
 MOST_VECTORS = 4
-"""The most vectors in a row of a panel, and of the kernel's tiles."""
+"""The most vectors in a row of the kernel's tiles."""
 FEW_ROWS = 24
 """
 With fewer rows, the kernel reads weights as they are.
@@ -20,12 +21,22 @@ Its dot products then take less time than packing with a transposition.
 """
 
 
+def most_vectors(vector_bytes: int) -> int:
+    """
+    The most vectors in a row of a panel.
+
+    As many as the tiles have. With 16 registers these have 6 rows and 2 vectors; they
+    would read panels of 4 vectors in halves, which takes up to a sixth more time.
+    """
+    return min(register_count(vector_bytes) // 8, MOST_VECTORS)
+
+
 def panel_of(weight: SSAValue, vector_bytes: int) -> int | None:
     """The columns of a panel: as many vectors as fit; None if none fits."""
     type = tensor_type(weight)
     assert isinstance(type.element_type, AnyFloat)
-    lanes = vector_bytes // type.element_type.size
-    sizes = [count * lanes for count in range(MOST_VECTORS, 0, -1)]
+    lanes, most = vector_bytes // type.element_type.size, most_vectors(vector_bytes)
+    sizes = [count * lanes for count in range(most, 0, -1)]
     return next((size for size in sizes if type.get_shape()[0] % size == 0), None)
 
 

@@ -1,0 +1,10 @@
+"""The vector registers of CPUs."""
+
+
+def register_count(vector_bytes: int) -> int:
+    """
+    The number of registers of a CPU whose longest vectors have so many bytes.
+
+    x86-64 has 16 of 32 bytes, but 32 of 64 bytes; 16 bytes are NEON's, 32 too.
+    """
+    return 16 if vector_bytes == 32 else 32
