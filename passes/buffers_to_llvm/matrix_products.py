@@ -44,6 +44,7 @@ from padc.passes.buffers_to_llvm.buffer_descriptor import (
 )
 from padc.passes.buffers_to_llvm.llvm_builder import LlvmBuilder, Size, predicate
 from padc.passes.buffers_to_llvm.loops import Loop, nested
+from padc.passes.buffers_to_llvm.partial_sums import carry_terms
 from padc.passes.buffers_to_llvm.vectors import Mask
 from padc.passes.buffers_to_llvm.work_sharing import product, share, split_loop
 from padc.passes.linalg.panels import FEW_ROWS, MOST_VECTORS
@@ -495,7 +496,9 @@ class Blocks:
             return of_part(offsets, Part(loop.count, True))
 
         def block(build: LlvmBuilder, place: SSAValue) -> None:
-            depth = build.minimum(build.sub(loop.count, place), self.depth)
+            is_even = isinstance(loop.count, int) and loop.count % self.depth == 0
+            left = build.sub(loop.count, place)
+            depth = self.depth if is_even else build.minimum(left, self.depth)
             zero = build.value(0)
             is_first = build.insert(llvm.ICmpOp(place, zero, predicate("eq")))
             moved = loop.moved(build, offsets, place)
@@ -626,7 +629,7 @@ class Blocks:
         build, op = self.build, self.op
         step = op.rows.steps[op.repeated]
 
-        def product(place: SSAValue, sums: Sequence[SSAValue]) -> list[SSAValue]:
+        def product(place: Size, sums: Sequence[SSAValue]) -> list[SSAValue]:
             vectors = [panel.load(place, i) for i in range(panel.vectors)]
             first = build.mul(place, op.sum.steps[op.repeated])
             first = build.add(offsets[op.repeated], first)
@@ -648,7 +651,7 @@ class Blocks:
         for address in addresses:
             self.vectors.prefetch(address)
         zeros = [self.vectors.zero()] * len(places)
-        sums = build.carry(part.depth, zeros, product)
+        sums = carry_terms(build, part.depth, zeros, product)
         starts: dict[tuple[int, int], SSAValue | None] = {}
         for i, (row, column) in enumerate(places):
             mask = masks[i % panel.vectors]

@@ -24,6 +24,7 @@ from padc.ir.main_function import main
 from padc.passes import pipelines
 from padc.passes.buffers_to_llvm import matrix_products
 from padc.passes.buffers_to_llvm.matrix_products import panels_of, tiles_of
+from padc.passes.buffers_to_llvm.partial_sums import STEP_PRODUCTS, terms_of_step
 
 GUARD = 64
 """Elements before and after each tensor; they are NaN, which results would show."""
@@ -226,6 +227,20 @@ def test_dynamic_tiles_cover_a_loop_once(most: int):
         place = place + (each.end - each.begin) * each.size
         number = each.end
     assert holds(place == count, count >= 0)
+
+
+@pytest.mark.parametrize("sums", [1, 12, 24, 28, 200])
+def test_steps_have_all_terms_once(sums: int):
+    for count in range(100):
+        terms = terms_of_step(count, sums)
+        assert count % terms == 0 and (terms == 1 or terms * sums <= STEP_PRODUCTS)
+    number, each, term = ints("number each term")
+    for terms in (1, 2, 4, 8):
+        place = each * terms + term
+        inside = And(0 <= term, term < terms, 0 <= each, each < number)
+        assert holds(And(0 <= place, place < number * terms), inside)
+        assert holds(quotient(place, terms) == each, inside)
+    assert terms_of_step(number, sums) == 1
 
 
 @pytest.mark.parametrize("width", [2, 8, 48])
