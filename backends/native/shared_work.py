@@ -12,8 +12,8 @@ own block first, then those of others: data stay in the caches of the core that 
 them. Whoever decreases the number of all parts left finds one in some block.
 
 The body waits only for parts that were taken, so a helper that the system does not run
-delays nothing but the end of the call. A thread that waits spins for less than a tenth
-of a millisecond, then sleeps for 50 microseconds at a time.
+delays nothing but the end of the call. A thread that waits spins for up to a
+millisecond, then sleeps for 50 microseconds at a time.
 """
 
 from __future__ import annotations
@@ -38,8 +38,12 @@ FRAME = {
 """The words of a frame in front of the arguments of a kernel."""
 PARTS = 4
 """The parts for each thread; one that is interrupted takes fewer."""
-SPINS = 2000
-"""The pauses before a thread that waits goes to sleep: 30 to 100 microseconds."""
+SPINS = 20_000
+"""
+The pauses before a thread that waits goes to sleep: 0.3 to 1 ms, by the CPU.
+
+Fewer make a thread sleep while others finish their parts of a kernel.
+"""
 PAUSES = {
     "x86_64": "call void @llvm.x86.sse2.pause()",
     "aarch64": "call void @llvm.aarch64.isb(i32 15)",
