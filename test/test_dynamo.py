@@ -2,6 +2,8 @@
 """`torch.compile(model, backend="padc")` compared with PyTorch itself."""
 
 import copy
+import gc
+import threading
 import warnings
 from collections.abc import Callable, Generator
 from typing import Any
@@ -9,6 +11,7 @@ from typing import Any
 import pytest
 import torch
 from torch import nn
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 import padc
 from padc import dynamo
@@ -112,6 +115,73 @@ def test_sizes_that_vary_are_compiled_once(compiled: list[CompiledModel]):
                 assert isinstance(a, int) or a.stride() == b.stride()
 
     assert len(compiled) == 1 and compiled[0].is_native
+
+
+def test_floats_of_layers_are_constants(compiled: list[CompiledModel]):
+    model = nn.Sequential(nn.Embedding(9, 4), nn.LayerNorm(4), nn.LeakyReLU(0.1)).eval()
+    fast = torch.compile(model, backend="padc", dynamic=True)
+    with torch.no_grad():
+        for n in (3, 5, 4):
+            x = torch.arange(n)
+            torch.testing.assert_close(fast(x), model(x))
+
+    assert len(compiled) == 1 and compiled[0].is_native
+
+
+def test_floats_that_vary(compiled: list[CompiledModel]):
+    compare(
+        lambda x, f: torch.relu(x) * f,
+        *((torch.randn(n, 3), f) for n, f in ((2, 1.5), (3, 2.5), (4, -0.5), (4, 2.5))),
+    )
+
+    assert compiled and all(model.is_native for model in compiled)
+
+
+def test_first_calls_of_several_threads():
+    """In Dynamo, one thread may trace while another one runs a graph."""
+    errors: list[BaseException] = []
+    model = nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 8)).eval()
+    fast = torch.compile(model, backend="padc", dynamic=True)
+
+    def calls(first: int) -> None:
+        try:
+            with torch.no_grad():
+                for n in range(5):
+                    x = torch.randn(2 + (first + n) % 5, 8)
+                    torch.testing.assert_close(fast(x), model(x))
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=calls, args=(i,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert not errors
+
+
+def test_what_is_remembered_of_sizes_is_bounded(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(dynamo, "MOST_KINDS", 3)
+    graphs: list[Any] = []
+
+    def backend(graph: torch.fx.GraphModule, inputs: Any) -> Any:
+        graphs.append(dynamo.backend(graph, inputs))
+        return graphs[-1]
+
+    fast = torch.compile(nn.Tanh(), backend=backend, dynamic=True)
+    before = fake_modes()
+    for n in range(2, 9):
+        torch.testing.assert_close(fast(torch.ones(n)), torch.ones(n).tanh())
+
+    assert len(graphs) == 1 and 0 < len(graphs[0]._compiled) <= 3
+    assert fake_modes() <= before + 2
+
+
+def fake_modes() -> int:
+    """The number of modes of fake tensors that are alive."""
+    gc.collect()
+    return sum(type(x) is FakeTensorMode for x in gc.get_objects())
 
 
 def test_sizes_that_a_compiled_graph_does_not_take(compiled: list[CompiledModel]):

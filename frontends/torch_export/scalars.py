@@ -70,9 +70,11 @@ def import_scalar_op(function: FunctionBuilder, node: Node) -> SSAValue:
         else function.constant("Scalar", arg)
         for arg in arguments
     ]
-    while is_sum and len(values) > 2:
-        values[:2] = [add_scalar_op(function, packet, values[:2], node)]
-    exponent = arguments[-1]
+    if is_sum:
+        while len(values) > 1:
+            values[:2] = [add_scalar_op(function, packet, values[:2], node)]
+        return named(values[0], node.name)
+    exponent = node.args[-1]
     if packet == "aten.pow" and isinstance(exponent, int) and exponent > 1:
         if values[0].type == torch_d.IntType():
             # PyTorch's own op returns a float, and no backend has it.

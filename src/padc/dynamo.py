@@ -12,7 +12,7 @@ to have it compiled.
 
 from __future__ import annotations
 
-import threading
+import copy
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,6 +20,7 @@ from typing import Any
 
 import torch
 import torch._dynamo.config  # pyright: ignore[reportMissingTypeStubs]
+from torch._dynamo import convert_frame  # pyright: ignore[reportMissingTypeStubs]
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.export import Dim
 
@@ -39,6 +40,9 @@ from padc.native_model import NativeModel
 __all__ = ["backend"]
 
 Function = Callable[..., Any]
+
+MOST_KINDS = 1000
+"""The most kinds of arguments that a graph remembers."""
 
 
 def backend(
@@ -94,6 +98,10 @@ class VaryingSizes:
     integers: Mapping[int, tuple[int, int]]
     """The arguments that are integers: a tensor and its dimension of that size."""
 
+    def sizes(self, args: Sequence[Any]) -> list[int]:
+        """The sizes that vary."""
+        return [args[x].shape[dim] for x, dims in self.dims.items() for dim in dims]
+
     def arguments(self, tensors: Sequence[torch.Tensor]) -> Sequence[Any]:
         """All arguments of a graph."""
         count = len(self.dims) + len(self.integers)
@@ -123,6 +131,33 @@ def varying_sizes(graph: torch.fx.GraphModule) -> VaryingSizes | None:
     return VaryingSizes(dims, integers)
 
 
+def float_arguments(graph: torch.fx.GraphModule) -> list[int]:
+    """The arguments that are Python's floats: Dynamo makes tensors of them."""
+    nodes = graph.graph.find_nodes(op="placeholder")
+    return [number for number, node in enumerate(nodes) if items_of(node)]
+
+
+def items_of(node: torch.fx.Node) -> list[torch.fx.Node]:
+    """The calls of `item` on a value."""
+    return [each for each in node.users if each.target == "item"]
+
+
+def with_floats(
+    graph: torch.fx.GraphModule, numbers: Sequence[int], values: Sequence[float]
+) -> torch.fx.GraphModule:
+    """`graph` with constants in place of the arguments that are Python's floats."""
+    if not numbers:
+        return graph
+    copied = copy.deepcopy(graph.graph)
+    nodes = list(copied.find_nodes(op="placeholder"))
+    for number, value in zip(numbers, values, strict=True):
+        for item in items_of(nodes[number]):
+            with copied.inserting_before(item):
+                item.replace_all_uses_with(copied.call_function(type(value), (value,)))
+            copied.erase_node(item)
+    return torch.fx.GraphModule(graph, copied)
+
+
 class Graph:
     """A graph that is compiled on demand; threads may call it at the same time."""
 
@@ -131,66 +166,83 @@ class Graph:
         self._varying = varying_sizes(graph)
         self._threads = threads
         self._strict = strict
-        self._of_all_sizes: NativeModel | None = None
+        self._floats = float_arguments(graph)
+        self._of_all_sizes: dict[str, NativeModel] = {}
+        """By the values of Python's floats."""
         self._compiled_count = 0
         self._compiled: dict[Any, Function] = {}
-        self._lock = threading.Lock()
         self._is_compilable = True
 
     def __call__(self, *args: Any) -> Any:
-        key = (torch.is_grad_enabled(), *map(kind, args))
+        floats = [args[number].item() for number in self._floats]
+        key = (torch.is_grad_enabled(), repr(floats), *map(kind, args))
         function = self._compiled.get(key)
         if function is None:
-            with self._lock:
-                function = self._compiled.get(key) or self._compile(args)
+            # torch.export and Dynamo change the same global state while they trace.
+            with convert_frame.compile_lock:
+                function = self._compiled.get(key) or self._compile(args, floats)
+                if len(self._compiled) >= MOST_KINDS:
+                    self._compiled.clear()
+                    self._compiled_count = 0
                 self._compiled[key] = function
         return function(*args)
 
-    def _compile(self, args: Sequence[Any]) -> Function:
+    def _compile(self, args: Sequence[Any], floats: Sequence[float]) -> Function:
         """A function for arguments like these; the graph if it cannot be compiled."""
-        if not self._is_compilable and self._of_all_sizes is None:
+        if not self._is_compilable and not self._of_all_sizes:
             return self._graph
+        graph = with_floats(self._graph, self._floats, floats)
         try:
-            outputs = fake_outputs(self._graph, args)
+            outputs = fake_outputs(graph, args)
             which = [i for i, x in enumerate(outputs) if isinstance(x, torch.Tensor)]
             if not which or any(outputs[i].requires_grad for i in which):
                 return self._graph
-            return restored(self._tensors_function(which, args), outputs, which)
+            function = self._tensors_function(graph, repr(floats), which, args)
+            return restored(function, outputs, which)
         except UnsupportedError as error:
             messages = dict.fromkeys(problem.message for problem in error.problems)
             return self._give_up(", ".join(messages))
         except (Obstacle, PadcError) as error:
             return self._give_up(error.message)
 
-    def _tensors_function(self, which: Sequence[int], args: Sequence[Any]) -> Function:
+    def _tensors_function(
+        self,
+        graph: torch.fx.GraphModule,
+        floats: str,
+        which: Sequence[int],
+        args: Sequence[Any],
+    ) -> Function:
         """What computes the outputs `which`; Obstacle or PadcError if it cannot be."""
         if (varying := self._varying) is not None:
             tensors = [args[number] for number in varying.dims]
-            if self._of_all_sizes is None:
-                self._of_all_sizes = self._for_all_sizes(which, tensors, varying)
-            if (model := self._of_all_sizes) is not None and model.takes(tensors):
+            model = self._of_all_sizes.get(floats)
+            # torch.export takes sizes of 0 and 1 for constants.
+            if model is None and min(varying.sizes(args)) > 1:
+                module = TensorsOf(graph, which, varying)
+                model = self._for_all_sizes(module, tensors, varying)
+                if model is None:
+                    self._varying = None
+                else:
+                    self._of_all_sizes[floats] = model
+            if model is not None and model.takes(tensors):
                 return lambda *args: model(*[args[number] for number in varying.dims])
         # The number of times that Dynamo itself compiles a function.
         limit = torch._dynamo.config.recompile_limit  # pyright: ignore
         if self._compiled_count >= limit:
             raise Obstacle(f"it was compiled for {limit} kinds of arguments")
         self._compiled_count += 1
-        return self._compile_tensors(TensorsOf(self._graph, which), args)
+        return self._compile_tensors(TensorsOf(graph, which), args)
 
     def _for_all_sizes(
-        self, which: Sequence[int], tensors: Sequence[Any], varying: VaryingSizes
+        self, module: TensorsOf, tensors: Sequence[Any], varying: VaryingSizes
     ) -> NativeModel | None:
-        """The graph compiled for sizes that vary; None if that is impossible."""
+        """The module compiled for sizes that vary; None if that is impossible."""
         dims = [{d: Dim.AUTO for d in each} for each in varying.dims.values()]
-        module = TensorsOf(self._graph, which, varying)
         try:
             model = self._compile_tensors(module, tensors, (tuple(dims),))
         except (Obstacle, PadcError):
-            model = None
-        if isinstance(model, NativeModel) and model.is_native:
-            return model
-        self._varying = None
-        return None
+            return None
+        return model if isinstance(model, NativeModel) and model.is_native else None
 
     def _compile_tensors(
         self, module: TensorsOf, args: Sequence[Any], dynamic_shapes: Any = None
@@ -246,10 +298,13 @@ def restored(
 ) -> Function:
     """A function that returns `outputs`, of which `function` computes some."""
 
+    strides = {i: outputs[i].stride() for i in which}
+    others = [None if i in strides else x for i, x in enumerate(outputs)]
+
     def run(*args: Any) -> list[Any]:
-        results = list(outputs)
-        for i, tensor in zip(which, function(*args), strict=True):
-            results[i] = with_strides(tensor, outputs[i].stride())
+        results = list(others)
+        for (i, each), tensor in zip(strides.items(), function(*args), strict=True):
+            results[i] = with_strides(tensor, each)
         return results
 
     return run
@@ -266,6 +321,7 @@ def with_strides(tensor: torch.Tensor, strides: Sequence[int]) -> torch.Tensor:
 def fake_outputs(graph: torch.fx.GraphModule, args: Sequence[Any]) -> list[Any]:
     """The outputs of `graph` as tensors without data; Obstacle if they alias."""
     mode = FakeTensorMode()
+    mode.cache_enabled = False  # It would grow with each new size.
     fakes = [mode.from_tensor(x) if isinstance(x, torch.Tensor) else x for x in args]
     try:
         with mode:

@@ -99,9 +99,9 @@ def sample_inputs(exported: Source) -> list[tuple[torch.Tensor, ...]]:
         exported: A program that was exported or saved with its example inputs.
 
     Returns:
-        Two samples of the same shapes, strides and dtypes: the example inputs, and
-        normally distributed values (a permutation of the example for integers and
-        bools).
+        Two samples of the same shapes and dtypes, with dimensions in the same order in
+        memory: the example inputs, and normally distributed values (a permutation of
+        the example for integers and bools).
 
     Raises:
         UsageError: The program was saved without example inputs.
@@ -130,7 +130,7 @@ def sample_inputs(exported: Source) -> list[tuple[torch.Tensor, ...]]:
             # Indices, for one, are only known to be legal where the example has them.
             order = torch.randperm(tensor.numel(), generator=generator)
             values = tensor.flatten()[order].reshape(tensor.shape)
-        # With its strides, which models may depend on.
+        # Models may depend on the order in memory.
         return torch.empty_like(tensor).copy_(values)
 
     return [examples, tuple(map(random_like, examples))]
