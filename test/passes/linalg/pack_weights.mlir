@@ -1,13 +1,13 @@
 // RUN: padc-opt -p pack-weights{vector_bytes=32} %s | filecheck %s
 
-// 48 columns are two panels of three vectors of eight.
+// With 16 registers, 48 columns are three panels of two vectors of eight.
 // CHECK-LABEL: func.func @main
-// CHECK-SAME:    tensor<2x20x24xf32> {padc.weight = "w", padc.split = array<i64: 2, 24, 20>, padc.order = array<i64: 0, 2, 1>}
+// CHECK-SAME:    tensor<3x20x16xf32> {padc.weight = "w", padc.split = array<i64: 3, 16, 20>, padc.order = array<i64: 0, 2, 1>}
 // CHECK:         linalg.generic
 // CHECK-SAME:      affine_map<(d0, d1, d2, d3) -> (d0, d3)>
 // CHECK-SAME:      affine_map<(d0, d1, d2, d3) -> (d1, d3, d2)>
-// CHECK-SAME:      affine_map<(d0, d1, d2, d3) -> (d0, ((d1 * 24) + d2))>
-// CHECK-SAME:      : tensor<24x20xf32>, tensor<2x20x24xf32>) outs(%{{.*}} : tensor<24x48xf32>)
+// CHECK-SAME:      affine_map<(d0, d1, d2, d3) -> (d0, ((d1 * 16) + d2))>
+// CHECK-SAME:      : tensor<24x20xf32>, tensor<3x20x16xf32>) outs(%{{.*}} : tensor<24x48xf32>)
 func.func @main(%x: tensor<24x20xf32>, %w: tensor<48x20xf32> {padc.weight = "w"}, %y: tensor<24x48xf32>) -> tensor<24x48xf32> {
   %z = linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n, k)>, affine_map<(m, n, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %w : tensor<24x20xf32>, tensor<48x20xf32>) outs(%y : tensor<24x48xf32>) {
   ^bb0(%a: f32, %b: f32, %c: f32):
@@ -46,7 +46,7 @@ func.func @kept(%x: tensor<24x20xf32>, %x2: tensor<23x20xf32>, %w0: tensor<48x20
 
 // The weight is the first input; the number of rows is only known at run time.
 // CHECK-LABEL: func.func @first_input
-// CHECK-SAME:    tensor<2x20x24xf32> {padc.weight = "w", padc.split = array<i64: 2, 24, 20>, padc.order = array<i64: 0, 2, 1>}
+// CHECK-SAME:    tensor<3x20x16xf32> {padc.weight = "w", padc.split = array<i64: 3, 16, 20>, padc.order = array<i64: 0, 2, 1>}
 // CHECK:         : tensor<2x20x24xf32>, tensor<?x20xf32>)
 func.func @first_input(%x: tensor<?x20xf32>, %w: tensor<48x20xf32> {padc.weight = "w"}, %y: tensor<?x48xf32>) -> tensor<?x48xf32> {
   %z = linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (n, k)>, affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%w, %x : tensor<48x20xf32>, tensor<?x20xf32>) outs(%y : tensor<?x48xf32>) {
