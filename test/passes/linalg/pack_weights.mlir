@@ -47,7 +47,7 @@ func.func @kept(%x: tensor<24x20xf32>, %x2: tensor<23x20xf32>, %w0: tensor<48x20
 // The weight is the first input; the number of rows is only known at run time.
 // CHECK-LABEL: func.func @first_input
 // CHECK-SAME:    tensor<3x20x16xf32> {padc.weight = "w", padc.split = array<i64: 3, 16, 20>, padc.order = array<i64: 0, 2, 1>}
-// CHECK:         : tensor<2x20x24xf32>, tensor<?x20xf32>)
+// CHECK:         : tensor<3x20x16xf32>, tensor<?x20xf32>)
 func.func @first_input(%x: tensor<?x20xf32>, %w: tensor<48x20xf32> {padc.weight = "w"}, %y: tensor<?x48xf32>) -> tensor<?x48xf32> {
   %z = linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (n, k)>, affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%w, %x : tensor<48x20xf32>, tensor<?x20xf32>) outs(%y : tensor<?x48xf32>) {
   ^bb0(%a: f32, %b: f32, %c: f32):
