@@ -21,7 +21,7 @@
 - `fingerprint`: a key of all that an import depends on.
 """
 
-from padc.frontends.torch_export.export import export_module, module_of
+from padc.frontends.torch_export.export import export_module, module_of, trace
 from padc.frontends.torch_export.importer import import_exported_program
 from padc.frontends.torch_export.pt2 import load
 from padc.frontends.torch_export.weights import held_tensors
@@ -32,4 +32,5 @@ __all__ = [
     "import_exported_program",
     "load",
     "module_of",
+    "trace",
 ]

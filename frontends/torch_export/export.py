@@ -13,7 +13,6 @@ import contextlib
 import io
 import logging
 import sys
-import threading
 import traceback
 import warnings
 from collections.abc import Generator, Mapping
@@ -27,8 +26,19 @@ from padc.errors import Problem, SourceLocation, UnsupportedError, UsageError
 from padc.frontends.torch_export.locations import error_location
 from padc.log_levels import log_level
 
-TRACING = threading.RLock()
-"""One program is traced at a time: PyTorch's tracing modes belong to the process."""
+
+@contextlib.contextmanager
+def tracing() -> Generator[None]:
+    """
+    Trace one program at a time: PyTorch's tracing modes belong to the process.
+
+    The lock is Dynamo's own, since `torch.compile` traces too.
+    """
+    # Importing it takes a second, and torch.export loads it anyway.
+    from torch._dynamo.convert_frame import compile_lock
+
+    with compile_lock:
+        yield
 
 
 def export_module(
@@ -121,7 +131,7 @@ def assigned_buffers(module: torch.nn.Module) -> Generator[dict[str, Problem]]:
             )
         assign(self, name, value)
 
-    with TRACING:
+    with tracing():
         assign: Any = torch.nn.Module.__setattr__
         torch.nn.Module.__setattr__ = record
         try:
@@ -165,7 +175,7 @@ def trace(
 ) -> ExportedProgram:
     """`torch.export.export`, without its prints if it fails."""
     # PyTorch prints the graph where it cannot trace on.
-    with TRACING, quiet(), contextlib.redirect_stderr(io.StringIO()) as printed:
+    with tracing(), quiet(), contextlib.redirect_stderr(io.StringIO()) as printed:
         exported = torch.export.export(
             module, args, kwargs, dynamic_shapes=dynamic_shapes
         )

@@ -59,7 +59,7 @@ from padc.frontends.torch_export.expansions import (
     Expansion,
     expansions_of,
 )
-from padc.frontends.torch_export.export import TRACING, quiet
+from padc.frontends.torch_export.export import quiet, tracing
 from padc.frontends.torch_export.function_builder import (
     FunctionBuilder,
     Imported,
@@ -119,7 +119,7 @@ def import_exported_program(
         UnsupportedError: Lists all parts of the program that padc cannot express.
     """
     names, trained = output_names(ep), trained_statistics(ep)
-    with TRACING, quiet():
+    with tracing(), quiet():
         importer = importer_of(ep, weights, legal, leave_out_constants)
     return importer.run(names, trained)
 

@@ -38,7 +38,7 @@ from torch.utils._sympy.value_ranges import ValueRanges
 
 from padc.errors import Obstacle
 from padc.frontends.torch_export.decompositions import below_autograd
-from padc.frontends.torch_export.export import TRACING, quiet
+from padc.frontends.torch_export.export import quiet, tracing
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ def call_program(
         Obstacle: PyTorch refuses the arguments, or computes the results' shapes for the
             examples of sizes only.
     """
-    with TRACING, quiet():
+    with tracing(), quiet():
         return CallBuilder(stack_trace).build(target, args, kwargs, first_only)
 
 

@@ -13,6 +13,7 @@ to have it compiled.
 from __future__ import annotations
 
 import copy
+import threading
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,7 +21,6 @@ from typing import Any
 
 import torch
 import torch._dynamo.config  # pyright: ignore[reportMissingTypeStubs]
-from torch._dynamo import convert_frame  # pyright: ignore[reportMissingTypeStubs]
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.export import Dim
 
@@ -34,6 +34,7 @@ from padc.errors import (
     UsageError,
     first_line,
 )
+from padc.frontends.torch_export import trace
 from padc.ir.precisions import native_precision
 from padc.native_model import NativeModel
 
@@ -112,7 +113,11 @@ class VaryingSizes:
 
 
 def varying_sizes(graph: torch.fx.GraphModule) -> VaryingSizes | None:
-    """The sizes that are symbols; None if there are none, or others than of tensors."""
+    """
+    The sizes that vary.
+
+    None if none does, or if an integer argument is not the size of a tensor.
+    """
     nodes = graph.graph.find_nodes(op="placeholder")
     examples = [node.meta.get("example_value") for node in nodes]
     dims: dict[int, Sequence[int]] = {}
@@ -172,14 +177,14 @@ class Graph:
         self._compiled_count = 0
         self._compiled: dict[Any, Function] = {}
         self._is_compilable = True
+        self._lock = threading.Lock()
 
     def __call__(self, *args: Any) -> Any:
         floats = [args[number].item() for number in self._floats]
         key = (torch.is_grad_enabled(), repr(floats), *map(kind, args))
         function = self._compiled.get(key)
         if function is None:
-            # torch.export and Dynamo change the same global state while they trace.
-            with convert_frame.compile_lock:
+            with self._lock:
                 function = self._compiled.get(key) or self._compile(args, floats)
                 if len(self._compiled) >= MOST_KINDS:
                     self._compiled.clear()
@@ -249,9 +254,7 @@ class Graph:
     ) -> CompiledModel:
         try:
             with torch.no_grad():
-                exported = torch.export.export(
-                    module, tuple(args), dynamic_shapes=dynamic_shapes
-                )
+                exported = trace(module, tuple(args), {}, dynamic_shapes)
         except Exception as error:
             message = f"torch.export cannot trace it: {first_line(error)}"
             raise Obstacle(message) from error
@@ -297,7 +300,6 @@ def restored(
     function: Function, outputs: Sequence[Any], which: Sequence[int]
 ) -> Function:
     """A function that returns `outputs`, of which `function` computes some."""
-
     strides = {i: outputs[i].stride() for i in which}
     others = [None if i in strides else x for i, x in enumerate(outputs)]
 
