@@ -152,6 +152,19 @@ def test_first_calls_of_several_threads():
         list(threads.map(calls, range(4)))
 
 
+def test_floats_that_never_repeat(compiled: list[CompiledModel]):
+    """They are constants of the graph: it is compiled a few times, then left."""
+    limit = torch._dynamo.config.recompile_limit
+    fast = torch.compile(lambda x, f: x * f, backend="padc", dynamic=True)
+    x = torch.ones(3)
+
+    with torch.no_grad(), pytest.warns(UserWarning, match=f"{limit} kinds"):
+        for n in range(limit + 4):
+            torch.testing.assert_close(fast(x, n + 0.5), x * (n + 0.5))
+
+    assert len(compiled) <= limit
+
+
 def test_what_is_remembered_of_sizes_is_bounded(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(dynamo, "MOST_KINDS", 3)
     graphs: list[Any] = []

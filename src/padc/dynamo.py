@@ -223,20 +223,26 @@ class Graph:
             model = self._of_all_sizes.get(floats)
             # torch.export takes sizes of 0 and 1 for constants.
             if model is None and min(varying.sizes(args)) > 1:
+                self._check_count()
                 module = TensorsOf(graph, which, varying)
                 model = self._for_all_sizes(module, tensors, varying)
                 if model is None:
                     self._varying = None
                 else:
+                    self._compiled_count += 1
                     self._of_all_sizes[floats] = model
             if model is not None and model.takes(tensors):
                 return lambda *args: model(*[args[number] for number in varying.dims])
+        self._check_count()
+        self._compiled_count += 1
+        return self._compile_tensors(TensorsOf(graph, which), args)
+
+    def _check_count(self) -> None:
+        """Raise Obstacle if the graph was compiled as often as it may be."""
         # The number of times that Dynamo itself compiles a function.
         limit = torch._dynamo.config.recompile_limit  # pyright: ignore
         if self._compiled_count >= limit:
             raise Obstacle(f"it was compiled for {limit} kinds of arguments")
-        self._compiled_count += 1
-        return self._compile_tensors(TensorsOf(graph, which), args)
 
     def _for_all_sizes(
         self, module: TensorsOf, tensors: Sequence[Any], varying: VaryingSizes
