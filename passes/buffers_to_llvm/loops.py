@@ -47,6 +47,12 @@ class Loop:
             for offset, step in zip(offsets, self.steps, strict=True)
         ]
 
+    def steps_of_block(self, build: LlvmBuilder, first: Size, most: int) -> Size:
+        """The steps of a block of up to `most`, whose `first` is a multiple of it."""
+        if isinstance(self.count, int) and self.count % most == 0:
+            return most
+        return build.minimum(build.sub(self.count, first), most)
+
 
 def nested(
     build: LlvmBuilder,

@@ -496,9 +496,7 @@ class Blocks:
             return of_part(offsets, Part(loop.count, True))
 
         def block(build: LlvmBuilder, place: SSAValue) -> None:
-            is_even = isinstance(loop.count, int) and loop.count % self.depth == 0
-            left = build.sub(loop.count, place)
-            depth = self.depth if is_even else build.minimum(left, self.depth)
+            depth = loop.steps_of_block(build, place, self.depth)
             zero = build.value(0)
             is_first = build.insert(llvm.ICmpOp(place, zero, predicate("eq")))
             moved = loop.moved(build, offsets, place)

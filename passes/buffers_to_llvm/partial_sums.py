@@ -87,9 +87,7 @@ def in_blocks(
         at = first.moved(build, offsets, place)
         if not step:
             return in_blocks(build, rest, at, most, values, body, is_start)
-        is_even = isinstance(first.count, int) and first.count % step == 0
-        left = build.sub(first.count, place)
-        count = step if is_even else build.minimum(left, step)
+        count = first.steps_of_block(build, place, step)
         return body([replace(first, count=count), *rest], at, values, is_start)
 
     number = build.floordiv(build.add(first.count, width - 1), width)
