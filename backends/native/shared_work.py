@@ -42,8 +42,8 @@ SPINS = 20_000
 """
 The pauses before a thread that waits goes to sleep: 0.3 to 1 ms on x86-64.
 
-Fewer make a thread sleep while others finish their parts of a kernel. More take time
-from other programs while one thread runs what is not shared.
+With fewer, a thread sleeps while others finish their parts of a kernel. With more,
+idle threads keep cores from other programs while one thread runs what is not shared.
 """
 PAUSES = {
     "x86_64": "call void @llvm.x86.sse2.pause()",
