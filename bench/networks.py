@@ -3,7 +3,7 @@
 Time of whole networks: padc, PyTorch, torch.compile and onnxruntime.
 
     python -m bench.networks [--threads 1 2] [--rounds N] [--only NAME ...]
-                             [--without PEER ...] [--page docs/performance.md]
+                             [--without PEER ...] [--page docs/performance/avx2.md]
 
 All run in one process, one after the other in a random order, `--rounds` times, in
 float32 with batch 1. padc and onnxruntime write to outputs that they are given. Times
@@ -296,13 +296,25 @@ def machine() -> str:
 
 PAGE = """# Performance of machine code
 
-Written by `python -m bench.networks --page docs/performance.md`, on {machine}.
+Written by `python -m bench.networks --page {page}`, on {machine}.
 Batch 1, float32; medians of {rounds} rounds, in which all take turns in random order. A
 ratio above 1 means that padc is faster. Errors are relative to the range of the output,
 of PyTorch in float64.
 
-![time of onnxruntime divided by padc's](performance.svg)
+![time of onnxruntime divided by padc's]({chart})
 """
+
+
+def heading(page: Path, rounds: int) -> str:
+    """What stands above the tables."""
+    return PAGE.format(
+        page=page, chart=chart_of(page).name, machine=machine(), rounds=rounds
+    )
+
+
+def chart_of(page: Path) -> Path:
+    """The file of a page's chart."""
+    return page.with_suffix(".svg")
 
 
 def main() -> None:
@@ -319,7 +331,7 @@ def main() -> None:
         peers.remove(INDUCTOR)
     torch.set_grad_enabled(False)
     results: dict[int, dict[str, Result]] = {}
-    page = [PAGE.format(machine=machine(), rounds=given.rounds)]
+    tables: list[str] = []
     for threads in given.threads:
         results[threads] = {}
         for name in given.only:
@@ -331,13 +343,13 @@ def main() -> None:
                 f"error {result.errors['padc']:.1e}; {ratios}",
                 flush=True,
             )
-        page += [f"## {threads} thread{'s' * (threads > 1)}\n"]
-        page += [*table(results[threads], peers), ""]
-    print("\n".join(page))
+        tables += [f"## {threads} thread{'s' * (threads > 1)}\n"]
+        tables += [*table(results[threads], peers), ""]
+    print("\n".join(tables))
     if given.page is not None:
-        given.page.write_text("\n".join(page))
+        given.page.write_text("\n".join([heading(given.page, given.rounds), *tables]))
         if ONNX in peers:
-            given.page.with_suffix(".svg").write_text(chart(results, ONNX))
+            chart_of(given.page).write_text(chart(results, ONNX))
 
 
 if __name__ == "__main__":
