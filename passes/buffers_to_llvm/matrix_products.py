@@ -224,7 +224,7 @@ def steps(all: Sequence[Tiles]) -> Size:
 
 def panels_of(build: LlvmBuilder, count: Size, lanes: int, most: int) -> list[Tiles]:
     """
-    Tiles of `count` columns, of up to `most` vectors.
+    Tiles of `count` columns, of up to `most` vectors, for panels that are packed.
 
     They have one size, which takes less code, if few vectors are then empty.
     """
@@ -233,15 +233,7 @@ def panels_of(build: LlvmBuilder, count: Size, lanes: int, most: int) -> list[Ti
         number = max(-(-vectors // most), 1)
         width = -(-vectors // number)
         if 32 * (number * width - vectors) > vectors:
-            return [
-                replace(
-                    tiles,
-                    first=build.mul(tiles.first, lanes),
-                    size=tiles.size * lanes,
-                    is_cut=count % lanes != 0,
-                )
-                for tiles in tiles_of(build, vectors, most)
-            ]
+            return panels_in_place(build, count, lanes, most)
         most = max(width, 1)
     width = most * lanes
     number = build.floordiv(build.add(count, width - 1), width)
@@ -249,6 +241,33 @@ def panels_of(build: LlvmBuilder, count: Size, lanes: int, most: int) -> list[Ti
     if isinstance(count, int) and not count:
         return []
     return [Tiles(0, number, 0, width, is_cut)]
+
+
+def panels_in_place(
+    build: LlvmBuilder, count: Size, lanes: int, most: int
+) -> list[Tiles]:
+    """
+    Tiles of `count` columns, of up to `most` vectors, of which only the last is cut.
+
+    Panels that are not packed are read through masks if they are cut. AVX2 has masks
+    in registers of vectors, and NEON loads element by element.
+    """
+    if not isinstance(count, int):
+        width = most * lanes
+        number = build.floordiv(count, width)
+        end = build.floordiv(build.add(count, width - 1), width)
+        rest = Tiles(number, end, build.mul(number, width), width, is_cut=True)
+        return [Tiles(0, number, 0, width), rest]
+    vectors, rest = divmod(count, lanes)
+    wholes = [
+        replace(tiles, first=build.mul(tiles.first, lanes), size=tiles.size * lanes)
+        for tiles in tiles_of(build, vectors, most)
+    ]
+    if not rest:
+        return wholes
+    number = steps(wholes)
+    last = Tiles(number, build.add(number, 1), vectors * lanes, lanes, is_cut=True)
+    return [*wholes, last]
 
 
 @dataclass(frozen=True)
@@ -402,7 +421,12 @@ class Blocks:
         vectors = -(-columns // lanes) if isinstance(columns, int) else columns
         height, width = tile_shape(rows, vectors, op.registers)
         self.rows = tiles_of(self.build, rows, height)
-        self.panels = panels_of(self.build, columns, lanes, width)
+        is_streamed = op.columns.steps[op.streamed] == 1
+        is_short = isinstance(rows, int) and rows <= 2 * height
+        is_panel = op.sum.steps[op.streamed] == columns
+        is_packed = not (is_streamed and (is_short or is_panel))
+        tiles = panels_of if is_packed else panels_in_place
+        self.panels = tiles(self.build, columns, lanes, width)
         self.depth = block_depth(op, width)
         most = max(BLOCK_BYTES // (self.depth * bytes) // height, 1)
         self.row_tiles = most
@@ -412,16 +436,13 @@ class Blocks:
             count = min(count, rows)
         row_bytes = max(count, 1) * width * lanes * bytes
         self.column_tiles = max(BLOCK_BYTES // row_bytes, 1)
-        is_streamed = op.columns.steps[op.streamed] == 1
-        is_short = isinstance(rows, int) and rows <= 2 * height
         self.counts = [*(loop.count for loop in op.outer), steps(self.panels)]
         """The steps of the loops that may be split."""
         if product(self.build, self.counts) in range(FEW_ITEMS):
             # More parts than panels: each thread packs the panels for its rows.
             self.counts.append(steps(self.rows))
         self.packed: BufferDescriptor | None = None
-        is_panel = op.sum.steps[op.streamed] == columns
-        if not (is_streamed and (is_short or is_panel)):
+        if is_packed:
             self.packed = scratch_of(self.build, op, self.depth * width * lanes)
 
     def run(self, offsets: Sequence[Size]) -> None:

@@ -28,7 +28,7 @@ def most_vectors(vector_bytes: int) -> int:
     As many as the tiles have. With 16 registers these have 6 rows and 2 vectors; they
     would read panels of 4 vectors in halves, which takes up to a sixth more time.
     """
-    return register_count(vector_bytes) // 8
+    return MOST_VECTORS if register_count(vector_bytes) > 16 else 2
 
 
 def panel_of(weight: SSAValue, vector_bytes: int) -> int | None:

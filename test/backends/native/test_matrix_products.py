@@ -23,7 +23,11 @@ from padc.ir import make_context
 from padc.ir.main_function import main
 from padc.passes import pipelines
 from padc.passes.buffers_to_llvm import matrix_products
-from padc.passes.buffers_to_llvm.matrix_products import panels_of, tiles_of
+from padc.passes.buffers_to_llvm.matrix_products import (
+    panels_in_place,
+    panels_of,
+    tiles_of,
+)
 from padc.passes.buffers_to_llvm.partial_sums import STEP_PRODUCTS, terms_of_step
 
 GUARD = 64
@@ -203,9 +207,10 @@ def test_static_tiles_cover_a_loop_once():
 
 
 @pytest.mark.parametrize("lanes", [2, 4, 16])
-def test_static_panels_cover_all_columns_once(lanes: int):
+@pytest.mark.parametrize("tiles", [panels_of, panels_in_place])
+def test_static_panels_cover_all_columns_once(tiles: Any, lanes: int):
     for count, most in itertools.product(range(1, 200), range(1, 5)):
-        panels: list[Any] = panels_of(INTEGERS, count, lanes, most)
+        panels: list[Any] = tiles(INTEGERS, count, lanes, most)
         place, number = 0, 0
         for each in panels:
             assert (each.first, each.begin) == (place, number)
@@ -214,6 +219,8 @@ def test_static_panels_cover_all_columns_once(lanes: int):
             assert each.size % lanes == 0 and each.size <= most * lanes
             assert each.is_cut or place <= count
         assert place - panels[-1].size < count <= place
+        if tiles is panels_in_place and any(each.is_cut for each in panels):
+            assert panels[-1].size == lanes and count % lanes != 0
 
 
 @pytest.mark.parametrize("most", range(1, 15))
@@ -251,6 +258,19 @@ def test_dynamic_panels_cover_all_columns_once(width: int):
     end = each.end * each.size
     assert (each.begin, each.first) == (0, 0)
     assert each.size == width and each.is_cut
+    assert holds(And(end - width < count, count <= end), count >= 0)
+
+
+@pytest.mark.parametrize("width", [2, 8, 48])
+def test_dynamic_panels_in_place_cover_all_columns_once(width: int):
+    count = ints("count")[0]
+    panels: list[Any] = panels_in_place(INTEGERS, count, width, 1)
+    wholes, rest = panels
+    end = rest.first + (rest.end - rest.begin) * width
+    assert (wholes.begin, wholes.first) == (0, 0)
+    assert [wholes.is_cut, rest.is_cut] == [False, True]
+    assert holds(And(wholes.end == rest.begin, rest.end - rest.begin <= 1), count >= 0)
+    assert holds(And(rest.first == rest.begin * width, rest.first <= count), count >= 0)
     assert holds(And(end - width < count, count <= end), count >= 0)
 
 
