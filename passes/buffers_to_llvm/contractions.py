@@ -25,11 +25,7 @@ from padc.passes.buffers_to_llvm.loops import Loop, nested
 from padc.passes.buffers_to_llvm.partial_sums import sum_in_parts
 from padc.passes.buffers_to_llvm.vectors import Mask
 from padc.passes.buffers_to_llvm.work_sharing import share, split_loop
-
-REGISTERS = 24
-"""The most vectors of a tile: some of 32 registers hold loaded values."""
-ROWS = 8
-"""The most rows of a tile."""
+from padc.passes.linalg.vector_registers import register_count
 
 
 @dataclass(frozen=True)
@@ -68,7 +64,8 @@ def contraction_of(
                     for x in outer
                     if x.steps[streamed] == 0 and isinstance(x.count, int)
                 ]
-                row = max(rows, key=tile_rows, default=None)
+                most = most_sums(lanes, type)
+                row = max(rows, key=lambda x: tile_rows(x, most), default=None)
                 rest = [x for x in outer if x is not row]
                 return Contraction(
                     streamed, repeated, along, row, rest, sums, type, lanes
@@ -76,11 +73,20 @@ def contraction_of(
     return None
 
 
-def tile_rows(loop: Loop) -> int:
-    """The rows of a tile: the largest number up to `ROWS` that divides the loop."""
+def most_sums(lanes: int, type: AnyFloat) -> int:
+    """The most vectors of a tile: a quarter of the registers holds loaded values."""
+    return register_count(lanes * type.size) * 3 // 4
+
+
+def tile_rows(loop: Loop, sums: int) -> int:
+    """
+    The rows of a tile of up to so many `sums`, which divide the loop.
+
+    They are at most a third of the sums, so that a tile has three vectors of columns.
+    """
     assert isinstance(loop.count, int)
-    count = loop.count
-    return max((n for n in range(1, ROWS + 1) if count and count % n == 0), default=1)
+    count, most = loop.count, sums // 3
+    return max((n for n in range(1, most + 1) if count and count % n == 0), default=1)
 
 
 @dataclass(frozen=True)
@@ -105,17 +111,23 @@ class ContractionKernel(ProductKernel[Contraction]):
         op = self.op
         counts = [loop.count for loop in op.outer] + [self.tiles()]
         if op.rows is not None:
-            counts.append(self.build.floordiv(op.rows.count, tile_rows(op.rows)))
+            counts.append(self.build.floordiv(op.rows.count, self.tile_rows()))
         share(self.build, counts)
         nested(self.build, op.outer, offsets, self.columns)
+
+    def tile_rows(self) -> int:
+        """The number of rows of a tile."""
+        op = self.op
+        sums = most_sums(op.lanes, op.type)
+        return 1 if op.rows is None else tile_rows(op.rows, sums)
 
     def tile_vectors(self) -> int:
         """The number of vectors in a row of a tile."""
         along = self.op.along
-        rows = 1 if self.op.rows is None else tile_rows(self.op.rows)
         # A stride of 2 loads twice as many registers.
         loaded = 2 if along.steps[self.op.streamed] == 2 else 1
-        most = min(max(REGISTERS // rows // loaded, 1), 4)
+        sums = most_sums(self.op.lanes, self.op.type)
+        most = min(max(sums // self.tile_rows() // loaded, 1), 4)
         if not isinstance(along.count, int):
             return min(most, 2)
         full = -(-along.count // self.op.lanes)
@@ -132,8 +144,7 @@ class ContractionKernel(ProductKernel[Contraction]):
     def columns(self, offsets: Sequence[Size]) -> None:
         """Emit the loop along the vectors, a tile at a time."""
         build, along, lanes = self.build, self.op.along, self.op.lanes
-        rows = 1 if self.op.rows is None else tile_rows(self.op.rows)
-        vectors, all = self.tile_vectors(), self.tiles()
+        rows, vectors, all = self.tile_rows(), self.tile_vectors(), self.tiles()
         width = vectors * lanes
         whole = build.floordiv(along.count, width)
 
