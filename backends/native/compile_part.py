@@ -13,7 +13,7 @@ from padc.backends.native.function_signature import (
     accesses_of,
     signature_of,
 )
-from padc.backends.native.machine import compile_object, vector_bytes
+from padc.backends.native.machine import compile_object, host
 from padc.ir.main_function import main
 from padc.passes import pipelines
 
@@ -38,9 +38,9 @@ def compile_part(
     function = main(module)
     inputs = list(function.function_type.inputs)
     results = list(function.function_type.outputs)
-    pipelines.run_passes(ctx, module, pipelines.to_buffers(vector_bytes(), strict))
+    pipelines.run_passes(ctx, module, pipelines.to_buffers(host().vector_bytes, strict))
     signature = signature_of(main(module), inputs, results)
-    pipelines.run_passes(ctx, module, pipelines.to_llvm(vector_bytes(), check))
+    pipelines.run_passes(ctx, module, pipelines.to_llvm(host().vector_bytes, check))
     if check:
         signature = replace(signature, accesses=accesses_of(module))
     return CompiledPart(

@@ -20,8 +20,6 @@ from __future__ import annotations
 
 import functools
 
-import llvmlite.binding as binding
-
 FRAME = {
     "left": 0,  # the number of parts not yet taken; negative after further attempts
     "done": 1,  # the number of parts that helpers finished
@@ -219,8 +217,8 @@ POINTERS = ("worker", "body", "table", "sleep", "blocks")
 
 
 @functools.cache
-def text() -> str:
-    """The functions in LLVM's IR, for this CPU."""
+def text(triple: str) -> str:
+    """The functions in LLVM's IR, for a CPU."""
     accesses: dict[str, str] = {}
     for name, word in FRAME.items():
         type = "ptr" if name in POINTERS else "i64"
@@ -229,6 +227,5 @@ def text() -> str:
         accesses[f"load {name}"] = f"{at}\n  %{name} = load {type}, ptr %{name}.at"
         accesses[f"store {name}"] = f"{at}\n  store {type} %{name}, ptr %{name}.at"
         accesses[f"clear {name}"] = f"{at}\n  store {type} 0, ptr %{name}.at"
-    cpu = binding.get_process_triple().split("-")[0]
-    pause = PAUSES.get(cpu, "")
+    pause = PAUSES.get(triple.split("-")[0], "")
     return TEXT.format(parts=PARTS, spins=SPINS, pause=pause, **accesses)

@@ -23,7 +23,7 @@ from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 import padc
 from padc.backends.calls.parameters import Parameter
 from padc.backends.native.function_signature import Signature, accesses_of
-from padc.backends.native.machine import Code, compile_object, vector_bytes
+from padc.backends.native.machine import Code, compile_object, host
 from padc.backends.native.native_function import NativeFunction
 from padc.native_model import NativeModel
 from padc.passes.buffers_to_llvm import matrix_products
@@ -109,7 +109,7 @@ def function_of(
 ) -> NativeFunction:
     """The function of two buffers of 4x6 and an arena of 96 bytes in `module`."""
     grain = 1 if threads > 1 else GRAIN
-    to_llvm = ConvertBuffersToLlvmPass(vector_bytes(), check=True, grain=grain)
+    to_llvm = ConvertBuffersToLlvmPass(host().vector_bytes, check=True, grain=grain)
     to_llvm.apply(ctx, module)
     parameters = [
         Parameter("input", "float32", (4, 6)),

@@ -1,0 +1,114 @@
+# pyright: basic
+"""Machine code for CPUs that the tests do not run on, by its assembly."""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from xdsl.backend.llvm.convert import convert_module
+
+from padc.backends.native.machine import Cpu, assembly
+from padc.passes import pipelines
+
+NEON = Cpu("aarch64-unknown-linux-gnu", "neoverse-n1", "+neon")
+LABEL = re.compile(r"(\.L\w+):")
+BRANCH = re.compile(r"\s+(?:b|b\.\w+|cbn?z|tbn?z)\s.*?(\.L\w+)$")
+SPILL = re.compile(r"\s+(?:str|stp|stur|ldr|ldp|ldur)\s+q.*\[sp")
+
+
+def convolution(**options: Any) -> Callable[..., Tensor]:
+    return lambda x, w, b: F.conv2d(x, w, b, **options).relu()
+
+
+def twice(x: Tensor, w: Tensor) -> Tensor:
+    """Two convolutions, whose channels are packed, and which are computed by tiles."""
+    return F.conv2d(F.conv2d(x, w, padding=1).relu(), w, padding=1)
+
+
+KERNELS: dict[str, tuple[Callable[..., Tensor], list[tuple[int, ...]]]] = {
+    "linear": (F.linear, [(64, 96), (128, 96)]),
+    "product": (torch.matmul, [(4, 64, 70), (4, 70, 50)]),
+    "dot products": (lambda x, w: x @ w.mT, [(3, 70), (33, 70)]),
+    "1x1": (convolution(), [(1, 64, 20, 20), (48, 64, 1, 1), (48,)]),
+    "3x3": (twice, [(1, 32, 20, 20), (32, 32, 3, 3)]),
+    "stride": (
+        convolution(stride=2, padding=1),
+        [(1, 16, 20, 20), (32, 16, 3, 3), (32,)],
+    ),
+    "images": (convolution(padding=3), [(1, 3, 40, 40), (32, 3, 7, 7), (32,)]),
+    "depthwise": (
+        convolution(padding=1, groups=32),
+        [(1, 32, 20, 20), (32, 1, 3, 3), (32,)],
+    ),
+    "attention": (F.scaled_dot_product_attention, [(1, 4, 50, 32)] * 3),
+    "gelu": (F.gelu, [(1000,)]),
+}
+
+
+class Model(torch.nn.Module):
+    def __init__(self, function: Callable[..., Tensor]):
+        super().__init__()
+        self.function = function
+
+    def forward(self, *args: Tensor) -> Tensor:
+        return self.function(*args)
+
+
+def compiled(function: Callable[..., Tensor], *args: Tensor) -> str:
+    """The assembly of a function, with NEON."""
+    exported = torch.export.export(Model(function), args)
+    ctx, module = pipelines.import_program(
+        exported, legal=pipelines.legal_for_native(), leave_out_constants=True
+    )
+    for passes in (
+        pipelines.to_native_tcp(),
+        pipelines.to_buffers(NEON.vector_bytes),
+        pipelines.to_llvm(NEON.vector_bytes),
+    ):
+        pipelines.run_passes(ctx, module, passes)
+    return assembly(convert_module(module, fallback_target_triple=None), NEON)
+
+
+def innermost_loops(text: str) -> list[list[str]]:
+    """The lines of each loop that has no other inside."""
+    lines, places = text.splitlines(), dict[str, int]()
+    spans: list[tuple[int, int]] = []
+    for place, line in enumerate(lines):
+        if found := LABEL.match(line):
+            places[found[1]] = place
+        elif (found := BRANCH.match(line)) and found[1] in places:
+            spans.append((places[found[1]], place))
+    return [
+        lines[begin:end]
+        for begin, end in spans
+        if not any(
+            begin <= first and last <= end and (begin, end) != (first, last)
+            for first, last in spans
+        )
+    ]
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_sums_stay_in_the_registers_of_neon(name: str):
+    function, shapes = KERNELS[name]
+    text = compiled(function, *map(torch.empty, shapes))
+
+    products = [
+        loop
+        for loop in innermost_loops(text)
+        if sum("fmla\tv" in line for line in loop) > 1
+    ]
+
+    assert products
+    assert not [line for loop in products for line in loop if SPILL.match(line)]
+
+
+def test_a_spill_is_seen():
+    loop = [".LBB0_1:", "\tfmla\tv0.4s, v1.4s, v2.4s", "\tstr\tq0, [sp, #16]"]
+    (found,) = innermost_loops("\n".join([*loop, "\tb.ne\t.LBB0_1"]))
+
+    assert [line for line in found if SPILL.match(line)] == loop[-1:]
