@@ -1,14 +1,15 @@
 """
-The greatest or least element of rows of f32, by integers.
+The greatest or least element of rows and windows of f32, by integers.
 
-LLVM's `maximum` takes six instructions for a vector, and more for its last elements and
-between its lanes, since it propagates NaN and orders zeros. The order of the integers
-here does both: -inf is 0; above are the numbers, -0 before 0, then inf, then all NaN.
+LLVM's `maximum` takes six instructions for a vector, each of which waits for the one
+before, and more for its last elements and between its lanes, since it propagates NaN
+and orders zeros. The order of the integers here does both: -inf is 0; above are the
+numbers, -0 before 0, then inf, then all NaN.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects import arith, llvm
@@ -19,7 +20,6 @@ from xdsl.ir import SSAValue
 
 from padc.passes.buffers_to_llvm.buffer_descriptor import BufferDescriptor
 from padc.passes.buffers_to_llvm.llvm_builder import LlvmBuilder, Size
-from padc.passes.buffers_to_llvm.loops import Loop
 
 SIGN, REST = -(1 << 31), (1 << 31) - 1
 LEAST = REST ^ -(1 << 23)
@@ -28,22 +28,34 @@ LEAST = REST ^ -(1 << 23)
 
 @dataclass(frozen=True)
 class Extreme:
-    """The greatest or least element of each row that `row` runs through."""
+    """The greatest or least of some elements."""
 
     op: arith.MaximumfOp | arith.MinimumfOp
-    row: Loop
 
-    def of_row(self, build: LlvmBuilder, x: BufferDescriptor, offset: Size) -> SSAValue:
-        """The extreme of the row of `x` at `offset`; NaN if it has one."""
+    def of_row(
+        self, build: LlvmBuilder, x: BufferDescriptor, offset: Size, count: Size
+    ) -> SSAValue:
+        """The extreme of `count` elements of `x` from `offset` on; NaN if one is."""
 
         def inside(place: SSAValue, carried: Sequence[SSAValue]) -> list[SSAValue]:
             address = build.address(x.pointer, build.add(offset, place), f32)
-            key = self.key(build, x.load(build, address))
-            best = llvm.CallIntrinsicOp("llvm.umax.i32", [*carried, key], [i32])
-            return [build.insert(best)]
+            (best,) = carried
+            return [self.better(build, best, x.load(build, address))]
 
-        (best,) = build.carry(self.row.count, [build.number(0)], inside)
+        (best,) = build.carry(count, [build.number(0)], inside)
         return self.number(build, best)
+
+    def of_values(self, build: LlvmBuilder, values: Iterable[SSAValue]) -> SSAValue:
+        """The extreme of `values`; NaN if one is."""
+        best = build.number(0)
+        for value in values:
+            best = self.better(build, best, value)
+        return self.number(build, best)
+
+    def better(self, build: LlvmBuilder, key: SSAValue, x: SSAValue) -> SSAValue:
+        """The greater one of `key` and that of `x`."""
+        keys = [key, self.key(build, x)]
+        return build.insert(llvm.CallIntrinsicOp("llvm.umax.i32", keys, [i32]))
 
     def key(self, build: LlvmBuilder, x: SSAValue) -> SSAValue:
         """An unsigned integer, the greater, the better `x` is."""
@@ -71,16 +83,13 @@ def inverted(build: LlvmBuilder, bits: SSAValue) -> SSAValue:
     return build.insert(llvm.XOrOp(bits, mask))
 
 
-def extreme_of(op: LinalgStructuredOperation, loops: Sequence[Loop]) -> Extreme | None:
-    """The extreme of contiguous rows that `op` computes; None if it does not."""
-    if len(op.inputs) != 1 or len(op.outputs) != 1 or not loops:
-        return None
-    if not loops[-1].reduces or loops[-1].steps != (1, 0):
-        return None
+def extreme_of(op: LinalgStructuredOperation) -> Extreme | None:
+    """The extreme that `op` reduces its first input to; None if it does not."""
+    args = op.body.block.args
     match list(op.body.block.ops):
         case [arith.MaximumfOp() | arith.MinimumfOp() as found, linalg.YieldOp()] if (
-            found.result.type == f32 and set(found.operands) == set(op.body.block.args)
+            found.result.type == f32 and set(found.operands) == {args[0], args[-1]}
         ):
-            return Extreme(found, loops[-1])
+            return Extreme(found)
         case _:
             return None

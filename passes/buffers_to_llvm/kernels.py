@@ -9,6 +9,8 @@ through another. If several ops share a function (see `loop_fusion`), some point
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -48,6 +50,9 @@ from padc.passes.buffers_to_llvm.work_sharing import (
     split_loop,
     threads_for,
 )
+
+WINDOW = 32
+"""The most steps of a window that are joined for each output."""
 
 
 class Outline:
@@ -199,7 +204,7 @@ def outline(
     inner = {x: kernel.value(values[x]) for x in (*op.operands, *captured(op))}
     loops = ordered(loops, len(op.outputs))
     operands = [inner[x] for x in op.operands]
-    body = Body(op, kernel, operands, inner, len(op.outputs), extreme_of(op, loops))
+    body = Body(op, kernel, operands, inner, len(op.outputs), extreme_of(op))
     if loops and is_sum(op) and is_long(loops):
         result = kernel.buffer(values[op.outputs[0]])
         body.sum = BlockedSum(kernel.build, result, not loops[-1].reduces)
@@ -264,7 +269,7 @@ class Body:
     values: Mapping[SSAValue, Value]
     outputs: int
     extreme: Extreme | None = None
-    """What the innermost loop computes, if that is the extreme of a row."""
+    """What the loops that reduce compute, if that is an extreme."""
     sum: BlockedSum | None = None
     """What the loops that reduce compute, if that is a sum of many terms."""
 
@@ -288,11 +293,12 @@ class Body:
             return self.element(build, offsets, places)
         loop, *rest = loops
         if loop.reduces and self.sum is not None:
-            if build.check is not None:
-                build.check = build.check.of(self.op)
+            self.check(build)
             return self.sum.run(loops, offsets, self.add)
-        if not rest and self.extreme is not None:
-            return self.row(build, self.extreme, offsets)
+        if self.extreme is not None and not rest and is_row(loop):
+            return self.row(build, self.extreme, loop.count, offsets)
+        if is_window(loops, self.outputs):
+            return self.window(loops, offsets, places)
 
         def inside(build: LlvmBuilder, place: Size) -> None:
             here = {**places, loop.dims[0]: build.value(place)}
@@ -306,6 +312,49 @@ class Body:
             self.angles(loop, offsets, places)
         else:
             split_elements(build, loop.count, inside)
+
+    def window(
+        self,
+        loops: Sequence[Loop],
+        offsets: Sequence[Size],
+        places: dict[int, SSAValue],
+    ) -> None:
+        """Emit a loop along the outputs, in which all steps of a window are joined."""
+        *window, along = loops
+        ranges = [range(count(loop)) for loop in window]
+
+        def inside(build: LlvmBuilder, place: Size) -> None:
+            first = along.moved(build, offsets, place)
+            here = {**places, along.dims[0]: build.value(place)}
+            steps: list[tuple[Sequence[Size], dict[int, SSAValue]]] = []
+            for numbers in itertools.product(*ranges):
+                at = first
+                for loop, number in zip(window, numbers, strict=True):
+                    at = loop.moved(build, at, number)
+                    here[loop.dims[0]] = build.value(number)
+                steps.append((at, dict(here)))
+            if self.extreme is None:
+                self.store(build, first, self.joined(build, steps))
+            else:
+                values = [self.load(build, 0, at) for at, _ in steps]
+                found = self.extreme.of_values(build, values)
+                self.join(build, self.extreme.op, found, first)
+
+        split_elements(self.kernel.build, along.count, inside)
+
+    def joined(
+        self,
+        build: LlvmBuilder,
+        steps: Sequence[tuple[Sequence[Size], dict[int, SSAValue]]],
+    ) -> Sequence[SSAValue]:
+        """One element of each output, after steps with these offsets and places."""
+        outs = self.op.body.block.args[-self.outputs :]
+        (first, here), *others = steps
+        values = self.results(build, first, here, {})
+        for at, here in others:
+            given = dict[SSAValue, SSAValue](zip(outs, values, strict=True))
+            values = self.results(build, at, here, given)
+        return values
 
     def angles(
         self, loop: Loop, offsets: Sequence[Size], places: dict[int, SSAValue]
@@ -353,17 +402,33 @@ class Body:
         split_loop(self.kernel.build, items_of(self.kernel.build, loop.count), block)
 
     def row(
-        self, build: LlvmBuilder, extreme: Extreme, offsets: Sequence[Size]
+        self, build: LlvmBuilder, extreme: Extreme, count: Size, offsets: Sequence[Size]
     ) -> None:
         """Join the extreme of a row with the one so far."""
+        self.check(build)
+        x = self.operands[0]
+        assert isinstance(x, BufferDescriptor)
+        found = extreme.of_row(build, x, offsets[0], count)
+        self.join(build, extreme.op, found, offsets)
+
+    def join(
+        self, build: LlvmBuilder, op: Operation, found: SSAValue, at: Sequence[Size]
+    ) -> None:
+        """Join an extreme with the one so far by `op`."""
+        old = self.load(build, len(at) - 1, at)
+        self.store(build, at, [lower_scalar(build, op, [found, old])])
+
+    def load(self, build: LlvmBuilder, number: int, at: Sequence[Size]) -> SSAValue:
+        """The element of operand `number`, a buffer, whose offset `at` has."""
+        self.check(build)
+        x = self.operands[number]
+        assert isinstance(x, BufferDescriptor)
+        return x.load(build, build.address(x.pointer, at[number], x.element_type))
+
+    def check(self, build: LlvmBuilder) -> None:
+        """Let checks of accesses name the op, if there are any."""
         if build.check is not None:
             build.check = build.check.of(self.op)
-        x, result = self.operands
-        assert isinstance(x, BufferDescriptor) and isinstance(result, BufferDescriptor)
-        address = build.address(result.pointer, offsets[1], result.element_type)
-        found = extreme.of_row(build, x, offsets[0])
-        old = result.load(build, address)
-        result.store(build, lower_scalar(build, extreme.op, [found, old]), address)
 
     def add(self, offsets: Sequence[Size], sum: SSAValue) -> SSAValue:
         """`sum`, in place of the element of the result, plus one term."""
@@ -375,7 +440,12 @@ class Body:
         self, build: LlvmBuilder, offsets: Sequence[Size], places: dict[int, SSAValue]
     ) -> None:
         """Compute one element of each output."""
-        results = self.results(build, offsets, places, {})
+        self.store(build, offsets, self.results(build, offsets, places, {}))
+
+    def store(
+        self, build: LlvmBuilder, offsets: Sequence[Size], results: Sequence[SSAValue]
+    ) -> None:
+        """Store one element of each output."""
         for result, x, offset in zip(
             results,
             self.operands[-self.outputs :],
@@ -395,8 +465,7 @@ class Body:
     ) -> list[SSAValue]:
         """What the body yields; elements of operands are loaded unless `given`."""
         block = self.op.body.block
-        if build.check is not None:
-            build.check = build.check.of(self.op)
+        self.check(build)
         values = {**self.values, **given}
         for arg, x, offset in zip(block.args, self.operands, offsets, strict=True):
             if not isinstance(x, BufferDescriptor):
@@ -439,6 +508,29 @@ class Body:
             and isinstance(uses[0].operation, arith.AddfOp)
             and self.is_sum(uses[0].operation)
         )
+
+
+def is_row(loop: Loop) -> bool:
+    """Whether a loop reduces contiguous elements of the first input to one output."""
+    return loop.reduces and loop.steps[0] == 1 and loop.steps[-1] == 0
+
+
+def is_window(loops: Sequence[Loop], outputs: int) -> bool:
+    """Whether all of `loops` but the innermost reduce to one element, in few steps."""
+    *window, along = loops
+    if not window or along.reduces:
+        return False
+    for loop in window:
+        stays = not any(loop.steps[-outputs:])
+        if not (loop.reduces and stays and isinstance(loop.count, int)):
+            return False
+    return 0 < math.prod(map(count, window)) <= WINDOW
+
+
+def count(loop: Loop) -> int:
+    """The number of steps of a loop, which is known."""
+    assert isinstance(loop.count, int)
+    return loop.count
 
 
 def scalar(build: LlvmBuilder, value: Value) -> SSAValue:

@@ -1,5 +1,5 @@
 # pyright: basic
-"""The greatest and least elements of rows: NaN, infinities and zeros of both signs."""
+"""The greatest and least elements of rows and windows: NaN, infinities and zeros of both signs."""
 
 import numpy as np
 import pytest
@@ -35,6 +35,25 @@ def test_extremes_of_rows(is_greatest: bool):
     actual, expected = compiled(ROWS), rows(ROWS, is_greatest)
 
     torch.testing.assert_close(actual, expected, rtol=0, atol=0, equal_nan=True)
+    check_signs(actual, expected)
+
+
+def check_signs(actual: torch.Tensor, expected: torch.Tensor) -> None:
     numbers = ~expected.isnan()
     assert torch.equal(actual.signbit()[numbers], expected.signbit()[numbers])
     assert numbers.any() and not numbers.all()
+
+
+@pytest.mark.parametrize("stride", [1, 2])
+def test_extremes_of_windows(stride: int):
+    """Three elements of three rows each, which all outputs share with others."""
+    x = ROWS[:, :3].reshape(1, 3, 56, 49)
+    model = torch.nn.MaxPool2d(3, stride)
+
+    actual = padc.compile(model, (x,))(x)
+
+    windows = torch.nn.functional.unfold(x, 3, stride=stride)
+    expected = rows(windows.view(3, 9, -1).mT.reshape(-1, 9), True)
+    expected = expected.view(model(x).shape)
+    torch.testing.assert_close(actual, expected, rtol=0, atol=0, equal_nan=True)
+    check_signs(actual, expected)
