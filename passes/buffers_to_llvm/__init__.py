@@ -15,6 +15,7 @@ Pass: `convert_buffers_to_llvm`. The other files serve it:
     loop_fusion        ops that write parts of one buffer, in shared loops
     extremes           greatest and least elements of rows, by integers
     partial_sums       sums in blocks of a few hundred terms
+    transpositions     copies that are contiguous in different loops
     sums               sums of many floats, with the errors of their additions
     contractions       sums of products, in tiles of registers
     packed_convolutions  convolutions of packed tensors

@@ -38,6 +38,7 @@ from padc.passes.buffers_to_llvm.loops import Loop, linear, merged, ordered
 from padc.passes.buffers_to_llvm.products import multiplied_type
 from padc.passes.buffers_to_llvm.scalars import lower_scalar
 from padc.passes.buffers_to_llvm.sums import BlockedSum, is_long, is_sum
+from padc.passes.buffers_to_llvm.transpositions import transposition_of
 from padc.passes.buffers_to_llvm.vector_math import ANGLES
 from padc.passes.buffers_to_llvm.work_sharing import (
     ELEMENT_WORK,
@@ -204,6 +205,10 @@ def outline(
     inner = {x: kernel.value(values[x]) for x in (*op.operands, *captured(op))}
     loops = ordered(loops, len(op.outputs))
     operands = [inner[x] for x in op.operands]
+    if (transposition := transposition_of(op, operands, loops)) is not None:
+        if kernel.build.check is not None:
+            kernel.build.check = kernel.build.check.of(op)
+        return transposition.run(kernel.build, sizes)
     body = Body(op, kernel, operands, inner, len(op.outputs), extreme_of(op))
     if loops and is_sum(op) and is_long(loops):
         result = kernel.buffer(values[op.outputs[0]])
