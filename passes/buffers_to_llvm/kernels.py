@@ -52,8 +52,8 @@ from padc.passes.buffers_to_llvm.work_sharing import (
     threads_for,
 )
 
-WINDOW = 32
-"""The most steps of a window that are joined for each output."""
+WINDOW = 128
+"""The most ops of the steps of a window that are joined for each output."""
 
 
 class Outline:
@@ -302,7 +302,7 @@ class Body:
             return self.sum.run(loops, offsets, self.add)
         if self.extreme is not None and not rest and is_row(loop):
             return self.row(build, self.extreme, loop.count, offsets)
-        if is_window(loops, self.outputs):
+        if self.is_window(loops):
             return self.window(loops, offsets, places)
 
         def inside(build: LlvmBuilder, place: Size) -> None:
@@ -317,6 +317,21 @@ class Body:
             self.angles(loop, offsets, places)
         else:
             split_elements(build, loop.count, inside)
+
+    def is_window(self, loops: Sequence[Loop]) -> bool:
+        """Whether all `loops` but the innermost reduce to one element, in few ops."""
+        *window, along = loops
+        if not window or along.reduces:
+            return False
+        for loop in window:
+            stays = not any(loop.steps[-self.outputs :])
+            if not (loop.reduces and stays and isinstance(loop.count, int)):
+                return False
+        ops = list(self.op.body.walk())
+        # Those with angles are faster in blocks, see `angles`.
+        has_angles = any(isinstance(x, ANGLES) for x in ops)
+        number = math.prod(map(count, window)) * len(ops)
+        return 0 < number <= WINDOW and not has_angles
 
     def window(
         self,
@@ -518,18 +533,6 @@ class Body:
 def is_row(loop: Loop) -> bool:
     """Whether a loop reduces contiguous elements of the first input to one output."""
     return loop.reduces and loop.steps[0] == 1 and loop.steps[-1] == 0
-
-
-def is_window(loops: Sequence[Loop], outputs: int) -> bool:
-    """Whether all of `loops` but the innermost reduce to one element, in few steps."""
-    *window, along = loops
-    if not window or along.reduces:
-        return False
-    for loop in window:
-        stays = not any(loop.steps[-outputs:])
-        if not (loop.reduces and stays and isinstance(loop.count, int)):
-            return False
-    return 0 < math.prod(map(count, window)) <= WINDOW
 
 
 def count(loop: Loop) -> int:
