@@ -82,21 +82,14 @@ class Program:
     """
     A model converted to Core ML; `convert` makes it.
 
+    The examples of the methods continue this one.
+
     Example:
         >>> import padc, torch
         >>> model = torch.nn.Conv2d(1, 1, 3, padding="same").eval()
         >>> program = padc.convert(model, (torch.randn(1, 1, 8, 8),))
-        >>> [output.shape for output in program.run(torch.zeros(1, 1, 8, 8))]
-        [torch.Size([1, 1, 8, 8])]
-        >>> all(output.relative_error < 1e-4 for output in program.verify())
-        True
-        >>> program.check()
-        []
-        >>> program.operation_count
-        1
-        >>> "tcp.conv" in program.mlir("tcp")
-        True
-        >>> program.save("model.mlpackage")
+        >>> program.target, program.precision, program.operation_count
+        ('iOS17', 'float32', 1)
     """
 
     model: torch.nn.Module | ExportedProgram
@@ -152,6 +145,9 @@ class Program:
             UnsupportedError: It breaks a rule of Core ML (see `check`).
 
         What was at `path` is unchanged if anything fails.
+
+        Example:
+            >>> program.save("model.mlpackage")
         """
         from padc.backends.coreml.save import save_package
 
@@ -170,6 +166,10 @@ class Program:
 
         Raises:
             UsageError: There is no such stage.
+
+        Example:
+            >>> "tcp.conv" in program.mlir("tcp")
+            True
         """
         resolve("stage", stage, get_args(Stage))
         ops = None if stage == "torch" else pipelines.legal_for_mil()
@@ -212,6 +212,11 @@ class Program:
         Raises:
             UsageError: The inputs do not fit, or have values that int32 does not have.
             UnsupportedError: The evaluator cannot run the program on these values.
+
+        Example:
+            >>> (output,) = program.run(torch.zeros(1, 1, 8, 8))
+            >>> output.shape
+            torch.Size([1, 1, 8, 8])
         """
         if self._running is None:
             self._running = self._session()
@@ -223,7 +228,26 @@ class Program:
         )
 
     def reset(self) -> None:
-        """Give the buffers that `run` changed the values that they had at export."""
+        """
+        Give the buffers that `run` changed the values that they had at export.
+
+        Example:
+            >>> class Total(torch.nn.Module):
+            ...     def __init__(self):
+            ...         super().__init__()
+            ...         self.register_buffer("total", torch.zeros(1))
+            ...
+            ...     def forward(self, x):
+            ...         self.total += x
+            ...         return self.total.clone()
+            >>> one = torch.ones(1)
+            >>> total = padc.convert(Total(), (one,))
+            >>> total.run(one), total.run(one)
+            ((tensor([1.]),), (tensor([2.]),))
+            >>> total.reset()
+            >>> total.run(one)
+            (tensor([1.]),)
+        """
         if self._running is not None:
             self._running.reset()
 
@@ -242,6 +266,10 @@ class Program:
 
         Returns:
             A finding for each place that breaks a rule; see `padc.coreml.check`.
+
+        Example:
+            >>> program.check()
+            []
         """
         from padc.backends.coreml.save import save_package
 
@@ -261,10 +289,9 @@ class Program:
 
         If weights are compressed, two comparisons come first. The program without
         compression must agree with PyTorch as usual, or within `tolerance` if that is
-        larger. The package must agree with a
-        program that has the values of the compressed weights, but stores them as they
-        are. What remains is what the compression costs: it is returned, and by default
-        not limited.
+        larger. The package must agree with a program that has the values of the
+        compressed weights, but stores them as they are. What remains is what the
+        compression costs: it is returned, and by default not limited.
 
         Args:
             inputs: The samples to compare on: for each, the tensors that the model
@@ -285,6 +312,11 @@ class Program:
             WrongResultError: An output is off by more of its range than is allowed.
             UnsupportedError: The package breaks a rule of Core ML (see `check`).
             UsageError: There are no inputs, or they do not fit.
+
+        Example:
+            >>> (comparison,) = program.verify([[torch.ones(1, 1, 8, 8)]])
+            >>> comparison.name, comparison.relative_error < 1e-4
+            ('conv2d', True)
         """
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "program.mlpackage"
@@ -321,6 +353,10 @@ class Program:
 
         Raises:
             UsageError: There are no inputs, or they do not fit.
+
+        Example:
+            >>> program.float16_report().advice
+            'float16 is within 0.01 of the range: nothing to keep'
         """
         from padc.backends.coreml.keep_float32 import kinds_of
 

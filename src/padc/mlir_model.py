@@ -62,8 +62,14 @@ class MlirModel(torch.nn.Module):
         ... }
         ... '''
         >>> _ = Path("relu.mlir").write_text(text)
-        >>> MlirModel("relu.mlir")(torch.tensor([-1.0, 1.0]))
-        (tensor([0., 1.]),)
+        >>> model = MlirModel("relu.mlir")
+        >>> model.input_names
+        ['input_0']
+        >>> model.outputs
+        [tensor(..., device='meta', size=(2,))]
+        >>> arguments, keywords = model.example_inputs
+        >>> [x.shape for x in arguments], keywords
+        ([torch.Size([2])], {})
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -96,6 +102,10 @@ class MlirModel(torch.nn.Module):
         Raises:
             UsageError: The inputs do not fit.
             UnsupportedError: The reference does not have an op of the program.
+
+        Example:
+            >>> model(torch.tensor([-1.0, 1.0]))
+            (tensor([0., 1.]),)
         """
         return self.interpreter(*inputs)
 
@@ -106,6 +116,11 @@ class MlirModel(torch.nn.Module):
         Returns:
             A context, which has the weights, and the module. The weights share the
             memory of the original.
+
+        Example:
+            >>> context, module = model.program()
+            >>> [op.name for op in module.ops]
+            ['func.func']
         """
         ctx = make_context()
         weights_of(ctx).update(weights_of(self.context))
