@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from padc.backends.coreml.evaluator.package import Message
-from padc.backends.coreml.evaluator.types import Array, TensorType, Value
+from padc.backends.coreml.evaluator.values.types import Array, TensorType, Value
 from padc.errors import InvalidProgramError, Problem, UnsupportedError, UsageError
 
 ARRAY_DTYPES: dict[int, npt.DTypeLike] = {

@@ -8,7 +8,6 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from padc.backends.coreml import BUFFERS, FEATURES, metadata_key
 from padc.backends.coreml.evaluator.execution import Block, Execution
 from padc.backends.coreml.evaluator.features import (
     Feature,
@@ -16,10 +15,11 @@ from padc.backends.coreml.evaluator.features import (
     from_value,
     to_tensor,
 )
-from padc.backends.coreml.evaluator.limits import DEFAULT_LIMITS, Limits
 from padc.backends.coreml.evaluator.loading import load_program
+from padc.backends.coreml.evaluator.metadata_keys import BUFFERS, FEATURES, metadata_key
 from padc.backends.coreml.evaluator.package import Message, Package
-from padc.backends.coreml.evaluator.types import (
+from padc.backends.coreml.evaluator.values.limits import DEFAULT_LIMITS, Limits
+from padc.backends.coreml.evaluator.values.types import (
     StateCell,
     StateType,
     TensorType,
