@@ -9,7 +9,7 @@ from padc.log_levels import log_level
 from padc.versions import require
 
 IMAGE_ORIGIN = "padc.image"
-"""What an op between pixels and the model's tensors comes from, in its scope."""
+"""The origin, in their scope, of ops between pixels and the model's tensors."""
 
 
 @contextmanager

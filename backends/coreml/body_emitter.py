@@ -254,7 +254,7 @@ def is_lowered(op: Operation) -> TypeGuard[mil.MilOp | ConstantOp]:
 
 
 def scope_of(op: Operation) -> AbstractContextManager[Any]:
-    """A scope in which pymil ops record the line, the op and the module they are of."""
+    """A scope in which pymil ops record the line, op and module that they come from."""
     where = SourceLocation.of(op.location)
     line: Any = None if where is None else f"{where.file}:{where.line}"
     of_line: Any = ScopeSource.EXIR_STACK_TRACE
