@@ -9,42 +9,32 @@ from __future__ import annotations
 
 import io
 import tempfile
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 import torch
 from torch.export import ExportedProgram
-from xdsl.dialects.builtin import ModuleOp
-from xdsl.passes import ModulePass
 from xdsl.printer import Printer
-from xdsl.utils.exceptions import DiagnosticException
 
 from padc.backends.coreml import quiet
 from padc.backends.coreml.checker import Finding, check
 from padc.backends.coreml.evaluator import load
 from padc.backends.coreml.locations import DEFAULT_LOCATIONS, LocationsPolicy
 from padc.backends.coreml.numerics import Keep, Numerics
-from padc.described_shapes import (
-    check_listed_shapes,
-    described_export,
-    listed_shapes,
-)
-from padc.errors import InvalidProgramError, PadcError, resolve
+from padc.coreml_lowering import Observer, Steps, emitted, emitter, lowered, set_sizes
+from padc.described_shapes import described_export
+from padc.errors import resolve
 from padc.exported import Source, as_source, imported
 from padc.float16_report import Float16Report, pytorch_errors, report_of
-from padc.frontends.torch_export.guarded_ranges import narrow_sizes
 from padc.garbage_collection import without_collection
 from padc.interpreter import initial_tensor
 from padc.ir.buffers import changed_buffers
-from padc.ir.dominance import verify
 from padc.ir.main_function import main
 from padc.ir.precisions import DEFAULT_PRECISION, Precision
 from padc.ir.targets import DEFAULT_TARGET, resolve_target
-from padc.ir.weights import Weights, weights_of
 from padc.passes import pipelines
 from padc.passes.tcp_to_mil.policies import (
     DEFAULT_GRID_SAMPLE_POLICY,
@@ -69,12 +59,7 @@ from padc.verification import (
     tensor_outputs,
 )
 
-if TYPE_CHECKING:
-    from padc.backends.coreml.features import Features
-
 Stage: TypeAlias = Literal["torch", "tcp", "mil"]
-Observer: TypeAlias = Callable[[str, ModuleOp | None, float], None]
-"""Called after each step with its name, its module if any, and its seconds."""
 
 
 @dataclass
@@ -185,7 +170,7 @@ class Program:
             ),
         }
         ctx, module = imported(self.exported, ops)
-        _set_sizes(module, self.exported, getattr(self._pymil, "features", None))
+        set_sizes(module, self.exported, getattr(self._pymil, "features", None))
         pipelines.run_passes(ctx, module, passes[stage])
         text = io.StringIO()
         Printer(text).print_op(module)
@@ -497,7 +482,7 @@ def convert(
     resolve_pad_policy(pad_policy)
     resolve_grid_sample_policy(grid_sample_policy)
     resolve_states_policy(states)
-    steps = _Steps(observer)
+    steps = Steps(observer)
     features = None
     if any(each is not None for each in (inputs, outputs, classifier_config, metadata)):
         from padc.backends.coreml.features import Features
@@ -513,8 +498,8 @@ def convert(
         steps.end("export")
     passes = pipelines.to_mil(target, pad_policy, grid_sample_policy, states, precision)
     with quiet(), without_collection():
-        module, weights = _lowered(exported, target, features, passes, steps)
-        pymil = _emitted(module, weights, target, features, numerics, steps)
+        module, weights = lowered(exported, target, features, passes, steps)
+        pymil = emitted(module, weights, target, features, numerics, steps)
     initial = {
         each.name: initial_tensor(each, weights)
         for each in changed_buffers(main(module))
@@ -529,119 +514,10 @@ def convert(
         states,
         numerics,
         pymil,
-        partial(_emitter, exported, target, features, passes),
+        partial(emitter, exported, target, features, passes),
         initial,
     )
     if verify:
         program.verify()
         steps.end("verify")
     return program
-
-
-def _lowered(
-    exported: Source,
-    target: str,
-    features: Features | None,
-    passes: Sequence[ModulePass],
-    steps: _Steps,
-) -> tuple[ModuleOp, Weights]:
-    """The program after `passes`, verified, and its own copy of the weights."""
-    from padc.backends.coreml.interface import check_features, check_interface
-
-    ctx, module = imported(exported, pipelines.legal_for_mil())
-    check_interface(module, target)
-    _set_sizes(module, exported, features, partial(check_features, module, target))
-    weights = weights_of(ctx)
-    # The program must not change when the model's weights do.
-    for name, array in weights.items():
-        weights[name] = array.copy()
-    steps.end("import", module)
-    pipelines.run_passes(ctx, module, passes, steps.end)
-    verify_lowered(module)
-    return module, weights
-
-
-def _emitter(
-    exported: Source,
-    target: str,
-    features: Features | None,
-    passes: Sequence[ModulePass],
-) -> Callable[[Numerics], Any]:
-    """
-    A function that emits the program with the given numerics.
-
-    Programs keep this, not what it lowers, which has all weights in float32.
-    """
-    module, weights = _lowered(exported, target, features, passes, _Steps(None))
-    return partial(_emitted, module, weights, target, features)
-
-
-def _set_sizes(
-    module: ModuleOp,
-    exported: Source,
-    features: Features | None,
-    check: Callable[[Features], None] = lambda features: None,
-) -> None:
-    """
-    Narrow dynamic sizes to those for which the program is the model.
-
-    If shapes are listed, the program has to be the model for these. `check` raises
-    UsageError for features that do not fit.
-    """
-    listed = None if features is None else listed_shapes(module, features)
-    if listed is None and isinstance(exported, ExportedProgram):
-        narrow_sizes(module, exported)
-    if features is not None:
-        check(features)
-    if listed is not None:
-        check_listed_shapes(module, exported, listed)
-
-
-def _emitted(
-    module: ModuleOp,
-    weights: Weights,
-    target: str,
-    features: Features | None,
-    numerics: Numerics,
-    steps: _Steps | None = None,
-) -> Any:
-    """The program as coremltools has it, after coremltools' passes."""
-    from padc.backends.coreml.compress import compress
-    from padc.backends.coreml.emit import emit
-    from padc.backends.coreml.labels import add_classify
-    from padc.backends.coreml.optimize import optimize
-
-    steps = steps or _Steps(None)
-    pymil = emit(module, weights, target, features)
-    steps.end("emit")
-    optimize(pymil, numerics.precision, numerics.keep_float32)
-    steps.end("optimize")
-    if numerics.compression is not None:
-        compress(pymil, numerics.compression, numerics.pretend)
-        steps.end("compress")
-    add_classify(pymil)
-    return pymil
-
-
-@dataclass
-class _Steps:
-    """Calls an observer with the seconds that each step took."""
-
-    observer: Observer | None
-    since: float = field(default_factory=time.perf_counter)
-
-    def end(self, name: str, module: ModuleOp | None = None) -> None:
-        now = time.perf_counter()
-        if self.observer is not None:
-            self.observer(name, module, now - self.since)
-        self.since = time.perf_counter()
-
-
-def verify_lowered(module: ModuleOp) -> None:
-    """Raise InvalidProgramError if the lowered program does not verify."""
-    try:
-        verify(module)
-    except DiagnosticException as error:
-        if isinstance(error, PadcError):
-            raise
-        raise InvalidProgramError(f"the lowered program is invalid: {error}") from error
