@@ -17,7 +17,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, SSAValue
 
 from padc.errors import Obstacle
-from padc.ir import mil
+from padc.ir import mil, mil_types
 from padc.ir.element_types import is_float, is_unsigned, width
 from padc.ir.tcp import tensor_type
 from padc.passes.aten.element import Element
@@ -37,7 +37,7 @@ def computed_type(type: Attribute) -> Attribute:
 
     Integers are int32. Raises Obstacle for what Core ML lacks.
     """
-    mil.element_type_name(type)
+    mil_types.element_type_name(type)
     return type if type == i1 or is_float(type) else i32
 
 
@@ -350,7 +350,7 @@ class Tensor(Element):
         x = self
         if element != computed_type(self.type):
             x = self.emit(
-                "cast", self.shape, type, x=self, dtype=mil.ELEMENT_TYPES[element]
+                "cast", self.shape, type, x=self, dtype=mil_types.ELEMENT_TYPES[element]
             )
         x = replace(x, type=type)
         if is_float(type) or includes(type, self.type):

@@ -25,7 +25,7 @@ from padc.interpreter import Interpreter
 from padc.ir import make_context
 from padc.ir.dominance import verify
 from padc.ir.main_function import main, value_names
-from padc.ir.mil import StateType
+from padc.ir.mil_types import StateType
 from padc.ir.parsing import parse_module
 from padc.ir.size_ranges import size_ranges
 from padc.ir.torch import is_any_tensor
