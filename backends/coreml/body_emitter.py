@@ -34,8 +34,8 @@ from padc.errors import (
     origin,
 )
 from padc.ir import mil, mil_types
-from padc.ir.describe import describe_type
 from padc.ir.torch import AtenOp
+from padc.ir.torch.describe import describe_type
 from padc.ir.weights import Weights
 from padc.passes.common.lowering import problem
 

@@ -50,11 +50,11 @@ from padc.errors import (
     UsageError,
 )
 from padc.ir import mil, mil_types
-from padc.ir.describe import describe_type, shape_of
 from padc.ir.main_function import main
 from padc.ir.names import identifier, unique_name
-from padc.ir.size_ranges import ATTRIBUTE, SizeRange, size_ranges
 from padc.ir.targets import TARGETS
+from padc.ir.torch.describe import describe_type, shape_of
+from padc.ir.torch.size_ranges import ATTRIBUTE, SizeRange, size_ranges
 
 with quiet():
     import coremltools as ct

@@ -11,8 +11,8 @@ from xdsl.ir import Attribute
 from padc.backends.coreml import quiet
 from padc.errors import Obstacle
 from padc.ir import mil_types
-from padc.ir.describe import element_type
 from padc.ir.targets import TARGETS
+from padc.ir.torch.describe import element_type
 
 with quiet():
     from coremltools.converters.mil.mil import types

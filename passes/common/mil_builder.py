@@ -30,8 +30,8 @@ from xdsl.rewriter import InsertPoint
 
 from padc.errors import Obstacle
 from padc.ir import mil, mil_types
-from padc.ir.describe import describe_type, shape_of
 from padc.ir.tcp import AnyTensor, tensor_type
+from padc.ir.torch.describe import describe_type, shape_of
 from padc.ir.type_tests import is_tensor
 from padc.ir.weights import numpy_dtype
 from padc.passes.common.lowering import source_of

@@ -18,8 +18,8 @@ from xdsl.passes import ModulePass
 
 from padc.errors import Obstacle
 from padc.ir import mil, mil_types, tcp
-from padc.ir.describe import describe_type
 from padc.ir.targets import DEFAULT_TARGET, resolve_target
+from padc.ir.torch.describe import describe_type
 from padc.ir.type_tests import is_tensor
 from padc.passes.common.lowering import lower_all
 from padc.passes.common.mil_builder import MilBuilder

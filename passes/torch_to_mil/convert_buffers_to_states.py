@@ -41,13 +41,13 @@ from xdsl.rewriter import Rewriter
 from padc.errors import Obstacle, Problem, SourceLocation, UnsupportedError
 from padc.ir import mil, mil_types
 from padc.ir.buffers import ChangedBuffer, changed_buffers
-from padc.ir.describe import describe_type
 from padc.ir.element_types import LARGEST_FINITE
 from padc.ir.main_function import body_of, main, value_names
 from padc.ir.names import unique_name
 from padc.ir.precisions import DEFAULT_PRECISION, resolve_precision
 from padc.ir.targets import DEFAULT_TARGET, TARGETS, resolve_target
 from padc.ir.tcp import AnyTensor, tensor_type
+from padc.ir.torch.describe import describe_type
 from padc.ir.weights import Array, Weights, weights_of
 from padc.passes.common.mil_builder import MilBuilder
 from padc.passes.torch_to_mil.states_policy import (

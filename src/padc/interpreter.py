@@ -11,7 +11,7 @@ from padc.backends import reference
 from padc.ir.buffers import ChangedBuffer, changed_buffers
 from padc.ir.main_function import main
 from padc.ir.mil_types import StateType
-from padc.ir.torch_tensors import weight_tensor
+from padc.ir.torch.tensors import weight_tensor
 from padc.ir.type_tests import is_tensor
 from padc.ir.weights import Weights
 

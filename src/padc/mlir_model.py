@@ -26,11 +26,11 @@ from padc.ir import make_context
 from padc.ir.dominance import verify
 from padc.ir.main_function import main, value_names
 from padc.ir.mil_types import StateType
-from padc.ir.parsing import parse_module
-from padc.ir.size_ranges import size_ranges
 from padc.ir.torch import is_any_tensor
-from padc.ir.torch_tensors import torch_dtype
+from padc.ir.torch.size_ranges import size_ranges
+from padc.ir.torch.tensors import torch_dtype
 from padc.ir.weights import weights_of
+from padc.parsing import parse_module
 
 __all__ = ["MlirModel"]
 
