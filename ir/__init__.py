@@ -1,10 +1,27 @@
 """Dialects of padc, and the table that registers them."""
 
+import importlib
 from collections.abc import Callable
+from functools import partial
 
 from xdsl.context import Context
 from xdsl.dialects import get_all_dialects as get_xdsl_dialects
 from xdsl.ir import Dialect
+
+ADDED = {
+    "mil": ("mil", "Mil"),
+    "tcp": ("tcp", "Tcp"),
+    "torch": ("torch", "Torch"),
+    "torch_c": ("torch", "TorchC"),
+}
+"""The file or folder and the variable of each dialect that xDSL does not have."""
+
+REPLACED = {"arith": ("arith", "Arith"), "linalg": ("linalg", "Linalg")}
+"""Those of the dialects that padc has in place of xDSL's."""
+
+
+def load_dialect(module: str, variable: str) -> Dialect:
+    return getattr(importlib.import_module(f"padc.ir.{module}"), variable)
 
 
 def get_all_dialects() -> dict[str, Callable[[], Dialect]]:
@@ -14,46 +31,17 @@ def get_all_dialects() -> dict[str, Callable[[], Dialect]]:
     Each is imported when its first op or type is parsed: building the table of ATen ops
     takes longer than parsing most files.
     """
-
-    def get_mil() -> Dialect:
-        from padc.ir.mil import Mil
-
-        return Mil
-
-    def get_tcp() -> Dialect:
-        from padc.ir.tcp import Tcp
-
-        return Tcp
-
-    def get_torch() -> Dialect:
-        from padc.ir.torch import Torch
-
-        return Torch
-
-    def get_torch_c() -> Dialect:
-        from padc.ir.torch import TorchC
-
-        return TorchC
-
-    return {"mil": get_mil, "tcp": get_tcp, "torch": get_torch, "torch_c": get_torch_c}
+    return {name: partial(load_dialect, *where) for name, where in ADDED.items()}
 
 
 def make_context() -> Context:
     """A context with the dialects of xDSL and padc, and a store of weights."""
     from padc.ir.weights import weights_builtin_dialect
 
-    def get_arith() -> Dialect:
-        from padc.ir.arith import Arith
-
-        return Arith
-
-    def get_linalg() -> Dialect:
-        from padc.ir.linalg import Linalg
-
-        return Linalg
-
     ctx = Context()
-    own = {"linalg": get_linalg, "arith": get_arith, "builtin": weights_builtin_dialect}
-    for name, dialect in (get_xdsl_dialects() | get_all_dialects() | own).items():
+    replaced = {name: partial(load_dialect, *at) for name, at in REPLACED.items()}
+    builtin = {"builtin": weights_builtin_dialect}
+    dialects = get_xdsl_dialects() | get_all_dialects() | replaced | builtin
+    for name, dialect in dialects.items():
         ctx.register_dialect(name, dialect)
     return ctx

@@ -67,3 +67,17 @@ def least_value(element_type: Attribute) -> float | int:
         unsigned = element_type.signedness.data == Signedness.UNSIGNED
         return 0 if unsigned else -(2 ** (element_type.width.data - 1))
     return -math.inf
+
+
+TORCH_NAMES = {"f": "float", "bf": "bfloat", "si": "int", "i": "int", "ui": "uint"}
+
+
+def describe_element(element: Attribute) -> str:
+    """An element type by PyTorch's name: `float32` for `f32`."""
+    if element == i1:
+        return "bool"
+    text = str(element)
+    if text.startswith("complex"):
+        return f"complex{2 * int(text.removeprefix('complex<f').removesuffix('>'))}"
+    kind = text.rstrip("0123456789")
+    return f"{TORCH_NAMES.get(kind, kind)}{text[len(kind) :]}"

@@ -17,10 +17,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import auto
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from xdsl.utils.str_enum import StrEnum
 
 from padc.ir.arithmetic import (
     Real,
@@ -35,9 +38,48 @@ from padc.ir.arithmetic import (
     sine,
     whole,
 )
-from padc.ir.tcp import Coordinates, ResampleMode, Sampling
 
 MakeReal: TypeAlias = Callable[[Whole], Real]
+
+
+class ResampleMode(StrEnum):
+    """How `tcp.resample` combines the elements around a coordinate."""
+
+    NEAREST = auto()
+    LINEAR = auto()
+    CUBIC = auto()
+    LANCZOS = auto()
+    AREA = auto()
+
+
+class Coordinates(StrEnum):
+    """
+    The coordinate in the input, of D elements, of element j of a resampled dimension.
+
+    With `s` input elements for each of the result's: `ASYMMETRIC` at `j * s`,
+    `HALF_PIXEL` at `(j + 1/2) * s - 1/2`, `ALIGN_CORNERS` at
+    `j * (D - 1) / (result's size - 1)`.
+    """
+
+    ASYMMETRIC = auto()
+    HALF_PIXEL = auto()
+    ALIGN_CORNERS = auto()
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How one dimension is resampled: see `tcp.resample`."""
+
+    mode: ResampleMode
+    coordinates: Coordinates
+    scale: float | None = None
+    antialias: bool = False
+
+    @property
+    def keeps_equal(self) -> bool:
+        """Whether resampling to the same size keeps all elements, for any scale."""
+        return self.antialias or self.mode is ResampleMode.LINEAR
+
 
 # R. Keys' cubic convolution kernel, a polynomial of the distance up to 1 and another
 # one from there to 2. PyTorch interpolates with a = -0.75, and antialiases with -0.5.

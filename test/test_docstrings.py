@@ -114,15 +114,30 @@ def faults_of_class(name: str, cls: type) -> Iterator[str]:
                 and missing_names(parameters(base.__init__), described)
             ):
                 yield f"{name} does not describe its arguments"
+    for member, value in public_members(cls):
+        if inspect.isfunction(value):
+            yield from faults_of_function(f"{cls.__name__}.{member}", value)
+            if "Example" not in sections(value.__doc__ or ""):
+                yield f"{cls.__name__}.{member} has no Example"
+        else:
+            if not value.__doc__:
+                yield f"{name}.{member} has no docstring"
+            if f".{member}" not in found.get("Example", "") + (value.__doc__ or ""):
+                yield f"{name}.{member} is in no Example"
+
+
+def public_members(cls: type) -> Iterator[tuple[str, Any]]:
+    """The functions and properties of a class that padc defines, by name."""
+    own = [base for base in cls.__mro__ if base.__module__.startswith("padc")]
     members = {k: v for base in reversed(own) for k, v in vars(base).items()}
-    for member, value in members.items():
-        if member.startswith("_") and member != "__call__":
+    for name, value in members.items():
+        if name.startswith("_") and name != "__call__":
             continue
         value = value.__func__ if isinstance(value, staticmethod) else value
-        if inspect.isfunction(value) and value.__module__.startswith("padc"):
-            yield from faults_of_function(f"{cls.__name__}.{member}", value)
-        elif isinstance(value, property) and not value.__doc__:
-            yield f"{name}.{member} has no docstring"
+        if isinstance(value, property) or (
+            inspect.isfunction(value) and value.__module__.startswith("padc")
+        ):
+            yield name, value
 
 
 def faults(name: str, value: Any) -> list[str]:
@@ -160,7 +175,15 @@ def test_faults_are_found():
         def __init__(self, size: int):
             self.size = size
 
-    Made.__module__ = "padc.made"
+        def grow(self):
+            """Grow."""
+
+        @property
+        def area(self):
+            """The area."""
+            return self.size**2
+
+    Made.__module__ = Made.grow.__module__ = "padc.made"
 
     assert faults("m.undocumented", undocumented) == [
         "undocumented has no docstring",
@@ -173,13 +196,26 @@ def test_faults_are_found():
     assert faults("m.Made", Made) == [
         "m.Made has no Example",
         "m.Made does not describe its arguments",
+        "Made.grow has no Returns",
+        "Made.grow has no Example",
+        "m.Made.area is in no Example",
     ]
 
 
 def examples(name: str, value: Any) -> list[doctest.DocTest]:
-    """The examples in the docstring of `value`, without those of its members."""
-    test = doctest.DocTestFinder(recurse=False).find(value, name, globs={})
-    return [each for each in test if each.examples]
+    """
+    The examples in the docstring of `value`, and then those of its members.
+
+    They share their variables: an example of a member continues that of its class.
+    """
+    values = {name: value}
+    if inspect.isclass(value):
+        values |= {f"{name}.{key}": each for key, each in public_members(value)}
+    finder = doctest.DocTestFinder(recurse=False)
+    found = [test for key in values for test in finder.find(values[key], key, globs={})]
+    for test in found:
+        test.globs = found[0].globs
+    return [test for test in found if test.examples]
 
 
 EXAMPLES = {name: found for name in PUBLIC if (found := examples(name, PUBLIC[name]))}
@@ -192,7 +228,7 @@ def test_examples_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     runner = doctest.DocTestRunner()
 
     for example in EXAMPLES[name]:
-        runner.run(example, out=output.append)
+        runner.run(example, out=output.append, clear_globs=False)
 
     assert not runner.failures, "".join(output)
 

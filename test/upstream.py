@@ -33,7 +33,7 @@ from xdsl.rewriter import Rewriter
 from xdsl.traits import SymbolTable
 
 from padc.ir.tcp import fill_type
-from padc.ir.torch_tensors import torch_dtype
+from padc.ir.torch.tensors import torch_dtype
 
 TO_BUFFERS = (
     "one-shot-bufferize{bufferize-function-boundaries "

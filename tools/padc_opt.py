@@ -28,8 +28,8 @@ from padc.errors import (
 )
 from padc.ir import make_context
 from padc.ir.dominance import explained, verify_more
-from padc.ir.parsing import REPORTED, check_sizes, parsing
 from padc.ir.weights import weights_of
+from padc.parsing import REPORTED, check_sizes, parsing
 from padc.passes import get_all_passes
 from padc.tools.closed_output import until_output_is_closed
 from padc.tools.instrumentation import (

@@ -20,7 +20,7 @@ from padc.backends.calls.parameters import Parameter, misfit
 from padc.errors import UsageError
 from padc.ir.main_function import value_names
 from padc.ir.torch import BindSymbolicShapeOp, SymbolicIntOp, is_any_tensor
-from padc.ir.torch_tensors import dtype_name
+from padc.ir.torch.tensors import dtype_name
 
 UNBOUNDED = 2**63 - 1
 

@@ -33,9 +33,9 @@ from padc.errors import (
     module_path,
     origin,
 )
-from padc.ir import mil
-from padc.ir.describe import describe_type
+from padc.ir import mil, mil_types
 from padc.ir.torch import AtenOp
+from padc.ir.torch.describe import describe_type
 from padc.ir.weights import Weights
 from padc.passes.common.lowering import problem
 
@@ -134,7 +134,7 @@ class BodyEmitter:
     def constant_value(self, attribute: Attribute) -> Any:
         """The Python value of a constant; the array of a weight is read-only."""
         if not isinstance(attribute, DenseResourceAttr):
-            return mil.constant_of(attribute)
+            return mil_types.constant_of(attribute)
         array = np.asarray(self.weights.array(attribute)).view()
         array.flags.writeable = False
         return array
@@ -254,7 +254,7 @@ def is_lowered(op: Operation) -> TypeGuard[mil.MilOp | ConstantOp]:
 
 
 def scope_of(op: Operation) -> AbstractContextManager[Any]:
-    """A scope in which pymil ops record the line, the op and the module they are of."""
+    """A scope in which pymil ops record the line, op and module that they come from."""
     where = SourceLocation.of(op.location)
     line: Any = None if where is None else f"{where.file}:{where.line}"
     of_line: Any = ScopeSource.EXIR_STACK_TRACE
@@ -270,7 +270,7 @@ def constant_type(
     attribute: Attribute, input: mil.Input, bound: Mapping[str | None, str]
 ) -> str:
     """The element type of a constant, among those that its value and the op allow."""
-    allowed = mil.constant_types(attribute) & input.domain
+    allowed = mil_types.constant_types(attribute) & input.domain
     if input.variable is not None:
         allowed &= {bound.setdefault(input.variable, preferred(allowed))}
     return preferred(allowed)

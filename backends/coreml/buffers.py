@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from padc.backends.coreml import BUFFERS, reading_metadata
+from padc.backends.coreml.evaluator.metadata_keys import BUFFERS, reading_metadata
 from padc.ir.weights import Array
 
 

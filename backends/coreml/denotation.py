@@ -18,7 +18,7 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from padc.backends.coreml import FEATURES, reading_metadata
+from padc.backends.coreml.evaluator.metadata_keys import FEATURES, reading_metadata
 
 Array = npt.NDArray[Any]
 

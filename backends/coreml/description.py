@@ -6,7 +6,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
-from padc.backends.coreml import FEATURES, metadata_key, quiet
+from padc.backends.coreml import quiet
+from padc.backends.coreml.evaluator.metadata_keys import FEATURES, metadata_key
 from padc.backends.coreml.metadata import describe_features, write_metadata
 
 with quiet():

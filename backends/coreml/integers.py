@@ -97,7 +97,7 @@ class Integers:
         if op.op_type in PLACES:
             return all(isinstance(n, int) and n <= LARGEST_SMALL for n in op.x.shape)
         if op.op_type == "cast":
-            # Float16 has the whole part of what it has.
+            # Float16 holds the integer part of each number that it holds.
             return types.is_float(op.x.dtype) or self.is_small(op.x)
         if op.op_type == "mod":
             return self.is_small(op.y) and op.y.val is not None

@@ -49,12 +49,12 @@ from padc.errors import (
     UnsupportedError,
     UsageError,
 )
-from padc.ir import mil
-from padc.ir.describe import describe_type, shape_of
+from padc.ir import mil, mil_types
 from padc.ir.main_function import main
 from padc.ir.names import identifier, unique_name
-from padc.ir.size_ranges import ATTRIBUTE, SizeRange, size_ranges
 from padc.ir.targets import TARGETS
+from padc.ir.torch.describe import describe_type, shape_of
+from padc.ir.torch.size_ranges import ATTRIBUTE, SizeRange, size_ranges
 
 with quiet():
     import coremltools as ct
@@ -164,7 +164,7 @@ class Interface:
         self.input_names = names
         rows = list(zip(arguments, names, self.described_inputs, strict=True))
         for argument, name, described in rows:
-            if isinstance(argument.type, mil.StateType):
+            if isinstance(argument.type, mil_types.StateType):
                 continue
             try:
                 check_dtype(argument.type, self.target)
@@ -178,7 +178,7 @@ class Interface:
                 ranges.choose(described, sizes[argument])
         check_enumerated_inputs(self.described_inputs, self.target)
         for argument, name, described in rows:
-            if isinstance(state := argument.type, mil.StateType):
+            if isinstance(state := argument.type, mil_types.StateType):
                 wrapped: Any = ct.TensorType(None, state.tensor.get_shape(), types.fp16)
                 found[argument] = ct.StateType(wrapped, name)
             elif argument in sizes:
@@ -219,7 +219,7 @@ class Interface:
     def value_of(self, argument: BlockArgument, placeholder: Any) -> Any:
         """The ops from an input of the package to the argument."""
         var, name = placeholder, placeholder.name
-        if isinstance(argument.type, mil.StateType):
+        if isinstance(argument.type, mil_types.StateType):
             return var
         if name in self.images:
             with image_scope():

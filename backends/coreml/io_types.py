@@ -10,9 +10,9 @@ from xdsl.ir import Attribute
 
 from padc.backends.coreml import quiet
 from padc.errors import Obstacle
-from padc.ir import mil
-from padc.ir.describe import element_type
+from padc.ir import mil_types
 from padc.ir.targets import TARGETS
+from padc.ir.torch.describe import element_type
 
 with quiet():
     from coremltools.converters.mil.mil import types
@@ -23,7 +23,7 @@ OUTSIDE = {"fp32": "iOS15", "int32": "iOS15", "fp16": "iOS16", "int8": "iOS26"}
 
 def pymil_dtype(type_: Attribute) -> str:
     """The element type of a tensor in pymil; Obstacle if Core ML lacks it."""
-    return mil.element_type_name(element_type(type_))
+    return mil_types.element_type_name(element_type(type_))
 
 
 def dtype_outside(dtype: str, target: str) -> str:

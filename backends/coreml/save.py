@@ -16,11 +16,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from padc.backends.coreml import BUFFERS, LOCATIONS, metadata_key, quiet
+from padc.backends.coreml import quiet
 from padc.backends.coreml.blocks import line_of, operations_of
 from padc.backends.coreml.buffers import to_json
 from padc.backends.coreml.checker import Finding, check
 from padc.backends.coreml.description import Sources, to_proto
+from padc.backends.coreml.evaluator.metadata_keys import (
+    BUFFERS,
+    LOCATIONS,
+    metadata_key,
+)
 from padc.backends.coreml.locations import (
     DEFAULT_LOCATIONS,
     LocationsPolicy,

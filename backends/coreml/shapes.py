@@ -14,7 +14,7 @@ import numpy as np
 
 from padc.backends.coreml import quiet
 from padc.errors import Obstacle
-from padc.ir.size_ranges import SizeRange
+from padc.ir.torch.size_ranges import SizeRange
 
 with quiet():
     import coremltools as ct

@@ -17,7 +17,7 @@ from padc.frontends.torch_export import held_tensors
 from padc.ir.buffers import changed_names
 from padc.ir.main_function import main, value_names
 from padc.ir.torch import BindSymbolicShapeOp, SymbolicIntOp
-from padc.ir.torch_tensors import weight_array
+from padc.ir.torch.tensors import weight_array
 from padc.ir.weights import Array, weights_of
 from padc.passes import pipelines
 

@@ -19,7 +19,7 @@ from xdsl.utils.hints import isa
 
 from padc.backends.calls.parameters import Parameter
 from padc.errors import SourceLocation
-from padc.ir.torch_tensors import dtype_name
+from padc.ir.torch.tensors import dtype_name
 from padc.passes.buffers.memref_builder import AnyMemRef
 from padc.passes.buffers_to_llvm.access_check import locations
 

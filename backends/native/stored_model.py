@@ -13,7 +13,7 @@ from xdsl.parser import Parser
 
 from padc.backends.native.stored_program import StoredProgram, head_of, with_head
 from padc.ir.main_function import main
-from padc.ir.torch_tensors import weight_array
+from padc.ir.torch.tensors import weight_array
 from padc.ir.weights import Weights
 from padc.passes.torch_to_tcp.folded_norm import FoldedNorm
 from padc.passes.torch_to_tcp.phase_kernel import PhaseKernel

@@ -35,7 +35,7 @@ from padc.errors import (
     UsageError,
 )
 from padc.ir import torch as torch_dialect
-from padc.ir.torch_tensors import torch_dtype, weight_tensor
+from padc.ir.torch.tensors import torch_dtype, weight_tensor
 from padc.ir.weights import Weights
 
 

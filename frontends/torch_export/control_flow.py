@@ -35,7 +35,7 @@ from padc.frontends.torch_export.function_builder import (
 from padc.frontends.torch_export.locations import node_location
 from padc.frontends.torch_export.types import expression_of, tensor_type, type_of
 from padc.ir import torch as torch_d
-from padc.ir.describe import describe_type
+from padc.ir.torch.describe import describe_type
 
 MOST_OPS = 64
 """A `map` or `scan` that becomes more ops is a loop."""

@@ -248,7 +248,7 @@ def signature_of(node: Node) -> str:
 
 
 class Failure(Exception):
-    """A decomposition leads to what it should not."""
+    """Why a decomposition is not used: the message says it."""
 
 
 class Trial(TorchDispatchMode):

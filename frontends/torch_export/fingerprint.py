@@ -19,7 +19,7 @@ from torch.fx import Node
 
 from padc.frontends.torch_export.nodes import attribute_of, graph_modules
 from padc.frontends.torch_export.weights import held_tensors
-from padc.ir.torch_tensors import weight_array
+from padc.ir.torch.tensors import weight_array
 
 
 def fingerprint(ep: ExportedProgram) -> str:

@@ -25,7 +25,7 @@ from padc.frontends.torch_export.locations import call_location
 from padc.frontends.torch_export.types import tensor_type
 from padc.ir import torch as torch_d
 from padc.ir.torch.dtypes import DTYPE_NUMBERS
-from padc.ir.torch_tensors import weight_array
+from padc.ir.torch.tensors import weight_array
 
 Imported: TypeAlias = Any
 """The value of a node: an SSAValue, or a sequence of them if it has several results."""

@@ -84,7 +84,7 @@ from padc.ir.buffers import (
     update_attributes,
 )
 from padc.ir.names import identifier, unique_name
-from padc.ir.torch_tensors import weight_array
+from padc.ir.torch.tensors import weight_array
 from padc.ir.weights import Weights
 
 HELD = (InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR)

@@ -13,7 +13,7 @@ from xdsl.ir import Attribute
 
 from padc.errors import Obstacle
 from padc.ir import torch as torch_d
-from padc.ir.torch_tensors import ELEMENT_TYPES
+from padc.ir.torch.tensors import ELEMENT_TYPES
 
 
 def tensor_type(tensor: torch.Tensor) -> torch_d.VTensorType:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from enum import auto
 
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
@@ -37,8 +35,8 @@ from xdsl.irdl import (
     var_operand_def,
 )
 from xdsl.utils.exceptions import VerifyException
-from xdsl.utils.str_enum import StrEnum
 
+from padc.ir.resampling import Coordinates, ResampleMode, Sampling
 from padc.ir.tcp.tensors import (
     Amount,
     AnyTensor,
@@ -58,30 +56,6 @@ __all__ = [
 ]
 
 
-class ResampleMode(StrEnum):
-    """How `tcp.resample` combines the elements around a coordinate."""
-
-    NEAREST = auto()
-    LINEAR = auto()
-    CUBIC = auto()
-    LANCZOS = auto()
-    AREA = auto()
-
-
-class Coordinates(StrEnum):
-    """
-    The coordinate in the input, of D elements, of element j of a resampled dimension.
-
-    With `s` input elements for each of the result's: `ASYMMETRIC` at `j * s`,
-    `HALF_PIXEL` at `(j + 1/2) * s - 1/2`, `ALIGN_CORNERS` at
-    `j * (D - 1) / (result's size - 1)`.
-    """
-
-    ASYMMETRIC = auto()
-    HALF_PIXEL = auto()
-    ALIGN_CORNERS = auto()
-
-
 @irdl_attr_definition
 class ResampleModeAttr(EnumAttribute[ResampleMode], SpacedOpaqueSyntaxAttribute):
     name = "tcp.resample_mode"
@@ -90,21 +64,6 @@ class ResampleModeAttr(EnumAttribute[ResampleMode], SpacedOpaqueSyntaxAttribute)
 @irdl_attr_definition
 class CoordinatesAttr(EnumAttribute[Coordinates], SpacedOpaqueSyntaxAttribute):
     name = "tcp.coordinates"
-
-
-@dataclass(frozen=True)
-class Sampling:
-    """How one dimension is resampled: see `tcp.resample`."""
-
-    mode: ResampleMode
-    coordinates: Coordinates
-    scale: float | None = None
-    antialias: bool = False
-
-    @property
-    def keeps_equal(self) -> bool:
-        """Whether resampling to the same size keeps all elements, for any scale."""
-        return self.antialias or self.mode is ResampleMode.LINEAR
 
 
 @irdl_op_definition

@@ -30,7 +30,7 @@ from xdsl.rewriter import InsertPoint
 from padc.ir import arithmetic, tcp
 from padc.ir import torch as torch_dialect
 from padc.ir.arithmetic import SymbolicInteger
-from padc.ir.mil import describe_element
+from padc.ir.element_types import describe_element
 from padc.ir.padding import Amounts
 from padc.ir.tcp import Amount, AnyTensor, tensor_type
 from padc.ir.torch import schema_of

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+import abc
+from dataclasses import dataclass
+from typing import Any, Self
 
 from xdsl.ir import Attribute
 
+from padc.errors import Obstacle
+from padc.ir.element_types import is_float
 
-class Element(Protocol):
+ROUNDINGS = ("ceil", "floor", "round", "trunc")
+"""Functions that leave integers as they are."""
+
+
+@dataclass(frozen=True, eq=False)
+class Element(abc.ABC):
     """
     An element of a tensor; its operators insert ops.
 
@@ -15,100 +24,135 @@ class Element(Protocol):
     tensor. Another operand is an element of the same type or a constant.
     """
 
-    @property
-    def type(self) -> Attribute:
-        """The element type in PyTorch, with its sign."""
-        ...
+    build: Any
+    """Inserts the ops."""
+    value: Any
+    """What the ops take."""
+    type: Attribute
+    """The element type in PyTorch, with its sign."""
+
+    # numpy must leave operators on its scalars and an element to this class.
+    __array_ufunc__ = None
 
     @property
-    def is_float(self) -> bool: ...
+    def is_float(self) -> bool:
+        return is_float(self.type)
 
-    def constant(self, x: float, /) -> Element:
+    @abc.abstractmethod
+    def constant(self, x: float, /) -> Self:
         """A constant of this type."""
-        ...
 
-    def boolean(self, x: bool, /) -> Element:
+    @abc.abstractmethod
+    def boolean(self, x: bool, /) -> Self:
         """A constant boolean."""
-        ...
 
-    def lifted(self, x: Any, /) -> Element:
+    @abc.abstractmethod
+    def lifted(self, x: Any, /) -> Self:
         """An operand as an element of this type."""
-        ...
 
-    def to(self, type: Attribute, /) -> Element:
+    @abc.abstractmethod
+    def to(self, type: Attribute, /) -> Self:
         """This element converted as in C; a boolean is whether it is not 0."""
-        ...
 
-    def __add__(self, other: Any, /) -> Element: ...
+    @abc.abstractmethod
+    def __add__(self, other: Any, /) -> Self: ...
 
-    def __sub__(self, other: Any, /) -> Element: ...
+    @abc.abstractmethod
+    def __sub__(self, other: Any, /) -> Self: ...
 
-    def __mul__(self, other: Any, /) -> Element: ...
+    @abc.abstractmethod
+    def __mul__(self, other: Any, /) -> Self: ...
 
-    def __truediv__(self, other: Any, /) -> Element: ...
+    @abc.abstractmethod
+    def __truediv__(self, other: Any, /) -> Self: ...
 
-    def __radd__(self, other: float, /) -> Element: ...
+    def __radd__(self, other: float, /) -> Self:
+        return self.constant(other) + self
 
-    def __rsub__(self, other: float, /) -> Element: ...
+    def __rsub__(self, other: float, /) -> Self:
+        return self.constant(other) - self
 
-    def __rmul__(self, other: float, /) -> Element: ...
+    def __rmul__(self, other: float, /) -> Self:
+        return self.constant(other) * self
 
-    def __rtruediv__(self, other: float, /) -> Element: ...
+    def __rtruediv__(self, other: float, /) -> Self:
+        return self.constant(other) / self
 
-    def __neg__(self) -> Element: ...
+    @abc.abstractmethod
+    def __neg__(self) -> Self: ...
 
-    def __abs__(self) -> Element: ...
+    @abc.abstractmethod
+    def __abs__(self) -> Self: ...
 
-    def __and__(self, other: Any, /) -> Element: ...
+    @abc.abstractmethod
+    def __and__(self, other: Any, /) -> Self: ...
 
-    def __or__(self, other: Any, /) -> Element: ...
+    @abc.abstractmethod
+    def __or__(self, other: Any, /) -> Self: ...
 
-    def __xor__(self, other: Any, /) -> Element: ...
+    @abc.abstractmethod
+    def __xor__(self, other: Any, /) -> Self: ...
 
-    def __invert__(self) -> Element: ...
+    @abc.abstractmethod
+    def __invert__(self) -> Self: ...
 
-    def __lt__(self, other: Any, /) -> Element: ...
-
-    def __le__(self, other: Any, /) -> Element: ...
-
-    def __gt__(self, other: Any, /) -> Element: ...
-
-    def __ge__(self, other: Any, /) -> Element: ...
-
-    def equals(self, other: Any, /) -> Element: ...
-
-    def differs(self, other: Any, /) -> Element: ...
-
-    def compare(self, other: Any, predicate: str, /) -> Element:
+    @abc.abstractmethod
+    def compare(self, other: Any, predicate: str, /) -> Self:
         """A boolean; a comparison with NaN is false, except "ne"."""
-        ...
 
-    def is_nan(self) -> Element: ...
+    def __lt__(self, other: Any, /) -> Self:
+        return self.compare(other, "lt")
 
-    def select(self, a: Any, b: Any, /) -> Element:
+    def __le__(self, other: Any, /) -> Self:
+        return self.compare(other, "le")
+
+    def __gt__(self, other: Any, /) -> Self:
+        return self.compare(other, "gt")
+
+    def __ge__(self, other: Any, /) -> Self:
+        return self.compare(other, "ge")
+
+    def equals(self, other: Any, /) -> Self:
+        return self.compare(other, "eq")
+
+    def differs(self, other: Any, /) -> Self:
+        return self.compare(other, "ne")
+
+    def is_nan(self) -> Self:
+        return self.differs(self) if self.is_float else self.boolean(False)
+
+    @abc.abstractmethod
+    def select(self, a: Any, b: Any, /) -> Self:
         """`a` if this boolean is true, otherwise `b`; at least one is an element."""
-        ...
 
-    def maximum(self, other: Any, /) -> Element:
+    @abc.abstractmethod
+    def maximum(self, other: Any, /) -> Self:
         """The greater one; NaN if either is NaN."""
-        ...
 
-    def minimum(self, other: Any, /) -> Element:
+    @abc.abstractmethod
+    def minimum(self, other: Any, /) -> Self:
         """The smaller one; NaN if either is NaN."""
-        ...
 
-    def shifted(self, other: Any, left: bool) -> Element:
+    @abc.abstractmethod
+    def shifted(self, other: Any, left: bool) -> Self:
         """Shifted by a number of bits; a shift by all or more loses all bits."""
-        ...
 
-    def rest(self, other: Any, /) -> Element:
+    @abc.abstractmethod
+    def rest(self, other: Any, /) -> Self:
         """C's remainder, with the sign of the dividend; 0 for an integer by 0."""
-        ...
 
-    def quotient(self, other: Any, /) -> Element:
+    @abc.abstractmethod
+    def quotient(self, other: Any, /) -> Self:
         """C's integer quotient, rounded towards 0; the divisor 0 counts as 1."""
-        ...
 
-    def apply(self, name: str, /, *others: Any) -> Element:
+    def apply(self, name: str, /, *others: Any) -> Self:
         """A function of floats by its C name; integers are unchanged by roundings."""
-        ...
+        if self.is_float:
+            return self.function(name, *map(self.lifted, others))
+        if name in ROUNDINGS:
+            return self
+        raise Obstacle(f"{name} of integers", "declare a result of floats")
+
+    @abc.abstractmethod
+    def function(self, name: str, /, *others: Any) -> Self:
+        """A function of floats by its C name; the others are elements of this type."""

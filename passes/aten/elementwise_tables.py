@@ -258,9 +258,17 @@ OVERLOADS = (
 """Overloads to register for a name without one, if the op has them."""
 
 
-def overloads(name: str) -> list[str]:
-    """The overloads of `name` that return a tensor; one if `name` says which."""
-    names = [f"aten.{name}{each}" for each in ([""] if "." in name else OVERLOADS)]
+def names_of(key: str) -> list[str]:
+    """
+    The ATen names of a key of the tables: overloads that return a tensor, and aliases.
+
+    A key or an alias that has an overload stands for that one only.
+    """
+    names = [
+        f"aten.{name}{overload}"
+        for name in (key, *ALIASES.get(key, ()))
+        for overload in ([""] if "." in name else OVERLOADS)
+    ]
     schemas = [schema for each in names if (schema := schema_of(each)) is not None]
     return [each.name for each in schemas if each.returns[0].type == "Tensor"]
 

@@ -25,8 +25,8 @@ from xdsl.transforms.dead_code_elimination import region_dce
 from xdsl.utils.exceptions import VerifyException
 
 from padc.errors import Obstacle, Problem, SourceLocation, UnsupportedError, origin
-from padc.ir.describe import describe_type
 from padc.ir.torch import AtenOp, ListUnpackOp, NotConstantError, is_any_tensor
+from padc.ir.torch.describe import describe_type
 
 Key = TypeVar("Key", bound=Hashable)
 Rule = TypeVar("Rule", bound=Callable[..., Any])

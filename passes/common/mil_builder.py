@@ -29,9 +29,9 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
 from padc.errors import Obstacle
-from padc.ir import mil
-from padc.ir.describe import describe_type, shape_of
+from padc.ir import mil, mil_types
 from padc.ir.tcp import AnyTensor, tensor_type
+from padc.ir.torch.describe import describe_type, shape_of
 from padc.ir.type_tests import is_tensor
 from padc.ir.weights import numpy_dtype
 from padc.passes.common.lowering import source_of
@@ -90,7 +90,7 @@ class MilBuilder:
 
     def constant(self, array: npt.NDArray[Any]) -> SSAValue:
         """A constant as a value, for inputs that must be one."""
-        return self.insert(ConstantOp(mil.dense_attr(array)))
+        return self.insert(ConstantOp(mil_types.dense_attr(array)))
 
     def slice(
         self, x: SSAValue, dim: int, start: int, stop: int | None, step: int = 1
@@ -189,16 +189,16 @@ class MilBuilder:
         result = TensorType(element_type, type.get_shape())
         for each in (type, result):
             if not self.is_widened(each):
-                name = mil.element_type_name(each.element_type)
+                name = mil_types.element_type_name(each.element_type)
                 mil.check_element_type(name, self.target)
-        name = mil.ELEMENT_TYPES[element_type]
+        name = mil_types.ELEMENT_TYPES[element_type]
         return self.emit("cast", result, result.get_shape(), x=x, dtype=name)
 
     def is_widened(self, type: Attribute) -> bool:
         """Whether a tensor of this type becomes int32, at the end of lowering."""
         if not is_tensor(type):
             return False
-        name = mil.ELEMENT_TYPES.get(type.element_type, "")
+        name = mil_types.ELEMENT_TYPES.get(type.element_type, "")
         return mil.is_widened(name, self.target)
 
     def as_int32(self, x: SSAValue) -> SSAValue:

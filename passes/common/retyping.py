@@ -21,7 +21,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
 from padc.errors import Obstacle, UnsupportedError
-from padc.ir.mil import describe_element
+from padc.ir.element_types import describe_element
 from padc.ir.torch import LiteralOp, VTensorType
 from padc.ir.type_tests import is_integer, is_tensor
 from padc.ir.weights import Weights, float32_of_bfloat16, numpy_dtype

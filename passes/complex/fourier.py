@@ -6,7 +6,8 @@ ATen's Fourier transforms, with their dimensions, lengths and scales.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -90,52 +91,27 @@ def transform_all(
     return z if dims else z.scaled(scale)
 
 
-def register(name: str, dims: Sequence[int]) -> None:
-    """Register `fft_<name>`, `fft_i<name>` and those of real tensors."""
-
-    @row(f"aten.fft_{name}")
-    def split_fft(call: ComplexCall) -> Complex:
-        return complex_transform(call, -1, dims)
-
-    @row(f"aten.fft_i{name}")
-    def split_ifft(call: ComplexCall) -> Complex:
-        return complex_transform(call, 1, dims)
-
-    @row(f"aten.fft_r{name}")
-    def split_rfft(call: ComplexCall) -> Complex:
-        return transform_real(call, -1, dims)
-
-    @row(f"aten.fft_ih{name}")
-    def split_ihfft(call: ComplexCall) -> Complex:
-        return transform_real(call, 1, dims)
-
-    @row(f"aten.fft_ir{name}")
-    def split_irfft(call: ComplexCall) -> Real:
-        return transform_to_real(call, 1, dims)
-
-    @row(f"aten.fft_h{name}")
-    def split_hfft(call: ComplexCall) -> Real:
-        return transform_to_real(call, -1, dims)
-
-
-def complex_transform(call: ComplexCall, sign: Sign, default: Sequence[int]) -> Complex:
+def resized_input(
+    call: ComplexCall, sign: Sign, default: Sequence[int]
+) -> tuple[Complex, list[int], float]:
+    """The input with the sizes that are given, the dimensions, and the scale."""
     z = call.complex("self")
     dims = dims_of(call, z.real.rank, default)
     lengths = lengths_of(call, z, dims)
     for dim, length in zip(dims, lengths):
         z = resized(z, dim, length)
     scale = scale_of(call, sign == 1, int(np.prod(lengths)))
+    return z, dims, scale
+
+
+def complex_transform(call: ComplexCall, sign: Sign, default: Sequence[int]) -> Complex:
+    z, dims, scale = resized_input(call, sign, default)
     return transform_all(call, z, dims, sign, scale, is_real=is_only_real(call))
 
 
 def transform_real(call: ComplexCall, sign: Sign, default: Sequence[int]) -> Complex:
     """The last dimension is halved."""
-    z = call.complex("self")
-    dims = dims_of(call, z.real.rank, default)
-    lengths = lengths_of(call, z, dims)
-    for dim, length in zip(dims, lengths):
-        z = resized(z, dim, length)
-    scale = scale_of(call, sign == 1, int(np.prod(lengths)))
+    z, dims, scale = resized_input(call, sign, default)
     *others, last = dims
     z = half_transform(call, z.real, last, sign, 1.0 if others else scale)
     return transform_all(call, z, others, sign, scale) if others else z
@@ -161,9 +137,22 @@ def transform_to_real(call: ComplexCall, sign: Sign, default: Sequence[int]) -> 
     return from_half_transform(call, z, last, lengths[-1], sign, scale)
 
 
-register("fft", (-1,))
-register("fft2", (-2, -1))
-register("fftn", ())
+TRANSFORMS: Mapping[str, tuple[Callable[..., Complex | Real], Sign]] = {
+    "": (complex_transform, -1),
+    "i": (complex_transform, 1),
+    "r": (transform_real, -1),
+    "ih": (transform_real, 1),
+    "ir": (transform_to_real, 1),
+    "h": (transform_to_real, -1),
+}
+"""How the transforms of ATen compute, by the prefix of their names."""
+
+DIMS: Mapping[str, Sequence[int]] = {"fft": (-1,), "fft2": (-2, -1), "fftn": ()}
+"""The dimensions of the transforms by default; () stands for all."""
+
+for prefix, (lower, sign) in TRANSFORMS.items():
+    for name, dims in DIMS.items():
+        row(f"aten.fft_{prefix}{name}")(partial(lower, sign=sign, default=dims))
 
 
 @row("aten.fft_fftshift", "aten.fft_ifftshift")

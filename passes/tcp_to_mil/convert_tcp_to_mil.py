@@ -17,9 +17,9 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from padc.errors import Obstacle
-from padc.ir import mil, tcp
-from padc.ir.describe import describe_type
+from padc.ir import mil, mil_types, tcp
 from padc.ir.targets import DEFAULT_TARGET, resolve_target
+from padc.ir.torch.describe import describe_type
 from padc.ir.type_tests import is_tensor
 from padc.passes.common.lowering import lower_all
 from padc.passes.common.mil_builder import MilBuilder
@@ -59,7 +59,7 @@ def check_types(op: Operation) -> None:
     for value in (*op.operands, *op.results):
         if not is_tensor(type := value.type):
             continue
-        if type.element_type not in mil.ELEMENT_TYPES:
+        if type.element_type not in mil_types.ELEMENT_TYPES:
             raise Obstacle(
                 f"Core ML has no {type.element_type}",
                 "convert the model first, with model.float()",

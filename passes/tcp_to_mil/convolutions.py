@@ -18,7 +18,7 @@ from xdsl.ir import Attribute, SSAValue
 from xdsl.utils.hints import isa
 
 from padc.errors import Obstacle
-from padc.ir import mil, padding, tcp
+from padc.ir import mil, mil_types, padding, tcp
 from padc.ir.padding import Amounts
 from padc.ir.tcp import ConvDimsAttr, tensor_type
 from padc.ir.tcp.convolutions import Role
@@ -91,7 +91,7 @@ def wrapped(build: MilBuilder, x: SSAValue, element_type: Attribute) -> SSAValue
         return x
     assert isa(element_type, IntegerType[int, Signedness])
     type, shape = tensor_type(x), tensor_type(x).get_shape()
-    bits, name = element_type.width.data, mil.ELEMENT_TYPES[element_type]
+    bits, name = element_type.width.data, mil_types.ELEMENT_TYPES[element_type]
     least = 0 if name.startswith("u") else -(2 ** (bits - 1))
     for op, number in ("sub", least), ("mod", 2**bits), ("add", least):
         if number:

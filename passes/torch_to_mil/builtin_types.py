@@ -22,7 +22,6 @@ from xdsl.dialects.func import FuncOp
 from xdsl.rewriter import Rewriter
 from xdsl.transforms.dead_code_elimination import region_dce
 
-from padc.ir.size_ranges import ATTRIBUTE, bound_ranges
 from padc.ir.torch import (
     BindSymbolicShapeOp,
     FromBuiltinTensorOp,
@@ -31,6 +30,7 @@ from padc.ir.torch import (
     VTensorType,
     builtin_type,
 )
+from padc.ir.torch.size_ranges import ATTRIBUTE, bound_ranges
 
 
 def lower_signatures(module: ModuleOp) -> None:

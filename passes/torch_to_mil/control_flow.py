@@ -20,7 +20,6 @@ from xdsl.rewriter import Rewriter
 
 from padc.errors import Obstacle
 from padc.ir import mil
-from padc.ir.describe import describe_type
 from padc.ir.torch import (
     IfOp,
     LoopOp,
@@ -29,6 +28,7 @@ from padc.ir.torch import (
     builtin_type,
     constant_value,
 )
+from padc.ir.torch.describe import describe_type
 from padc.passes.common.lowering import lower_all
 from padc.passes.common.mil_builder import MilBuilder
 from padc.passes.torch_to_mil.mil_call import as_builtin, scalar_type

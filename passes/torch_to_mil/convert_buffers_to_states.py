@@ -39,15 +39,15 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from padc.errors import Obstacle, Problem, SourceLocation, UnsupportedError
-from padc.ir import mil
+from padc.ir import mil, mil_types
 from padc.ir.buffers import ChangedBuffer, changed_buffers
-from padc.ir.describe import describe_type
 from padc.ir.element_types import LARGEST_FINITE
 from padc.ir.main_function import body_of, main, value_names
 from padc.ir.names import unique_name
 from padc.ir.precisions import DEFAULT_PRECISION, resolve_precision
 from padc.ir.targets import DEFAULT_TARGET, TARGETS, resolve_target
 from padc.ir.tcp import AnyTensor, tensor_type
+from padc.ir.torch.describe import describe_type
 from padc.ir.weights import Array, Weights, weights_of
 from padc.passes.common.mil_builder import MilBuilder
 from padc.passes.torch_to_mil.states_policy import (
@@ -58,7 +58,7 @@ from padc.passes.torch_to_mil.states_policy import (
 
 SINCE = "iOS18"
 """The first target that has states."""
-FITS_FLOAT16 = (f16, i1, i8, mil.unsigned(8))
+FITS_FLOAT16 = (f16, i1, i8, mil_types.unsigned(8))
 """The element types all of whose values float16 has."""
 LARGEST_FLOAT16 = LARGEST_FINITE[type(f16)]
 FLAG = "is_initialized"
@@ -242,7 +242,9 @@ def state_of(
 
 def add_state(block: Block, shape: Sequence[int]) -> BlockArgument:
     """A new argument that is a state."""
-    return block.insert_arg(mil.StateType(TensorType(f16, shape)), len(block.args))
+    return block.insert_arg(
+        mil_types.StateType(TensorType(f16, shape)), len(block.args)
+    )
 
 
 def read_flag(flag: BlockArgument, start: Operation, target: str) -> SSAValue:

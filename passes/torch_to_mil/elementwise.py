@@ -22,13 +22,12 @@ from padc.ir.element_types import is_float, wide
 from padc.ir.torch import NotConstantError, PythonValue
 from padc.passes.aten.elementwise_bodies import Body, frexp, log_sigmoid
 from padc.passes.aten.elementwise_tables import (
-    ALIASES,
     CASTS,
     IN_OPERAND_TYPES,
     IN_PROMOTED_TYPE,
     IN_RESULT_TYPE,
     ROUNDED_EACH_STEP,
-    overloads,
+    names_of,
 )
 from padc.passes.aten.promotion import promoted
 from padc.passes.torch_to_mil.mil_call import MilCall, lowers
@@ -152,11 +151,10 @@ def register(
     bodies: Mapping[str, Body], type: Callable[[MilCall, str], Attribute | None]
 ) -> None:
     for name, body in bodies.items():
-        for each in (name, *ALIASES.get(name, ())):
 
-            @lowers(*overloads(each))
-            def lower(call: MilCall, name: str = name, body: Body = body) -> Tensor:  # pyright: ignore[reportUnusedFunction]
-                return lower_elementwise(call, name, body, type(call, name))
+        @lowers(*names_of(name))
+        def lower(call: MilCall, name: str = name, body: Body = body) -> Tensor:  # pyright: ignore[reportUnusedFunction]
+            return lower_elementwise(call, name, body, type(call, name))
 
 
 register(IN_RESULT_TYPE, in_wide_type)

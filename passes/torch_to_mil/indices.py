@@ -23,7 +23,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, SSAValue
 
 from padc.errors import Obstacle
-from padc.ir import mil
+from padc.ir import mil, mil_types
 from padc.ir.tcp import tensor_type
 from padc.ir.torch import VTensorType
 from padc.ir.weights import Array
@@ -332,7 +332,7 @@ def is_natural(value: SSAValue, depth: int = 20) -> bool:
 
 
 def is_natural_constant(attribute: Attribute) -> bool:
-    constant: object = mil.constant_of(attribute)
+    constant: object = mil_types.constant_of(attribute)
     if isinstance(constant, np.ndarray | np.generic | int):
         return bool(np.all(np.asarray(constant) >= 0))
     return False

@@ -17,7 +17,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import SSAValue
 
-from padc.ir import mil
+from padc.ir import mil_types
 from padc.passes.torch_to_mil.movement import Size, split, squeeze, vector
 from padc.passes.torch_to_mil.tensor import INT32, Tensor, computed_type, number
 
@@ -30,7 +30,7 @@ def array(x: Tensor) -> npt.NDArray[Any] | None:
         return None
     if not isinstance(owner.value, DenseIntOrFPElementsAttr):
         return None
-    value = mil.constant_of(owner.value)
+    value = mil_types.constant_of(owner.value)
     assert isinstance(value, np.ndarray)
     return value
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, cast
@@ -18,11 +17,13 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, SSAValue
 
 from padc.errors import Obstacle
-from padc.ir import mil
+from padc.ir import mil, mil_types
 from padc.ir.element_types import is_float, is_unsigned, width
 from padc.ir.tcp import tensor_type
+from padc.passes.aten.element import Element
 from padc.passes.common.broadcast import broadcast
 from padc.passes.common.mil_builder import MilBuilder
+from padc.passes.torch_to_mil.functions import FUNCTIONS
 
 Operand: TypeAlias = "Tensor | float | np.generic"
 """The right side of an operator: a tensor of the same type, or a constant."""
@@ -36,24 +37,22 @@ def computed_type(type: Attribute) -> Attribute:
 
     Integers are int32. Raises Obstacle for what Core ML lacks.
     """
-    mil.element_type_name(type)
+    mil_types.element_type_name(type)
     return type if type == i1 or is_float(type) else i32
 
 
 @dataclass(frozen=True, eq=False)
-class Tensor:
+class Tensor(Element):
     """
     A tensor with elements of PyTorch's type `type`, or a constant number.
 
     Its value is of the type that `computed_type` gives. Operands broadcast as in
-    PyTorch. It implements `padc.passes.aten.element.Element`.
+    PyTorch.
     """
 
     build: MilBuilder
     value: SSAValue | np.generic
     type: Attribute
-
-    __array_ufunc__ = None
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -65,10 +64,6 @@ class Tensor:
     @property
     def rank(self) -> int:
         return len(self.shape)
-
-    @property
-    def is_float(self) -> bool:
-        return is_float(self.type)
 
     @property
     def ssa(self) -> SSAValue:
@@ -163,18 +158,6 @@ class Tensor:
         assert self.is_float
         return self.binary("real_div", other)
 
-    def __radd__(self, other: float) -> Tensor:
-        return self.constant(other) + self
-
-    def __rsub__(self, other: float) -> Tensor:
-        return self.constant(other) - self
-
-    def __rmul__(self, other: float) -> Tensor:
-        return self.constant(other) * self
-
-    def __rtruediv__(self, other: float) -> Tensor:
-        return self.constant(other) / self
-
     def __neg__(self) -> Tensor:
         return self * -1
 
@@ -266,27 +249,6 @@ class Tensor:
         """Booleans as integers."""
         return self.to(i32)
 
-    def __lt__(self, other: Operand) -> Tensor:
-        return self.compare(other, "lt")
-
-    def __le__(self, other: Operand) -> Tensor:
-        return self.compare(other, "le")
-
-    def __gt__(self, other: Operand) -> Tensor:
-        return self.compare(other, "gt")
-
-    def __ge__(self, other: Operand) -> Tensor:
-        return self.compare(other, "ge")
-
-    def equals(self, other: Operand) -> Tensor:
-        return self.compare(other, "eq")
-
-    def differs(self, other: Operand) -> Tensor:
-        return self.compare(other, "ne")
-
-    def is_nan(self) -> Tensor:
-        return self.differs(self) if self.is_float else self.boolean(False)
-
     def select(self, a: Operand, b: Operand) -> Tensor:
         """`a` if this boolean is true, otherwise `b`; at least one is a Tensor."""
         typed = a if isinstance(a, Tensor) else b
@@ -364,17 +326,14 @@ class Tensor:
             return y.equals(0).select(1, y)
         return y if y.value else self.constant(1)
 
-    def apply(self, name: str, *others: Operand) -> Tensor:
-        """A function of floats by its C name; integers are unchanged by roundings."""
-        if not self.is_float:
-            if name in ("ceil", "floor", "round", "trunc"):
-                return self
-            raise Obstacle(f"{name} of integers", "declare a result of floats")
+    def function(self, name: str, /, *others: Any) -> Tensor:
+        """A function of `FUNCTIONS`, or the op of this name."""
         if (function := FUNCTIONS.get(name)) is not None:
-            return function(self, *(self.lifted(other) for other in others))
-        if others:
-            return self.binary(name, others[0])
-        return self.unary(name)
+            return cast(Tensor, function(self, *others))
+        if name == "log":
+            # By default Core ML adds 1e-45, so that the logarithm of 0 is -103.
+            return self.unary(name, epsilon=0.0)
+        return self.binary(name, others[0]) if others else self.unary(name)
 
     def to(self, type: Attribute) -> Tensor:
         """This tensor converted as in C; a boolean is whether an element is not 0."""
@@ -391,7 +350,7 @@ class Tensor:
         x = self
         if element != computed_type(self.type):
             x = self.emit(
-                "cast", self.shape, type, x=self, dtype=mil.ELEMENT_TYPES[element]
+                "cast", self.shape, type, x=self, dtype=mil_types.ELEMENT_TYPES[element]
             )
         x = replace(x, type=type)
         if is_float(type) or includes(type, self.type):
@@ -490,106 +449,3 @@ def as_number(x: Tensor) -> Tensor:
 def is_constant(*tensors: Tensor | None) -> bool:
     """Whether Core ML knows all tensors before the program runs."""
     return all(x is None or mil.is_constant(x.ssa) for x in tensors)
-
-
-# --- functions that Core ML lacks -----------------------------------------------------
-
-
-def logarithm(x: Tensor) -> Tensor:
-    """Core ML adds 1e-45 by default, which would make -103 of the logarithm of 0."""
-    return x.unary("log", epsilon=0.0)
-
-
-def log10(x: Tensor) -> Tensor:
-    return logarithm(x) / math.log(10)
-
-
-def log2(x: Tensor) -> Tensor:
-    return logarithm(x) / math.log(2)
-
-
-def log1p(x: Tensor) -> Tensor:
-    """
-    log(1 + x), accurate near 0.
-
-    Source: D. Goldberg, "What every computer scientist should know about floating-point
-    arithmetic" (ACM Computing Surveys 23, 1991), theorem 4.
-    """
-    one_more = x + 1
-    near = logarithm(one_more) * (x / (one_more - 1))
-    is_near = one_more.equals(1)
-    return is_near.select(x, one_more.equals(math.inf).select(one_more, near))
-
-
-def expm1(x: Tensor) -> Tensor:
-    """
-    exp(x) - 1, accurate near 0.
-
-    Source: W. Kahan, in N. Higham, "Accuracy and Stability of Numerical Algorithms"
-    (2002), 1.14.1.
-    """
-    power = x.unary("exp")
-    less = power - 1
-    near = less * (x / logarithm(power))
-    is_far = less.equals(-1) | power.equals(math.inf)
-    return power.equals(1).select(x, is_far.select(less, near))
-
-
-def trunc(x: Tensor) -> Tensor:
-    return (x < 0).select(x.unary("ceil"), x.unary("floor"))
-
-
-def copysign(x: Tensor, sign: Tensor) -> Tensor:
-    """`x` with the sign of `sign`, which for zeros is that of their reciprocal."""
-    is_negative = (sign < 0) | (1 / sign < 0)
-    return is_negative.select(-abs(x), abs(x))
-
-
-def asinh(x: Tensor) -> Tensor:
-    """sign(x) log(|x| + sqrt(x^2 + 1)), in a form accurate near 0 and for large |x|."""
-    size = abs(x)
-    square = size * size
-    near = log1p(size + square / ((square + 1).unary("sqrt") + 1))
-    far = logarithm(size) + math.log(2)
-    return copysign((size > large(x)).select(far, near), x)
-
-
-def acosh(x: Tensor) -> Tensor:
-    """log(x + sqrt(x^2 - 1)), in a form accurate near 1 and for large x."""
-    over = x - 1
-    near = log1p(over + (over * over + over * 2).unary("sqrt"))
-    return (x > large(x)).select(logarithm(x) + math.log(2), near)
-
-
-def large(x: Tensor) -> float:
-    """A number whose square the type has, and adding 1 to it changes nothing."""
-    return 100.0 if computed_type(x.type) == f16 else 1e9
-
-
-def atan2(y: Tensor, x: Tensor) -> Tensor:
-    """The angle of (x, y), by the arc tangent of the smaller by the larger."""
-    size_x, size_y = abs(x), abs(y)
-    low, high = size_x.minimum(size_y), size_x.maximum(size_y)
-    ratio = high.equals(0).select(0, low / high)
-    ratio = low.equals(math.inf).select(1, ratio)
-    angle = ratio.unary("atan")
-    angle = (size_y > size_x).select(math.pi / 2 - angle, angle)
-    left = (x < 0) | (x.equals(0) & (1 / x < 0))
-    angle = left.select(math.pi - angle, angle)
-    result = copysign(angle, y)
-    return (x.is_nan() | y.is_nan()).select(math.nan, result)
-
-
-FUNCTIONS: Mapping[str, Callable[..., Tensor]] = {
-    "acosh": acosh,
-    "asinh": asinh,
-    "atan2": atan2,
-    "copysign": copysign,
-    "expm1": expm1,
-    "log": logarithm,
-    "log10": log10,
-    "log1p": log1p,
-    "log2": log2,
-    "trunc": trunc,
-}
-"""Functions that are not an op of the same name."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from xdsl.dialects.builtin import ModuleOp, i32
 from xdsl.rewriter import Rewriter
 
-from padc.ir import mil
+from padc.ir import mil, mil_types
 from padc.ir.tcp import tensor_type
 from padc.ir.weights import Weights
 from padc.passes.common.retyping import retype
@@ -17,7 +17,7 @@ from padc.passes.common.retyping import retype
 
 def widen_integers(module: ModuleOp, weights: Weights, target: str) -> None:
     """Make tensors of integers that `target` does not have tensors of int32."""
-    for type, name in mil.ELEMENT_TYPES.items():
+    for type, name in mil_types.ELEMENT_TYPES.items():
         if mil.is_widened(name, target):
             retype(module, weights, type, i32)
     for op in list(module.walk()):

@@ -36,7 +36,7 @@ from padc.ir.torch import (
     VTensorType,
     constant_value,
 )
-from padc.ir.torch_tensors import (
+from padc.ir.torch.tensors import (
     ELEMENT_TYPES,
     torch_dtype,
     weight_array,

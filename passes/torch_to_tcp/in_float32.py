@@ -10,9 +10,9 @@ from xdsl.ir import Attribute
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from padc.errors import SourceLocation
-from padc.ir.describe import element_type
-from padc.ir.mil import describe_element
+from padc.ir.element_types import describe_element
 from padc.ir.torch import AtenOp, ConstantIntOp
+from padc.ir.torch.describe import element_type
 from padc.ir.torch.dtypes import DTYPE_NUMBERS
 from padc.ir.weights import Weights
 from padc.passes.common.retyping import retype

@@ -20,23 +20,15 @@ class CompiledModel(abc.ABC):
     if it was given arrays and no tensors. A bfloat16 result becomes a float32 array,
     since numpy has no bfloat16. Threads may call it at the same time.
 
+    The examples of the methods continue this one.
+
     Example:
         >>> import numpy as np, padc, torch
         >>> compiled = padc.compile(torch.nn.ReLU(), (torch.zeros(3),))
-        >>> compiled(torch.tensor([-1.0, 0.0, 2.0]))
-        tensor([0., 0., 2.])
         >>> compiled(np.array([-1, 0, 2], np.float32))
         array([0., 0., 2.], dtype=float32)
-        >>> output = torch.empty(3)
-        >>> compiled.run_into([output], torch.ones(3))
-        >>> output
-        tensor([1., 1., 1.])
-        >>> compiled.run_named({"input": torch.ones(3)})
-        {'relu': tensor([1., 1., 1.])}
-        >>> compiled.is_native
-        True
-        >>> print(compiled.report())
-        compiled (arena 0 bytes): 1 aten.relu
+        >>> compiled.input_names, compiled.output_names, compiled.is_native
+        (('input',), ('relu',), True)
     """
 
     input_names: tuple[str, ...]
@@ -60,6 +52,10 @@ class CompiledModel(abc.ABC):
 
         Raises:
             UsageError: The model was exported for other arguments.
+
+        Example:
+            >>> compiled(torch.tensor([-1.0, 0.0, 2.0]))
+            tensor([0., 0., 2.])
         """
 
     @abc.abstractmethod
@@ -78,6 +74,12 @@ class CompiledModel(abc.ABC):
         Raises:
             UsageError: The outputs or the arguments do not fit, or an output shares
                 memory with an input or another output.
+
+        Example:
+            >>> output = torch.empty(3)
+            >>> compiled.run_into([output], torch.ones(3))
+            >>> output
+            tensor([1., 1., 1.])
         """
 
     @abc.abstractmethod
@@ -94,6 +96,10 @@ class CompiledModel(abc.ABC):
 
         Raises:
             UsageError: Inputs are missing or unknown, or do not fit.
+
+        Example:
+            >>> compiled.run_named({"input": torch.ones(3)})
+            {'relu': tensor([1., 1., 1.])}
         """
 
     @abc.abstractmethod
@@ -105,6 +111,10 @@ class CompiledModel(abc.ABC):
             A line for each part of the program in the order of execution, then a line
             for each op that was not compiled. The size of an arena, the memory for
             intermediate results, is in bytes.
+
+        Example:
+            >>> print(compiled.report())
+            compiled (arena 0 bytes): 1 aten.relu
         """
 
     @property

@@ -9,42 +9,32 @@ from __future__ import annotations
 
 import io
 import tempfile
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 import torch
 from torch.export import ExportedProgram
-from xdsl.dialects.builtin import ModuleOp
-from xdsl.passes import ModulePass
 from xdsl.printer import Printer
-from xdsl.utils.exceptions import DiagnosticException
 
 from padc.backends.coreml import quiet
 from padc.backends.coreml.checker import Finding, check
 from padc.backends.coreml.evaluator import load
 from padc.backends.coreml.locations import DEFAULT_LOCATIONS, LocationsPolicy
 from padc.backends.coreml.numerics import Keep, Numerics
-from padc.described_shapes import (
-    check_listed_shapes,
-    described_export,
-    listed_shapes,
-)
-from padc.errors import InvalidProgramError, PadcError, resolve
+from padc.coreml_lowering import Observer, Steps, emitted, emitter, lowered, set_sizes
+from padc.described_shapes import described_export
+from padc.errors import resolve
 from padc.exported import Source, as_source, imported
 from padc.float16_report import Float16Report, pytorch_errors, report_of
-from padc.frontends.torch_export.guarded_ranges import narrow_sizes
 from padc.garbage_collection import without_collection
 from padc.interpreter import initial_tensor
 from padc.ir.buffers import changed_buffers
-from padc.ir.dominance import verify
 from padc.ir.main_function import main
 from padc.ir.precisions import DEFAULT_PRECISION, Precision
 from padc.ir.targets import DEFAULT_TARGET, resolve_target
-from padc.ir.weights import Weights, weights_of
 from padc.passes import pipelines
 from padc.passes.tcp_to_mil.policies import (
     DEFAULT_GRID_SAMPLE_POLICY,
@@ -69,12 +59,7 @@ from padc.verification import (
     tensor_outputs,
 )
 
-if TYPE_CHECKING:
-    from padc.backends.coreml.features import Features
-
 Stage: TypeAlias = Literal["torch", "tcp", "mil"]
-Observer: TypeAlias = Callable[[str, ModuleOp | None, float], None]
-"""Called after each step with its name, its module if any, and its seconds."""
 
 
 @dataclass
@@ -82,21 +67,14 @@ class Program:
     """
     A model converted to Core ML; `convert` makes it.
 
+    The examples of the methods continue this one.
+
     Example:
         >>> import padc, torch
         >>> model = torch.nn.Conv2d(1, 1, 3, padding="same").eval()
         >>> program = padc.convert(model, (torch.randn(1, 1, 8, 8),))
-        >>> [output.shape for output in program.run(torch.zeros(1, 1, 8, 8))]
-        [torch.Size([1, 1, 8, 8])]
-        >>> all(output.relative_error < 1e-4 for output in program.verify())
-        True
-        >>> program.check()
-        []
-        >>> program.operation_count
-        1
-        >>> "tcp.conv" in program.mlir("tcp")
-        True
-        >>> program.save("model.mlpackage")
+        >>> program.target, program.precision, program.operation_count
+        ('iOS17', 'float32', 1)
     """
 
     model: torch.nn.Module | ExportedProgram
@@ -152,6 +130,9 @@ class Program:
             UnsupportedError: It breaks a rule of Core ML (see `check`).
 
         What was at `path` is unchanged if anything fails.
+
+        Example:
+            >>> program.save("model.mlpackage")
         """
         from padc.backends.coreml.save import save_package
 
@@ -170,6 +151,10 @@ class Program:
 
         Raises:
             UsageError: There is no such stage.
+
+        Example:
+            >>> "tcp.conv" in program.mlir("tcp")
+            True
         """
         resolve("stage", stage, get_args(Stage))
         ops = None if stage == "torch" else pipelines.legal_for_mil()
@@ -185,7 +170,7 @@ class Program:
             ),
         }
         ctx, module = imported(self.exported, ops)
-        _set_sizes(module, self.exported, getattr(self._pymil, "features", None))
+        set_sizes(module, self.exported, getattr(self._pymil, "features", None))
         pipelines.run_passes(ctx, module, passes[stage])
         text = io.StringIO()
         Printer(text).print_op(module)
@@ -212,6 +197,11 @@ class Program:
         Raises:
             UsageError: The inputs do not fit, or have values that int32 does not have.
             UnsupportedError: The evaluator cannot run the program on these values.
+
+        Example:
+            >>> (output,) = program.run(torch.zeros(1, 1, 8, 8))
+            >>> output.shape
+            torch.Size([1, 1, 8, 8])
         """
         if self._running is None:
             self._running = self._session()
@@ -223,7 +213,26 @@ class Program:
         )
 
     def reset(self) -> None:
-        """Give the buffers that `run` changed the values that they had at export."""
+        """
+        Give the buffers that `run` changed the values that they had at export.
+
+        Example:
+            >>> class Total(torch.nn.Module):
+            ...     def __init__(self):
+            ...         super().__init__()
+            ...         self.register_buffer("total", torch.zeros(1))
+            ...
+            ...     def forward(self, x):
+            ...         self.total += x
+            ...         return self.total.clone()
+            >>> one = torch.ones(1)
+            >>> total = padc.convert(Total(), (one,))
+            >>> total.run(one), total.run(one)
+            ((tensor([1.]),), (tensor([2.]),))
+            >>> total.reset()
+            >>> total.run(one)
+            (tensor([1.]),)
+        """
         if self._running is not None:
             self._running.reset()
 
@@ -242,6 +251,10 @@ class Program:
 
         Returns:
             A finding for each place that breaks a rule; see `padc.coreml.check`.
+
+        Example:
+            >>> program.check()
+            []
         """
         from padc.backends.coreml.save import save_package
 
@@ -261,10 +274,9 @@ class Program:
 
         If weights are compressed, two comparisons come first. The program without
         compression must agree with PyTorch as usual, or within `tolerance` if that is
-        larger. The package must agree with a
-        program that has the values of the compressed weights, but stores them as they
-        are. What remains is what the compression costs: it is returned, and by default
-        not limited.
+        larger. The package must agree with a program that has the values of the
+        compressed weights, but stores them as they are. What remains is what the
+        compression costs: it is returned, and by default not limited.
 
         Args:
             inputs: The samples to compare on: for each, the tensors that the model
@@ -285,6 +297,11 @@ class Program:
             WrongResultError: An output is off by more of its range than is allowed.
             UnsupportedError: The package breaks a rule of Core ML (see `check`).
             UsageError: There are no inputs, or they do not fit.
+
+        Example:
+            >>> (comparison,) = program.verify([[torch.ones(1, 1, 8, 8)]])
+            >>> comparison.name, comparison.relative_error < 1e-4
+            ('conv2d', True)
         """
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "program.mlpackage"
@@ -321,6 +338,10 @@ class Program:
 
         Raises:
             UsageError: There are no inputs, or they do not fit.
+
+        Example:
+            >>> program.float16_report().advice
+            'float16 is within 0.01 of the range: nothing to keep'
         """
         from padc.backends.coreml.keep_float32 import kinds_of
 
@@ -461,7 +482,7 @@ def convert(
     resolve_pad_policy(pad_policy)
     resolve_grid_sample_policy(grid_sample_policy)
     resolve_states_policy(states)
-    steps = _Steps(observer)
+    steps = Steps(observer)
     features = None
     if any(each is not None for each in (inputs, outputs, classifier_config, metadata)):
         from padc.backends.coreml.features import Features
@@ -477,8 +498,8 @@ def convert(
         steps.end("export")
     passes = pipelines.to_mil(target, pad_policy, grid_sample_policy, states, precision)
     with quiet(), without_collection():
-        module, weights = _lowered(exported, target, features, passes, steps)
-        pymil = _emitted(module, weights, target, features, numerics, steps)
+        module, weights = lowered(exported, target, features, passes, steps)
+        pymil = emitted(module, weights, target, features, numerics, steps)
     initial = {
         each.name: initial_tensor(each, weights)
         for each in changed_buffers(main(module))
@@ -493,119 +514,10 @@ def convert(
         states,
         numerics,
         pymil,
-        partial(_emitter, exported, target, features, passes),
+        partial(emitter, exported, target, features, passes),
         initial,
     )
     if verify:
         program.verify()
         steps.end("verify")
     return program
-
-
-def _lowered(
-    exported: Source,
-    target: str,
-    features: Features | None,
-    passes: Sequence[ModulePass],
-    steps: _Steps,
-) -> tuple[ModuleOp, Weights]:
-    """The program after `passes`, verified, and its own copy of the weights."""
-    from padc.backends.coreml.interface import check_features, check_interface
-
-    ctx, module = imported(exported, pipelines.legal_for_mil())
-    check_interface(module, target)
-    _set_sizes(module, exported, features, partial(check_features, module, target))
-    weights = weights_of(ctx)
-    # The program must not change when the model's weights do.
-    for name, array in weights.items():
-        weights[name] = array.copy()
-    steps.end("import", module)
-    pipelines.run_passes(ctx, module, passes, steps.end)
-    verify_lowered(module)
-    return module, weights
-
-
-def _emitter(
-    exported: Source,
-    target: str,
-    features: Features | None,
-    passes: Sequence[ModulePass],
-) -> Callable[[Numerics], Any]:
-    """
-    A function that emits the program with the given numerics.
-
-    Programs keep this, not what it lowers, which has all weights in float32.
-    """
-    module, weights = _lowered(exported, target, features, passes, _Steps(None))
-    return partial(_emitted, module, weights, target, features)
-
-
-def _set_sizes(
-    module: ModuleOp,
-    exported: Source,
-    features: Features | None,
-    check: Callable[[Features], None] = lambda features: None,
-) -> None:
-    """
-    Narrow dynamic sizes to those for which the program is the model.
-
-    If shapes are listed, the program has to be the model for these. `check` raises
-    UsageError for features that do not fit.
-    """
-    listed = None if features is None else listed_shapes(module, features)
-    if listed is None and isinstance(exported, ExportedProgram):
-        narrow_sizes(module, exported)
-    if features is not None:
-        check(features)
-    if listed is not None:
-        check_listed_shapes(module, exported, listed)
-
-
-def _emitted(
-    module: ModuleOp,
-    weights: Weights,
-    target: str,
-    features: Features | None,
-    numerics: Numerics,
-    steps: _Steps | None = None,
-) -> Any:
-    """The program as coremltools has it, after coremltools' passes."""
-    from padc.backends.coreml.compress import compress
-    from padc.backends.coreml.emit import emit
-    from padc.backends.coreml.labels import add_classify
-    from padc.backends.coreml.optimize import optimize
-
-    steps = steps or _Steps(None)
-    pymil = emit(module, weights, target, features)
-    steps.end("emit")
-    optimize(pymil, numerics.precision, numerics.keep_float32)
-    steps.end("optimize")
-    if numerics.compression is not None:
-        compress(pymil, numerics.compression, numerics.pretend)
-        steps.end("compress")
-    add_classify(pymil)
-    return pymil
-
-
-@dataclass
-class _Steps:
-    """Calls an observer with the seconds that each step took."""
-
-    observer: Observer | None
-    since: float = field(default_factory=time.perf_counter)
-
-    def end(self, name: str, module: ModuleOp | None = None) -> None:
-        now = time.perf_counter()
-        if self.observer is not None:
-            self.observer(name, module, now - self.since)
-        self.since = time.perf_counter()
-
-
-def verify_lowered(module: ModuleOp) -> None:
-    """Raise InvalidProgramError if the lowered program does not verify."""
-    try:
-        verify(module)
-    except DiagnosticException as error:
-        if isinstance(error, PadcError):
-            raise
-        raise InvalidProgramError(f"the lowered program is invalid: {error}") from error

@@ -16,7 +16,6 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, ModuleOp
 from xdsl.ir import SSAValue
 
 from padc.errors import InvalidProgramError, SourceLocation
-from padc.ir.describe import describe_type
 from padc.ir.torch import (
     AtenOp,
     ConstantDeviceOp,
@@ -25,7 +24,8 @@ from padc.ir.torch import (
     VTensorType,
     constant_value,
 )
-from padc.ir.torch_tensors import ELEMENT_TYPES, torch_dtype
+from padc.ir.torch.describe import describe_type
+from padc.ir.torch.tensors import ELEMENT_TYPES, torch_dtype
 from padc.passes.torch_to_tcp.eager_evaluation import call
 
 __all__ = ["check_declared_types"]

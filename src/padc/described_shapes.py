@@ -18,8 +18,8 @@ from padc.errors import UsageError
 from padc.exported import Source
 from padc.frontends.torch_export.guards import GuardCheck, guards_of
 from padc.ir.buffers import BUFFER, entries, text
-from padc.ir.describe import shape_of
 from padc.ir.main_function import main, value_names
+from padc.ir.torch.describe import shape_of
 
 if TYPE_CHECKING:
     from padc.backends.coreml.features import Features

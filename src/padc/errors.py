@@ -42,8 +42,13 @@ class SourceLocation:
 
     Example:
         >>> import padc
-        >>> str(padc.SourceLocation("unsaved.py", 3))
-        'unsaved.py:3'
+        >>> from pathlib import Path
+        >>> _ = Path("model.py").write_text("import torch\\nx = torch.ones(2)\\n")
+        >>> location = padc.SourceLocation("model.py", 2)
+        >>> location.text
+        'x = torch.ones(2)'
+        >>> str(location)
+        'model.py:2: x = torch.ones(2)'
     """
 
     file: str
@@ -61,6 +66,13 @@ class SourceLocation:
 
         Returns:
             The file and line; None if the location has none.
+
+        Example:
+            >>> from xdsl.dialects.builtin import FileLineColLoc, IntAttr, StringAttr
+            >>> start = IntAttr(2), IntAttr(0)
+            >>> location = FileLineColLoc(StringAttr("model.py"), *start)
+            >>> padc.SourceLocation.of(location)
+            SourceLocation(file='model.py', line=2)
         """
         match location:
             case FileLineColLoc():

@@ -35,10 +35,10 @@ class Float16Report:
         >>> _ = torch.manual_seed(0)
         >>> model = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.Softmax(-1))
         >>> report = padc.convert(model, (torch.randn(2, 8),)).float16_report()
-        >>> report.error < report.bound
-        True
-        >>> report.recommended
-        ()
+        >>> report.error < report.bound, report.is_like_pytorch
+        (True, True)
+        >>> report.recommended, report.advice
+        ((), 'float16 is within 0.01 of the range: nothing to keep')
         >>> sorted(report.kept)
         ['matmuls', 'softmax']
     """

@@ -25,12 +25,12 @@ from padc.interpreter import Interpreter
 from padc.ir import make_context
 from padc.ir.dominance import verify
 from padc.ir.main_function import main, value_names
-from padc.ir.mil import StateType
-from padc.ir.parsing import parse_module
-from padc.ir.size_ranges import size_ranges
+from padc.ir.mil_types import StateType
 from padc.ir.torch import is_any_tensor
-from padc.ir.torch_tensors import torch_dtype
+from padc.ir.torch.size_ranges import size_ranges
+from padc.ir.torch.tensors import torch_dtype
 from padc.ir.weights import weights_of
+from padc.parsing import parse_module
 
 __all__ = ["MlirModel"]
 
@@ -62,8 +62,14 @@ class MlirModel(torch.nn.Module):
         ... }
         ... '''
         >>> _ = Path("relu.mlir").write_text(text)
-        >>> MlirModel("relu.mlir")(torch.tensor([-1.0, 1.0]))
-        (tensor([0., 1.]),)
+        >>> model = MlirModel("relu.mlir")
+        >>> model.input_names
+        ['input_0']
+        >>> model.outputs
+        [tensor(..., device='meta', size=(2,))]
+        >>> arguments, keywords = model.example_inputs
+        >>> [x.shape for x in arguments], keywords
+        ([torch.Size([2])], {})
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -96,6 +102,10 @@ class MlirModel(torch.nn.Module):
         Raises:
             UsageError: The inputs do not fit.
             UnsupportedError: The reference does not have an op of the program.
+
+        Example:
+            >>> model(torch.tensor([-1.0, 1.0]))
+            (tensor([0., 1.]),)
         """
         return self.interpreter(*inputs)
 
@@ -106,6 +116,11 @@ class MlirModel(torch.nn.Module):
         Returns:
             A context, which has the weights, and the module. The weights share the
             memory of the original.
+
+        Example:
+            >>> context, module = model.program()
+            >>> [op.name for op in module.ops]
+            ['func.func']
         """
         ctx = make_context()
         weights_of(ctx).update(weights_of(self.context))

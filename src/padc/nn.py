@@ -97,6 +97,12 @@ class _Same(nn.Module):
 
         Raises:
             ValueError: The input has fewer dimensions than the module's windows.
+
+        Example:
+            >>> pool = padc.nn.MaxPool1dSame(3, stride=2)
+            >>> (amounts,) = pool.amounts(torch.zeros(1, 2, 8))
+            >>> amounts.lower, amounts.upper
+            (0, 1)
         """
         return [
             padding.same(
@@ -119,6 +125,10 @@ class _Same(nn.Module):
 
         Returns:
             The text between the parentheses of `repr`.
+
+        Example:
+            >>> padc.nn.AvgPool1dSame(3, stride=2).extra_repr()
+            "kernel_size=(3,), stride=(2,), padding=(0,), rule='tensorflow'"
         """
         return f"{super().extra_repr()}, rule={self.rule!r}"
 
@@ -213,6 +223,11 @@ class _ConvSame(_Same):
         Raises:
             RuntimeError: PyTorch refuses the shape or the dtype, or cannot pad by
                 reflection or by a circle as far as the amounts say.
+
+        Example:
+            >>> conv = padc.nn.Conv1dSame(2, 6, 3, stride=2)
+            >>> conv(torch.zeros(1, 2, 9)).shape
+            torch.Size([1, 6, 5])
         """
         mode = "constant" if self.padding_mode == "zeros" else self.padding_mode
         return CONVOLUTIONS[self.rank](
@@ -313,6 +328,11 @@ class _MaxPoolSame(_Same):
 
         Raises:
             RuntimeError: PyTorch refuses the shape or the dtype.
+
+        Example:
+            >>> pool = padc.nn.MaxPool1dSame(3, stride=2)
+            >>> pool(torch.tensor([[-1.0, -2.0, -3.0, -4.0]]))
+            tensor([[-1., -3.]])
         """
         # -inf or the smallest integer, which never wins over an element of the input.
         dtype = input.dtype
@@ -405,6 +425,11 @@ class _AvgPoolSame(_Same):
 
         Raises:
             TypeError: The input has integers, which none of the systems takes.
+
+        Example:
+            >>> pool = padc.nn.AvgPool1dSame(3, stride=2)
+            >>> pool(torch.tensor([[1.0, 2.0, 3.0, 4.0]]))
+            tensor([[2.0000, 3.5000]])
         """
         if not input.dtype.is_floating_point:
             raise TypeError(f"an average pool of {input.dtype}: expected floats")

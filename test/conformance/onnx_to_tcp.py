@@ -25,7 +25,7 @@ from padc.ir.element_types import least_value
 from padc.ir.padding import Amounts
 from padc.ir.tcp import Coordinates, ResampleMode, tensor_type
 from padc.ir.torch import VTensorType, builtin_type
-from padc.ir.torch_tensors import ELEMENT_TYPES
+from padc.ir.torch.tensors import ELEMENT_TYPES
 from padc.passes.aten.builder import AtenBuilder
 
 

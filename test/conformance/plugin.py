@@ -26,7 +26,8 @@ import pytest
 import torch
 from exceptions import EXCEPTIONS
 
-from padc.backends.coreml.evaluator import kernels, load
+from padc.backends.coreml.evaluator import load
+from padc.backends.coreml.evaluator.values import kernels
 from padc.errors import PadcError
 
 FP32_TOLERANCE = 1e-4

@@ -11,15 +11,15 @@ from pathlib import Path
 
 import numpy as np
 
-from padc.backends.coreml import LOCATIONS, metadata_key
 from padc.backends.coreml.checker.checked_op import Op, Shapes, Value, read_type
 from padc.backends.coreml.checker.finding import Finding
 from padc.backends.coreml.checker.rules import RULES, is_available
 from padc.backends.coreml.checker.shapes import WeightShapes, compute, load
 from padc.backends.coreml.evaluator.execution import Block
 from padc.backends.coreml.evaluator.features import Feature, describe
+from padc.backends.coreml.evaluator.metadata_keys import LOCATIONS, metadata_key
 from padc.backends.coreml.evaluator.package import Message
-from padc.backends.coreml.evaluator.types import (
+from padc.backends.coreml.evaluator.values.types import (
     DTYPES,
     FP16,
     StateType,

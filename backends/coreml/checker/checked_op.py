@@ -10,7 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from padc.backends.coreml.evaluator.package import Message, Package, value_type
-from padc.backends.coreml.evaluator.types import StringType, TensorType, ValueType
+from padc.backends.coreml.evaluator.values.types import (
+    StringType,
+    TensorType,
+    ValueType,
+)
 from padc.errors import InvalidProgramError, UnsupportedError
 
 Shape = tuple[int | None, ...]

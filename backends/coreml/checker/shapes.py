@@ -17,15 +17,15 @@ from typing import Any
 import numpy as np
 
 from padc.backends.coreml.checker.checked_op import Shape
-from padc.backends.coreml.evaluator.dataless import (
+from padc.backends.coreml.evaluator.execution import Block, Call, Execution
+from padc.backends.coreml.evaluator.loading import load_program
+from padc.backends.coreml.evaluator.package import Message, Package, element_count
+from padc.backends.coreml.evaluator.values.dataless import (
     Dataless,
     NoDataError,
     is_dataless,
 )
-from padc.backends.coreml.evaluator.execution import Block, Call, Execution
-from padc.backends.coreml.evaluator.loading import load_program
-from padc.backends.coreml.evaluator.package import Message, Package, element_count
-from padc.backends.coreml.evaluator.types import FP16, FP32, Array, TensorType
+from padc.backends.coreml.evaluator.values.types import FP16, FP32, Array, TensorType
 from padc.errors import InvalidProgramError, PadcError, UnsupportedError
 
 LARGE = 2**20

@@ -6,11 +6,11 @@
 It reads the package from disk and computes each op as its documentation says. It is an
 oracle, independent on purpose: it shares no formula with the passes and no code with
 the emission of packages. It needs numpy and protobuf only; PyTorch, where it is
-installed, computes some kernels of large arrays faster (`kernels.py`).
+installed, computes some kernels of large arrays faster (`values/kernels.py`).
 """
 
 from padc.backends.coreml.evaluator.features import Feature
-from padc.backends.coreml.evaluator.limits import Limits
 from padc.backends.coreml.evaluator.model import Model, State, load
+from padc.backends.coreml.evaluator.values.limits import Limits
 
 __all__ = ["Feature", "Limits", "Model", "State", "load"]

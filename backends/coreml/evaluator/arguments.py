@@ -11,7 +11,7 @@ from padc.backends.coreml.evaluator.ops import (
     Number,
     UnknownValueError,
 )
-from padc.backends.coreml.evaluator.types import (
+from padc.backends.coreml.evaluator.values.types import (
     BOOL,
     Array,
     Dtype,

@@ -10,16 +10,16 @@ from typing import Any
 import numpy as np
 
 from padc.backends.coreml.evaluator.arguments import read_argument
-from padc.backends.coreml.evaluator.dataless import without_data
-from padc.backends.coreml.evaluator.kernels import rounded_to_fp16
-from padc.backends.coreml.evaluator.limits import (
+from padc.backends.coreml.evaluator.ops import Kernel, UnknownValueError
+from padc.backends.coreml.evaluator.package import Constant
+from padc.backends.coreml.evaluator.values.dataless import without_data
+from padc.backends.coreml.evaluator.values.kernels import rounded_to_fp16
+from padc.backends.coreml.evaluator.values.limits import (
     DEFAULT_LIMITS,
     Limits,
     limited_by,
 )
-from padc.backends.coreml.evaluator.ops import Kernel, UnknownValueError
-from padc.backends.coreml.evaluator.package import Constant
-from padc.backends.coreml.evaluator.types import (
+from padc.backends.coreml.evaluator.values.types import (
     FP16,
     Array,
     StateCell,

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from padc.backends.coreml.evaluator.package import Message
-from padc.backends.coreml.evaluator.types import Array, TensorType, Value
+from padc.backends.coreml.evaluator.values.types import Array, TensorType, Value
 from padc.errors import InvalidProgramError, Problem, UnsupportedError, UsageError
 
 ARRAY_DTYPES: dict[int, npt.DTypeLike] = {
@@ -53,8 +53,8 @@ class Feature:
         >>> (feature,) = padc.coreml.load("relu.mlpackage").inputs
         >>> feature.name, feature.dtype, feature.shape
         ('input', dtype('float32'), (2,))
-        >>> feature.accepts((3,)), feature.expected
-        (False, 'float32 of shape (2,)')
+        >>> feature.expected
+        'float32 of shape (2,)'
     """
 
     name: str
@@ -81,6 +81,13 @@ class Feature:
 
         Returns:
             Whether a value may have this shape.
+
+        Example:
+            >>> import numpy as np, padc
+            >>> ranges = ((1, 1), (4, None))
+            >>> feature = padc.coreml.Feature("x", np.dtype("i4"), (1, 8), ranges)
+            >>> feature.accepts((1, 100)), feature.accepts((1, 3))
+            (True, False)
         """
         if self.shapes:
             return shape in self.shapes

@@ -26,7 +26,7 @@ from padc.backends.coreml.evaluator.package import (
     Package,
     value_type,
 )
-from padc.backends.coreml.evaluator.types import TensorType, ValueType
+from padc.backends.coreml.evaluator.values.types import TensorType, ValueType
 from padc.errors import InvalidProgramError, Problem, UnsupportedError
 
 OPSETS = {f"CoreML{number}": number for number in range(5, 10)}

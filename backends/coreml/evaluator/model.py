@@ -8,7 +8,6 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from padc.backends.coreml import BUFFERS, FEATURES, metadata_key
 from padc.backends.coreml.evaluator.execution import Block, Execution
 from padc.backends.coreml.evaluator.features import (
     Feature,
@@ -16,10 +15,11 @@ from padc.backends.coreml.evaluator.features import (
     from_value,
     to_tensor,
 )
-from padc.backends.coreml.evaluator.limits import DEFAULT_LIMITS, Limits
 from padc.backends.coreml.evaluator.loading import load_program
+from padc.backends.coreml.evaluator.metadata_keys import BUFFERS, FEATURES, metadata_key
 from padc.backends.coreml.evaluator.package import Message, Package
-from padc.backends.coreml.evaluator.types import (
+from padc.backends.coreml.evaluator.values.limits import DEFAULT_LIMITS, Limits
+from padc.backends.coreml.evaluator.values.types import (
     StateCell,
     StateType,
     TensorType,
@@ -48,9 +48,8 @@ class State:
         >>> import numpy as np, padc
         >>> total = padc.coreml.Feature("total", np.dtype("float16"), (2,))
         >>> state = padc.coreml.State((total,))
-        >>> state.write_state("total", [1, 2])
         >>> state.read_state("total")
-        array([1., 2.], dtype=float16)
+        array([0., 0.], dtype=float16)
     """
 
     def __init__(self, features: tuple[Feature, ...]):
@@ -72,6 +71,10 @@ class State:
 
         Raises:
             UsageError: There is no tensor of this name.
+
+        Example:
+            >>> state.read_state("total")
+            array([0., 0.], dtype=float16)
         """
         feature = self._feature(name)
         return np.array(self.cells[name].tensor, dtype=feature.dtype)
@@ -87,6 +90,11 @@ class State:
 
         Raises:
             UsageError: There is no tensor of this name, or it has another shape.
+
+        Example:
+            >>> state.write_state("total", [1, 2])
+            >>> state.read_state("total")
+            array([1., 2.], dtype=float16)
         """
         feature = self._feature(name)
         array = np.asarray(value, dtype=feature.dtype)
@@ -118,8 +126,8 @@ class Model:
         >>> import numpy as np, padc, torch
         >>> padc.convert(torch.nn.ReLU(), (torch.ones(2),)).save("relu.mlpackage")
         >>> model = padc.coreml.load("relu.mlpackage")
-        >>> model.predict({"input": np.array([-1, 1], np.float32)})
-        {'relu': array([0., 1.], dtype=float32)}
+        >>> [feature.name for feature in model.inputs + model.outputs]
+        ['input', 'relu']
     """
 
     def __init__(
@@ -146,6 +154,11 @@ class Model:
 
         Returns:
             A state whose tensors are zeros.
+
+        Example:
+            >>> state = model.make_state()
+            >>> model.predict({"input": np.array([-1, 1], np.float32)}, state)
+            {'relu': array([0., 1.], dtype=float32)}
         """
         return State(self.states)
 
@@ -168,6 +181,10 @@ class Model:
             UsageError: An input is missing or unknown, or of another dtype or shape.
             InvalidProgramError: An op cannot be computed on these values.
             UnsupportedError: An op is not known for these values, or exceeds `limits`.
+
+        Example:
+            >>> model.predict({"input": np.array([-1, 1], np.float32)})
+            {'relu': array([0., 1.], dtype=float32)}
         """
         if unknown := [name for name in data if name not in self._names()]:
             raise UsageError(

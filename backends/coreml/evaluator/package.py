@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from padc.backends.coreml.evaluator.messages import DecodeError, Message, model_class
-from padc.backends.coreml.evaluator.types import (
+from padc.backends.coreml.evaluator.values.types import (
     BOOL,
     DTYPES,
     FP32,

@@ -11,13 +11,12 @@ from padc.ir import mil
 from padc.ir.torch import VTensorType, schema_of
 from padc.passes.aten.builder import Argument, Integer
 from padc.passes.aten.elementwise_tables import (
-    ALIASES,
     CASTS,
     IN_OPERAND_TYPES,
     IN_PROMOTED_TYPE,
     IN_RESULT_TYPE,
     ROUNDED_EACH_STEP,
-    overloads,
+    names_of,
 )
 from padc.passes.tcp_to_mil.ranks.carrier import Carrier, shape_of
 from padc.passes.tcp_to_mil.ranks.grouping import Groups, grouped
@@ -135,13 +134,7 @@ def leading_ones(x: Carrier, groups: Groups) -> int:
 
 def elementwise_names() -> set[str]:
     """The names of all elementwise ops."""
-    names = {
-        name
-        for table in TABLES
-        for key in table
-        for each in (key, *ALIASES.get(key, ()))
-        for name in overloads(each)
-    }
+    names = {name for table in TABLES for key in table for name in names_of(key)}
     others = {f"aten.{name}" for name in OTHERS}
     known = names | others | {*CASTS} - {*COPIES}
     return {each for each in known if schema_of(each) is not None}

@@ -20,13 +20,12 @@ from padc.ir.torch import (
 )
 from padc.passes.aten.elementwise_bodies import Body, frexp, log_sigmoid
 from padc.passes.aten.elementwise_tables import (
-    ALIASES,
     CASTS,
     IN_OPERAND_TYPES,
     IN_PROMOTED_TYPE,
     IN_RESULT_TYPE,
     ROUNDED_EACH_STEP,
-    overloads,
+    names_of,
 )
 from padc.passes.aten.promotion import promoted
 from padc.passes.to_linalg.aten.linalg_call import LinalgCall, as_number, lowers
@@ -92,11 +91,10 @@ def register(
     bodies: Mapping[str, Body], type: Callable[[LinalgCall], Attribute | None]
 ) -> None:
     for name, body in bodies.items():
-        for each in (name, *ALIASES.get(name, ())):
 
-            @lowers(*overloads(each))
-            def lower(call: LinalgCall, body: Body = body) -> SSAValue:  # pyright: ignore[reportUnusedFunction]
-                return lower_elementwise(call, body, type(call))
+        @lowers(*names_of(name))
+        def lower(call: LinalgCall, body: Body = body) -> SSAValue:  # pyright: ignore[reportUnusedFunction]
+            return lower_elementwise(call, body, type(call))
 
 
 register(IN_RESULT_TYPE, lambda call: wide(call.result_element_type()))

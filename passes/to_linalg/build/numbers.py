@@ -28,6 +28,7 @@ from padc.errors import Obstacle
 from padc.ir.arith import RemFOp
 from padc.ir.element_types import is_float, is_half, is_unsigned, width
 from padc.ir.tcp import Amount, fill_type
+from padc.passes.aten.element import Element
 from padc.passes.common.size_builder import Index
 from padc.passes.to_linalg.build.linalg_builder import LinalgBuilder
 
@@ -142,7 +143,7 @@ def make_real(
 
 
 @dataclass(frozen=True, eq=False)
-class Number:
+class Number(Element):
     """
     A number of the element type `type`, with its sign, in the body of a loop.
 
@@ -152,13 +153,6 @@ class Number:
     build: LinalgBuilder
     value: SSAValue
     type: Attribute
-
-    # numpy must leave operators on its scalars and a number to this class.
-    __array_ufunc__ = None
-
-    @property
-    def is_float(self) -> bool:
-        return is_float(self.type)
 
     def constant(self, x: float) -> Number:
         return constant(self.build, x, self.type)
@@ -218,18 +212,6 @@ class Number:
             raise Obstacle(f"it divides numbers of {self.type}, not floats")
         return self.binary(other, arith.DivfOp, arith.DivSIOp)
 
-    def __radd__(self, other: float) -> Number:
-        return self.constant(other) + self
-
-    def __rsub__(self, other: float) -> Number:
-        return self.constant(other) - self
-
-    def __rmul__(self, other: float) -> Number:
-        return self.constant(other) * self
-
-    def __rtruediv__(self, other: float) -> Number:
-        return self.constant(other) / self
-
     def __neg__(self) -> Number:
         if self.is_float:
             return self.insert(arith.NegfOp(self.value))
@@ -272,27 +254,6 @@ class Number:
             op = arith.CmpiOp(self.value, other.value, full)
         build = self.deeper(other).build
         return Number(build, build.insert(op), i1)
-
-    def __lt__(self, other: Operand) -> Number:
-        return self.compare(other, "lt")
-
-    def __le__(self, other: Operand) -> Number:
-        return self.compare(other, "le")
-
-    def __gt__(self, other: Operand) -> Number:
-        return self.compare(other, "gt")
-
-    def __ge__(self, other: Operand) -> Number:
-        return self.compare(other, "ge")
-
-    def equals(self, other: Operand) -> Number:
-        return self.compare(other, "eq")
-
-    def differs(self, other: Operand) -> Number:
-        return self.compare(other, "ne")
-
-    def is_nan(self) -> Number:
-        return self.differs(self) if self.is_float else self.boolean(False)
 
     def select(self, a: Operand, b: Operand) -> Number:
         """`a` if this boolean is true, otherwise `b`; at least one is a Number."""
@@ -351,13 +312,9 @@ class Number:
             return self.insert(math.AbsFOp(self.value))
         return self if is_unsigned(self.type) else self.maximum(-self)
 
-    def apply(self, name: str, *others: Operand) -> Number:
-        """A function of `FUNCTIONS`; integers are unchanged by functions that round."""
-        if not self.is_float:
-            if name in ("ceil", "floor", "round", "trunc"):
-                return self
-            raise Obstacle(f"{name} of integers", "declare a result of floats")
-        operands = [self.value, *(self.lifted(other).value for other in others)]
+    def function(self, name: str, /, *others: Any) -> Number:
+        """A function of `FUNCTIONS`."""
+        operands = [self.value, *(other.value for other in others)]
         op = FUNCTIONS[name]
         return self.insert(op.create(operands=operands, result_types=[self.value.type]))
 

@@ -17,9 +17,9 @@ from coremltools.converters.mil.mil import Function, Program, types
 from coremltools.models.utils import save_spec
 
 from padc.backends.coreml.evaluator import execution, load
-from padc.backends.coreml.evaluator.dataless import NoDataError
 from padc.backends.coreml.evaluator.ops import OPS
 from padc.backends.coreml.evaluator.ops import conv as conv_ops
+from padc.backends.coreml.evaluator.values.dataless import NoDataError
 from padc.errors import InvalidProgramError, UnsupportedError
 
 ct: Any = coremltools

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from padc.backends.coreml.evaluator import kernels
+from padc.backends.coreml.evaluator.values import kernels
 
 RNG = np.random.default_rng(0)
 SPECIAL = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1e-42, -3.5, 7.0], np.float32)

@@ -12,10 +12,10 @@ import pytest
 from coremltools.converters.mil import Builder
 from fuzz.seed_packages import save, spec, structures
 
-from padc.backends.coreml.evaluator import kernels
-from padc.backends.coreml.evaluator.dataless import Dataless
-from padc.backends.coreml.evaluator.limits import limited_by
 from padc.backends.coreml.evaluator.ops import elementwise, layout, tensor_operation
+from padc.backends.coreml.evaluator.values import kernels
+from padc.backends.coreml.evaluator.values.dataless import Dataless
+from padc.backends.coreml.evaluator.values.limits import limited_by
 from padc.coreml import Limits, check, load
 from padc.errors import InvalidProgramError, Obstacle, PadcError, UnsupportedError
 

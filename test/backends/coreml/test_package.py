@@ -16,7 +16,7 @@ from coremltools.converters.mil import Builder
 from coremltools.converters.mil.mil import Function, Program, types
 
 from padc.backends.coreml.evaluator import load
-from padc.backends.coreml.evaluator.types import INT4, UINT3, unpack
+from padc.backends.coreml.evaluator.values.types import INT4, UINT3, unpack
 from padc.errors import InvalidProgramError, UnsupportedError, UsageError
 from padc.tools.update_messages import LICENSE, MESSAGES, license_text, messages
 

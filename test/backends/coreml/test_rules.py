@@ -9,7 +9,7 @@ import pytest
 
 from padc.backends.coreml.checker.checked_op import Op, Shapes, Value
 from padc.backends.coreml.checker.rules import RULES
-from padc.backends.coreml.evaluator.types import (
+from padc.backends.coreml.evaluator.values.types import (
     BOOL,
     FP16,
     FP32,

@@ -15,7 +15,7 @@ from xdsl.ir import SSAValue
 from xdsl.parser import Parser
 from xdsl.utils.exceptions import VerifyException
 
-from padc.ir import make_context, mil
+from padc.ir import make_context, mil, mil_types
 
 MIL_OPS = Path(mil.__file__).parent / "mil_ops.txt"
 
@@ -85,11 +85,11 @@ def test_an_unknown_op_is_refused():
         mil.op("levitate", [])
 
 
-@pytest.mark.parametrize("dtype", mil.NUMPY_TYPES)
+@pytest.mark.parametrize("dtype", mil_types.NUMPY_TYPES)
 def test_arrays_keep_shape_and_dtype(dtype: np.dtype):
     array = np.arange(6).astype(dtype).reshape(2, 3)
 
-    back = mil.constant_of(mil.constant_attr(array))
+    back = mil_types.constant_of(mil_types.constant_attr(array))
 
     assert isinstance(back, np.ndarray)
     assert back.dtype == dtype
@@ -98,7 +98,7 @@ def test_arrays_keep_shape_and_dtype(dtype: np.dtype):
 
 def test_arrays_that_core_ml_lacks_are_refused():
     with pytest.raises(ValueError, match="no constants of dtype float64"):
-        mil.constant_attr(np.zeros(2))
+        mil_types.constant_attr(np.zeros(2))
 
 
 SCALARS = (
@@ -110,7 +110,7 @@ SCALARS = (
 
 
 @given(SCALARS | st.lists(st.integers(-(2**31), 2**31 - 1) | st.floats(), max_size=4))
-def test_constants_survive_printing(value: mil.Constant):
+def test_constants_survive_printing(value: mil_types.Constant):
     op = mil.op("identity", [TensorType(f32, [])], x=value)
 
     (parsed,) = Parser(make_context(), str(op)).parse_module().ops

@@ -252,7 +252,7 @@ def test_floats_to_unsigned_integers(dtype: torch.dtype) -> None:
     check({"uint64": lambda a, b: a.to(torch.uint64)}, x, x)
 
 
-def test_halves_beside_numbers_that_halves_cannot_hold() -> None:
+def test_halves_next_to_numbers_that_halves_cannot_hold() -> None:
     x = torch.tensor([1.0, 6e4, -6e4, math.inf, -math.inf, math.nan]).half()
     functions = {
         "gt": lambda a, b: a > 1e5,

@@ -93,7 +93,7 @@ def test_the_first_of_equals_and_the_last_nan_is_chosen():
     )
 
 
-def test_a_window_of_nothing_but_padding_has_a_place_behind_the_input():
+def test_a_window_of_padding_only_has_a_place_after_the_input():
     x = torch.tensor([[1.0, 2, 3, 4]])
     function = lambda x: F.max_pool1d(x, 2, 1, 1, 5, return_indices=True)  # noqa: E731
     assert function(x)[1].tolist() == [[4]]

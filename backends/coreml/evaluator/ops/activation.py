@@ -6,9 +6,9 @@ from typing import Literal
 
 import numpy as np
 
-from padc.backends.coreml.evaluator import kernels
 from padc.backends.coreml.evaluator.ops.registry import Float, op
-from padc.backends.coreml.evaluator.types import Array
+from padc.backends.coreml.evaluator.values import kernels
+from padc.backends.coreml.evaluator.values.types import Array
 
 
 def _per_channel(values: Array, x: Array) -> Array:

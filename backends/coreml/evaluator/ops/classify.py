@@ -1,8 +1,8 @@
 """The last op of a classifier, by the docstring of coremltools' mil/ops/defs/iOS15/
 classify.py. The predicted label is the one of the highest probability."""
 
-from padc.backends.coreml.evaluator.limits import steps
 from padc.backends.coreml.evaluator.ops.registry import AnyValue, Float, op
+from padc.backends.coreml.evaluator.values.limits import steps
 
 
 @op()

@@ -16,7 +16,7 @@ from padc.backends.coreml.evaluator.ops.registry import (
     UnknownValueError,
     op,
 )
-from padc.backends.coreml.evaluator.types import (
+from padc.backends.coreml.evaluator.values.types import (
     UINT1,
     UINT2,
     UINT4,

@@ -5,7 +5,6 @@ from typing import Any, Literal
 
 import numpy as np
 
-from padc.backends.coreml.evaluator.limits import allowed, steps
 from padc.backends.coreml.evaluator.ops.registry import (
     AnyValue,
     Blocks,
@@ -13,7 +12,8 @@ from padc.backends.coreml.evaluator.ops.registry import (
     UnknownValueError,
     op,
 )
-from padc.backends.coreml.evaluator.types import Array, StateCell, TensorList
+from padc.backends.coreml.evaluator.values.limits import allowed, steps
+from padc.backends.coreml.evaluator.values.types import Array, StateCell, TensorList
 
 LONGEST = 2**24
 """Items of a list."""

@@ -9,7 +9,6 @@ ceil(size / stride), as documented, and the odd element goes after.
 
 from typing import Literal
 
-from padc.backends.coreml.evaluator import kernels
 from padc.backends.coreml.evaluator.ops.registry import (
     Float,
     Int,
@@ -17,7 +16,8 @@ from padc.backends.coreml.evaluator.ops.registry import (
     UnknownValueError,
     op,
 )
-from padc.backends.coreml.evaluator.types import Array
+from padc.backends.coreml.evaluator.values import kernels
+from padc.backends.coreml.evaluator.values.types import Array
 
 PadType = Literal["valid", "custom", "same", "same_lower"]
 

@@ -10,8 +10,6 @@ from typing import Literal
 
 import numpy as np
 
-from padc.backends.coreml.evaluator import kernels
-from padc.backends.coreml.evaluator.dataless import is_dataless
 from padc.backends.coreml.evaluator.ops.registry import (
     Bool,
     Float,
@@ -19,7 +17,9 @@ from padc.backends.coreml.evaluator.ops.registry import (
     UnknownValueError,
     op,
 )
-from padc.backends.coreml.evaluator.types import FP16, Array, TensorType
+from padc.backends.coreml.evaluator.values import kernels
+from padc.backends.coreml.evaluator.values.dataless import is_dataless
+from padc.backends.coreml.evaluator.values.types import FP16, Array, TensorType
 
 
 def promoted(x: Array, y: Array) -> tuple[Array, Array]:

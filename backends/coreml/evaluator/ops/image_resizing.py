@@ -13,8 +13,6 @@ from typing import Literal
 
 import numpy as np
 
-from padc.backends.coreml.evaluator import kernels
-from padc.backends.coreml.evaluator.limits import allowed, steps
 from padc.backends.coreml.evaluator.ops.layout import counted, narrow
 from padc.backends.coreml.evaluator.ops.registry import (
     Float,
@@ -22,7 +20,9 @@ from padc.backends.coreml.evaluator.ops.registry import (
     UnknownValueError,
     op,
 )
-from padc.backends.coreml.evaluator.types import Array
+from padc.backends.coreml.evaluator.values import kernels
+from padc.backends.coreml.evaluator.values.limits import allowed, steps
+from padc.backends.coreml.evaluator.values.types import Array
 
 SamplingMode = Literal[
     "DEFAULT",

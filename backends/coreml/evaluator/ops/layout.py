@@ -4,8 +4,8 @@ from math import prod
 
 import numpy as np
 
-from padc.backends.coreml.evaluator.limits import allowed
-from padc.backends.coreml.evaluator.types import Array
+from padc.backends.coreml.evaluator.values.limits import allowed
+from padc.backends.coreml.evaluator.values.types import Array
 
 
 def counted(count: int) -> Array:

@@ -5,15 +5,15 @@ from math import sqrt
 
 import numpy as np
 
-from padc.backends.coreml.evaluator import kernels
-from padc.backends.coreml.evaluator.dataless import is_dataless
 from padc.backends.coreml.evaluator.ops.registry import (
     Float,
     Number,
     UnknownValueError,
     op,
 )
-from padc.backends.coreml.evaluator.types import Array, TensorType
+from padc.backends.coreml.evaluator.values import kernels
+from padc.backends.coreml.evaluator.values.dataless import is_dataless
+from padc.backends.coreml.evaluator.values.types import Array, TensorType
 
 
 def _product(x: Array, y: Array, bias: Array | None, result: TensorType) -> Array:

@@ -7,9 +7,9 @@ from math import prod
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from padc.backends.coreml.evaluator import kernels
 from padc.backends.coreml.evaluator.ops.registry import Float, UnknownValueError, op
-from padc.backends.coreml.evaluator.types import Array
+from padc.backends.coreml.evaluator.values import kernels
+from padc.backends.coreml.evaluator.values.types import Array
 
 
 @op()

@@ -9,10 +9,10 @@ from math import prod
 
 import numpy as np
 
-from padc.backends.coreml.evaluator import kernels
 from padc.backends.coreml.evaluator.ops.conv import PadType, spatial_padding
 from padc.backends.coreml.evaluator.ops.registry import Float, UnknownValueError, op
-from padc.backends.coreml.evaluator.types import Array
+from padc.backends.coreml.evaluator.values import kernels
+from padc.backends.coreml.evaluator.values.types import Array
 
 
 def _padding(

@@ -12,7 +12,7 @@ from padc.backends.coreml.evaluator.ops.registry import (
     UnknownValueError,
     op,
 )
-from padc.backends.coreml.evaluator.types import Array
+from padc.backends.coreml.evaluator.values.types import Array
 
 
 def along(values: Number, rank: int, axis: int | None) -> Array:

@@ -10,11 +10,11 @@ from typing import Literal
 
 import numpy as np
 
-from padc.backends.coreml.evaluator import kernels
-from padc.backends.coreml.evaluator.dataless import Dataless, is_dataless
-from padc.backends.coreml.evaluator.limits import allowed, steps
 from padc.backends.coreml.evaluator.ops.registry import Float, op
-from padc.backends.coreml.evaluator.types import Array
+from padc.backends.coreml.evaluator.values import kernels
+from padc.backends.coreml.evaluator.values.dataless import Dataless, is_dataless
+from padc.backends.coreml.evaluator.values.limits import allowed, steps
+from padc.backends.coreml.evaluator.values.types import Array
 
 
 def _generator(seed: int) -> np.random.Generator:

@@ -17,10 +17,10 @@ from typing import Literal
 
 import numpy as np
 
-from padc.backends.coreml.evaluator import kernels
-from padc.backends.coreml.evaluator.limits import steps
 from padc.backends.coreml.evaluator.ops.registry import Float, op
-from padc.backends.coreml.evaluator.types import Array
+from padc.backends.coreml.evaluator.values import kernels
+from padc.backends.coreml.evaluator.values.limits import steps
+from padc.backends.coreml.evaluator.values.types import Array
 
 Activation = Literal[
     "hard_sigmoid", "linear", "relu", "scaled_tanh", "sigmoid", "sigmoid_hard", "tanh"

@@ -12,14 +12,14 @@ from typing import Literal
 
 import numpy as np
 
-from padc.backends.coreml.evaluator import kernels
 from padc.backends.coreml.evaluator.ops.registry import (
     Float,
     Number,
     UnknownValueError,
     op,
 )
-from padc.backends.coreml.evaluator.types import Array
+from padc.backends.coreml.evaluator.values import kernels
+from padc.backends.coreml.evaluator.values.types import Array
 
 Reduction = Callable[[Array, list[int], bool], Array]
 

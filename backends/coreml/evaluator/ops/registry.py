@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from inspect import Parameter, signature
 from typing import Annotated, Any
 
-from padc.backends.coreml.evaluator.types import Array
+from padc.backends.coreml.evaluator.values.types import Array
 
 Float = Annotated[Array, "fp16 or fp32"]
 Int = Annotated[Array, "an integer type"]

@@ -11,8 +11,6 @@ from typing import Literal
 
 import numpy as np
 
-from padc.backends.coreml.evaluator import kernels
-from padc.backends.coreml.evaluator.dataless import is_dataless
 from padc.backends.coreml.evaluator.ops.layout import merged_range
 from padc.backends.coreml.evaluator.ops.registry import (
     Int,
@@ -20,7 +18,9 @@ from padc.backends.coreml.evaluator.ops.registry import (
     UnknownValueError,
     op,
 )
-from padc.backends.coreml.evaluator.types import Array
+from padc.backends.coreml.evaluator.values import kernels
+from padc.backends.coreml.evaluator.values.dataless import is_dataless
+from padc.backends.coreml.evaluator.values.types import Array
 
 Mode = Literal["update", "add", "sub", "mul", "div", "max", "min"]
 

@@ -7,9 +7,6 @@ from typing import Literal
 
 import numpy as np
 
-from padc.backends.coreml.evaluator import kernels
-from padc.backends.coreml.evaluator.dataless import is_dataless
-from padc.backends.coreml.evaluator.limits import allowed, steps
 from padc.backends.coreml.evaluator.ops.layout import (
     counted,
     merged,
@@ -23,7 +20,10 @@ from padc.backends.coreml.evaluator.ops.registry import (
     UnknownValueError,
     op,
 )
-from padc.backends.coreml.evaluator.types import Array, TensorType
+from padc.backends.coreml.evaluator.values import kernels
+from padc.backends.coreml.evaluator.values.dataless import is_dataless
+from padc.backends.coreml.evaluator.values.limits import allowed, steps
+from padc.backends.coreml.evaluator.values.types import Array, TensorType
 
 
 @op()

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from padc.backends.coreml.evaluator.limits import allowed
+from padc.backends.coreml.evaluator.values.limits import allowed
 
 ZERO = bytes(16)
 """What all arrays here point to: an element of any dtype."""

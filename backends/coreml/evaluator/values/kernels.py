@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from padc.backends.coreml.evaluator.dataless import Dataless, is_dataless, made
-from padc.backends.coreml.evaluator.limits import allowed
-from padc.backends.coreml.evaluator.types import Array
+from padc.backends.coreml.evaluator.values.dataless import Dataless, is_dataless, made
+from padc.backends.coreml.evaluator.values.limits import allowed
+from padc.backends.coreml.evaluator.values.types import Array
 
 WORTH = 2**14
 """From how many elements on PyTorch computes a kernel, if it is installed."""

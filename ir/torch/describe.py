@@ -5,7 +5,7 @@ from __future__ import annotations
 from xdsl.dialects.builtin import DYNAMIC_INDEX
 from xdsl.ir import Attribute
 
-from padc.ir.mil import describe_element
+from padc.ir.element_types import describe_element
 from padc.ir.torch import is_any_tensor
 
 

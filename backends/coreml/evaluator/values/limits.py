@@ -43,6 +43,9 @@ class Limits:
 
         Raises:
             Obstacle: The tensor has too many elements.
+
+        Example:
+            >>> padc.coreml.Limits(elements=6).check_size((2, 3))
         """
         if prod(max(size, 1) for size in shape) > self.elements:
             raise Obstacle(
@@ -60,6 +63,11 @@ class Limits:
 
         Raises:
             Obstacle: There are too many.
+
+        Example:
+            >>> padc.coreml.Limits(total=6).check_total(7)
+            Traceback (most recent call last):
+            padc.errors.Obstacle: with it, 7 elements are kept, more than 6
         """
         if elements > self.total:
             raise Obstacle(
@@ -77,6 +85,9 @@ class Limits:
 
         Raises:
             Obstacle: There are too many.
+
+        Example:
+            >>> padc.coreml.Limits(iterations=6).check_iterations(6)
         """
         if count > self.iterations:
             raise Obstacle(

@@ -1,0 +1,1 @@
+"""The values of a program: their types, their limits, and arithmetic that ops share."""

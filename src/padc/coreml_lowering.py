@@ -1,0 +1,143 @@
+# pyright: reportUnknownMemberType=false
+"""
+From an exported program to a program of coremltools, step by step.
+
+coremltools takes seconds to load: functions import the files that need it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from torch.export import ExportedProgram
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+from xdsl.utils.exceptions import DiagnosticException
+
+from padc.backends.coreml.numerics import Numerics
+from padc.described_shapes import check_listed_shapes, listed_shapes
+from padc.errors import InvalidProgramError, PadcError
+from padc.exported import Source, imported
+from padc.frontends.torch_export.guarded_ranges import narrow_sizes
+from padc.ir.dominance import verify
+from padc.ir.weights import Weights, weights_of
+from padc.passes import pipelines
+
+if TYPE_CHECKING:
+    from padc.backends.coreml.features import Features
+
+Observer: TypeAlias = Callable[[str, ModuleOp | None, float], None]
+"""Called after each step with its name, its module if any, and its seconds."""
+
+
+def lowered(
+    exported: Source,
+    target: str,
+    features: Features | None,
+    passes: Sequence[ModulePass],
+    steps: Steps,
+) -> tuple[ModuleOp, Weights]:
+    """The program after `passes`, verified, and its own copy of the weights."""
+    from padc.backends.coreml.interface import check_features, check_interface
+
+    ctx, module = imported(exported, pipelines.legal_for_mil())
+    check_interface(module, target)
+    set_sizes(module, exported, features, partial(check_features, module, target))
+    weights = weights_of(ctx)
+    # The program must not change when the model's weights do.
+    for name, array in weights.items():
+        weights[name] = array.copy()
+    steps.end("import", module)
+    pipelines.run_passes(ctx, module, passes, steps.end)
+    verify_lowered(module)
+    return module, weights
+
+
+def emitter(
+    exported: Source,
+    target: str,
+    features: Features | None,
+    passes: Sequence[ModulePass],
+) -> Callable[[Numerics], Any]:
+    """
+    A function that emits the program with the given numerics.
+
+    Programs keep this, not what it lowers, which has all weights in float32.
+    """
+    module, weights = lowered(exported, target, features, passes, Steps(None))
+    return partial(emitted, module, weights, target, features)
+
+
+def set_sizes(
+    module: ModuleOp,
+    exported: Source,
+    features: Features | None,
+    check: Callable[[Features], None] = lambda features: None,
+) -> None:
+    """
+    Narrow dynamic sizes to those for which the program is the model.
+
+    If shapes are listed, the program has to be the model for these. `check` raises
+    UsageError for features that do not fit.
+    """
+    listed = None if features is None else listed_shapes(module, features)
+    if listed is None and isinstance(exported, ExportedProgram):
+        narrow_sizes(module, exported)
+    if features is not None:
+        check(features)
+    if listed is not None:
+        check_listed_shapes(module, exported, listed)
+
+
+def emitted(
+    module: ModuleOp,
+    weights: Weights,
+    target: str,
+    features: Features | None,
+    numerics: Numerics,
+    steps: Steps | None = None,
+) -> Any:
+    """The program as coremltools has it, after coremltools' passes."""
+    from padc.backends.coreml.compress import compress
+    from padc.backends.coreml.emit import emit
+    from padc.backends.coreml.labels import add_classify
+    from padc.backends.coreml.optimize import optimize
+
+    steps = steps or Steps(None)
+    pymil = emit(module, weights, target, features)
+    steps.end("emit")
+    optimize(pymil, numerics.precision, numerics.keep_float32)
+    steps.end("optimize")
+    if numerics.compression is not None:
+        compress(pymil, numerics.compression, numerics.pretend)
+        steps.end("compress")
+    add_classify(pymil)
+    return pymil
+
+
+@dataclass
+class Steps:
+    """Calls an observer with the seconds that each step took."""
+
+    observer: Observer | None
+    since: float = field(default_factory=time.perf_counter)
+
+    def end(self, name: str, module: ModuleOp | None = None) -> None:
+        now = time.perf_counter()
+        if self.observer is not None:
+            self.observer(name, module, now - self.since)
+        self.since = time.perf_counter()
+
+
+def verify_lowered(module: ModuleOp) -> None:
+    """Raise InvalidProgramError if the lowered program does not verify."""
+    try:
+        verify(module)
+    except DiagnosticException as error:
+        if isinstance(error, PadcError):
+            raise
+        raise InvalidProgramError(f"the lowered program is invalid: {error}") from error
