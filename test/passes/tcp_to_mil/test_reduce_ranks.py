@@ -330,6 +330,9 @@ REPEATED: Functions = {
     "expand": lambda x: (
         x[:, :, None, :, None, None].expand(6, 2, 3, 6, 2, 4).reshape(-1)
     ),
+    "expand, some kept": lambda x: (
+        x.view(1, 2, 1, 3, 1, 12).expand(2, -1, -1, 3, 4, -1).reshape(-1)
+    ),
     "expand in turn": lambda x: (
         x.view(1, 2, 1, 3, 1, 12).expand(2, 2, 3, 3, 2, 12).reshape(-1)
     ),
