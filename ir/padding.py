@@ -274,6 +274,40 @@ def taps_below(end: Whole, dilation: Whole) -> Whole:
     return (end + (dilation - 1)) // dilation
 
 
+@dataclass(frozen=True)
+class NeededTaps:
+    """What is left of VALID windows when taps at both of their ends are dropped."""
+
+    count: int
+    """The number of taps that are left."""
+    below: int
+    """The number of positions that are dropped at the input's lower end."""
+    size: int
+    """The size of the input that is left."""
+
+
+def needed_taps(
+    start: Whole,
+    end: Whole,
+    windows: Whole,
+    kernel: Whole,
+    stride: Whole,
+    dilation: Whole,
+) -> NeededTaps:
+    """
+    The taps of so many VALID windows without those that never meet `start` to `end`.
+
+    There is at least one window, and one position from `start` to before `end`. Dilated
+    windows may keep one such tap on either side, so that none of the positions goes.
+    """
+    last = (windows - 1) * stride
+    first = clamp((start - last) // dilation, 0, kernel - 1)
+    count = minimum(taps_below(end - 1, dilation) + 1, kernel) - first
+    below = first * dilation
+    extent = dilation * (count - 1) + 1
+    return NeededTaps(count, below, maximum(end - below, last + extent))
+
+
 def search_start(first: Whole, dilation: Whole) -> Whole:
     """The distance from position `first` of a window to its first tap from 0 on."""
     return maximum(taps_below(-first, dilation), 0) * dilation

@@ -18,6 +18,9 @@ WEIGHTED = frozenset(
 )
 """The ops where the search for coordinates ends: a network is before them."""
 
+HOMOGENEOUS = 4
+"""The most coordinates that a point has: three, and 1."""
+
 
 def coordinates(program: Program) -> set[str]:
     """
@@ -54,7 +57,20 @@ def decisions(program: Program) -> set[str]:
 
 
 def unweighted(program: Program) -> set[Any]:
-    return {op for op in operations_of(program) if op.op_type not in WEIGHTED}
+    return {
+        op
+        for op in operations_of(program)
+        if op.op_type not in WEIGHTED or transforms_points(op)
+    }
+
+
+def transforms_points(op: Any) -> bool:
+    """Whether an op multiplies points, of few coordinates, by a matrix."""
+    if op.op_type not in ("linear", "matmul"):
+        return False
+    is_transposed = op.op_type == "matmul" and op.transpose_x.val
+    size = op.x.shape[-2 if is_transposed and op.x.rank > 1 else -1]
+    return isinstance(size, int) and size <= HOMOGENEOUS
 
 
 def image_of(op: Any) -> list[Any]:

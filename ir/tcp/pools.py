@@ -14,6 +14,7 @@ from xdsl.dialects.builtin import (
     TensorType,
     i64,
 )
+from xdsl.interfaces import HasCanonicalizationPatternsInterface
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import (
     base,
@@ -22,6 +23,7 @@ from xdsl.irdl import (
     opt_prop_def,
     prop_def,
 )
+from xdsl.pattern_rewriter import RewritePattern
 from xdsl.utils.exceptions import VerifyException
 
 from padc.ir import padding
@@ -43,7 +45,7 @@ __all__ = [
 ]
 
 
-class PoolOp(TensorOp, abc.ABC):
+class PoolOp(TensorOp, HasCanonicalizationPatternsInterface, abc.ABC):
     """A reduction of every window that lies within the input, over some dimensions."""
 
     kernel = prop_def(DenseArrayBase.constr(i64))
@@ -100,6 +102,12 @@ class PoolOp(TensorOp, abc.ABC):
             shape[dim] = windows(self, shape[dim], kernel, stride, dilation)
         inferred = TensorType(self.result_element_type(), shape)
         verify_result(self, self.result.type, inferred)
+
+    @classmethod
+    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
+        from padc.ir.tcp.pool_patterns import PoolOfPad
+
+        return (PoolOfPad(),)
 
 
 class CountingPoolOp(PoolOp, abc.ABC):

@@ -120,14 +120,19 @@ def in_order(x: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     """Elements of `source`: the next one, in row-major order, for each true element."""
     mask = broadcast_to(mask, sizes_of(x))
     source = flattened(as_number(source))
-    place = flattened(mask.to(i32))
-    place = place.emit("cumsum", place.shape, x=place, axis=0, exclusive=True)
+    place = counts_before(flattened(mask.to(i32)))
     size, count = source.shape[0], place.shape[0]
     if DYNAMIC_INDEX in (size, count) or size < count:
         # After the last true element, the next one may not exist.
         last = size_of(source, 0) - 1
         place = place.minimum(last)
     return reshape(gathered(source, place, 0), sizes_of(x)).to(x.type)
+
+
+def counts_before(x: Tensor) -> Tensor:
+    """The sum of the elements before each one of a vector."""
+    # With exclusive=True, coremltools fails on constants.
+    return x.emit("cumsum", x.shape, x=x, axis=0) - x
 
 
 @lowers("aten.masked_scatter")
@@ -177,7 +182,7 @@ def lower_nonzero_static(call: MilCall) -> Tensor:
     if DYNAMIC_INDEX in x.shape:
         raise Obstacle("positions in a tensor of dynamic size", "give static sizes")
     found = flattened(x.to(i1).to(i32))
-    place = found.emit("cumsum", found.shape, x=found, axis=0, exclusive=True)
+    place = counts_before(found)
     # All others are written to one place more, which is left out.
     place = found.differs(0).select(place, size).minimum(size)
     none = Tensor(x.build, x.build.constant(np.full(size + 1, -1, np.int32)), i32)

@@ -396,6 +396,37 @@ def test_a_constant_without_crops_keeps_all_elements():
     assert not holds(kept, *given, amounts.lower >= 0, amounts.upper >= -1)
 
 
+@proves("PoolOfPad")
+@pytest.mark.parametrize("stride, dilation", [(1, 1), (2, 1), (5, 1), (1, 2), (2, 3)])
+def test_the_taps_of_a_pool_that_are_not_needed_are_outside(stride: int, dilation: int):
+    size, kernel, start, end, window, tap = ints("size kernel start end window tap")
+    windows = padding.conv_output_size(size, kernel, stride, dilation)
+    given = [kernel >= 1, windows >= 1, 0 <= start, start < end, end <= size]
+    steps: Any = (stride, dilation)
+    needed: Any = padding.needed_taps(start, end, windows, kernel, *steps)
+    # The first tap that is left is the same, counted in taps and in positions.
+    (first,) = ints("first")
+    given += [first * dilation == needed.below]
+    within_window = z3.And(within(window, windows), within(tap, kernel))
+    position = window * stride + tap * dilation
+    meets = z3.And(start <= position, position < end)
+    kept = within(tap - first, needed.count)
+
+    assert holds(kept, *given, within_window, meets)
+    assert holds(z3.And(first >= 0, needed.count >= 1), *given)
+    assert holds(first + needed.count <= kernel, *given)
+    left = padding.conv_output_size(needed.size, needed.count, *steps)
+    assert holds(left == windows, *given)
+    # Nothing that can be met is dropped with the taps.
+    assert holds(
+        z3.And(needed.below <= start, end <= needed.below + needed.size), *given
+    )
+    assert holds(needed.below + needed.size <= size, *given)
+    fewer = within(tap - first, needed.count - 1)
+    assert not holds(fewer, *given, within_window, meets)
+    assert not holds(needed.count == kernel, *given)
+
+
 @proves("ExpandOp.fold")
 def test_a_pad_by_nothing_shows_its_input():
     size, j = ints("size j")

@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 from xdsl.dialects.builtin import DYNAMIC_INDEX
 from xdsl.ir import SSAValue
 
+from padc.errors import Obstacle
 from padc.ir import mil
 from padc.passes.aten.builder import Argument, Integer
 from padc.passes.tcp_to_mil.ranks.carrier import Carrier, shape_of
@@ -31,7 +32,8 @@ REDUCTIONS = (
 
 ALONG_ONE = (
     *("_log_softmax", "_safe_softmax", "_softmax", "argmax", "argmin", "argsort"),
-    *("argsort.stable", "cummax", "cummin", "cumprod", "cumsum", "glu", "kthvalue"),
+    *("argsort.stable", "cummax", "cummin", "cumprod", "cumsum", "gather", "glu"),
+    "kthvalue",
     *("index_select", "log_softmax.int", "logcumsumexp", "max.dim", "median.dim"),
     *("min.dim", "narrow", "prod.dim_int", "select.int", "slice.Tensor"),
     *("softmax.int", "sort", "sort.stable", "special_log_softmax", "special_softmax"),
@@ -50,7 +52,25 @@ def rewrite_along(call: RankCall) -> Sequence[SSAValue]:
     required = grouped(apart(x.sizes, dims))
     if len(required) > mil.MAX_RANK:
         return along_last(call, x, dims)
-    return along(call, x, call.build.choose(required, [x]), dims)
+    groups = call.build.choose(required, [x])
+    return along(call, x, groups, dims, **merged_index(call, x, groups, dims))
+
+
+def merged_index(
+    call: RankCall, x: Carrier, groups: Groups, dims: Collection[int]
+) -> dict[str, Argument]:
+    """The index of `gather`, with a dimension for each group; other ops have none."""
+    if call.name != "aten.gather":
+        return {}
+    index = call.carrier("index")
+    sizes = [*enumerate(zip(x.sizes, index.sizes, strict=True))]
+    if any(own != other for dim, (own, other) in sizes if dim not in dims):
+        raise Obstacle(
+            "its index has other sizes than the tensor, and Core ML's tensors have "
+            f"rank {mil.MAX_RANK} at most",
+            "slice the tensor to these sizes",
+        )
+    return {"index": call.build.merged(index, groups)}
 
 
 def dims_of(call: RankCall, x: Carrier) -> list[int]:

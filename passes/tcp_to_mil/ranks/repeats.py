@@ -21,9 +21,11 @@ from padc.passes.tcp_to_mil.ranks.rank_call import (
 
 
 def expanded(build: RankBuilder, x: Carrier, sizes: Sequence[Integer]) -> Carrier:
-    """`x`, with its dimensions of size 1 repeated to `sizes`."""
+    """`x`, with its dimensions of size 1 repeated to `sizes`; -1 keeps a size."""
     x = x.aligned(len(sizes))
-    wanted = [own if own != 1 else size for own, size in zip(x.sizes, sizes)]
+    wanted = [
+        own if own != 1 or size == -1 else size for own, size in zip(x.sizes, sizes)
+    ]
     for dims in batches([own != size for own, size in zip(x.sizes, wanted)], wanted):
         x = expand_along(build, x, dims, wanted)
     return x

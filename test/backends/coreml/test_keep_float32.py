@@ -110,6 +110,27 @@ def test_a_warp_is_exact():
     assert comparison.relative_error < 2e-3
 
 
+class Camera(nn.Module):
+    """An image warped by the pose of a camera, whose products are no network's."""
+
+    def forward(self, image: Tensor, points: Tensor, pose: Tensor) -> Tensor:
+        xyw = (points @ pose.mT).reshape(1, 4, 600, 3)
+        return F.grid_sample(image, xyw[..., :2] / xyw[..., 2:], align_corners=True)
+
+
+def test_products_with_poses_are_exact():
+    torch.manual_seed(0)
+    pixels = torch.cartesian_prod(torch.linspace(-1, 1, 4), torch.linspace(-1, 1, 600))
+    points = torch.cat([pixels.flip(-1), torch.ones(2400, 1)], -1) * 3
+    pose = torch.eye(3) + 0.01 * torch.randn(3, 3)
+    inputs = torch.rand(1, 1, 4, 600), points, pose
+    program = padc.convert(Camera(), inputs, precision="float16")
+
+    (comparison,) = program.verify()
+
+    assert comparison.relative_error < 2e-3
+
+
 def test_functions(exported: ExportedProgram):
     assert kept(exported, [lambda op: op.op_type == "gelu"]) == {
         ("gelu", "blocks.0"),

@@ -781,3 +781,37 @@ func.func @interior_of_dynamic_result(%x : tensor<2xf32>, %f : f32, %n : index) 
   %0 = tcp.pad %x, %f lowerExpansion [%n] upperExpansion [0] interiorExpansion [2] : tensor<2xf32>, f32 -> tensor<?xf32>
   return %0 : tensor<?xf32>
 }
+
+// A window of 640 sees 20 elements, and all of a mean's are counted.
+// CHECK-LABEL: func.func @window_larger_than_input
+// CHECK-NEXT:    %[[Y:.*]] = tcp.avg_pool %x kernel [20] strides [640] dilations [1] dims [1] : tensor<2x20xf32> -> tensor<2x1xf32>
+// CHECK-NEXT:    return %[[Y]]
+func.func @window_larger_than_input(%x : tensor<2x20xf32>) -> tensor<2x1xf32> {
+  %zero = arith.constant 0.0 : f32
+  %0 = tcp.pad %x, %zero lowerExpansion [0, 0] upperExpansion [0, 639] : tensor<2x20xf32>, f32 -> tensor<2x659xf32>
+  %1 = tcp.avg_pool %0 kernel [640] strides [640] dilations [1] dims [1] uncountedUpper [639] : tensor<2x659xf32> -> tensor<2x1xf32>
+  return %1 : tensor<2x1xf32>
+}
+
+// Padding that counts is part of the divisor. The first of the windows reaches 10 elements to the left of the last.
+// CHECK-LABEL: func.func @windows_that_count_padding
+// CHECK-NEXT:    %[[F:.*]] = arith.constant
+// CHECK-NEXT:    %[[X:.*]] = tcp.pad %x, %[[F]] lowerExpansion [10] upperExpansion [10] : tensor<5xf32>, f32 -> tensor<25xf32>
+// CHECK-NEXT:    %[[Y:.*]] = tcp.avg_pool %[[X]] kernel [15] strides [1] dilations [1] dims [0] divisor 100 : tensor<25xf32> -> tensor<11xf32>
+// CHECK-NEXT:    return %[[Y]]
+func.func @windows_that_count_padding(%x : tensor<5xf32>) -> tensor<11xf32> {
+  %zero = arith.constant 0.0 : f32
+  %0 = tcp.pad %x, %zero lowerExpansion [50] upperExpansion [55] : tensor<5xf32>, f32 -> tensor<110xf32>
+  %1 = tcp.avg_pool %0 kernel [100] strides [1] dilations [1] dims [0] : tensor<110xf32> -> tensor<11xf32>
+  return %1 : tensor<11xf32>
+}
+
+// Zeros are not the least numbers.
+// CHECK-LABEL: func.func @window_on_other_fill
+// CHECK:         tcp.max_pool %{{.*}} kernel [640]
+func.func @window_on_other_fill(%x : tensor<20xf32>) -> tensor<1xf32> {
+  %zero = arith.constant 0.0 : f32
+  %0 = tcp.pad %x, %zero lowerExpansion [0] upperExpansion [639] : tensor<20xf32>, f32 -> tensor<659xf32>
+  %1 = tcp.max_pool %0 kernel [640] strides [640] dilations [1] dims [0] : tensor<659xf32> -> tensor<1xf32>
+  return %1 : tensor<1xf32>
+}

@@ -330,6 +330,9 @@ REPEATED: Functions = {
     "expand": lambda x: (
         x[:, :, None, :, None, None].expand(6, 2, 3, 6, 2, 4).reshape(-1)
     ),
+    "expand, some kept": lambda x: (
+        x.view(1, 2, 1, 3, 1, 12).expand(2, -1, -1, 3, 4, -1).reshape(-1)
+    ),
     "expand in turn": lambda x: (
         x.view(1, 2, 1, 3, 1, 12).expand(2, 2, 3, 3, 2, 12).reshape(-1)
     ),
@@ -385,6 +388,7 @@ ALONG: Functions = {
     "cumsum": lambda x: six(x).cumsum(2).reshape(-1),
     "sort": lambda x: six(x).sort(1, descending=True)[0].reshape(-1),
     "topk": lambda x: six(x).topk(2, 1)[0].reshape(-1),
+    "gather": lambda x: six(x).gather(1, six(x).argsort(1)[:, :2]).reshape(-1),
     "flip": lambda x: six(x).flip((1, 2, -1)).reshape(-1),
     "flip in turn": lambda x: x.view(2, 3, 2, 3, 1, 2).flip((0, 2, 5)).reshape(-1),
     "roll": lambda x: six(x).roll((1, 1), (1, 4)).reshape(-1),

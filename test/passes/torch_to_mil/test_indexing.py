@@ -108,6 +108,9 @@ WRITTEN: Functions = {
     "index_fill of a number": lambda x, i: x[0, 0, 0].index_fill(0, i[0, 0] * 0, 1),
     "masked_scatter": lambda x, i: x.masked_scatter(x > 0, x.flip(0)),
     "masked_scatter less": lambda x, i: x.masked_scatter(i[:, :, None] > 1, x[:2]),
+    "masked_scatter, constant": lambda x, i: x.masked_scatter(
+        torch.arange(x.shape[-1]) % 2 > 0, x.flip(0)
+    ),
 }
 
 

@@ -1,0 +1,58 @@
+# pyright: basic
+"""Ops around quantized numbers, against PyTorch's kernels."""
+
+import pytest
+import torch
+from functions import Several, check_each
+from torch.export import export
+
+from padc.testing import compile_for_coreml, compile_for_native
+
+pytest.importorskip("torch.ao.quantization.fx._decomposed", reason="has the kernels")
+
+X = torch.randn(2, 4, 9, generator=torch.Generator().manual_seed(0))
+SCALES = torch.tensor([0.003, 0.02, 0.01, 0.05])
+ZEROS = torch.tensor([0, 3, -5, 1])
+INT8, UINT8 = (-128, 127, torch.int8), (0, 255, torch.uint8)
+OPS = torch.ops.quantized_decomposed
+
+
+def integers(x: torch.Tensor) -> torch.Tensor:
+    return (x * 40).clamp(-100, 100).to(torch.int8)
+
+
+FUNCTIONS = {
+    "quantize": lambda x: OPS.quantize_per_tensor(x, 0.02, 3, *INT8),
+    "quantize bytes": lambda x: OPS.quantize_per_tensor(x, 0.02, 128, *UINT8),
+    "quantize by tensors": lambda x: OPS.quantize_per_tensor(
+        x, SCALES[0], ZEROS[1], *INT8
+    ),
+    "quantize channels": lambda x: OPS.quantize_per_channel(x, SCALES, ZEROS, 1, *INT8),
+    "dequantize": lambda x: OPS.dequantize_per_tensor(integers(x), 0.03, 5, *INT8),
+    "dequantize by tensors": lambda x: OPS.dequantize_per_tensor(
+        integers(x), SCALES[0], ZEROS[1], *INT8
+    ),
+    "dequantize channels": lambda x: OPS.dequantize_per_channel(
+        integers(x), SCALES, ZEROS, 1, *INT8
+    ),
+    "dequantize around 0": lambda x: OPS.dequantize_per_channel(
+        integers(x), SCALES, None, 1, *INT8
+    ),
+    # The differences wrap around.
+    "dequantize by int8": lambda x: OPS.dequantize_per_channel(
+        integers(x), SCALES, ZEROS.to(torch.int8) * 20, 1, *INT8
+    ),
+    "weight": lambda x: torch.conv1d(
+        x,
+        OPS.dequantize_per_channel(
+            integers(X[:, :, :3]).contiguous(), SCALES[:2], None, 0, *INT8
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("path", [compile_for_coreml, compile_for_native])
+def test_quantized_numbers(path):
+    compiled = path(export(Several(FUNCTIONS), (X,)))
+
+    check_each(FUNCTIONS, compiled(X), X)
