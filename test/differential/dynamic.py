@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import sympy
 import torch
@@ -64,12 +65,12 @@ def resized(
     draw: Draw,
     program: Program,
     trace: Trace,
-    expressions: Mapping[object, sympy.Expr],
-    sizes: Mapping[sympy.Symbol, sympy.Integer],
+    expressions: Mapping[Any, sympy.Expr],
+    sizes: Mapping[Any, Any],
 ) -> list[Tensor] | None:
     """Inputs of these sizes; None if the program does not take them."""
     shapes = [list(x.shape) for x in program.inputs]
-    found: dict[sympy.Symbol, sympy.Integer] = {}
+    found: dict[Any, Any] = {}
     for key, expression in expressions.items():
         size = expression.xreplace(sizes)
         if not isinstance(size, sympy.Integer) or size < 2:

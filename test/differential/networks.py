@@ -46,7 +46,7 @@ def weights(draw: Draw, shape: Sequence[int], terms: int) -> Ref:
     return draw.given(normal(draw, shape, 1 / math.sqrt(terms)), held=True)
 
 
-def recent(draw: Draw, rank: int = 4) -> Ref | None:
+def recent(draw: Draw, rank: int = 4) -> Ref:
     """The last value that is an image, or an earlier one."""
     count = len(draw.inputs) + len(draw.calls)
     kinds = draw.results

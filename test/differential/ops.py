@@ -11,6 +11,9 @@ from differential.program import Ref, Size
 from torch import Tensor
 
 aten = torch.ops.aten
+internal_overlap: Callable[[Tensor], int] = getattr(
+    torch, "_debug_has_internal_overlap"
+)
 
 
 def is_image(x: Tensor) -> bool:
@@ -141,7 +144,7 @@ def slices(draw: Draw) -> bool:
 
 def is_writable(x: Tensor) -> bool:
     """Whether no two elements share memory, which PyTorch's copy to write to keeps."""
-    return bool(x.numel()) and x.dim() > 0 and not torch._debug_has_internal_overlap(x)
+    return bool(x.numel()) and x.dim() > 0 and not internal_overlap(x)
 
 
 def writes(draw: Draw) -> bool:
@@ -167,9 +170,8 @@ def writes(draw: Draw) -> bool:
         draw.call(aten.slice.Tensor, x, dim, other, other + span, step)
         source = draw.last
         if draw.chance(0.5):
-            draw.call(aten.neg.default, source) or draw.call(
-                aten.flip.default, source, [dim]
-            )
+            if not draw.call(aten.neg.default, source):
+                draw.call(aten.flip.default, source, [dim])
             source = draw.last
     else:
         inner = aten.slice.Tensor(value, dim, start, start + span, step)

@@ -75,7 +75,8 @@ def module_of(program: Program) -> tuple[Context, ModuleOp]:
             function.values[node] = import_call(function, node)
         except Obstacle as error:
             raise UnsupportedError([Problem(error.message)]) from error
-    outputs = [function.values[each] for each in graph.output_node().args[0]]
+    returned: Any = graph.output_node().args[0]
+    outputs = [function.values[each] for each in returned]
     function.add(ReturnOp(*outputs))
     types = function.block.arg_types, [output.type for output in outputs]
     names = [node.name for node in arguments]

@@ -40,7 +40,7 @@ class Trace:
         Raises SpecializedError if PyTorch cannot run the program without data.
         """
         self.env = ShapeEnv(duck_shape=False)
-        self.symbols: dict[Hashable, torch.SymInt] = {}
+        self.symbols: dict[Any, Any] = {}
         self.runs = program.runs
         with FakeTensorMode(shape_env=self.env), torch.no_grad(), below_autograd():
             self.values: list[Tensor] = [
@@ -140,7 +140,7 @@ def graph_of(program: Program) -> tuple[Graph, Any]:
 
 def check(trace: Trace, program: Program) -> None:
     """Raise SpecializedError unless all symbols may have their values in all runs."""
-    dynamic = {*itertools.chain(*dynamic_sizes(program))} - {None}
+    dynamic = set(filter(None, itertools.chain(*dynamic_sizes(program))))
     if trace.symbols.keys() != dynamic or any(min(key) < 2 for key in dynamic):
         raise SpecializedError("a dynamic size is below 2")
     for run in range(len(program.runs)):
