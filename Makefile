@@ -58,8 +58,10 @@ conformance: .venv/tensorflow ## Apple's own tests of Core ML's ops; 2000 exampl
 		test/passes/torch_to_tcp/test_grid_sample.py
 
 .PHONY: differential
-differential: .venv/ready ## 10000 random programs in eager mode and on each path
+differential: .venv/ready ## random programs and networks in eager mode and on each path
 	python test/differential --programs 10000
+	python test/differential --kind dynamic --programs 1000
+	python test/differential --kind networks --programs 500 --paths native,strict
 
 MINUTES := 10
 COUNT :=

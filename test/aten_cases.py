@@ -293,6 +293,8 @@ SHAPES: Functions = {
     "expand_as": lambda x: x[:, :1].expand_as(x),
     "unflatten": lambda x: x.unflatten(1, (2, 2)),
     "diagonal": lambda x: x.diagonal(0, 1, 2),
+    "diagonal above": lambda x: x.diagonal(1, 1, 2),
+    "diagonal below": lambda x: x.diagonal(-2, 2, 1),
     "index_select": lambda x: x.index_select(1, torch.tensor([2, 0, 2])),
     "index": lambda x: x[:, torch.tensor([1, -1])],
     "index two": lambda x: x[:, torch.tensor([[0], [1]]), torch.tensor([1, 2])],

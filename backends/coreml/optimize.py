@@ -27,6 +27,7 @@ with quiet():
     from coremltools.converters.mil.mil.ops.defs.iOS15.normalization import batch_norm
     from coremltools.converters.mil.mil.passes.pass_registry import PASS_REGISTRY
     from coremltools.converters.mil.mil.types.symbolic import is_symbolic
+    from coremltools.converters.mil.mil.types.type_mapping import nptype_from_builtin
 
 # The order is that of coremltools' default pipeline. Left out are:
 # - passes for quantised weights, images, complex numbers, and ops that only its
@@ -191,6 +192,23 @@ def run_pass(program: Program, name: str) -> None:
     """Run a pass of coremltools, unless it would find nothing to do."""
     if name not in LOOKS_FOR or LOOKS_FOR[name] & op_types(program):
         PASS_REGISTRY[name](program)
+    if name == "common::const_elimination":
+        give_constants_types(program)
+
+
+def give_constants_types(program: Program) -> None:
+    """
+    Give constants arrays of their types.
+
+    coremltools computes the values of ops on partly known tensors in arrays of Python
+    objects, and keeps these where a value is known whole; const_deduplication fails.
+    """
+    for op in operations_of(program):
+        value = op.val.val if op.op_type == "const" else None
+        if isinstance(value, np.ndarray) and value.dtype.hasobject:
+            type = nptype_from_builtin(op.outputs[0].dtype)
+            for var in (op.val, op.outputs[0]):
+                var._sym_val.val = var.val.astype(type)
 
 
 def op_types(program: Program) -> set[str]:

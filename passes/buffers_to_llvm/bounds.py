@@ -44,9 +44,13 @@ def checked(
     *,
     writes: bool,
 ) -> SSAValue:
-    """The address to use for `size` bytes at `address`; without bounds, the same."""
+    """
+    The address to use for `size` bytes at `address`.
+
+    The same without bounds, or if there is nothing to load or store.
+    """
     check = build.check
-    if bounds is None or check is None:
+    if bounds is None or check is None or size == 0:
         return address
 
     def compare(a: SSAValue, name: str, b: SSAValue) -> SSAValue:

@@ -20,6 +20,7 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.dialects.linalg.attrs import IteratorType
 from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.ir.affine import AffineDimExpr
 from xdsl.utils.exceptions import PassFailedException
 
 from padc.passes.buffers_to_llvm.access_check import AccessCheck
@@ -257,11 +258,29 @@ def loops_of(
         buffer = of[source.operand]
         assert isinstance(buffer, BufferDescriptor)
         counts.append(buffer.sizes[source.dim_index])
+    check_sizes(op, operands, counts)
     loops = [
         Loop((i,), counts[i], tuple(steps[i] for steps in by_operand), reduces[i])
         for i in range(rank)
     ]
     return loops, [steps[rank] for steps in by_operand]
+
+
+def check_sizes(
+    op: LinalgStructuredOperation, operands: Sequence[Value], counts: Sequence[Size]
+) -> None:
+    """Fail if a loop is longer or shorter than a dimension that it alone indexes."""
+    for x, map in zip(operands, op.get_indexing_maps(), strict=True):
+        if not isinstance(x, BufferDescriptor):
+            continue
+        for size, index in zip(x.sizes, map.data.results, strict=True):
+            if isinstance(index, AffineDimExpr):
+                known = isinstance(size, int) and isinstance(
+                    counts[index.position], int
+                )
+                assert not known or size == counts[index.position], (
+                    f"{op.name} has a loop over {counts[index.position]} and {size}"
+                )
 
 
 @dataclass

@@ -3,15 +3,26 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
+import math
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any, TypeAlias
 
 import torch
-from differential.programs import Program
+from differential.program import Program
+from differential.tracing import SpecializedError, graph_of
 from torch import Tensor
+from torch.fx import Node
 from xdsl.context import Context
-from xdsl.dialects.builtin import ArrayAttr, ModuleOp
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DenseResourceAttr,
+    ModuleOp,
+    TensorType,
+)
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Region
 
@@ -26,8 +37,11 @@ from padc.errors import Obstacle, Problem, UnsupportedError
 from padc.frontends.torch_export.calls import import_call
 from padc.frontends.torch_export.function_builder import FunctionBuilder
 from padc.frontends.torch_export.importer import name_attributes
+from padc.frontends.torch_export.symbolic_sizes import SymbolicSizes
 from padc.frontends.torch_export.types import tensor_type
 from padc.ir import make_context
+from padc.ir.torch import LiteralOp
+from padc.ir.torch_tensors import weight_array
 from padc.ir.weights import weights_of
 from padc.passes import pipelines
 from padc.session import Session
@@ -39,25 +53,33 @@ EPSILON: Mapping[torch.dtype, float] = {torch.float32: 2e-5, torch.float16: 2e-2
 
 def module_of(program: Program) -> tuple[Context, ModuleOp]:
     """The program at the torch level, built without torch.export."""
-    function = FunctionBuilder()
-    graph = program.graph()
-    names: list[str] = []
-    outputs = []
+    ctx, function = make_context(), FunctionBuilder()
+    graph, ranges = graph_of(program)
+    placeholders = graph.find_nodes(op="placeholder")
+    arguments = [x for i, x in enumerate(placeholders) if i not in program.held]
+    for node in arguments:
+        type = tensor_type(node.meta["val"])
+        argument = function.block.insert_arg(type, len(function.block.args))
+        function.values[node] = argument
+    declare_sizes(function, arguments, ranges)
+    for number in program.held:
+        node, value = placeholders[number], program.inputs[number]
+        type = TensorType(tensor_type(value).element_type, value.shape)
+        name = weights_of(ctx).add(node.name, weight_array(value))
+        op = function.add(LiteralOp(DenseResourceAttr.from_params(name, type)))
+        function.values[node] = op.results[0]
     for node in graph.nodes:
-        if node.op == "placeholder":
-            type = tensor_type(node.meta["val"])
-            argument = function.block.insert_arg(type, len(function.block.args))
-            function.values[node] = argument
-            names.append(node.name)
-        elif node.op == "call_function":
-            try:
-                function.values[node] = import_call(function, node)
-            except Obstacle as error:
-                raise UnsupportedError([Problem(error.message)]) from error
-        else:
-            outputs = [function.values[each] for each in node.args[0]]
+        if node.op != "call_function":
+            continue
+        try:
+            function.values[node] = import_call(function, node)
+        except Obstacle as error:
+            raise UnsupportedError([Problem(error.message)]) from error
+    returned: Any = graph.output_node().args[0]
+    outputs = [function.values[each] for each in returned]
     function.add(ReturnOp(*outputs))
     types = function.block.arg_types, [output.type for output in outputs]
+    names = [node.name for node in arguments]
     results = [f"y{i}" for i in range(len(outputs))]
     main = FuncOp(
         "main",
@@ -66,23 +88,41 @@ def module_of(program: Program) -> tuple[Context, ModuleOp]:
         arg_attrs=ArrayAttr(name_attributes(names)),
         res_attrs=ArrayAttr(name_attributes(results)),
     )
-    return make_context(), ModuleOp([main])
+    return ctx, ModuleOp([main])
 
 
-def by_reference(program: Program) -> Sequence[Tensor]:
+def declare_sizes(function: FunctionBuilder, arguments: Sequence[Node], ranges: Any):
+    """Say which sizes of the arguments are symbols."""
+    sizes = SymbolicSizes(function, ranges)
+    shapes = [node.meta["val"].shape for node in arguments]
+    for size in itertools.chain(*shapes):
+        sizes.declare(size)
+    for node, shape in zip(arguments, shapes, strict=True):
+        try:
+            sizes.bind(function.values[node], shape)
+        except Obstacle as error:
+            raise UnsupportedError([Problem(error.message)]) from error
+
+
+Run: TypeAlias = Callable[[Sequence[Tensor]], Sequence[Tensor]]
+"""Runs a program on inputs."""
+
+
+def by_reference(program: Program) -> list[Run]:
     ctx, module = module_of(program)
     pipelines.run_passes(ctx, module, pipelines.to_reference())
     module.verify()
-    return reference.run(module, *program.inputs, weights=weights_of(ctx))
+    return [lambda inputs: reference.run(module, *inputs, weights=weights_of(ctx))]
 
 
-def natively(program: Program) -> Sequence[Tensor]:
+def natively(program: Program, check: bool = False, strict: bool = False) -> list[Run]:
     ctx, module = module_of(program)
     pipelines.run_passes(ctx, module, pipelines.to_native_tcp())
-    return LoadedProgram(ctx, compile_program(ctx, module))(program.inputs)
+    stored = compile_program(ctx, module, check, strict)
+    return [LoadedProgram(ctx, stored, count) for count in program.thread_counts]
 
 
-def on_core_ml(program: Program) -> Sequence[Tensor]:
+def on_core_ml(program: Program) -> list[Run]:
     ctx, module = module_of(program)
     passes = [*pipelines.to_mil_tcp(), *pipelines.to_mil(TARGET, "auto", "auto")]
     pipelines.run_passes(ctx, module, passes)
@@ -92,21 +132,17 @@ def on_core_ml(program: Program) -> Sequence[Tensor]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "program.mlpackage"
         save_package(made, path)
-        results = Session(load(path)).run(program.inputs)
-    values = program.values()
-    wanted = [values[number] for number in program.outputs]
-    # A package has int32 for int64, floats for bool, and [1] for rank 0.
-    return [
-        is_.to(should.dtype).reshape(should.shape)
-        for is_, should in zip(results, wanted, strict=True)
-    ]
+        return [Session(load(path)).run]
 
 
-PATHS: dict[str, Callable[[Program], Sequence[Tensor]]] = {
+PATHS: dict[str, Callable[[Program], list[Run]]] = {
     "reference": by_reference,
     "native": natively,
+    "checked": functools.partial(natively, check=True),
+    "strict": functools.partial(natively, strict=True),
     "coreml": on_core_ml,
 }
+"""Each path compiles a program, to one run or several whose results are the same."""
 
 
 def problem(program: Program, path: str) -> str | None:
@@ -115,24 +151,50 @@ def problem(program: Program, path: str) -> str | None:
 
     Raises UnsupportedError if the path refuses the program.
     """
-    values = program.values()
     try:
-        results = PATHS[path](program)
-    except UnsupportedError:
+        compiled = PATHS[path](program)
+        for run in range(len(program.runs)):
+            found = [each(program.given(run)) for each in compiled]
+            for results in found:
+                if (text := difference(program, run, results, path)) is not None:
+                    return text
+            if len(found) > 1 and not all(map(same_bits, *found)):
+                return f"other bits with {program.thread_counts[-1]} threads"
+    except (UnsupportedError, SpecializedError):
         raise
     except Exception as error:
         return f"{type(error).__name__}: {error}"
-    scale = max((largest(each) for each in values), default=1.0)
+    return None
+
+
+def same_bits(a: Tensor, b: Tensor) -> bool:
+    a, b = (x.flatten().clone(memory_format=torch.contiguous_format) for x in (a, b))
+    return torch.equal(a.view(torch.uint8), b.view(torch.uint8))
+
+
+def difference(
+    program: Program, run: int, results: Sequence[Tensor], path: str
+) -> str | None:
+    """How the results of a run differ from those of eager mode."""
+    values = program.values(run)
+    scale = max(map(largest, values), default=1.0)
+    allowed = max(EPSILON.get(each.dtype, 0) for each in values) * scale
     for number, result in zip(program.outputs, results, strict=True):
         should = values[number]
+        if path == "coreml":
+            # A package has int32 for int64, floats for bool, and [1] for rank 0.
+            result = result.to(should.dtype)
+            if should.dim() == 0:
+                result = result.reshape([])
         if (result.dtype, result.shape) != (should.dtype, should.shape):
             return f"{result.dtype}{list(result.shape)}, not {should.dtype}{list(should.shape)}"
-        allowed = max(EPSILON.get(each.dtype, 0) for each in values) * scale
-        if not should.is_floating_point():
-            allowed = 0
         try:
             torch.testing.assert_close(
-                *(result, should), rtol=0, atol=allowed, equal_nan=True
+                result,
+                should,
+                rtol=0,
+                atol=allowed if should.is_floating_point() else 0,
+                equal_nan=True,
             )
         except AssertionError as error:
             return str(error)
@@ -141,7 +203,9 @@ def problem(program: Program, path: str) -> str | None:
 
 def largest(x: Tensor) -> float:
     """The largest finite magnitude."""
-    if not x.is_floating_point():
+    if not x.is_floating_point() or not x.numel():
         return 1.0
-    finite = x[x.isfinite()].abs()
-    return max(float(finite.max()), 1.0) if finite.numel() else 1.0
+    most = float(x.abs().max())
+    if not math.isfinite(most):
+        most = float(x.nan_to_num(0, 0, 0).abs().max())
+    return max(most, 1.0)

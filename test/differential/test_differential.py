@@ -3,26 +3,46 @@
 
 import pytest
 import torch
-from differential.paths import PATHS, problem
-from differential.programs import Call, Program, Ref, drawn, shrunk
-from torch import Tensor
+from differential.paths import PATHS, Run, module_of, problem
+from differential.program import Call, Program, Ref, Size
+from differential.programs import drawn
+from differential.shrinking import shrunk
 
 from padc.errors import UnsupportedError
 
 aten = torch.ops.aten
-SEEDS = range(12)
+USUAL = ("reference", "native", "coreml")
 
 
-@pytest.mark.parametrize("path", PATHS)
-def test_programs(path: str):
+@pytest.mark.parametrize(
+    ("kind", "path", "count"),
+    [
+        *(("static", path, 10) for path in USUAL),
+        *(("dynamic", path, 3) for path in USUAL),
+        ("networks", "native", 1),
+    ],
+)
+def test_programs(kind: str, path: str, count: int):
     right = 0
-    for seed in SEEDS:
+    for seed in range(count):
         try:
-            assert (found := problem(drawn(seed), path)) is None, f"{seed}: {found}"
+            found = problem(drawn(seed, kind), path)
         except UnsupportedError:
             continue
+        assert found is None, f"{seed}: {found}"
         right += 1
-    assert right >= len(SEEDS) / 2
+    assert right >= count / 2
+
+
+def test_sizes_that_differ_between_runs_are_symbols():
+    x = [torch.ones(rows, 2) for rows in (3, 5)]
+    calls = [Call(aten.reshape.default, (Ref(0), [2, Size(0, 0)]))]
+    program = Program([[each] for each in x], calls, [1])
+
+    module = str(module_of(program)[1])
+
+    assert "tensor<[?,2],f32>" in module and "torch.aten.size" in module
+    assert [problem(program, path) for path in USUAL] == [None] * len(USUAL)
 
 
 def test_views_of_results_with_other_strides():
@@ -32,9 +52,9 @@ def test_views_of_results_with_other_strides():
         Call(aten.grid_sampler_2d.default, (Ref(0), Ref(1), 2, 1, True)),
         Call(aten.view.default, (Ref(2), [15, 5, 1, 1, 1])),
     ]
-    program = Program([x, grid], calls, [3])
+    program = Program([[x, grid]], calls, [3])
 
-    assert [problem(program, path) for path in PATHS] == [None] * len(PATHS)
+    assert [problem(program, path) for path in USUAL] == [None] * len(USUAL)
 
 
 def test_a_wrong_program_is_shrunk():
@@ -49,7 +69,7 @@ def test_a_wrong_program_is_shrunk():
     def flips(program: Program) -> bool:
         return any(call.target == aten.flip.default for call in program.calls)
 
-    found = shrunk(Program([x], calls, [3, 4]), flips)
+    found = shrunk(Program([[x]], calls, [3, 4]), flips)
 
     assert [call.target for call in found.calls] == [aten.flip.default]
     scope: dict = {"torch": torch}
@@ -61,10 +81,11 @@ def test_a_wrong_program_is_shrunk():
 def test_a_wrong_result_is_found(monkeypatch: pytest.MonkeyPatch):
     right = PATHS["reference"]
 
-    def off(program: Program) -> list[Tensor]:
-        return [each + 0.01 for each in right(program)]
+    def off(program: Program) -> list[Run]:
+        (run,) = right(program)
+        return [lambda inputs: [each + 0.01 for each in run(inputs)]]
 
     monkeypatch.setitem(PATHS, "reference", off)
-    program = Program([torch.ones(3)], [Call(aten.relu.default, (Ref(0),))], [1])
+    program = Program([[torch.ones(3)]], [Call(aten.relu.default, (Ref(0),))], [1])
 
     assert "not close" in str(problem(program, "reference"))

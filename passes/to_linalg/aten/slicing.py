@@ -103,12 +103,16 @@ def lower_diagonal(call: LinalgCall) -> SSAValue:
     rank = rank_of(x)
     first, second = (call.integer(name) % rank for name in ("dim1", "dim2"))
     sizes = build.sizes(x)
-    rows = build.wrap(sizes[first]) - max(-offset, 0)
-    columns = build.wrap(sizes[second]) - max(offset, 0)
-    rest = [dim for dim in range(rank) if dim not in (first, second)]
-    along = AffineExpr.dimension(len(rest))
+    # The part of rows and columns that the diagonal passes: an index of a loop alone
+    # runs along its whole dimension.
+    starts = {first: max(-offset, 0), second: max(offset, 0)}
+    starts = {d: build.wrap(sizes[d]).minimum(start) for d, start in starts.items()}
+    lengths = [build.wrap(sizes[d]) - start for d, start in starts.items()]
+    length = lengths[0].minimum(lengths[1]).value
+    for dim, start in starts.items():
+        x = part(build, x, dim, start.value, length)
+    rest = [dim for dim in range(rank) if dim not in starts]
     exprs = {dim: AffineExpr.dimension(i) for i, dim in enumerate(rest)}
-    exprs[first], exprs[second] = along + max(-offset, 0), along + max(offset, 0)
-    length = rows.minimum(columns).maximum(0).value
+    exprs |= dict.fromkeys(starts, AffineExpr.dimension(len(rest)))
     result = [*(sizes[dim] for dim in rest), length]
     return indexed(build, x, [exprs[dim] for dim in range(rank)], result)

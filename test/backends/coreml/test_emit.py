@@ -231,6 +231,22 @@ def test_fills(dynamic: bool, tmp_path: Path):
         )
 
 
+def test_equal_constants_from_partly_known_tensors(tmp_path: Path):
+    """coremltools computes what is known of pads of pads in arrays of Python objects."""
+
+    def model(x: Tensor) -> Tensor:
+        y = F.pad(x, (-1, 2, 3, 3), value=1)
+        y = F.pad(y, (3, 0, 1, 3), mode="circular")
+        y = F.pad(y, (2, 1, 0, 2), mode="reflect")
+        return F.pad(y, (1, 2), mode="replicate")
+
+    x = torch.arange(8, dtype=torch.int32).reshape(4, 1, 2)
+
+    (result,) = evaluate(emitted(model, x), tmp_path, x)
+
+    np.testing.assert_array_equal(result, model(x).numpy())
+
+
 @pytest.mark.parametrize("name", CORRECTED)
 def test_corrected_op(name: str, tmp_path: Path):
     model, *args = CORRECTED[name]

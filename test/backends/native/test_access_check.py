@@ -196,6 +196,17 @@ def test_the_message_names_the_op_and_its_line(monkeypatch: pytest.MonkeyPatch):
     assert caught.value.location == padc.SourceLocation(__file__, line)
 
 
+def test_vectors_of_which_nothing_is_loaded_are_not_checked(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    """The second vector of each row of a convolution with stride 2."""
+    monkeypatch.setenv("PADC_CACHE_DIR", "")
+    monkeypatch.setenv("PADC_CHECK", "1")
+    model, x = nn.Conv3d(2, 4, (3, 1, 1), stride=(1, 1, 2)), torch.randn(1, 2, 3, 4, 7)
+
+    torch.testing.assert_close(padc.compile(model, (x,))(x), model(x))
+
+
 class Product(nn.Module):
     def __init__(self, product: Callable[[Tensor, Tensor], Tensor]):
         super().__init__()

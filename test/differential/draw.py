@@ -1,0 +1,107 @@
+# pyright: basic
+"""A program that is being drawn."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from choices import Choices
+from differential.program import (
+    Call,
+    Program,
+    Ref,
+    links,
+    renumbered,
+    resolved,
+    without_dead,
+)
+from torch import Tensor
+
+
+class Draw(Choices):
+    """
+    Values and calls so far; each call is run, so that the next one can fit.
+
+    Results with more than `most_elements` elements are not drawn.
+    """
+
+    def __init__(self, seed: int, most_elements: int = 4096):
+        self.random = random.Random(seed)
+        self.most_elements = most_elements
+        self.values: list[Tensor] = []
+        self.inputs: list[Tensor] = []
+        self.calls: list[Call] = []
+        self.held: set[int] = set()
+        """The inputs that are weights, by their place in `inputs`."""
+        self.results: list[tuple[str, int]] = []
+        """The key of each value: ("input", i) or ("call", i)."""
+
+    def given(self, x: Tensor, held: bool = False) -> Ref:
+        """A new input; with `held`, it is a weight."""
+        if held:
+            self.held.add(len(self.inputs))
+        self.results.append(("input", len(self.inputs)))
+        self.inputs.append(x)
+        self.values.append(x)
+        return Ref(len(self.values) - 1)
+
+    def input(self, shape: Sequence[int], dtype: torch.dtype) -> Ref:
+        return self.given(self.numbers(shape, dtype))
+
+    def weight(self, shape: Sequence[int], dtype: torch.dtype) -> Ref:
+        """An input that is a weight of the model, often."""
+        return self.given(self.numbers(shape, dtype), self.chance(0.5))
+
+    def pick(self, wanted: Callable[[Tensor], bool] = lambda x: True) -> Ref | None:
+        """A random value that satisfies `wanted`, more likely a late one, or None."""
+        numbers = [i for i, x in enumerate(self.values) if wanted(x)]
+        if not numbers:
+            return None
+        place = max(self.integer(0, len(numbers) - 1) for _ in range(2))
+        return Ref(numbers[place])
+
+    def value(self, ref: Ref) -> Tensor:
+        return self.values[ref.number]
+
+    @property
+    def last(self) -> Ref:
+        """The value drawn last."""
+        return Ref(len(self.values) - 1)
+
+    def call(self, target: Any, *args: Any) -> bool:
+        """
+        Add a call, unless eager mode refuses it or its result is too large.
+
+        Few empty results are kept: Core ML takes none as an output.
+        """
+        try:
+            result = target(*resolved(args, self.values))
+        except (RuntimeError, IndexError, ValueError, NotImplementedError):
+            return False
+        count = result.numel()
+        if count > self.most_elements or (not count and self.chance(0.95)):
+            return False
+        self.results.append(("call", len(self.calls)))
+        self.calls.append(Call(target, args))
+        self.values.append(result)
+        return True
+
+    def program(self, thread_counts: tuple[int, ...] = (1,)) -> Program:
+        """What was drawn; the values that no call uses are returned."""
+        count = len(self.inputs)
+        places = {
+            number: i if kind == "input" else count + i
+            for number, (kind, i) in enumerate(self.results)
+        }
+        calls = [renumbered(each, places) for each in self.calls]
+        used = {link.number for call in calls for link in links(call.args)}
+        total = count + len(calls)
+        outputs = [number for number in range(count, total) if number not in used]
+        return without_dead(
+            Program(
+                [list(self.inputs)], calls, outputs, frozenset(self.held), thread_counts
+            )
+        )
