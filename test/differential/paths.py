@@ -41,7 +41,7 @@ from padc.frontends.torch_export.symbolic_sizes import SymbolicSizes
 from padc.frontends.torch_export.types import tensor_type
 from padc.ir import make_context
 from padc.ir.torch import LiteralOp
-from padc.ir.torch_tensors import weight_array
+from padc.ir.torch.tensors import weight_array
 from padc.ir.weights import weights_of
 from padc.passes import pipelines
 from padc.session import Session
