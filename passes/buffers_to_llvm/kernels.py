@@ -13,9 +13,17 @@ import itertools
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from xdsl.dialects import arith, llvm, memref
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, UnitAttr, i32, i64
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DictionaryAttr,
+    IntegerAttr,
+    UnitAttr,
+    i32,
+    i64,
+)
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.dialects.linalg.attrs import IteratorType
@@ -54,6 +62,10 @@ from padc.passes.buffers_to_llvm.work_sharing import (
 
 WINDOW = 128
 """The most ops of the steps of a window that are joined for each output."""
+REPEATS = 8
+"""The most steps of an innermost loop that are joined since they read one element."""
+Places: TypeAlias = "dict[int | tuple[int, int], SSAValue]"
+"""Numbers of loops by dimension, and their quotients by dimension and divisor."""
 
 
 class Outline:
@@ -283,14 +295,15 @@ class Body:
         build = self.kernel.build
         counts = [loop.count for loop in loops if not loop.reduces]
         if loops and not loops[-1].reduces:
-            counts[-1] = items_of(build, counts[-1])
+            steps = build.floordiv(counts[-1], self.repeats(loops[-1]))
+            counts[-1] = items_of(build, steps)
         share(build, counts)
 
     def nest(
         self,
         loops: Sequence[Loop],
         offsets: Sequence[Size],
-        places: dict[int, SSAValue],
+        places: Places,
     ) -> None:
         """Emit the loops from here on inwards; operands are at `offsets`."""
         build = self.kernel.build
@@ -315,8 +328,37 @@ class Body:
             split_loop(build, loop.count, inside)
         elif any(isinstance(x, ANGLES) for x in self.op.body.walk()):
             self.angles(loop, offsets, places)
+        elif (number := self.repeats(loop)) > 1:
+            self.repeated(loop, number, offsets, places)
         else:
             split_elements(build, loop.count, inside)
+
+    def repeats(self, loop: Loop) -> int:
+        """The steps of an innermost loop that read one element, as their quotient."""
+        ops = list(self.op.body.walk())
+        found = [n for x in ops if (n := divisor_of(x, loop.dims[0])) is not None]
+        if not found or not isinstance(loop.count, int) or loop.count % found[0]:
+            return 1
+        # Those with angles are faster in blocks, see `angles`.
+        has_angles = any(isinstance(x, ANGLES) for x in ops)
+        return 1 if has_angles or found[0] > REPEATS else found[0]
+
+    def repeated(
+        self, loop: Loop, number: int, offsets: Sequence[Size], places: Places
+    ) -> None:
+        """Emit an innermost loop, `number` steps at a time: they share a load."""
+        (dim,) = loop.dims
+
+        def inside(build: LlvmBuilder, place: Size) -> None:
+            first = build.mul(place, number)
+            for step in range(number):
+                at = build.value(build.add(first, step))
+                here: Places = {dim: at, (dim, number): build.value(place)}
+                moved = loop.moved(build, offsets, at)
+                self.element(build, moved, {**places, **here})
+
+        assert isinstance(loop.count, int)
+        split_elements(self.kernel.build, loop.count // number, inside)
 
     def is_window(self, loops: Sequence[Loop]) -> bool:
         """Whether all `loops` but the innermost reduce to one element, in few ops."""
@@ -337,7 +379,7 @@ class Body:
         self,
         loops: Sequence[Loop],
         offsets: Sequence[Size],
-        places: dict[int, SSAValue],
+        places: Places,
     ) -> None:
         """Emit a loop along the outputs, in which all steps of a window are joined."""
         *window, along = loops
@@ -346,7 +388,7 @@ class Body:
         def inside(build: LlvmBuilder, place: Size) -> None:
             first = along.moved(build, offsets, place)
             here = {**places, along.dims[0]: build.value(place)}
-            steps: list[tuple[Sequence[Size], dict[int, SSAValue]]] = []
+            steps: list[tuple[Sequence[Size], Places]] = []
             for numbers in itertools.product(*ranges):
                 at = first
                 for loop, number in zip(window, numbers, strict=True):
@@ -365,7 +407,7 @@ class Body:
     def joined(
         self,
         build: LlvmBuilder,
-        steps: Sequence[tuple[Sequence[Size], dict[int, SSAValue]]],
+        steps: Sequence[tuple[Sequence[Size], Places]],
     ) -> Sequence[SSAValue]:
         """One element of each output, after steps with these offsets and places."""
         outs = self.op.body.block.args[-self.outputs :]
@@ -376,9 +418,7 @@ class Body:
             values = self.results(build, at, here, given)
         return values
 
-    def angles(
-        self, loop: Loop, offsets: Sequence[Size], places: dict[int, SSAValue]
-    ) -> None:
+    def angles(self, loop: Loop, offsets: Sequence[Size], places: Places) -> None:
         """
         Emit an innermost loop with sines and cosines, in blocks of `ELEMENTS`.
 
@@ -393,7 +433,7 @@ class Body:
                 left = loop.count
             count = build.minimum(left, ELEMENTS)
 
-            def at(place: SSAValue) -> tuple[list[Size], dict[int, SSAValue]]:
+            def at(place: SSAValue) -> tuple[list[Size], Places]:
                 here = build.value(build.add(begin, place))
                 moved = loop.moved(build, offsets, here)
                 return moved, {**places, loop.dims[0]: here}
@@ -457,7 +497,7 @@ class Body:
         return result
 
     def element(
-        self, build: LlvmBuilder, offsets: Sequence[Size], places: dict[int, SSAValue]
+        self, build: LlvmBuilder, offsets: Sequence[Size], places: Places
     ) -> None:
         """Compute one element of each output."""
         self.store(build, offsets, self.results(build, offsets, places, {}))
@@ -480,7 +520,7 @@ class Body:
         self,
         build: LlvmBuilder,
         offsets: Sequence[Size],
-        places: dict[int, SSAValue],
+        places: Places,
         given: Mapping[SSAValue, SSAValue],
     ) -> list[SSAValue]:
         """What the body yields; elements of operands are loaded unless `given`."""
@@ -499,6 +539,8 @@ class Body:
                     break
                 case linalg.IndexOp():
                     values[op.result] = places[op.dim.value.data]
+                case arith.DivUIOp() if (key := quotient_of(op)) in places:
+                    values[op.result] = places[key]
                 case memref.LoadOp():
                     buffer = values[op.memref]
                     assert isinstance(buffer, BufferDescriptor)
@@ -528,6 +570,23 @@ class Body:
             and isinstance(uses[0].operation, arith.AddfOp)
             and self.is_sum(uses[0].operation)
         )
+
+
+def quotient_of(op: arith.DivUIOp) -> tuple[int, int]:
+    """The loop whose number `op` divides, and the constant divisor; (-1, 0) if none."""
+    match op.lhs.owner, op.rhs.owner:
+        case linalg.IndexOp() as index, arith.ConstantOp(value=IntegerAttr() as number):
+            return index.dim.value.data, number.value.data
+        case _:
+            return -1, 0
+
+
+def divisor_of(op: Operation, dim: int) -> int | None:
+    """The constant by which `op` divides the number of a loop, if it does."""
+    if not isinstance(op, arith.DivUIOp):
+        return None
+    found, divisor = quotient_of(op)
+    return divisor if found == dim else None
 
 
 def is_row(loop: Loop) -> bool:
