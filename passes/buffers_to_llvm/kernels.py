@@ -71,11 +71,15 @@ Places: TypeAlias = "dict[int | tuple[int, int], SSAValue]"
 class Outline:
     """A kernel while it is built, and its parameters."""
 
-    def __init__(self, check: AccessCheck | None, threads: Size) -> None:
-        """`check` is that of the caller, which runs it on up to `threads` threads."""
+    def __init__(
+        self, main: LlvmBuilder, check: AccessCheck | None, threads: Size
+    ) -> None:
+        """`main`, which `check` is of, runs it on up to `threads` threads."""
         self.region = Region(Block())
         self.entry = self.region.block
-        self.build = LlvmBuilder(self.region, self.entry)
+        self.build = LlvmBuilder(
+            self.region, self.entry, vector_bytes=main.vector_bytes
+        )
         if is_shared(threads):
             part, parts = (self.entry.insert_arg(i64, i) for i in range(2))
             self.build.part = Part(part, parts)
@@ -174,7 +178,7 @@ def kernel_of(
     threads = most_threads(op, loops, main)
 
     def make() -> Outline:
-        kernel = Outline(check, threads)
+        kernel = Outline(main, check, threads)
         outline(kernel, op, values, loops, firsts)
         return kernel
 
