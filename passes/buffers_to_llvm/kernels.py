@@ -64,6 +64,8 @@ WINDOW = 128
 """The most ops of the steps of a window that are joined for each output."""
 REPEATS = 8
 """The most steps of an innermost loop that are joined since they read one element."""
+JAMMED = 4
+"""The most steps of a loop that gathers share the places for."""
 Places: TypeAlias = "dict[int | tuple[int, int], SSAValue]"
 """Numbers of loops by dimension, and their quotients by dimension and divisor."""
 
@@ -225,12 +227,36 @@ def outline(
         if kernel.build.check is not None:
             kernel.build.check = kernel.build.check.of(op)
         return transposition.run(kernel.build, sizes)
-    body = Body(op, kernel, operands, inner, len(op.outputs), extreme_of(op))
+    loops, jammed = jam(op, loops)
+    body = Body(op, kernel, operands, inner, len(op.outputs), extreme_of(op), jammed)
     if loops and is_sum(op) and is_long(loops):
         result = kernel.buffer(values[op.outputs[0]])
         body.sum = BlockedSum(kernel.build, result, not loops[-1].reduces)
     body.share(loops)
     body.nest(loops, sizes, {})
+
+
+def jam(
+    op: LinalgStructuredOperation, loops: Sequence[Loop]
+) -> tuple[Sequence[Loop], Loop | None]:
+    """
+    Take out a loop whose few steps are joined inside of the innermost one.
+
+    It is one along which `op` gathers from the same places, so that these are computed
+    only once: the channels of a grid sample.
+    """
+    if not any(isinstance(x, memref.LoadOp) for x in op.body.walk()):
+        return loops, None
+    if any(loop.reduces for loop in loops) or any(
+        isinstance(x, (*ANGLES, arith.DivUIOp)) for x in op.body.walk()
+    ):
+        return loops, None
+    inputs = len(op.inputs)
+    for loop in loops[:-1]:
+        is_short = isinstance(loop.count, int) and 1 < loop.count <= JAMMED
+        if is_short and inputs and not any(loop.steps[:inputs]):
+            return [each for each in loops if each is not loop], loop
+    return loops, None
 
 
 def captured(op: LinalgStructuredOperation) -> list[SSAValue]:
@@ -291,6 +317,8 @@ class Body:
     outputs: int
     extreme: Extreme | None = None
     """What the loops that reduce compute, if that is an extreme."""
+    jammed: Loop | None = None
+    """A loop inside of all others, whose steps are joined."""
     sum: BlockedSum | None = None
     """What the loops that reduce compute, if that is a sum of many terms."""
 
@@ -312,7 +340,7 @@ class Body:
         """Emit the loops from here on inwards; operands are at `offsets`."""
         build = self.kernel.build
         if not loops:
-            return self.element(build, offsets, places)
+            return self.elements(build, offsets, places)
         loop, *rest = loops
         if loop.reduces and self.sum is not None:
             self.check(build)
@@ -499,6 +527,17 @@ class Body:
         out = self.op.body.block.args[-1]
         (result,) = self.results(self.kernel.build, offsets, {}, {out: sum})
         return result
+
+    def elements(
+        self, build: LlvmBuilder, offsets: Sequence[Size], places: Places
+    ) -> None:
+        """Compute the elements of each output of all steps of the jammed loop."""
+        if self.jammed is None:
+            return self.element(build, offsets, places)
+        (dim,) = self.jammed.dims
+        for number in range(count(self.jammed)):
+            here = {**places, dim: build.value(number)}
+            self.element(build, self.jammed.moved(build, offsets, number), here)
 
     def element(
         self, build: LlvmBuilder, offsets: Sequence[Size], places: Places
