@@ -21,6 +21,7 @@ from xdsl.dialects.builtin import (
     DictionaryAttr,
     IntegerAttr,
     UnitAttr,
+    i1,
     i32,
     i64,
 )
@@ -32,7 +33,11 @@ from xdsl.utils.exceptions import PassFailedException
 
 from padc.passes.buffers_to_llvm.access_check import AccessCheck
 from padc.passes.buffers_to_llvm.bounds import Bounds
-from padc.passes.buffers_to_llvm.buffer_descriptor import BufferDescriptor, Value
+from padc.passes.buffers_to_llvm.buffer_descriptor import (
+    BufferDescriptor,
+    Value,
+    stored_bytes,
+)
 from padc.passes.buffers_to_llvm.extremes import Extreme, extreme_of
 from padc.passes.buffers_to_llvm.kernel_key import KernelKey
 from padc.passes.buffers_to_llvm.llvm_builder import (
@@ -57,6 +62,7 @@ from padc.passes.buffers_to_llvm.work_sharing import (
     share,
     split_elements,
     split_loop,
+    split_range,
     threads_for,
 )
 
@@ -64,6 +70,8 @@ WINDOW = 128
 """The most ops of the steps of a window that are joined for each output."""
 REPEATS = 8
 """The most steps of an innermost loop that are joined since they read one element."""
+COPIED_BYTES = 1 << 15
+"""The least bytes of a contiguous copy that C's memcpy makes faster than a loop."""
 JAMMED = 4
 """The most steps of a loop that gathers share the places for."""
 Places: TypeAlias = "dict[int | tuple[int, int], SSAValue]"
@@ -358,6 +366,8 @@ class Body:
             build.loop(0, loop.count, 1, inside)
         elif rest:
             split_loop(build, loop.count, inside)
+        elif self.is_long_copy(loop):
+            self.copy(loop, offsets)
         elif any(isinstance(x, ANGLES) for x in self.op.body.walk()):
             self.angles(loop, offsets, places)
         elif (number := self.repeats(loop)) > 1:
@@ -449,6 +459,41 @@ class Body:
             given = dict[SSAValue, SSAValue](zip(outs, values, strict=True))
             values = self.results(build, at, here, given)
         return values
+
+    def is_long_copy(self, loop: Loop) -> bool:
+        """Whether an innermost loop copies many contiguous elements."""
+        if not isinstance(loop.count, int) or self.kernel.build.check is not None:
+            return False
+        first, args = self.op.body.block.first_op, self.op.body.block.args
+        if not isinstance(first, linalg.YieldOp) or len(self.operands) != 2:
+            return False
+        source, result = self.operands
+        return (
+            list(first.operands) == [args[0]]
+            and isinstance(source, BufferDescriptor)
+            and isinstance(result, BufferDescriptor)
+            and source.memory is not result.memory
+            and tuple(loop.steps) == (1, 1)
+            and loop.count * stored_bytes(result.element_type) >= COPIED_BYTES
+        )
+
+    def copy(self, loop: Loop, offsets: Sequence[Size]) -> None:
+        """Copy the elements of an innermost loop: memcpy knows the CPU's caches."""
+        build, (source, result) = self.kernel.build, self.operands
+        assert isinstance(source, BufferDescriptor)
+        assert isinstance(result, BufferDescriptor)
+
+        def part(first: Size, number: Size) -> None:
+            addresses = [
+                build.address(x.pointer, build.add(offset, first), x.element_type)
+                for x, offset in zip((result, source), offsets[::-1], strict=True)
+            ]
+            bytes = build.mul(number, stored_bytes(result.element_type))
+            is_volatile = build.insert(llvm.ConstantOp(IntegerAttr(0, i1), i1))
+            args = [*addresses, build.value(bytes), is_volatile]
+            build.do(llvm.CallIntrinsicOp("llvm.memcpy.p0.p0.i64", args, []))
+
+        split_range(build, loop.count, part)
 
     def angles(self, loop: Loop, offsets: Sequence[Size], places: Places) -> None:
         """
