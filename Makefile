@@ -105,6 +105,7 @@ bench: .venv/bench ## measurements, next to coremltools, PyTorch and onnxruntime
 	python -m bench.evaluate
 	python -m bench.compile
 	python -m bench.pads
+	python -m bench.ops
 	python -m bench.networks
 
 .venv/bench: .venv/ready

@@ -143,7 +143,8 @@ def by_onnxruntime(model: nn.Module, inputs: tuple[Any, ...], threads: int) -> R
     outputs = [torch.empty_like(x) for x in tensors_of(model(*inputs))]
     for value, tensor in zip(session.get_outputs(), outputs, strict=True):
         shape, pointer = list(tensor.shape), tensor.data_ptr()
-        binding.bind_output(value.name, "cpu", 0, np.float32, shape, pointer)
+        element = np.dtype(str(tensor.dtype).removeprefix("torch."))
+        binding.bind_output(value.name, "cpu", 0, element, shape, pointer)
 
     def run() -> Sequence[Tensor]:
         session.run_with_iobinding(binding)

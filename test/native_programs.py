@@ -18,7 +18,7 @@ from xdsl.dialects.builtin import IntegerAttr, MemRefType, ModuleOp
 
 from padc.backends.native.function_signature import accesses_of, signature_of
 from padc.backends.native.machine import Code, compile_object
-from padc.backends.native.native_function import NativeFunction
+from padc.backends.native.native_function import Arena, NativeFunction
 from padc.ir import make_context
 from padc.ir.main_function import main
 from padc.ir.weights import weights_of
@@ -103,12 +103,12 @@ class Guarded(NativeFunction):
         return self.threads, ctypes.addressof(ALONE)
 
     @override
-    def _take_arena(self, size: int) -> torch.Tensor:
+    def _take_arena(self, size: int) -> Arena:
         # A multiple of the alignment, so that it is aligned at the end of a page too.
-        return poisoned(-(-size // 64) * 64 + GUARD, self.at_end)
+        return Arena.within(poisoned(-(-size // 64) * 64 + GUARD, self.at_end))
 
     def check_arena(self) -> None:
-        arena = self._arenas.pop()
+        arena = self._arenas.pop().memory
         outside = torch.ones_like(arena, dtype=torch.bool)
         spans = [(0, self.signature.arena_bytes or arena.numel() - GUARD)]
         for offset, size in spans if self.spans is None else self.spans:

@@ -51,9 +51,16 @@ class Parameter:
 
     def direct_pointer(self, value: Any) -> int:
         """The address of the elements if machine code can use `value` as is; else 0."""
-        if not self.fits(value) or not value.is_contiguous() or value.is_neg():
+        if not isinstance(value, torch.Tensor) or value.dtype is not self.torch_dtype:
             return 0
-        return data_pointer(value)
+        try:
+            if value.shape != self.shape or not value.is_contiguous():
+                return 0
+            if not value.is_cpu or value.is_neg() or value.layout is not torch.strided:
+                return 0
+            return value.data_ptr()
+        except RuntimeError:  # Nested and sparse tensors, and inside `torch.vmap`.
+            return 0
 
     def fits(self, value: Any) -> bool:
         """Whether `value` has this type, is strided, and is in the CPU's memory."""

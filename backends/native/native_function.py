@@ -8,6 +8,7 @@ import struct
 from array import array
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -27,6 +28,30 @@ Value: TypeAlias = "torch.Tensor | int"
 ALIGNMENT = 64
 """The alignment of an arena in bytes."""
 CPU = torch.device("cpu")
+
+
+@dataclass(frozen=True, slots=True)
+class Arena:
+    """Memory for intermediate results."""
+
+    memory: torch.Tensor
+    address: int
+    """The first address in it that is aligned."""
+    bytes: int
+    """The number of bytes from there on that may be used."""
+
+    @staticmethod
+    def within(memory: torch.Tensor) -> Arena:
+        """The part of `memory`, a tensor of bytes, from an aligned address on."""
+        first = required_pointer(memory)
+        address = -(-first // ALIGNMENT) * ALIGNMENT
+        return Arena(memory, address, memory.numel() - (address - first))
+
+    @staticmethod
+    def of(size: int) -> Arena:
+        """A new arena of at least `size` bytes."""
+        bytes = size + ALIGNMENT
+        return Arena.within(torch.empty(bytes, dtype=torch.uint8, device=CPU))
 
 
 class NativeFunction:
@@ -57,7 +82,7 @@ class NativeFunction:
             if p.weight is not None
         ]
         self._addresses = [weight.ctypes.data for weight in self._weights]
-        self._arenas: deque[torch.Tensor] = deque()
+        self._arenas: deque[Arena] = deque()
         call = ctypes.CFUNCTYPE(None, ctypes.c_char_p)
         self._run = call(code.address("main"))
         self._sizes = call(code.address("main_sizes"))
@@ -68,6 +93,8 @@ class NativeFunction:
             p.dtype is not None and not p.dynamic for p in self._inputs
         )
         """Whether it takes only tensors, and all of its sizes are static."""
+        direct = [*self._inputs, *self._results] if self._is_direct else []
+        self._direct_bytes = [p.bytes for p in direct]
 
     def __call__(
         self, inputs: Sequence[Value], outputs: Sequence[torch.Tensor] | None = None
@@ -151,17 +178,17 @@ class NativeFunction:
         """
         if len(outputs) != len(self._results):
             return None
-        taken = [(at, at + p.bytes) for at, p in zip(read, self._inputs, strict=True)]
-        written: list[int] = []
+        places = [*read]
         for parameter, output in zip(self._results, outputs, strict=True):
             if not (begin := parameter.direct_pointer(output)):
                 return None
             end = begin + parameter.bytes
-            if any(begin < other_end and other < end for other, other_end in taken):
-                return None
-            taken.append((begin, end))
-            written.append(begin)
-        return written
+            # Of the results, only those before this one have places.
+            for other, size in zip(places, self._direct_bytes, strict=False):
+                if begin < other + size and other < end:
+                    return None
+            places.append(begin)
+        return places[len(read) :]
 
     def _new(self, shapes: Sequence[Sequence[int]]) -> list[torch.Tensor]:
         """Uninitialized results of these shapes."""
@@ -173,8 +200,7 @@ class NativeFunction:
     def _run_on(self, table: list[int], arena_bytes: int) -> None:
         """Run on the arguments in `table` and an arena."""
         arena = self._take_arena(arena_bytes)
-        aligned = -(-required_pointer(arena) // ALIGNMENT) * ALIGNMENT
-        self._call(self._run, [*table, aligned, arena_bytes])
+        self._call(self._run, [*table, arena.address, arena_bytes])
         self._arenas.append(arena)
 
     def _call(self, function: Callable[[bytes], None], table: list[int]) -> None:
@@ -212,15 +238,13 @@ class NativeFunction:
             for p in self._results
         ]
 
-    def _take_arena(self, size: int) -> torch.Tensor:
-        """An arena of at least `size` bytes, and room to align it."""
+    def _take_arena(self, size: int) -> Arena:
+        """An arena of at least `size` bytes."""
         try:
             arena = self._arenas.pop()
         except IndexError:
-            arena = None
-        if arena is None or arena.numel() < size + ALIGNMENT:
-            arena = torch.empty(size + ALIGNMENT, dtype=torch.uint8, device=CPU)
-        return arena
+            return Arena.of(size)
+        return arena if arena.bytes >= size else Arena.of(size)
 
 
 def packed(table: Sequence[int]) -> bytes:

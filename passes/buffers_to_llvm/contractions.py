@@ -6,10 +6,14 @@ one; it is vectorized. Another loop, which does not move in the streamed input, 
 unrolled: each loaded vector is multiplied by several elements of the other input. The
 sums of a tile stay in registers for a few hundred products at a time, which also bounds
 the rounding error.
+
+Depthwise convolutions have no such loop. There, rows of the result are unrolled, whose
+windows overlap: a loaded vector is multiplied once for each row that it is in.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -22,10 +26,17 @@ from padc.passes.buffers_to_llvm.accumulation import RESULT, START, ProductKerne
 from padc.passes.buffers_to_llvm.buffer_descriptor import BufferDescriptor
 from padc.passes.buffers_to_llvm.llvm_builder import LlvmBuilder, Size
 from padc.passes.buffers_to_llvm.loops import Loop, nested
-from padc.passes.buffers_to_llvm.partial_sums import sum_in_parts
+from padc.passes.buffers_to_llvm.partial_sums import (
+    PRODUCTS,
+    steps_of,
+    sum_in_parts,
+)
 from padc.passes.buffers_to_llvm.vectors import Mask
 from padc.passes.buffers_to_llvm.work_sharing import share, split_loop
 from padc.passes.linalg.vector_registers import register_count
+
+MOST_TAPS = 8
+"""The longest windows whose overlap is used, and the most rows."""
 
 
 @dataclass(frozen=True)
@@ -39,11 +50,36 @@ class Contraction:
     along: Loop
     """The loop along the vectors."""
     rows: Loop | None
-    """The unrolled loop, which does not move in the streamed input."""
+    """The unrolled loop, which does not move in the streamed input, or `taps` does."""
     outer: Sequence[Loop]
     sums: Sequence[Loop]
     type: AnyFloat
     lanes: int
+    taps: Window | None = None
+    """The elements of a window along `rows`, if they overlap."""
+
+    @property
+    def tile_sums(self) -> int:
+        """The most vectors of sums of a tile."""
+        if self.taps is None:
+            return most_sums(self.lanes, self.type)
+        return overlapping_sums(self.taps, self.lanes, self.type)
+
+
+@dataclass(frozen=True)
+class Window:
+    """A loop of a sum along neighbors in the streamed input, as rows are."""
+
+    loop: Loop
+    count: int
+    """The steps of the loop."""
+    stride: int
+    """The steps from a row to the next one."""
+
+    def row_of(self, place: int, tap: int) -> int | None:
+        """The row that is `tap` steps before `place`; None if there is none."""
+        steps = place - tap
+        return steps // self.stride if steps % self.stride == 0 else None
 
 
 def contraction_of(
@@ -66,11 +102,45 @@ def contraction_of(
                 ]
                 most = most_sums(lanes, type)
                 row = max(rows, key=lambda x: tile_rows(x, most), default=None)
+                taps: Window | None = None
+                if row is None and (found := overlapping(outer, sums, streamed)):
+                    row, taps = found
+                    sums = [x for x in sums if x is not taps.loop]
                 rest = [x for x in outer if x is not row]
                 return Contraction(
-                    streamed, repeated, along, row, rest, sums, type, lanes
+                    streamed, repeated, along, row, rest, sums, type, lanes, taps
                 )
     return None
+
+
+def overlapping(
+    outer: Sequence[Loop], sums: Sequence[Loop], streamed: int
+) -> tuple[Loop, Window] | None:
+    """Rows whose windows overlap, and the loop along a window."""
+    total = steps_of(sums)
+    if total is None or total > PRODUCTS or len(sums) < 2:
+        return None
+    for row, taps in itertools.product(outer, sums):
+        far, near = row.steps[streamed], taps.steps[streamed]
+        if isinstance(far, int) and isinstance(near, int) and near > 0:
+            stride, rest = divmod(far, near)
+            is_known = isinstance(row.count, int) and isinstance(taps.count, int)
+            if is_known and not rest and row.steps[1 - streamed] == 0:
+                count = known(taps)
+                if 1 <= stride < count <= MOST_TAPS:
+                    return row, Window(taps, count, stride)
+    return None
+
+
+def known(loop: Loop) -> int:
+    """The number of steps of a loop, which is known."""
+    assert isinstance(loop.count, int)
+    return loop.count
+
+
+def overlapping_sums(taps: Window, lanes: int, type: AnyFloat) -> int:
+    """The most vectors of a tile, if registers hold the elements of a window too."""
+    return max(register_count(lanes * type.size) - taps.count - 4, 1)
 
 
 def most_sums(lanes: int, type: AnyFloat) -> int:
@@ -84,8 +154,11 @@ def tile_rows(loop: Loop, sums: int) -> int:
 
     They are at most a third of the sums, so that a tile has three vectors of columns.
     """
-    assert isinstance(loop.count, int)
-    count, most = loop.count, sums // 3
+    return largest_divisor(known(loop), sums // 3)
+
+
+def largest_divisor(count: int, most: int) -> int:
+    """The largest divisor of `count` up to `most`."""
     return max((n for n in range(1, most + 1) if count and count % n == 0), default=1)
 
 
@@ -118,15 +191,19 @@ class ContractionKernel(ProductKernel[Contraction]):
     def tile_rows(self) -> int:
         """The number of rows of a tile."""
         op = self.op
-        sums = most_sums(op.lanes, op.type)
-        return 1 if op.rows is None else tile_rows(op.rows, sums)
+        if op.rows is None:
+            return 1
+        if op.taps is None:
+            return tile_rows(op.rows, op.tile_sums)
+        # More rows would load little less.
+        return largest_divisor(known(op.rows), min(op.tile_sums, MOST_TAPS))
 
     def tile_vectors(self) -> int:
         """The number of vectors in a row of a tile."""
         along = self.op.along
         # A stride of 2 loads twice as many registers.
         loaded = 2 if along.steps[self.op.streamed] == 2 else 1
-        sums = most_sums(self.op.lanes, self.op.type)
+        sums = self.op.tile_sums
         most = min(max(sums // self.tile_rows() // loaded, 1), 4)
         if not isinstance(along.count, int):
             return min(most, 2)
@@ -197,6 +274,8 @@ class ContractionKernel(ProductKernel[Contraction]):
     ) -> list[SSAValue]:
         """One product for each element of a tile."""
         build, op = self.build, self.op
+        if op.taps is not None:
+            return self.multiply_windows(tile, op.taps, offsets, sums)
         streamed, repeated = self.operands[op.streamed], self.operands[op.repeated]
         vectors = [
             self.stream(streamed, offsets[op.streamed], tile, i)
@@ -210,6 +289,32 @@ class ContractionKernel(ProductKernel[Contraction]):
             for i, vector in enumerate(vectors):
                 sum = sums[row * tile.vectors + i]
                 results.append(build.insert(llvm.FMAOp(vector, factor, sum)))
+        return results
+
+    def multiply_windows(
+        self,
+        tile: Tile,
+        taps: Window,
+        offsets: Sequence[Size],
+        sums: Sequence[SSAValue],
+    ) -> list[SSAValue]:
+        """The products along `taps` for each element of a tile."""
+        build, op, results = self.build, self.op, list(sums)
+        streamed, repeated = self.operands[op.streamed], self.operands[op.repeated]
+        factors: list[SSAValue] = []
+        for tap in range(taps.count):
+            at = taps.loop.moved(build, offsets, tap)[op.repeated]
+            factors.append(self.vectors.repeated(repeated, at))
+        for place in range((tile.rows - 1) * taps.stride + taps.count):
+            at = taps.loop.moved(build, offsets, place)[op.streamed]
+            vectors = [self.stream(streamed, at, tile, i) for i in range(tile.vectors)]
+            for tap, factor in enumerate(factors):
+                row = taps.row_of(place, tap)
+                if row is None or not 0 <= row < tile.rows:
+                    continue
+                for i, vector in enumerate(vectors):
+                    n = row * tile.vectors + i
+                    results[n] = build.insert(llvm.FMAOp(vector, factor, results[n]))
         return results
 
     def store(

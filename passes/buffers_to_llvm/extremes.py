@@ -1,10 +1,10 @@
 """
-The greatest or least element of rows and windows of f32, by integers.
+The greatest or least element of rows and windows of f32, f16 and bf16, by integers.
 
 LLVM's `maximum` takes six instructions for a vector, each of which waits for the one
 before, and more for its last elements and between its lanes, since it propagates NaN
 and orders zeros. The order of the integers here does both: -inf is 0; above are the
-numbers, -0 before 0, then inf, then all NaN.
+numbers, -0 before 0, then inf, then all NaN. Halves are widened to f32, which is exact.
 """
 
 from __future__ import annotations
@@ -13,13 +13,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects import arith, llvm
-from xdsl.dialects.builtin import f32, i32
+from xdsl.dialects.builtin import AnyFloat, bf16, f16, f32, i32
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.ir import SSAValue
 
 from padc.passes.buffers_to_llvm.buffer_descriptor import BufferDescriptor
 from padc.passes.buffers_to_llvm.llvm_builder import LlvmBuilder, Size
+from padc.passes.buffers_to_llvm.scalars import rounded, widened
 
 SIGN, REST = -(1 << 31), (1 << 31) - 1
 LEAST = REST ^ -(1 << 23)
@@ -32,13 +33,19 @@ class Extreme:
 
     op: arith.MaximumfOp | arith.MinimumfOp
 
+    @property
+    def type(self) -> AnyFloat:
+        type = self.op.result.type
+        assert isinstance(type, AnyFloat)
+        return type
+
     def of_row(
         self, build: LlvmBuilder, x: BufferDescriptor, offset: Size, count: Size
     ) -> SSAValue:
         """The extreme of `count` elements of `x` from `offset` on; NaN if one is."""
 
         def inside(place: SSAValue, carried: Sequence[SSAValue]) -> list[SSAValue]:
-            address = build.address(x.pointer, build.add(offset, place), f32)
+            address = build.address(x.pointer, build.add(offset, place), self.type)
             (best,) = carried
             return [self.better(build, best, x.load(build, address))]
 
@@ -59,7 +66,8 @@ class Extreme:
 
     def key(self, build: LlvmBuilder, x: SSAValue) -> SSAValue:
         """An unsigned integer, the greater, the better `x` is."""
-        bits = self.signed(build, build.insert(llvm.BitcastOp(x, i32)))
+        wide = widened(build, x, self.type)
+        bits = self.signed(build, build.insert(llvm.BitcastOp(wide, i32)))
         ordered = inverted(build, bits)
         return build.insert(llvm.SubOp(ordered, build.number(LEAST)))
 
@@ -67,7 +75,7 @@ class Extreme:
         """The number with this key."""
         ordered = build.insert(llvm.AddOp(key, build.number(LEAST)))
         bits = self.signed(build, inverted(build, ordered))
-        return build.insert(llvm.BitcastOp(bits, f32))
+        return rounded(build, build.insert(llvm.BitcastOp(bits, f32)), self.type)
 
     def signed(self, build: LlvmBuilder, bits: SSAValue) -> SSAValue:
         """The bits of the number, negated if the least one is sought."""
@@ -88,7 +96,8 @@ def extreme_of(op: LinalgStructuredOperation) -> Extreme | None:
     args = op.body.block.args
     match list(op.body.block.ops):
         case [arith.MaximumfOp() | arith.MinimumfOp() as found, linalg.YieldOp()] if (
-            found.result.type == f32 and set(found.operands) == {args[0], args[-1]}
+            found.result.type in (f32, f16, bf16)
+            and set(found.operands) == {args[0], args[-1]}
         ):
             return Extreme(found)
         case _:

@@ -75,7 +75,12 @@ class FunctionLowering:
         self.function = function
         self.module = module
         self.region = Region(Block(arg_types=[POINTER]))
-        self.build = LlvmBuilder(self.region, self.region.block, grain=module.grain)
+        self.build = LlvmBuilder(
+            self.region,
+            self.region.block,
+            grain=module.grain,
+            vector_bytes=module.vector_bytes,
+        )
         self.shared = SharedCalls(self.build, self.region.block)
         self.values: dict[SSAValue, Value] = {}
         self.moves: list[Move] = []

@@ -86,7 +86,7 @@ class FusedProduct:
         )
 
         def make() -> Outline:
-            kernel = Outline(check, threads)
+            kernel = Outline(main, check, threads)
             inner = [kernel.loop(loop) for loop in loops]
             product = self.product(inner, vector_bytes)
             assert product is not None

@@ -69,7 +69,7 @@ class FusedWinograd:
         )
 
         def make() -> Outline:
-            kernel = Outline(check, threads)
+            kernel = Outline(main, check, threads)
             inner = [kernel.loop(loop) for loop in loops]
             convolution = WinogradConvolution(tile, block, inner, vector_bytes)
             buffers = [kernel.buffer(x) for x in operands]

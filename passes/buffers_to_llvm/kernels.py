@@ -13,9 +13,18 @@ import itertools
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from xdsl.dialects import arith, llvm, memref
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, UnitAttr, i32, i64
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DictionaryAttr,
+    IntegerAttr,
+    UnitAttr,
+    i1,
+    i32,
+    i64,
+)
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.dialects.linalg.attrs import IteratorType
@@ -25,7 +34,11 @@ from xdsl.utils.exceptions import PassFailedException
 
 from padc.passes.buffers_to_llvm.access_check import AccessCheck
 from padc.passes.buffers_to_llvm.bounds import Bounds
-from padc.passes.buffers_to_llvm.buffer_descriptor import BufferDescriptor, Value
+from padc.passes.buffers_to_llvm.buffer_descriptor import (
+    BufferDescriptor,
+    Value,
+    stored_bytes,
+)
 from padc.passes.buffers_to_llvm.extremes import Extreme, extreme_of
 from padc.passes.buffers_to_llvm.kernel_key import KernelKey
 from padc.passes.buffers_to_llvm.llvm_builder import (
@@ -50,21 +63,34 @@ from padc.passes.buffers_to_llvm.work_sharing import (
     share,
     split_elements,
     split_loop,
+    split_range,
     threads_for,
 )
 
 WINDOW = 128
 """The most ops of the steps of a window that are joined for each output."""
+REPEATS = 8
+"""The most steps of an innermost loop that are joined since they read one element."""
+COPIED_BYTES = 1 << 15
+"""The least bytes of a contiguous copy that C's memcpy makes faster than a loop."""
+JAMMED = 4
+"""The most steps of a loop that gathers share the places for."""
+Places: TypeAlias = "dict[int | tuple[int, int], SSAValue]"
+"""Numbers of loops by dimension, and their quotients by dimension and divisor."""
 
 
 class Outline:
     """A kernel while it is built, and its parameters."""
 
-    def __init__(self, check: AccessCheck | None, threads: Size) -> None:
-        """`check` is that of the caller, which runs it on up to `threads` threads."""
+    def __init__(
+        self, main: LlvmBuilder, check: AccessCheck | None, threads: Size
+    ) -> None:
+        """`main`, which `check` is of, runs it on up to `threads` threads."""
         self.region = Region(Block())
         self.entry = self.region.block
-        self.build = LlvmBuilder(self.region, self.entry)
+        self.build = LlvmBuilder(
+            self.region, self.entry, vector_bytes=main.vector_bytes
+        )
         if is_shared(threads):
             part, parts = (self.entry.insert_arg(i64, i) for i in range(2))
             self.build.part = Part(part, parts)
@@ -163,7 +189,7 @@ def kernel_of(
     threads = most_threads(op, loops, main)
 
     def make() -> Outline:
-        kernel = Outline(check, threads)
+        kernel = Outline(main, check, threads)
         outline(kernel, op, values, loops, firsts)
         return kernel
 
@@ -210,12 +236,36 @@ def outline(
         if kernel.build.check is not None:
             kernel.build.check = kernel.build.check.of(op)
         return transposition.run(kernel.build, sizes)
-    body = Body(op, kernel, operands, inner, len(op.outputs), extreme_of(op))
+    loops, jammed = jam(op, loops)
+    body = Body(op, kernel, operands, inner, len(op.outputs), extreme_of(op), jammed)
     if loops and is_sum(op) and is_long(loops):
         result = kernel.buffer(values[op.outputs[0]])
         body.sum = BlockedSum(kernel.build, result, not loops[-1].reduces)
     body.share(loops)
     body.nest(loops, sizes, {})
+
+
+def jam(
+    op: LinalgStructuredOperation, loops: Sequence[Loop]
+) -> tuple[Sequence[Loop], Loop | None]:
+    """
+    Take out a loop whose few steps are joined inside of the innermost one.
+
+    It is one along which `op` gathers from the same places, so that these are computed
+    only once: the channels of a grid sample.
+    """
+    if not any(isinstance(x, memref.LoadOp) for x in op.body.walk()):
+        return loops, None
+    if any(loop.reduces for loop in loops) or any(
+        isinstance(x, (*ANGLES, arith.DivUIOp)) for x in op.body.walk()
+    ):
+        return loops, None
+    inputs = len(op.inputs)
+    for loop in loops[:-1]:
+        is_short = isinstance(loop.count, int) and 1 < loop.count <= JAMMED
+        if is_short and inputs and not any(loop.steps[:inputs]):
+            return [each for each in loops if each is not loop], loop
+    return loops, None
 
 
 def captured(op: LinalgStructuredOperation) -> list[SSAValue]:
@@ -294,6 +344,8 @@ class Body:
     outputs: int
     extreme: Extreme | None = None
     """What the loops that reduce compute, if that is an extreme."""
+    jammed: Loop | None = None
+    """A loop inside of all others, whose steps are joined."""
     sum: BlockedSum | None = None
     """What the loops that reduce compute, if that is a sum of many terms."""
 
@@ -302,19 +354,20 @@ class Body:
         build = self.kernel.build
         counts = [loop.count for loop in loops if not loop.reduces]
         if loops and not loops[-1].reduces:
-            counts[-1] = items_of(build, counts[-1])
+            steps = build.floordiv(counts[-1], self.repeats(loops[-1]))
+            counts[-1] = items_of(build, steps)
         share(build, counts)
 
     def nest(
         self,
         loops: Sequence[Loop],
         offsets: Sequence[Size],
-        places: dict[int, SSAValue],
+        places: Places,
     ) -> None:
         """Emit the loops from here on inwards; operands are at `offsets`."""
         build = self.kernel.build
         if not loops:
-            return self.element(build, offsets, places)
+            return self.elements(build, offsets, places)
         loop, *rest = loops
         if loop.reduces and self.sum is not None:
             self.check(build)
@@ -332,10 +385,41 @@ class Body:
             build.loop(0, loop.count, 1, inside)
         elif rest:
             split_loop(build, loop.count, inside)
+        elif self.is_long_copy(loop):
+            self.copy(loop, offsets)
         elif any(isinstance(x, ANGLES) for x in self.op.body.walk()):
             self.angles(loop, offsets, places)
+        elif (number := self.repeats(loop)) > 1:
+            self.repeated(loop, number, offsets, places)
         else:
             split_elements(build, loop.count, inside)
+
+    def repeats(self, loop: Loop) -> int:
+        """The steps of an innermost loop that read one element, as their quotient."""
+        ops = list(self.op.body.walk())
+        found = [n for x in ops if (n := divisor_of(x, loop.dims[0])) is not None]
+        if not found or not isinstance(loop.count, int) or loop.count % found[0]:
+            return 1
+        # Those with angles are faster in blocks, see `angles`.
+        has_angles = any(isinstance(x, ANGLES) for x in ops)
+        return 1 if has_angles or found[0] > REPEATS else found[0]
+
+    def repeated(
+        self, loop: Loop, number: int, offsets: Sequence[Size], places: Places
+    ) -> None:
+        """Emit an innermost loop, `number` steps at a time: they share a load."""
+        (dim,) = loop.dims
+
+        def inside(build: LlvmBuilder, place: Size) -> None:
+            first = build.mul(place, number)
+            for step in range(number):
+                at = build.value(build.add(first, step))
+                here: Places = {dim: at, (dim, number): build.value(place)}
+                moved = loop.moved(build, offsets, at)
+                self.element(build, moved, {**places, **here})
+
+        assert isinstance(loop.count, int)
+        split_elements(self.kernel.build, loop.count // number, inside)
 
     def is_window(self, loops: Sequence[Loop]) -> bool:
         """Whether all `loops` but the innermost reduce to one element, in few ops."""
@@ -356,7 +440,7 @@ class Body:
         self,
         loops: Sequence[Loop],
         offsets: Sequence[Size],
-        places: dict[int, SSAValue],
+        places: Places,
     ) -> None:
         """Emit a loop along the outputs, in which all steps of a window are joined."""
         *window, along = loops
@@ -365,7 +449,7 @@ class Body:
         def inside(build: LlvmBuilder, place: Size) -> None:
             first = along.moved(build, offsets, place)
             here = {**places, along.dims[0]: build.value(place)}
-            steps: list[tuple[Sequence[Size], dict[int, SSAValue]]] = []
+            steps: list[tuple[Sequence[Size], Places]] = []
             for numbers in itertools.product(*ranges):
                 at = first
                 for loop, number in zip(window, numbers, strict=True):
@@ -384,7 +468,7 @@ class Body:
     def joined(
         self,
         build: LlvmBuilder,
-        steps: Sequence[tuple[Sequence[Size], dict[int, SSAValue]]],
+        steps: Sequence[tuple[Sequence[Size], Places]],
     ) -> Sequence[SSAValue]:
         """One element of each output, after steps with these offsets and places."""
         outs = self.op.body.block.args[-self.outputs :]
@@ -395,9 +479,42 @@ class Body:
             values = self.results(build, at, here, given)
         return values
 
-    def angles(
-        self, loop: Loop, offsets: Sequence[Size], places: dict[int, SSAValue]
-    ) -> None:
+    def is_long_copy(self, loop: Loop) -> bool:
+        """Whether an innermost loop copies many contiguous elements."""
+        if not isinstance(loop.count, int) or self.kernel.build.check is not None:
+            return False
+        first, args = self.op.body.block.first_op, self.op.body.block.args
+        if not isinstance(first, linalg.YieldOp) or len(self.operands) != 2:
+            return False
+        source, result = self.operands
+        return (
+            list(first.operands) == [args[0]]
+            and isinstance(source, BufferDescriptor)
+            and isinstance(result, BufferDescriptor)
+            and source.memory is not result.memory
+            and tuple(loop.steps) == (1, 1)
+            and loop.count * stored_bytes(result.element_type) >= COPIED_BYTES
+        )
+
+    def copy(self, loop: Loop, offsets: Sequence[Size]) -> None:
+        """Copy the elements of an innermost loop: memcpy knows the CPU's caches."""
+        build, (source, result) = self.kernel.build, self.operands
+        assert isinstance(source, BufferDescriptor)
+        assert isinstance(result, BufferDescriptor)
+
+        def part(first: Size, number: Size) -> None:
+            addresses = [
+                build.address(x.pointer, build.add(offset, first), x.element_type)
+                for x, offset in zip((result, source), offsets[::-1], strict=True)
+            ]
+            bytes = build.mul(number, stored_bytes(result.element_type))
+            is_volatile = build.insert(llvm.ConstantOp(IntegerAttr(0, i1), i1))
+            args = [*addresses, build.value(bytes), is_volatile]
+            build.do(llvm.CallIntrinsicOp("llvm.memcpy.p0.p0.i64", args, []))
+
+        split_range(build, loop.count, part)
+
+    def angles(self, loop: Loop, offsets: Sequence[Size], places: Places) -> None:
         """
         Emit an innermost loop with sines and cosines, in blocks of `ELEMENTS`.
 
@@ -412,7 +529,7 @@ class Body:
                 left = loop.count
             count = build.minimum(left, ELEMENTS)
 
-            def at(place: SSAValue) -> tuple[list[Size], dict[int, SSAValue]]:
+            def at(place: SSAValue) -> tuple[list[Size], Places]:
                 here = build.value(build.add(begin, place))
                 moved = loop.moved(build, offsets, here)
                 return moved, {**places, loop.dims[0]: here}
@@ -475,8 +592,19 @@ class Body:
         (result,) = self.results(self.kernel.build, offsets, {}, {out: sum})
         return result
 
+    def elements(
+        self, build: LlvmBuilder, offsets: Sequence[Size], places: Places
+    ) -> None:
+        """Compute the elements of each output of all steps of the jammed loop."""
+        if self.jammed is None:
+            return self.element(build, offsets, places)
+        (dim,) = self.jammed.dims
+        for number in range(count(self.jammed)):
+            here = {**places, dim: build.value(number)}
+            self.element(build, self.jammed.moved(build, offsets, number), here)
+
     def element(
-        self, build: LlvmBuilder, offsets: Sequence[Size], places: dict[int, SSAValue]
+        self, build: LlvmBuilder, offsets: Sequence[Size], places: Places
     ) -> None:
         """Compute one element of each output."""
         self.store(build, offsets, self.results(build, offsets, places, {}))
@@ -499,7 +627,7 @@ class Body:
         self,
         build: LlvmBuilder,
         offsets: Sequence[Size],
-        places: dict[int, SSAValue],
+        places: Places,
         given: Mapping[SSAValue, SSAValue],
     ) -> list[SSAValue]:
         """What the body yields; elements of operands are loaded unless `given`."""
@@ -518,6 +646,8 @@ class Body:
                     break
                 case linalg.IndexOp():
                     values[op.result] = places[op.dim.value.data]
+                case arith.DivUIOp() if (key := quotient_of(op)) in places:
+                    values[op.result] = places[key]
                 case memref.LoadOp():
                     buffer = values[op.memref]
                     assert isinstance(buffer, BufferDescriptor)
@@ -547,6 +677,23 @@ class Body:
             and isinstance(uses[0].operation, arith.AddfOp)
             and self.is_sum(uses[0].operation)
         )
+
+
+def quotient_of(op: arith.DivUIOp) -> tuple[int, int]:
+    """The loop whose number `op` divides, and the constant divisor; (-1, 0) if none."""
+    match op.lhs.owner, op.rhs.owner:
+        case linalg.IndexOp() as index, arith.ConstantOp(value=IntegerAttr() as number):
+            return index.dim.value.data, number.value.data
+        case _:
+            return -1, 0
+
+
+def divisor_of(op: Operation, dim: int) -> int | None:
+    """The constant by which `op` divides the number of a loop, if it does."""
+    if not isinstance(op, arith.DivUIOp):
+        return None
+    found, divisor = quotient_of(op)
+    return divisor if found == dim else None
 
 
 def is_row(loop: Loop) -> bool:

@@ -89,6 +89,8 @@ class LlvmBuilder:
     """How loads and stores are checked; None if they are not."""
     grain: int = GRAIN
     """The least work of a thread, for the kernels that the function calls."""
+    vector_bytes: int = 16
+    """The bytes of a vector of the CPU."""
     part: Part | None = None
     """Which part of its work the function does; None if all."""
     large_angles: list[SSAValue] | None = None

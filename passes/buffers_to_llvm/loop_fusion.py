@@ -189,7 +189,7 @@ def kernel_of_moves(moves: Sequence[Move], main: LlvmBuilder) -> Kernel:
     threads = threads_for(main, work)
 
     def make() -> Outline:
-        kernel = Outline(check, threads)
+        kernel = Outline(main, check, threads)
         outline_moves(kernel, moves, plan)
         return kernel
 

@@ -110,19 +110,24 @@ def added_up(
     offsets: Sequence[Size],
     sums: Sequence[SSAValue],
     multiply: Multiply,
+    most_terms: int = MOST_TERMS,
 ) -> list[SSAValue]:
-    """The sums after all terms of `loops`."""
+    """
+    The sums after all terms of `loops`.
+
+    A step of the innermost one adds up to `most_terms` of them to each sum.
+    """
     if not loops:
         return multiply(offsets, sums)
     first, *rest = loops
 
     def inside(place: Size, carried: Sequence[SSAValue]) -> list[SSAValue]:
         at = first.moved(build, offsets, place)
-        return added_up(build, rest, at, carried, multiply)
+        return added_up(build, rest, at, carried, multiply, most_terms)
 
     if rest:
         return build.carry(first.count, sums, inside)
-    return carry_terms(build, first.count, sums, inside)
+    return carry_terms(build, first.count, sums, inside, most_terms)
 
 
 def carry_terms(
@@ -130,9 +135,10 @@ def carry_terms(
     count: Size,
     sums: Sequence[SSAValue],
     add: Callable[[Size, Sequence[SSAValue]], Sequence[SSAValue]],
+    most_terms: int = MOST_TERMS,
 ) -> list[SSAValue]:
     """The sums after `count` terms: `add` adds the term of a number to each of them."""
-    terms = terms_of_step(count, len(sums))
+    terms = terms_of_step(count, len(sums), most_terms)
 
     def step(number: SSAValue, sums: Sequence[SSAValue]) -> Sequence[SSAValue]:
         first = build.mul(number, terms)
@@ -143,7 +149,7 @@ def carry_terms(
     return build.carry(build.floordiv(count, terms), sums, step)
 
 
-def terms_of_step(count: Size, sums: int) -> int:
+def terms_of_step(count: Size, sums: int, most_terms: int = MOST_TERMS) -> int:
     """
     The terms that a step of an innermost loop adds to each of its sums.
 
@@ -152,7 +158,7 @@ def terms_of_step(count: Size, sums: int) -> int:
     """
     if not isinstance(count, int):
         return 1
-    terms = MOST_TERMS
+    terms = most_terms
     while count % terms or (terms > 1 and terms * sums > STEP_PRODUCTS):
         terms //= 2
     return terms

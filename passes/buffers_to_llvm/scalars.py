@@ -270,7 +270,7 @@ def computed(
         case arith.CeilDivSIOp():
             return divided(build, args[0], args[1], down=False)
         case arith.FPToSIOp():
-            return intrinsic(build, "llvm.fptosi.sat", args, result, type)
+            return to_integer(build, args[0], result)
         case arith.FPToUIOp():
             return intrinsic(build, "llvm.fptoui.sat", args, result, type)
         case arith.SIToFPOp():
@@ -298,6 +298,35 @@ def as_width(build: LlvmBuilder, x: SSAValue, type: Attribute) -> SSAValue:
     if old == new:
         return x
     return build.insert((llvm.SExtOp if old < new else llvm.TruncOp)(x, type))
+
+
+def to_integer(build: LlvmBuilder, x: SSAValue, type: Attribute) -> SSAValue:
+    """
+    A float as a signed integer: the nearest one towards 0, saturated; 0 for NaN.
+
+    LLVM has an intrinsic for it. On x86 that branches for each element of a vector.
+    """
+    assert isa(type, AnyInteger)
+    width = type.width.data
+    whole = intrinsic(build, "llvm.trunc", [x], x.type)
+    # This rounds what is whole already, which all CPUs do with vectors. What does not
+    # fit becomes any number, and is replaced.
+    wide = i64 if width > 32 else i32
+    result = as_width(
+        build, intrinsic(build, "llvm.lrint", [whole], wide, x.type), type
+    )
+    bound = 2 ** (width - 1)
+    limits: list[tuple[str, float, int]] = [
+        ("oge", bound, bound - 1),
+        ("ole", -bound, -bound),
+        ("uno", 0.0, 0),
+    ]
+    for name, limit, number in limits:
+        other = literal(build, FloatAttr(float(limit), x.type))
+        is_outside = build.insert(llvm.FCmpOp(x, other, name))
+        replaced = constant(build, number, type)
+        result = build.insert(llvm.SelectOp(is_outside, replaced, result))
+    return result
 
 
 def to_float(build: LlvmBuilder, x: SSAValue, type: Attribute) -> SSAValue:

@@ -107,8 +107,9 @@ class BlockedSum:
             sums: Sequence[SSAValue],
             _: SSAValue | bool,
         ) -> Sequence[SSAValue]:
+            # LLVM vectorizes loops of single terms: it would shuffle several.
             (x,) = added_up(
-                build, loops, offsets, [zero], lambda at, x: [add(at, x[0])]
+                build, loops, offsets, [zero], lambda at, x: [add(at, x[0])], 1
             )
             sum, error = sums
             return added(build, sum, error, x)

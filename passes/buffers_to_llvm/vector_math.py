@@ -356,8 +356,21 @@ i and j are half of that each, between 1 and 141 for n from -151 to 129.
 """
 
 
+SCALING_BYTES = 64
+"""CPUs with so long vectors, AVX-512, have an instruction that multiplies by 2^n."""
+
+
+def scale_of(x: Term) -> tuple[float, int]:
+    """The factor and the bias that `scaled_power` takes away."""
+    has_instruction = x.build.vector_bytes >= SCALING_BYTES
+    return (1.0, 0) if has_instruction else (SCALE, SCALE_BIAS)
+
+
 def scaled_power(x: Term, number: Term) -> Term:
     """`x / SCALE` times 2^(number - SCALE_BIAS), rounded once if it underflows."""
+    if x.build.vector_bytes >= SCALING_BYTES:
+        args = [x.value, number.value]
+        return x.new(llvm.CallIntrinsicOp("llvm.ldexp.f32.i32", args, [f32]))
     high = (number << 22) & -(1 << 23)
     low = (number << 23) - high
     return x * high.float() * low.float()
@@ -376,15 +389,17 @@ def exp_minus_1_of_rest(r: Term) -> Term:
 
 
 def exp(x: Term) -> Term:
-    r, number = reduced_exponent(x.at_most(89.0).at_least(-104.0), SCALE_BIAS)
-    power = r.polynomial([SCALE * c for c in (1.0, 1.0, *EXP)])
+    scale, bias = scale_of(x)
+    r, number = reduced_exponent(x.at_most(89.0).at_least(-104.0), bias)
+    power = r.polynomial([scale * c for c in (1.0, 1.0, *EXP)])
     return scaled_power(power, number)
 
 
 def exp2(x: Term) -> Term:
     x = x.at_most(129.0).at_least(-151.0)
-    whole, number = x.nearest(bias=SCALE_BIAS)
-    power = (x - whole).polynomial([SCALE * c for c in (1.0, *EXP2)])
+    scale, bias = scale_of(x)
+    whole, number = x.nearest(bias=bias)
+    power = (x - whole).polynomial([scale * c for c in (1.0, *EXP2)])
     return scaled_power(power, number)
 
 

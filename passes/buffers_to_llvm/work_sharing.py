@@ -132,6 +132,22 @@ def split_elements(
     build.span = span
 
 
+def split_range(
+    build: LlvmBuilder, count: Size, body: Callable[[Size, Size], None]
+) -> None:
+    """
+    `count` elements as a whole, or those of the part.
+
+    `body` takes the first one and their number, which may be 0.
+    """
+    if (span := build.span) is None:
+        return body(0, count)
+    begin, end = (build.mul(step, ELEMENTS) for step in steps(build, span))
+    build.span = None
+    body(begin, build.maximum(build.sub(build.minimum(end, count), begin), 0))
+    build.span = span
+
+
 def threads_for(build: LlvmBuilder, work: Size) -> Size:
     """The most threads that are worth it for a kernel of so much work."""
     return build.floordiv(work, build.grain)

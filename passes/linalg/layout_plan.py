@@ -1,8 +1,10 @@
 """
 Which ops work on packed tensors, and by which tiles.
 
-The plan starts at convolutions, and follows their results. It then drops each group of
-connected ops that gains less time than the conversions at its borders cost.
+The plan starts at convolutions and gathers, and follows their results. It then drops
+each group of connected ops that gains less time than the conversions at its borders
+cost. Gathers read elements at computed places: grid samples and resampling. If their
+input is packed, they read vectors of channels.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from xdsl.dialects import func, tensor
+from xdsl.dialects import arith, func, tensor
 from xdsl.dialects.builtin import FixedBitwidthType, StringAttr
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
@@ -27,6 +29,7 @@ from padc.passes.linalg.packed_tensor_ops import PACKED_OPS, source_tile
 from padc.passes.linalg.packing import (
     Tile,
     Tiles,
+    captured_by,
     loop_of,
     reads_only_indices_of,
     tiles_of,
@@ -37,6 +40,8 @@ GAIN = 0.003
 """Nanoseconds that a product of a packed convolution saves, as `bench` measured."""
 STRIDED_GAIN = 0.3
 """The same for a stride above 2, for which convolutions in NCHW have no kernel."""
+GATHER_GAIN = 0.4
+"""The same for an element that is gathered."""
 COST = 0.4
 """Nanoseconds that it takes to pack or unpack an element."""
 
@@ -74,11 +79,15 @@ class LayoutPlan:
             return
         maps = [map.data for map in op.get_indexing_maps()]
         tiles = [tiles_of(map, loops) for map in maps]
-        captured = self.captured(op)
+        captured = captured_by(op, loops)
         if any(
             each is None or not self.are_whole(x, each)
             for x, each in zip(op.operands, tiles, strict=True)
-        ) or not all(reads_only_indices_of(op, loop, captured) for loop in loops):
+        ):
+            return
+        if not all(self.are_whole(x, (tile,)) for x, tile in captured.items()):
+            return
+        if not all(reads_only_indices_of(op, loop, captured) for loop in loops):
             return
         self.loops[op] = loops
         for result, each in zip(op.results, tiles[len(op.inputs) :], strict=True):
@@ -135,16 +144,22 @@ class LayoutPlan:
                 loop = loop_of(inner.indices[tiles[0].dim])
                 if loop is not None and kinds[loop] is IteratorType.PARALLEL:
                     return {loop: tiles[0].size}
-        return {}
+        return self.loop_of_gathers(op)
 
-    def captured(self, op: LinalgStructuredOperation) -> dict[SSAValue, Tile]:
-        """The packed tensors from which the body of `op` extracts elements."""
-        return {
-            inner.tensor: tiles[0]
-            for inner in op.body.walk()
-            if isinstance(inner, tensor.ExtractOp)
-            and (tiles := self.results.get(inner.tensor))
-        }
+    def loop_of_gathers(self, op: LinalgStructuredOperation) -> dict[int, int]:
+        """The last loop that indexes a dimension of what `op` gathers from."""
+        for inner in gathers(op):
+            loops = [loop for x in inner.indices if (loop := loop_of(x)) is not None]
+            dims = [
+                dim for dim, x in enumerate(inner.indices) if loop_of(x) is not None
+            ]
+            kinds = [kind.data for kind in op.get_iterator_types()]
+            if not loops or kinds[loops[-1]] is not IteratorType.PARALLEL:
+                return {}
+            channels = tensor_type(inner.tensor).get_shape()[dims[-1]]
+            size = self.tile_size(inner.tensor, channels)
+            return {} if size is None else {loops[-1]: size}
+        return {}
 
     def add_moved(self, op: Operation) -> None:
         """Pack an op that moves elements if one of its inputs is packed."""
@@ -220,7 +235,7 @@ class LayoutPlan:
             return 0.0
         conv = convolution_of(op)
         if conv is None:
-            return 0.0
+            return GATHER_GAIN * len(gathers(op)) * elements(op.results[0])
         weights = tensor_type(op.inputs[1]).get_shape()
         taps = math.prod(weights) // conv.outputs.size
         each = GAIN if row_stride(op) <= 2 else STRIDED_GAIN
@@ -232,6 +247,9 @@ class LayoutPlan:
             maps = [map.data for map in op.get_indexing_maps()]
             for x, map in zip(op.operands, maps, strict=True):
                 if tiles_of(map, self.loops[op]) and not self.is_free(x):
+                    yield x
+            for x in captured_by(op, self.loops[op]):
+                if not self.is_free(x):
                     yield x
         elif op in self.tiles:
             for x in op.operands:
@@ -251,6 +269,17 @@ class LayoutPlan:
             or source_of(x) in self.weights
             or isinstance(x.owner, tensor.EmptyOp)
         )
+
+
+def gathers(op: LinalgStructuredOperation) -> list[tensor.ExtractOp]:
+    """The elements that the body of `op` reads at computed places of a row."""
+    return [
+        inner
+        for inner in op.body.walk()
+        if isinstance(inner, tensor.ExtractOp)
+        and inner.indices
+        and isinstance(inner.indices[-1].owner, arith.IndexCastOp)
+    ]
 
 
 def is_convolution(op: Operation) -> bool:

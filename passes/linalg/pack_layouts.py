@@ -34,6 +34,7 @@ from padc.passes.linalg.packed_tensor_ops import PACKED_OPS
 from padc.passes.linalg.packing import (
     Tile,
     Tiles,
+    captured_by,
     pack,
     packed_op,
     packed_type,
@@ -95,7 +96,7 @@ class LayoutPacker:
         ]
         captured = {
             x: self.form(build, x, (tile,))
-            for x, tile in self.plan.captured(op).items()
+            for x, tile in captured_by(op, loops).items()
         }
         results = packed_op(build, op, loops, operands, captured)
         for old, new, each in zip(

@@ -168,6 +168,23 @@ def loop_of(index: SSAValue) -> int | None:
     return owner.dim.value.data if isinstance(owner, linalg.IndexOp) else None
 
 
+def captured_by(
+    op: LinalgStructuredOperation, loops: Mapping[int, int]
+) -> dict[SSAValue, Tile]:
+    """
+    The tensors from which the body of `op` extracts elements by the number of a loop.
+
+    `loops` are split into tiles, and with them the tensors.
+    """
+    return {
+        inner.tensor: Tile(dim, loops[loop])
+        for inner in op.body.walk()
+        if isinstance(inner, tensor.ExtractOp)
+        for dim, index in enumerate(inner.indices)
+        if (loop := loop_of(index)) in loops
+    }
+
+
 def reads_only_indices_of(
     op: LinalgStructuredOperation, loop: int, captured: Mapping[SSAValue, Tile]
 ) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import AnyFloat, f64, i32
 from xdsl.ir import Attribute, SSAValue
@@ -53,6 +54,9 @@ def lower_resample(build: LinalgBuilder, op: tcp.ResampleOp) -> SSAValue:
             )
             x = window_sums(build, x, axis, windows, total_type(type), unsigned)
         return converted(build, x, type, unsigned)
+    factors = [factor for axis in axes if (factor := repeats(axis, real))]
+    if len(factors) == len(axes):
+        return repeated(build, x, axes, factors)
     # Each pass over the input costs more than the few taps that two dimensions have
     # together; cubic ones have 16.
     parts = [[axis] for axis in axes] if mode is ResampleMode.CUBIC else [axes]
@@ -93,6 +97,40 @@ def converted(
 
 
 # A few elements around each coordinate.
+
+
+def repeats(axis: Axis, real: AnyFloat) -> int | None:
+    """How often each element of the input comes, in its order; None if it varies."""
+    size, new_size = axis.size, axis.new_size
+    if axis.sampling.mode is not ResampleMode.NEAREST:
+        return None
+    if not isinstance(size, int) or not isinstance(new_size, int) or new_size % size:
+        return None
+    factor = new_size // size
+    # Rounded coordinates may be one element off.
+    precision = np.float64 if real == f64 else np.float32
+    ((positions, _),) = resampling.taps(size, new_size, axis.sampling, precision)
+    return factor if (positions == np.arange(new_size) // factor).all() else None
+
+
+def repeated(
+    build: LinalgBuilder, x: SSAValue, axes: Sequence[Axis], factors: Sequence[int]
+) -> SSAValue:
+    """Each element of `x` several times along each of `axes`."""
+    sizes = build.sizes(x)
+    for axis in axes:
+        sizes[axis.dim] = axis.new_size
+
+    def element(inner: LinalgBuilder, _: Sequence[SSAValue]) -> SSAValue:
+        indices = [inner.loop_index(dim) for dim in range(len(sizes))]
+        for axis, factor in zip(axes, factors, strict=True):
+            if factor > 1:
+                divisor = inner.index(factor)
+                quotient = arith.DivUIOp(indices[axis.dim], divisor)
+                indices[axis.dim] = inner.insert(quotient)
+        return inner.extract(x, indices)
+
+    return build.compute(sizes, element_type(x), element)
 
 
 @dataclass(frozen=True)

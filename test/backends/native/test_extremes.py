@@ -38,6 +38,19 @@ def test_extremes_of_rows(is_greatest: bool):
     check_signs(actual, expected)
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("is_greatest", [True, False])
+def test_extremes_of_halves(is_greatest: bool, dtype: torch.dtype):
+    x = ROWS.to(dtype)
+    function = torch.amax if is_greatest else torch.amin
+    compiled = padc.compile(Function(lambda x: function(x, 1)), (x,))
+
+    actual, expected = compiled(x), rows(x.float(), is_greatest).to(dtype)
+
+    torch.testing.assert_close(actual, expected, rtol=0, atol=0, equal_nan=True)
+    check_signs(actual, expected)
+
+
 def check_signs(actual: torch.Tensor, expected: torch.Tensor) -> None:
     numbers = ~expected.isnan()
     assert torch.equal(actual.signbit()[numbers], expected.signbit()[numbers])

@@ -12,6 +12,7 @@ from xdsl.dialects.builtin import f32
 from xdsl.ir import Block, Region
 
 import padc
+from padc.passes.buffers_to_llvm import vector_math
 from padc.passes.buffers_to_llvm.llvm_builder import LlvmBuilder
 from padc.passes.buffers_to_llvm.vector_math import FUNCTIONS, vector_function
 
@@ -65,6 +66,16 @@ def test_functions_are_accurate_over_all_floats(name: str):
     actual = padc.compile(Function(function), (x,))(x)
 
     assert ulps(actual, function(x.double())).max() <= BOUNDS[name]
+
+
+@pytest.mark.parametrize("name", ["exp", "exp2"])
+def test_powers_without_an_instruction_that_scales(
+    name: str, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(vector_math, "SCALING_BYTES", 1 << 20)
+    monkeypatch.setenv("PADC_CACHE_DIR", "")
+
+    test_functions_are_accurate_over_all_floats(name)
 
 
 @pytest.mark.parametrize("name", ["sin", "cos"])

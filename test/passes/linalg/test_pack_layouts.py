@@ -124,6 +124,37 @@ def test_ops_between_convolutions(names: tuple[str, ...]):
     check(model, torch.randn(2, 3, 9, 9))
 
 
+def test_gathers_without_convolutions():
+    """Their input and their result are packed, if the channels fill tiles."""
+    grid = torch.rand(2, 5, 6, 2) * 3 - 1.5
+    volume_grid = torch.rand(2, 3, 4, 5, 3) * 3 - 1.5
+
+    class Gathers(nn.Module):
+        def forward(self, x: Tensor, grid: Tensor, volume_grid: Tensor) -> Any:
+            volume = x.unflatten(2, (3, 3))
+            return (
+                F.grid_sample(x, grid, align_corners=False),
+                F.grid_sample(x, grid, "bicubic", "border", align_corners=False),
+                F.grid_sample(x, grid, "nearest", "reflection", align_corners=True),
+                F.grid_sample(volume, volume_grid, align_corners=True),
+                F.grid_sample(x[:, :15], grid, align_corners=False),
+                F.interpolate(x, (7, 20), mode="bilinear"),
+                F.interpolate(x, (7, 20)),
+                x.flatten(2)[:, :, torch.arange(9) * 7 % 9],
+            )
+
+    inputs = torch.randn(2, 32, 9, 9), grid, volume_grid
+    check(Gathers(), *inputs)
+    exported = torch.export.export(Gathers(), inputs)
+    ctx, module = pipelines.import_program(exported, legal=pipelines.legal_for_native())
+    pipelines.run_passes(ctx, module, pipelines.to_native_tcp())
+    for each in pipelines.to_buffers(64):
+        each.apply(ctx, module)
+        if isinstance(each, PackLayoutsPass):
+            break
+    assert "2x2x5x6x16xf32" in str(module)
+
+
 LAYERS: dict[str, tuple[list[nn.Module], tuple[int, ...]]] = {
     "1-D": ([nn.Conv1d(8, 16, 3), nn.Conv1d(16, 32, 2, dilation=2)], (2, 8, 40)),
     "3-D": (
