@@ -306,7 +306,7 @@ def to_integer(build: LlvmBuilder, x: SSAValue, type: Attribute) -> SSAValue:
 
     LLVM has an intrinsic for it. On x86 that branches for each element of a vector.
     """
-    assert isa(type, AnyInteger)
+    assert isa(type, AnyInteger) and isinstance(x.type, AnyFloat)
     width = type.width.data
     whole = intrinsic(build, "llvm.trunc", [x], x.type)
     # This rounds what is whole already, which all CPUs do with vectors. What does not

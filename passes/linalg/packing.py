@@ -181,7 +181,7 @@ def captured_by(
         for inner in op.body.walk()
         if isinstance(inner, tensor.ExtractOp)
         for dim, index in enumerate(inner.indices)
-        if (loop := loop_of(index)) in loops
+        if (loop := loop_of(index)) is not None and loop in loops
     }
 
 
