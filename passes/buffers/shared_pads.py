@@ -37,8 +37,10 @@ def share_pads(block: Block) -> None:
         if isinstance(op, linalg.CopyOp) and (pad := pad_of(op)) is not None:
             key = (pad.copy.inputs[0], fill_key(pad.fill.inputs[0]), pad.sizes)
             groups.setdefault(key, []).append(pad)
-    for pads in groups.values():
-        if len(pads) > 1 and not changes(pads, order) and hoist_fill(pads[0]):
+    # Chosen first: `order` does not have the ops that `share` inserts.
+    chosen = [x for x in groups.values() if len(x) > 1 and not changes(x, order)]
+    for pads in chosen:
+        if hoist_fill(pads[0]):
             share(pads)
 
 

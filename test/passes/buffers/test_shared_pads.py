@@ -112,6 +112,23 @@ def test_a_value_may_be_read_between_its_pads(
     assert allocations(block) == (1 if is_shared else 2)
 
 
+def test_two_groups_of_one_value(parse: Parse):
+    """Pads with fills of two kinds, as those of convolutions and of pools."""
+    one = [ALLOC, INTERIOR, FILL, PAD]
+    body = ["%v = arith.constant 1.0 : f32"]
+    for number, fill in enumerate(("%z", "%z", "%v", "%v")):
+        names = {"%z": fill, "%w": f"%w{number}", "%t": f"%t{number}"}
+        for line in one:
+            for name, other in names.items():
+                line = line.replace(name, other)
+            body.append(line)
+    block = block_of(parse, body)
+
+    share_pads(block)
+
+    assert allocations(block) == 2
+
+
 @pytest.mark.parametrize(
     "value, is_shared",
     [
