@@ -41,7 +41,9 @@ GAIN = 0.003
 STRIDED_GAIN = 0.3
 """The same for a stride above 2, for which convolutions in NCHW have no kernel."""
 GATHER_GAIN = 0.4
-"""The same for an element that is gathered."""
+"""
+Nanoseconds that reading an element at a computed place saves if channels are packed.
+"""
 COST = 0.4
 """Nanoseconds that it takes to pack or unpack an element."""
 

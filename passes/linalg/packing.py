@@ -188,8 +188,16 @@ def captured_by(
 def reads_only_indices_of(
     op: LinalgStructuredOperation, loop: int, captured: Mapping[SSAValue, Tile]
 ) -> bool:
-    """Whether the body uses the number of `loop` only to index packed dimensions."""
+    """
+    Whether the body uses the number of `loop` only to index packed dimensions.
+
+    Nothing else may index these.
+    """
     for inner in op.body.walk():
+        if isinstance(inner, tensor.ExtractOp):
+            tile = captured.get(inner.tensor)
+            if tile is not None and loop_of(inner.indices[tile.dim]) != loop:
+                return False
         if not isinstance(inner, linalg.IndexOp) or inner.dim.value.data != loop:
             continue
         for use in inner.result.uses:
