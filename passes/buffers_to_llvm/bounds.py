@@ -47,7 +47,7 @@ def checked(
     """
     The address to use for `size` bytes at `address`.
 
-    The same without bounds, or if there is nothing to load or store.
+    It is `address` itself without bounds, or if nothing is loaded or stored.
     """
     check = build.check
     if bounds is None or check is None or size == 0:

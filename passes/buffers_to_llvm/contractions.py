@@ -50,7 +50,7 @@ class Contraction:
     along: Loop
     """The loop along the vectors."""
     rows: Loop | None
-    """The unrolled loop, which does not move in the streamed input, or `taps` does."""
+    """The unrolled loop, which moves in the streamed input only if `taps` is set."""
     outer: Sequence[Loop]
     sums: Sequence[Loop]
     type: AnyFloat

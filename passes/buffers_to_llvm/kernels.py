@@ -251,8 +251,8 @@ def jam(
     """
     Take out a loop whose few steps are joined inside of the innermost one.
 
-    It is one along which `op` gathers from the same places, so that these are computed
-    only once: the channels of a grid sample.
+    This is called unroll and jam. The loop is one along which `op` gathers from the
+    same places, so that these are computed only once: the channels of a grid sample.
     """
     if not any(isinstance(x, memref.LoadOp) for x in op.body.walk()):
         return loops, None
@@ -395,7 +395,14 @@ class Body:
             split_elements(build, loop.count, inside)
 
     def repeats(self, loop: Loop) -> int:
-        """The steps of an innermost loop that read one element, as their quotient."""
+        """
+        How many steps of an innermost loop in a row read one element.
+
+        Their numbers divided by a constant are the same. It is 1 if that is not used.
+        """
+        kinds = self.op.get_iterator_types()
+        if any(kind.data is IteratorType.REDUCTION for kind in kinds):
+            return 1
         ops = list(self.op.body.walk())
         found = [n for x in ops if (n := divisor_of(x, loop.dims[0])) is not None]
         if not found or not isinstance(loop.count, int) or loop.count % found[0]:
@@ -480,7 +487,11 @@ class Body:
         return values
 
     def is_long_copy(self, loop: Loop) -> bool:
-        """Whether an innermost loop copies many contiguous elements."""
+        """
+        Whether an innermost loop copies many contiguous elements.
+
+        Checked code copies element by element.
+        """
         if not isinstance(loop.count, int) or self.kernel.build.check is not None:
             return False
         first, args = self.op.body.block.first_op, self.op.body.block.args
@@ -598,7 +609,7 @@ class Body:
         """Compute the elements of each output of all steps of the jammed loop."""
         if self.jammed is None:
             return self.element(build, offsets, places)
-        (dim,) = self.jammed.dims
+        dim, *_ = self.jammed.dims  # If it is merged, the body uses no numbers.
         for number in range(count(self.jammed)):
             here = {**places, dim: build.value(number)}
             self.element(build, self.jammed.moved(build, offsets, number), here)

@@ -24,6 +24,29 @@ from padc.passes.buffers_to_llvm.convert_buffers_to_llvm import ConvertBuffersTo
 COUNTS = (1, 2, 3, 7)
 
 
+class Copies(nn.Module):
+    """Rows that are so long that memcpy copies them."""
+
+    @override
+    def forward(self, *inputs: Tensor) -> list[Tensor]:
+        return [torch.cat([x, x[:, 1:]], 1) for x in inputs]
+
+
+@pytest.mark.parametrize("threads", [1, 2, 16])
+def test_long_rows(threads: int):
+    inputs = tuple(
+        torch.randn(3, size).to(dtype)
+        for size in (8193, 32769, 70001)
+        for dtype in (torch.float32, torch.float16, torch.bool)
+    )
+
+    compiled = padc.compile(Copies(), inputs, threads=threads)
+
+    assert compiled.is_native
+    for actual, expected in zip(compiled(*inputs), Copies()(*inputs), strict=True):
+        assert torch.equal(actual, expected)
+
+
 class Kernels(nn.Module):
     """Ops of each kind of kernel, on odd sizes."""
 
