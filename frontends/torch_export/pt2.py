@@ -12,6 +12,8 @@ private, and the same in PyTorch 2.8 to 2.15.
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import io
 import json
 import math
@@ -71,6 +73,7 @@ def load(path: str | Path, *, trust: bool = False) -> ExportedProgram:
         raise UsageError(f"there is no file {path}")
     try:
         with quiet():
+            define_quantized_ops()
             if trust:
                 return torch.export.load(path)
             with path.open("rb") as file:
@@ -86,6 +89,12 @@ def load(path: str | Path, *, trust: bool = False) -> ExportedProgram:
             f"{path} is not a program that torch.export.save wrote: {error}",
             hint="write it with torch.export.save and the same version of PyTorch",
         ) from error
+
+
+def define_quantized_ops() -> None:
+    """Define the ops `quantized_decomposed`, which PyTorch has in a library apart."""
+    with contextlib.suppress(ImportError):
+        importlib.import_module("torch.ao.quantization.fx._decomposed")
 
 
 def read_program(archive: Archive) -> ExportedProgram:

@@ -35,6 +35,38 @@ def dequantize_per_tensor(
     return (input.to(out_dtype or torch.float32) - zero_point) * scale
 
 
+def quantize_by_tensors(
+    input: Tensor,
+    scale: Tensor,
+    zero_point: Tensor,
+    low: int,
+    high: int,
+    dtype: torch.dtype,
+) -> Tensor:
+    return quantize_per_tensor(
+        input, number(scale), number(zero_point), low, high, dtype
+    )
+
+
+def dequantize_by_tensors(
+    input: Tensor,
+    scale: Tensor,
+    zero_point: Tensor,
+    low: int,
+    high: int,
+    dtype: torch.dtype,
+    *,
+    out_dtype: torch.dtype | None = None,
+) -> Tensor:
+    out = out_dtype or torch.float32
+    return ((input.to(out) - number(zero_point)) * number(scale)).to(out)
+
+
+def number(x: Tensor) -> Tensor:
+    """A tensor of one element as one of rank 0, which decides no dtype."""
+    return x.reshape(())
+
+
 def quantize_per_channel(
     input: Tensor,
     scales: Tensor,
@@ -66,14 +98,15 @@ def dequantize_per_channel(
 
 def along(x: Tensor, axis: int, other: Tensor) -> Tensor:
     """A vector as a tensor of the rank of `other`."""
-    return x.view([-1 if dim == axis else 1 for dim in range(other.dim())])
+    rank = other.dim()
+    return x.view([-1 if dim == axis % rank else 1 for dim in range(rank)])
 
 
 RULES: Mapping[str, Callable[..., Tensor]] = {
     "quantized_decomposed.quantize_per_tensor": quantize_per_tensor,
-    "quantized_decomposed.quantize_per_tensor.tensor": quantize_per_tensor,
+    "quantized_decomposed.quantize_per_tensor.tensor": quantize_by_tensors,
     "quantized_decomposed.dequantize_per_tensor": dequantize_per_tensor,
-    "quantized_decomposed.dequantize_per_tensor.tensor": dequantize_per_tensor,
+    "quantized_decomposed.dequantize_per_tensor.tensor": dequantize_by_tensors,
     "quantized_decomposed.quantize_per_channel": quantize_per_channel,
     "quantized_decomposed.dequantize_per_channel": dequantize_per_channel,
 }

@@ -1,10 +1,13 @@
 # pyright: basic
 """Ops around quantized numbers, against PyTorch's kernels."""
 
+import subprocess
+import sys
+
 import pytest
 import torch
 from functions import Several, check_each
-from torch.export import export
+from torch.export import export, save
 
 from padc.testing import compile_for_coreml, compile_for_native
 
@@ -32,6 +35,19 @@ FUNCTIONS = {
     "dequantize by tensors": lambda x: OPS.dequantize_per_tensor(
         integers(x), SCALES[0], ZEROS[1], *INT8
     ),
+    # These scales do not decide the type of the result.
+    "quantize by float64": lambda x: OPS.quantize_per_tensor(
+        x, SCALES[:1].double(), ZEROS[1:2], *INT8
+    ),
+    "dequantize by float64": lambda x: OPS.dequantize_per_tensor(
+        integers(x), SCALES[:1].double(), ZEROS[1:2], *INT8
+    ),
+    "dequantize a number": lambda x: OPS.dequantize_per_tensor(
+        integers(x[0, 0, 0]), SCALES[:1], ZEROS[1:2], *INT8
+    ),
+    "quantize the last dimension": lambda x: OPS.quantize_per_channel(
+        x[..., :4].contiguous(), SCALES, ZEROS, -1, *INT8
+    ),
     "dequantize channels": lambda x: OPS.dequantize_per_channel(
         integers(x), SCALES, ZEROS, 1, *INT8
     ),
@@ -49,6 +65,17 @@ FUNCTIONS = {
         ),
     ),
 }
+
+
+def test_saved_programs(tmp_path):
+    """The ops are defined when a file is loaded, also in a new process."""
+    model = Several({"weight": FUNCTIONS["weight"]})
+    save(export(model, (X,)), tmp_path / "model.pt2")
+    program = [sys.executable, "-m", "padc", "run", "model.pt2", "--inputs", "random:0"]
+
+    done = subprocess.run(program, cwd=tmp_path, capture_output=True, text=True)
+
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 @pytest.mark.parametrize("path", [compile_for_coreml, compile_for_native])
