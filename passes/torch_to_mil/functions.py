@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 
-from xdsl.dialects.builtin import f16
-
 from padc.passes.aten.element import Element
 
 
@@ -59,25 +57,25 @@ def copysign(x: Element, sign: Element) -> Element:
     return is_negative.select(-abs(x), abs(x))
 
 
+LARGE = 100.0
+"""Float16 has its square, and from here on two terms of a series are exact."""
+
+
 def asinh(x: Element) -> Element:
     """sign(x) log(|x| + sqrt(x^2 + 1)), in a form accurate near 0 and for large |x|."""
     size = abs(x)
     square = size * size
     near = log1p(size + square / ((square + 1).apply("sqrt") + 1))
-    far = log(size) + math.log(2)
-    return copysign((size > large(x)).select(far, near), x)
+    far = log(size) + math.log(2) + 0.25 / square
+    return copysign((size > LARGE).select(far, near), x)
 
 
 def acosh(x: Element) -> Element:
     """log(x + sqrt(x^2 - 1)), in a form accurate near 1 and for large x."""
     over = x - 1
     near = log1p(over + (over * over + over * 2).apply("sqrt"))
-    return (x > large(x)).select(log(x) + math.log(2), near)
-
-
-def large(x: Element) -> float:
-    """A number whose square the type has, and adding 1 to it changes nothing."""
-    return 100.0 if x.type == f16 else 1e9
+    far = log(x) + math.log(2) - 0.25 / (x * x)
+    return (x < 1).select(math.nan, (x > LARGE).select(far, near))
 
 
 def atan2(y: Element, x: Element) -> Element:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 import torch
@@ -23,9 +24,10 @@ from aten_cases import (
     only,
     without,
 )
-from functions import Functions
+from functions import Functions, Several, check_each
 from mil_functions import check, size
 
+import padc
 from padc.errors import UnsupportedError
 from padc.ir.torch import schema_of
 from padc.passes.torch_to_mil.lowerings import LOWERINGS
@@ -46,6 +48,21 @@ def test_functions_of_one_tensor(dtype: torch.dtype) -> None:
     x[1] *= 20
 
     check(without(UNARY, "float64 bfloat16"), x)
+
+
+@pytest.mark.parametrize("precision", ["float32", "float16"])
+def test_inverse_hyperbolic_functions_of_large_numbers(precision: Any) -> None:
+    numbers = [1.0, 2.0, 99.5, 100.5, 300.0, 5e3, 6e4]
+    x = torch.tensor([*numbers, *(-n for n in numbers)])
+    allowed: Any = {"rtol": 1e-2, "atol": 1e-2}
+    if precision == "float32":
+        x = torch.cat([x, torch.tensor([1e10, -1e10, 1e30, -1e30])])
+        allowed = {}
+    functions = only(UNARY, "asinh acosh")
+
+    program = padc.convert(Several(functions), (x,), precision=precision)
+
+    check_each(functions, program.run(x), x, equal_nan=True, **allowed)
 
 
 def test_special_functions() -> None:
