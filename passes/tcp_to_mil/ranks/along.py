@@ -66,9 +66,10 @@ def merged_index(
     sizes = [*enumerate(zip(x.sizes, index.sizes, strict=True))]
     if any(own != other for dim, (own, other) in sizes if dim not in dims):
         raise Obstacle(
-            "its index has other sizes than the tensor, and Core ML's tensors have "
-            f"rank {mil.MAX_RANK} at most",
-            "slice the tensor to these sizes",
+            "apart from the dimension that it is along, its index has other sizes than "
+            "the tensor, or unknown ones, and Core ML's tensors have rank "
+            f"{mil.MAX_RANK} at most",
+            "slice the tensor to these sizes, or flatten both in the same way",
         )
     return {"index": call.build.merged(index, groups)}
 
