@@ -122,7 +122,8 @@ def faults_of_class(name: str, cls: type) -> Iterator[str]:
         else:
             if not value.__doc__:
                 yield f"{name}.{member} has no docstring"
-            if f".{member}" not in found.get("Example", "") + (value.__doc__ or ""):
+            examples = found.get("Example", "") + (value.__doc__ or "")
+            if not re.search(rf"\.{member}\b", examples):
                 yield f"{name}.{member} is in no Example"
 
 

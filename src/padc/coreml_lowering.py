@@ -66,7 +66,8 @@ def emitter(
     """
     A function that emits the program with the given numerics.
 
-    Programs keep this, not what it lowers, which has all weights in float32.
+    Programs keep a call of this that is still to be made: the function that it returns
+    holds all weights in float32.
     """
     module, weights = lowered(exported, target, features, passes, Steps(None))
     return partial(emitted, module, weights, target, features)

@@ -31,6 +31,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from differential.campaign import Outcome, Work, outcomes
+from differential.paths import PATHS
 from differential.programs import KINDS
 
 
@@ -46,6 +47,8 @@ def main() -> int:
     options = parser.parse_args()
     start = time.perf_counter()
     paths = tuple(options.paths.split(","))
+    if unknown := {*paths} - {*PATHS}:
+        parser.error(f"unknown paths: {', '.join(sorted(unknown))}")
     last = options.first + options.programs
     work: list[Work] = [
         (range(first, min(first + 20, last)), options.kind, paths)
