@@ -7,7 +7,10 @@ from functions import Function
 
 import padc
 
-DTYPES = [torch.float32, torch.float64, torch.int32, torch.int64, torch.bfloat16]
+SAME_WIDTHS = [
+    pytest.param(dtype, marks=pytest.mark.slow) for dtype in (torch.int32, torch.int64)
+]
+DTYPES = [torch.float32, torch.float64, torch.bfloat16, *SAME_WIDTHS]
 SHAPES = [(16, 16), (8, 100), (17, 31), (64, 1), (3, 40, 57), (2, 3, 33, 16), (0, 32)]
 
 
