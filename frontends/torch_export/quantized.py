@@ -58,8 +58,11 @@ def dequantize_by_tensors(
     *,
     out_dtype: torch.dtype | None = None,
 ) -> Tensor:
-    out = out_dtype or torch.float32
-    return ((input.to(out) - number(zero_point)) * number(scale)).to(out)
+    numbers = number(scale), number(zero_point)
+    result = dequantize_per_tensor(
+        input, *numbers, low, high, dtype, out_dtype=out_dtype
+    )
+    return result.to(out_dtype or torch.float32)
 
 
 def number(x: Tensor) -> Tensor:

@@ -149,18 +149,19 @@ class LayoutPlan:
         return self.loop_of_gathers(op)
 
     def loop_of_gathers(self, op: LinalgStructuredOperation) -> dict[int, int]:
-        """The last loop that indexes a dimension of what `op` gathers from."""
+        """The last loop that indexes the input of the first gather, and its tile."""
         for inner in gathers(op):
-            loops = [loop for x in inner.indices if (loop := loop_of(x)) is not None]
-            dims = [
-                dim for dim, x in enumerate(inner.indices) if loop_of(x) is not None
-            ]
-            kinds = [kind.data for kind in op.get_iterator_types()]
-            if not loops or kinds[loops[-1]] is not IteratorType.PARALLEL:
+            numbers = [*map(loop_of, inner.indices)]
+            indexed = [(dim, n) for dim, n in enumerate(numbers) if n is not None]
+            if not indexed:
                 return {}
-            channels = tensor_type(inner.tensor).get_shape()[dims[-1]]
+            dim, loop = indexed[-1]
+            kinds = [kind.data for kind in op.get_iterator_types()]
+            if kinds[loop] is not IteratorType.PARALLEL:
+                return {}
+            channels = tensor_type(inner.tensor).get_shape()[dim]
             size = self.tile_size(inner.tensor, channels)
-            return {} if size is None else {loops[-1]: size}
+            return {} if size is None else {loop: size}
         return {}
 
     def add_moved(self, op: Operation) -> None:
