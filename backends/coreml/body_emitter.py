@@ -165,7 +165,7 @@ class BodyEmitter:
             raise Obstacle(f"coremltools: {first_line(error)}") from error
         outputs = outputs if isinstance(outputs, tuple | list) else [outputs]
         for output in outputs:
-            forget_part(output)
+            mend_known(output)
         return outputs
 
     # --- ops with blocks --------------------------------------------------------------
@@ -219,15 +219,20 @@ class BodyEmitter:
         return hidden
 
 
-def forget_part(output: Any) -> None:
+def mend_known(output: Any) -> None:
     """
-    Forget which elements of a float tensor pymil knows, if it knows only some.
+    Mend what pymil knows about the elements of a float tensor.
 
-    pymil keeps them for sizes. A slice of known floats would become one of int32.
+    If it knows some of them only, it forgets them: they are kept for sizes, and a slice
+    of known floats would become one of int32. A Python float, which it computes for a
+    tensor of rank 0, gets the dtype of the tensor: a product takes no Python floats.
     """
-    if output.dtype != types.int32 and output.sym_val is not None:
-        if output.val is None:
-            output._sym_val = None
+    if output.dtype == types.int32 or output.sym_val is None:
+        return
+    if output.val is None:
+        output._sym_val = None
+    elif isinstance(output.val, float):
+        output._sym_val.val = types.nptype_from_builtin(output.dtype)(output.val)
 
 
 class BlockError(Exception):

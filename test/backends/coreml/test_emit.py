@@ -568,6 +568,26 @@ def test_an_op_that_was_not_lowered_is_refused(ctx: Context):
     assert "convert-tcp-to-mil" in (error.hint or "")
 
 
+def test_products_of_known_numbers(ctx: Context, tmp_path: Path):
+    """coremltools computes roots of known numbers as Python floats."""
+    source = """
+        func.func @main(%x : tensor<2xf32> {padc.name = "x"})
+            -> (tensor<2xf32> {padc.name = "y"}) {
+          %three = arith.constant dense<3.0> : tensor<f32>
+          %root = mil.sqrt(x = %three) : (tensor<f32>) -> tensor<f32>
+          %square = mil.mul(x = %root, y = %root) : (tensor<f32>, tensor<f32>) -> tensor<f32>
+          %y = mil.mul(x = %x, y = %square) : (tensor<2xf32>, tensor<f32>) -> tensor<2xf32>
+          func.return %y : tensor<2xf32>
+        }
+        """
+    module = Parser(ctx, source).parse_module()
+    program = emit(module, weights_of(ctx), "iOS17")
+
+    (result,) = evaluate(program, tmp_path, torch.tensor([1.0, -2.0]))
+
+    np.testing.assert_allclose(result, [3.0, -6.0], rtol=1e-6)
+
+
 def test_unknown_target_is_a_usage_error(ctx: Context):
     with pytest.raises(UsageError, match="there is no target 'iOS3'"):
         emit(Parser(ctx, MIL).parse_module(), weights_of(ctx), "iOS3")
