@@ -145,6 +145,13 @@ def test_verify_on_nothing_is_refused(program: padc.Program):
         program.verify([])
 
 
+def test_a_tensor_that_is_no_sample_is_refused(program: padc.Program, image: Tensor):
+    for wrong in (image, [image]):
+        with pytest.raises(padc.UsageError, match="a sample is a sequence") as error:
+            program.verify(wrong)  # pyright: ignore[reportArgumentType]
+        assert error.value.hint == "give a list of samples: [(x,)]"
+
+
 def test_weights_without_data_are_refused(image: Tensor):
     with pytest.raises(padc.UnsupportedError, match="on the meta device"):
         padc.convert(Padded().eval().to("meta"), (image.to("meta"),))

@@ -49,7 +49,7 @@ from padc.passes.torch_to_mil.states_policy import (
     StatesPolicy,
     resolve_states_policy,
 )
-from padc.session import Session
+from padc.session import Session, check_samples
 from padc.verification import (
     TOLERANCES,
     Comparison,
@@ -309,6 +309,7 @@ class Program:
             session = Session(load(path))
         if inputs is None:
             inputs = session.samples(sample_inputs(self.exported))
+        check_samples(inputs)
         if self.numerics.compression is not None:
             emit = self._emitter()
             exact = emit(replace(self.numerics, compression=None))
@@ -347,6 +348,7 @@ class Program:
 
         if inputs is None:
             inputs = self._session().samples(sample_inputs(self.exported))
+        check_samples(inputs)
         emit = self._emitter()
 
         def trial(names: tuple[str, ...]) -> Sequence[Comparison]:

@@ -68,6 +68,20 @@ class Session(BufferedModel):
         return torch.from_numpy(self.buffer_value(feature))
 
 
+def check_samples(samples: Sequence[Sequence[torch.Tensor]]) -> None:
+    """Raise UsageError unless there is a sample, and each is a sequence of tensors."""
+    if isinstance(samples, torch.Tensor) or any(
+        isinstance(sample, torch.Tensor) for sample in samples
+    ):
+        raise UsageError(
+            "a sample is a sequence of tensors, one for each input of the model, and "
+            "here it is a tensor",
+            hint="give a list of samples: [(x,)]",
+        )
+    if not samples:
+        raise UsageError("there are no inputs to compare the package on")
+
+
 def check_count(features: Sequence[Feature], inputs: Sequence[Any]) -> None:
     """Raise UsageError unless there is a tensor for each input."""
     if len(inputs) != len(features):

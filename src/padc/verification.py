@@ -21,7 +21,7 @@ from padc.exported import Source
 from padc.frontends.torch_export import held_tensors, module_of
 from padc.ir.precisions import DEFAULT_PRECISION
 from padc.mlir_model import MlirModel
-from padc.session import Session, as_inputs
+from padc.session import Session, as_inputs, check_samples
 
 __all__ = [
     "TOLERANCES",
@@ -233,8 +233,7 @@ def compare_calls(
     """
     if inputs is None:
         inputs = session.samples(sample_inputs(exported))
-    if not inputs:
-        raise UsageError("there are no inputs to compare the package on")
+    check_samples(inputs)
     names = [each.buffer for each in session.buffers]
     values = initial_values(exported) if names and initial is None else initial
     eager = EagerCalls(model, {name: known(values or {}, name) for name in names})
