@@ -77,7 +77,7 @@ class Window:
     """The steps from a row to the next one."""
 
     def row_of(self, place: int, tap: int) -> int | None:
-        """The row that is `tap` steps before `place`; None if there is none."""
+        """The row that is `tap` steps before `place`, or None."""
         steps = place - tap
         return steps // self.stride if steps % self.stride == 0 else None
 

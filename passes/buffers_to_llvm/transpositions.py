@@ -139,7 +139,7 @@ class Transposition:
 def transposition_of(
     op: LinalgStructuredOperation, operands: Sequence[Value], loops: Sequence[Loop]
 ) -> Transposition | None:
-    """The transposition that `op` is; None if it is none, or too small to pay."""
+    """`op` as a transposition; None if it is another op, or too small to pay."""
     if not isinstance(op.body.block.first_op, linalg.YieldOp) or len(operands) != 2:
         return None
     source, result = operands

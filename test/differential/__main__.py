@@ -76,7 +76,7 @@ def summary(counts: Counter[tuple[str, str]]) -> str:
 
 
 def results(work: Sequence[Work], jobs: int) -> Iterator[Outcome]:
-    """The outcomes of all work, also of what ends a process."""
+    """The outcomes of all work; a program that kills its process has one too."""
     done = 0
     while done < len(work):
         with pool(jobs) as processes:

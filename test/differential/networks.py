@@ -42,7 +42,7 @@ def normal(draw: Draw, shape: Sequence[int], scale: float) -> Tensor:
 
 
 def weights(draw: Draw, shape: Sequence[int], terms: int) -> Ref:
-    """Weights of sums of `terms` products, which keep the scale of what they take."""
+    """Weights for sums of `terms` products; results have the scale of the inputs."""
     return draw.given(normal(draw, shape, 1 / math.sqrt(terms)), held=True)
 
 

@@ -87,7 +87,7 @@ class Program:
         return found
 
     def with_outputs(self, outputs: list[int], calls: int | None = None) -> Program:
-        """The first `calls` calls, with other outputs and without what is not used."""
+        """The first `calls` calls with these outputs; unused calls are removed."""
         some = self.calls if calls is None else self.calls[:calls]
         return without_dead(
             Program(self.runs, some, outputs, self.held, self.thread_counts)

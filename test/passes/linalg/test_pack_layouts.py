@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from functions import needs_export
 from torch import Tensor, nn
 from torch.export import Dim, ExportedProgram
+from xdsl.dialects.builtin import ModuleOp
 
 import padc
 from padc.passes import pipelines
@@ -93,13 +94,18 @@ def packed_weights(model: nn.Module, *inputs: Tensor, dynamic: Any = None) -> in
 
 
 def packed_in(exported: ExportedProgram) -> int:
+    return str(with_layouts(exported)).count("padc.order")
+
+
+def with_layouts(exported: ExportedProgram) -> ModuleOp:
+    """The program after pack-layouts."""
     ctx, module = pipelines.import_program(exported, legal=pipelines.legal_for_native())
     pipelines.run_passes(ctx, module, pipelines.to_native_tcp())
     for each in pipelines.to_buffers(64):
         each.apply(ctx, module)
         if isinstance(each, PackLayoutsPass):
             break
-    return str(module).count("padc.order")
+    return module
 
 
 def check(
@@ -155,13 +161,7 @@ def test_gathers_without_convolutions():
     inputs = torch.randn(2, 32, 9, 9), grid, volume_grid
     check(Gathers(), *inputs)
     exported = torch.export.export(Gathers(), inputs)
-    ctx, module = pipelines.import_program(exported, legal=pipelines.legal_for_native())
-    pipelines.run_passes(ctx, module, pipelines.to_native_tcp())
-    for each in pipelines.to_buffers(64):
-        each.apply(ctx, module)
-        if isinstance(each, PackLayoutsPass):
-            break
-    assert "2x2x5x6x16xf32" in str(module)
+    assert "2x2x5x6x16xf32" in str(with_layouts(exported))
 
 
 LAYERS: dict[str, tuple[list[nn.Module], tuple[int, ...]]] = {
