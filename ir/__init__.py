@@ -8,6 +8,8 @@ from xdsl.context import Context
 from xdsl.dialects import get_all_dialects as get_xdsl_dialects
 from xdsl.ir import Dialect
 
+from padc.ir import text as text  # Mends what is printed.
+
 ADDED = {
     "mil": ("mil", "Mil"),
     "tcp": ("tcp", "Tcp"),

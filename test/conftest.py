@@ -12,9 +12,9 @@ import quicker_torch
 from hypothesis import HealthCheck, settings
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.parser import Parser
 
 from padc.ir import make_context
+from padc.ir.text import Parser
 
 # The same examples in every run, so that a test that passes keeps passing; whoever
 # asks for more examples also gets other ones. Slow examples mean a busy machine.

@@ -28,6 +28,7 @@ from padc.errors import (
 )
 from padc.ir import make_context
 from padc.ir.dominance import explained, verify_more
+from padc.ir.text import Parser
 from padc.ir.weights import weights_of
 from padc.parsing import REPORTED, check_sizes, parsing
 from padc.passes import get_all_passes
@@ -78,6 +79,11 @@ class PadcOptMain(xDSLOptMain):
     def register_all_frontends(self) -> None:
         super().register_all_frontends()
 
+        def import_mlir(file: IO[bytes]) -> ModuleOp:
+            implicit = not self.args.no_implicit_module
+            parser = Parser(self.ctx, file.read(), self.get_input_name())
+            return parser.parse_module(implicit)
+
         def import_pt2(file: IO[bytes]) -> ModuleOp:
             from padc.frontends.torch_export import import_exported_program, load
 
@@ -89,7 +95,7 @@ class PadcOptMain(xDSLOptMain):
             program = load(path, trust=self.args.trust)
             return import_exported_program(program, weights_of(self.ctx))
 
-        self.available_frontends["pt2"] = import_pt2
+        self.available_frontends |= {"mlir": import_mlir, "pt2": import_pt2}
 
     def register_all_passes(self) -> None:
         for name, factory in (get_xdsl_passes() | get_all_passes()).items():

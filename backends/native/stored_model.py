@@ -9,10 +9,10 @@ from typing import Any, TypeAlias
 import torch
 from xdsl.context import Context
 from xdsl.dialects import func
-from xdsl.parser import Parser
 
 from padc.backends.native.stored_program import StoredProgram, head_of, with_head
 from padc.ir.main_function import main
+from padc.ir.text import Parser
 from padc.ir.torch.tensors import weight_array
 from padc.ir.weights import Weights
 from padc.passes.torch_to_tcp.folded_norm import FoldedNorm

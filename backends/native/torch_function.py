@@ -7,10 +7,10 @@ from typing import Any
 
 import torch
 from xdsl.context import Context
-from xdsl.parser import Parser
 
 from padc.backends import reference
 from padc.backends.reference.tcp import Value
+from padc.ir.text import Parser
 from padc.ir.weights import weights_of
 
 

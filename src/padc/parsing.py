@@ -10,10 +10,10 @@ from contextlib import contextmanager
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, NoneAttr, ShapedType
 from xdsl.ir import Attribute
-from xdsl.parser import Parser
 from xdsl.utils.exceptions import DiagnosticException, ParseError
 
 from padc.errors import InvalidProgramError, PadcError, first_line
+from padc.ir.text import Parser
 from padc.ir.torch.types import VTensorType
 
 REPORTED = (PadcError, ParseError, DiagnosticException)

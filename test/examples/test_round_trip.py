@@ -10,12 +10,12 @@ import functions
 import pytest
 import torch
 from torch import nn
-from xdsl.parser import Parser
 from xdsl.printer import Printer
 
 import padc
 from padc.frontends.torch_export import import_exported_program
 from padc.ir import make_context
+from padc.ir.text import Parser
 from padc.ir.weights import weights_of
 from padc.passes import pipelines
 from padc.verification import sample_inputs

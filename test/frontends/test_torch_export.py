@@ -17,7 +17,6 @@ from torch.torch_version import TorchVersion
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
-from xdsl.parser import Parser
 
 from padc.errors import (
     InvalidProgramError,
@@ -28,6 +27,7 @@ from padc.errors import (
 from padc.frontends.torch_export import export_module, import_exported_program, load
 from padc.ir import make_context
 from padc.ir import torch as torch_d
+from padc.ir.text import Parser
 from padc.ir.torch import ListConstructOp
 from padc.ir.weights import Weights, weights_of
 

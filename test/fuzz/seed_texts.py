@@ -12,11 +12,11 @@ from pathlib import Path
 from fuzz.seed_models import programs
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.parser import Parser
 from xdsl.passes import ModulePass
 from xdsl.printer import Printer
 
 from padc.ir import make_context
+from padc.ir.text import Parser
 from padc.ir.weights import weights_of
 from padc.passes import pipelines
 

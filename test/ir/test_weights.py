@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from functions import printed
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.parser import Parser
 
 from padc.errors import InvalidProgramError
 from padc.ir import make_context
 from padc.ir import torch as torch_d
+from padc.ir.text import Parser
 from padc.ir.weights import Weights, weights_of
 
 LITERAL = "torch.vtensor.literal(dense_resource<w> : tensor<2x2x{0}>) : !torch.vtensor<[2,2],{0}>"

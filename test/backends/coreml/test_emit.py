@@ -13,7 +13,6 @@ from torch import Tensor, nn
 from torch.export import Dim
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.parser import Parser
 
 from padc.backends.coreml.emit import emit
 from padc.backends.coreml.evaluator import load
@@ -22,6 +21,7 @@ from padc.backends.coreml.optimize import optimize
 from padc.backends.coreml.save import save_package
 from padc.errors import UnsupportedError, UsageError
 from padc.ir import make_context
+from padc.ir.text import Parser
 from padc.ir.weights import weights_of
 from padc.passes import pipelines
 

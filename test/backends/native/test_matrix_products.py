@@ -12,7 +12,6 @@ import torch
 from proofs import holds, ints, quotient
 from xdsl.backend.llvm.convert import convert_module
 from xdsl.dialects import llvm
-from xdsl.parser import Parser
 from z3 import And
 
 import padc
@@ -21,6 +20,7 @@ from padc.backends.native.machine import Code, compile_object
 from padc.backends.native.native_function import NativeFunction
 from padc.ir import make_context
 from padc.ir.main_function import main
+from padc.ir.text import Parser
 from padc.passes import pipelines
 from padc.passes.buffers_to_llvm import matrix_products
 from padc.passes.buffers_to_llvm.matrix_products import (

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from xdsl.dialects.builtin import TensorType, f32, i32
 from xdsl.dialects.test import TestOp
 from xdsl.ir import SSAValue
-from xdsl.parser import Parser
 from xdsl.utils.exceptions import VerifyException
 
 from padc.ir import make_context, mil, mil_types
+from padc.ir.text import Parser
 
 MIL_OPS = Path(mil.__file__).parent / "mil_ops.txt"
 

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 import torch
 from xdsl.dialects.builtin import i1
-from xdsl.parser import Parser
 from xdsl.utils.exceptions import VerifyException
 
 from padc.ir import make_context
 from padc.ir import torch as torch_d
+from padc.ir.text import Parser
 
 SCHEMAS = Path(torch_d.__file__).parent / "aten_schemas.txt"
 

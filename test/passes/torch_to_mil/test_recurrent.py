@@ -11,11 +11,11 @@ import pytest
 import torch
 from functions import Several, check_each
 from torch import Tensor, nn
-from xdsl.parser import Parser
 
 import padc
 from padc.errors import UnsupportedError
 from padc.ir import make_context
+from padc.ir.text import Parser
 from padc.passes.torch_to_mil.convert_torch_to_mil import ConvertTorchToMilPass
 
 
