@@ -1,3 +1,4 @@
+# pyright: reportPrivateUsage=false
 """
 The text of tensors of floats, where xDSL loses bits.
 

@@ -19,7 +19,7 @@ from xdsl.rewriter import InsertPoint
 
 from padc.ir import tcp
 from padc.ir.tcp import Amount
-from padc.passes.to_linalg.build.linalg_builder import LinalgBuilder
+from padc.passes.common.linalg_builder import LinalgBuilder
 
 
 @dataclass(frozen=True)

@@ -20,8 +20,8 @@ from xdsl.utils.hints import isa
 from padc.backends.calls.parameters import Parameter
 from padc.errors import SourceLocation
 from padc.ir.torch.tensors import dtype_name
-from padc.passes.buffers.memref_builder import AnyMemRef
 from padc.passes.buffers_to_llvm.access_check import locations
+from padc.passes.common.memref_builder import AnyMemRef
 
 
 @dataclass(frozen=True)

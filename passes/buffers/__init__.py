@@ -4,7 +4,6 @@ From tensors to buffers, and what is done to buffers.
 Passes, in the order in which they run: `bufferize_tcp`, `pad_into_producer`,
 `fill_border_only`, `plan_buffers`. The other files serve them:
 
-    memref_builder       builds ops on buffers
     function_bufferizer  the walk over a function, and the table of lowerings
     lowerings            that table, complete: `tensor_ops`, `border_pads`, `winograd`
     views                views of buffers, their users, which views are disjoint

@@ -15,7 +15,7 @@ from xdsl.ir import SSAValue
 from padc.ir import tcp
 from padc.ir.tcp import Amount, tensor_type
 from padc.passes.buffers.function_bufferizer import FunctionBufferizer, bufferizes, cast
-from padc.passes.buffers.memref_builder import MemRefBuilder, memref_type
+from padc.passes.common.memref_builder import MemRefBuilder, memref_type
 from padc.passes.common.size_builder import never_crops
 
 Sweep: TypeAlias = (

@@ -25,8 +25,8 @@ from padc.ir.main_function import body_of
 from padc.ir.tcp import Amount, AnyTensor, fill_type
 from padc.ir.type_tests import is_integer
 from padc.passes.buffers.deallocation import place_deallocs
-from padc.passes.buffers.memref_builder import AnyMemRef, MemRefBuilder, memref_type
 from padc.passes.common.lowering import LoweringTable
+from padc.passes.common.memref_builder import AnyMemRef, MemRefBuilder, memref_type
 
 Lowering: TypeAlias = "Callable[[FunctionBufferizer, Any], SSAValue]"
 """From an op on tensors to the buffer, or view, that holds its result."""

@@ -9,8 +9,8 @@ from xdsl.dialects import memref
 from xdsl.dialects.builtin import DYNAMIC_INDEX, FixedBitwidthType, i1
 from xdsl.ir import Attribute, Block
 
-from padc.passes.buffers.memref_builder import memref_type
 from padc.passes.buffers.views import views, within
+from padc.passes.common.memref_builder import memref_type
 
 ALIGNMENT = 64
 """In bytes: a cache line, and the longest vector."""

@@ -28,7 +28,6 @@ from xdsl.rewriter import Rewriter
 from padc.ir.main_function import body_of
 from padc.passes.buffers.deallocation import place_deallocs, remove_deallocs
 from padc.passes.buffers.hoisting import hoist
-from padc.passes.buffers.memref_builder import memref_type
 from padc.passes.buffers.shared_pads import share_pads
 from padc.passes.buffers.views import (
     may_be_strided,
@@ -40,7 +39,8 @@ from padc.passes.buffers.views import (
     within,
     writes,
 )
-from padc.passes.linalg.convolutions import multiplies_and_adds
+from padc.passes.common.memref_builder import memref_type
+from padc.passes.common.sums_of_products import multiplies_and_adds
 
 
 class PadIntoProducerPass(ModulePass):

@@ -47,9 +47,9 @@ from padc.passes.buffers.live_ranges import (
     placed,
     slots_for,
 )
-from padc.passes.buffers.memref_builder import MemRefBuilder, memref_type
 from padc.passes.buffers.size_replay import SizeReplay
 from padc.passes.buffers.views import root
+from padc.passes.common.memref_builder import MemRefBuilder, memref_type
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,6 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from padc.passes.buffers.hoisting import hoist
-from padc.passes.buffers.memref_builder import MemRefBuilder, memref_type
 from padc.passes.buffers.views import (
     may_be_strided,
     replace_buffer,
@@ -27,6 +26,7 @@ from padc.passes.buffers.views import (
     within,
     writes,
 )
+from padc.passes.common.memref_builder import MemRefBuilder, memref_type
 
 
 def share_pads(block: Block) -> None:

@@ -12,7 +12,7 @@ from xdsl.utils.exceptions import PassFailedException
 
 from padc.ir.tcp import Amount
 from padc.passes.buffers.live_ranges import ALIGNMENT, LiveRange, element_bytes
-from padc.passes.buffers.memref_builder import MemRefBuilder, memref_type
+from padc.passes.common.memref_builder import MemRefBuilder, memref_type
 
 
 @dataclass

@@ -18,7 +18,7 @@ from xdsl.utils.exceptions import PassFailedException
 
 from padc.ir.tcp import tensor_type
 from padc.passes.buffers.function_bufferizer import FunctionBufferizer, bufferizes, cast
-from padc.passes.buffers.memref_builder import is_contiguous, memref_type
+from padc.passes.common.memref_builder import is_contiguous, memref_type
 
 
 @bufferizes(tensor.EmptyOp)

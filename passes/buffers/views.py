@@ -13,8 +13,8 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from padc.ir import tcp
-from padc.passes.buffers.memref_builder import MemRefBuilder, memref_type
 from padc.passes.buffers.strided_range import StridedRange, disjoint
+from padc.passes.common.memref_builder import MemRefBuilder, memref_type
 
 VIEWS = (
     memref.SubviewOp,

@@ -33,7 +33,7 @@ from padc.passes.buffers_to_llvm.partial_sums import (
 )
 from padc.passes.buffers_to_llvm.vectors import Mask
 from padc.passes.buffers_to_llvm.work_sharing import share, split_loop
-from padc.passes.linalg.vector_registers import register_count
+from padc.passes.common.kernel_tiles import register_count
 
 MOST_TAPS = 8
 """The longest windows whose overlap is used, and the most rows."""

@@ -28,7 +28,6 @@ from xdsl.utils.hints import isa
 
 from padc.ir import tcp
 from padc.ir.main_function import body_of
-from padc.passes.buffers.memref_builder import AnyMemRef, memref_type
 from padc.passes.buffers_to_llvm.access_check import AccessCheck
 from padc.passes.buffers_to_llvm.buffer_descriptor import (
     BufferDescriptor,
@@ -58,6 +57,7 @@ from padc.passes.buffers_to_llvm.products import multiplied_type
 from padc.passes.buffers_to_llvm.scalars import lower_scalar
 from padc.passes.buffers_to_llvm.shared_calls import TABLE_HEAD, SharedCalls
 from padc.passes.buffers_to_llvm.work_sharing import is_shared
+from padc.passes.common.memref_builder import AnyMemRef, memref_type
 
 UNROLLED = 8
 """Loops over buffer ops with at most so many steps are unrolled."""

@@ -47,8 +47,7 @@ from padc.passes.buffers_to_llvm.loops import Loop, nested
 from padc.passes.buffers_to_llvm.partial_sums import carry_terms
 from padc.passes.buffers_to_llvm.vectors import Mask
 from padc.passes.buffers_to_llvm.work_sharing import product, share, split_loop
-from padc.passes.linalg.panels import FEW_ROWS, MOST_VECTORS
-from padc.passes.linalg.vector_registers import register_count
+from padc.passes.common.kernel_tiles import FEW_ROWS, MOST_VECTORS, register_count
 
 PANEL_BYTES = 48 * 1024
 """The most bytes of a packed panel: it stays close to the first cache."""

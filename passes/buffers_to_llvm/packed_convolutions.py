@@ -29,7 +29,7 @@ from padc.passes.buffers_to_llvm.llvm_builder import LlvmBuilder, Size
 from padc.passes.buffers_to_llvm.loops import Loop, nested
 from padc.passes.buffers_to_llvm.partial_sums import sum_in_parts
 from padc.passes.buffers_to_llvm.work_sharing import share, split_loop
-from padc.passes.linalg.vector_registers import register_count
+from padc.passes.common.kernel_tiles import register_count
 
 CountedInner: TypeAlias = "Callable[[int, Sequence[Size]], None]"
 """Emits some places of a loop at once, for the offsets of the operands there."""

@@ -27,7 +27,7 @@ from padc.passes.buffers_to_llvm.packed_convolutions import (
     PackedConvolutionKernel,
     packed_convolution_of,
 )
-from padc.passes.linalg.convolutions import multiplies_and_adds
+from padc.passes.common.sums_of_products import multiplies_and_adds
 
 Product: TypeAlias = PackedConvolution | MatrixProduct | Contraction
 

@@ -44,8 +44,7 @@ from padc.passes.buffers_to_llvm.packed_convolutions import (
 from padc.passes.buffers_to_llvm.vectors import Vectors
 from padc.passes.buffers_to_llvm.winograd_tiles import Tiles
 from padc.passes.buffers_to_llvm.work_sharing import share, split_loop
-from padc.passes.linalg.vector_registers import register_count
-from padc.passes.linalg.winograd_cost import MOST_VECTORS
+from padc.passes.common.kernel_tiles import WINOGRAD_VECTORS, register_count
 
 INPUT, FILTERS = range(2)
 
@@ -182,7 +181,7 @@ class WinogradKernel:
         rows, columns = (static(loop.count) for loop in op.sides)
         self.tiles = Tiles(op.tile, rows, columns, op.block)
         count = static(op.outputs.count)
-        self.group = max(i for i in range(1, MOST_VECTORS + 1) if count % i == 0)
+        self.group = max(i for i in range(1, WINOGRAD_VECTORS + 1) if count % i == 0)
         """The vectors of output channels that are computed together."""
         # A vector more keeps the elements of a tile apart in the first cache's sets.
         self.input_step = (self.channels * op.block + 1) * self.lanes

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from xdsl.dialects import arith
-from xdsl.dialects.linalg import ops as linalg
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.dialects.linalg.attrs import IteratorType
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 
 from padc.ir.tcp import tensor_type
+from padc.passes.common.sums_of_products import multiplies_and_adds
 
 
 @dataclass(frozen=True)
@@ -79,21 +78,3 @@ def row_stride(op: LinalgStructuredOperation) -> int:
         if kinds[loop] is IteratorType.PARALLEL
     ]
     return max(steps, default=1)
-
-
-def multiplies_and_adds(op: LinalgStructuredOperation) -> bool:
-    """Whether the body of `op` is `a * b + c`, of two inputs and the output."""
-    block = op.body.block
-    match list(block.ops):
-        case [
-            arith.MulfOp() as product,
-            arith.AddfOp() as sum,
-            linalg.YieldOp() as end,
-        ]:
-            return (
-                {product.lhs, product.rhs} == set(block.args[:2])
-                and {sum.lhs, sum.rhs} == {product.result, block.args[2]}
-                and end.operands[0] is sum.result
-            )
-        case _:
-            return False

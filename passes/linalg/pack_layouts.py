@@ -29,6 +29,7 @@ from xdsl.transforms.dead_code_elimination import region_dce
 from xdsl.utils.hints import isa
 
 from padc.ir.tcp import AnyTensor
+from padc.passes.common.linalg_builder import LinalgBuilder
 from padc.passes.linalg.layout_plan import LayoutPlan
 from padc.passes.linalg.packed_tensor_ops import PACKED_OPS
 from padc.passes.linalg.packing import (
@@ -42,7 +43,6 @@ from padc.passes.linalg.packing import (
     unpack,
 )
 from padc.passes.linalg.weights import PackedWeights
-from padc.passes.to_linalg.build.linalg_builder import LinalgBuilder
 
 
 @dataclass(frozen=True)

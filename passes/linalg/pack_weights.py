@@ -27,9 +27,10 @@ from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
+from padc.passes.common.kernel_tiles import FEW_ROWS
 from padc.passes.linalg.convolutions import multiplies_and_adds
 from padc.passes.linalg.packing import Tile
-from padc.passes.linalg.panels import FEW_ROWS, column_of, panel_of, rows
+from padc.passes.linalg.panels import column_of, panel_of, rows
 from padc.passes.linalg.weights import PackedWeights
 
 

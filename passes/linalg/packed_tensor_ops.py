@@ -12,8 +12,8 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from padc.ir import tcp
 from padc.ir.tcp import tensor_type
+from padc.passes.common.tensor_shapes import reassociation
 from padc.passes.linalg.packing import Tile, packed_type
-from padc.passes.to_linalg.build.shapes import reassociation
 
 ResultTile: TypeAlias = "Callable[[Any, Tile], Tile | None]"
 Build: TypeAlias = "Callable[[Any, Tile, Sequence[SSAValue]], Operation]"

@@ -20,8 +20,8 @@ from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from padc.ir.tcp import Amount, tensor_type
-from padc.passes.to_linalg.build.linalg_builder import LinalgBuilder
-from padc.passes.to_linalg.build.shapes import expand, permute, reshape
+from padc.passes.common.linalg_builder import LinalgBuilder
+from padc.passes.common.tensor_shapes import expand, permute, reshape
 
 
 class Tile(NamedTuple):

@@ -9,16 +9,7 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, AnyFloat
 from xdsl.ir import SSAValue
 
 from padc.ir.tcp import tensor_type
-from padc.passes.linalg.vector_registers import register_count
-
-MOST_VECTORS = 4
-"""The most vectors in a row of the kernel's tiles."""
-FEW_ROWS = 24
-"""
-With fewer rows, the kernel reads weights as they are.
-
-Its dot products then take less time than packing with a transposition.
-"""
+from padc.passes.common.kernel_tiles import FEW_ROWS, MOST_VECTORS, register_count
 
 
 def most_vectors(vector_bytes: int) -> int:

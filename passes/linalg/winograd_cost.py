@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from padc.ir.winograd import POINTS, TAPS, winograd
+from padc.passes.common.kernel_tiles import WINOGRAD_VECTORS
 
 PRODUCTS_A_CYCLE = 2
 """The vectors of products that a core adds in a cycle."""
@@ -21,8 +22,6 @@ TRANSFORMS = {2: (40, 50), 4: (120, 170)}
 """
 The cycles to transform a vector of channels of a tile, of the input and of the result.
 """
-MOST_VECTORS = 4
-"""The most vectors of output channels whose products are computed together."""
 GAIN = 0.9
 """Winograd's algorithm is used if it takes less than this part of the time."""
 BLOCK_BYTES = 1 << 19
@@ -92,7 +91,7 @@ class Shape:
     def most_tiles(self, size: int) -> int:
         """The most tiles in a block: its scratch memory is on the stack."""
         side = winograd(size).inputs
-        channels = max(self.inputs, MOST_VECTORS * self.lanes)
+        channels = max(self.inputs, WINOGRAD_VECTORS * self.lanes)
         return BLOCK_BYTES // (side * side * channels * 4)
 
     def best_tile(self) -> int | None:

@@ -17,8 +17,11 @@ from xdsl.passes import ModulePass
 
 from padc.ir import tcp
 from padc.ir.tcp import tensor_type
+from padc.passes.common.linalg_builder import (
+    builder_before,
+    signless_type,
+)
 from padc.passes.common.lowering import lower_all
-from padc.passes.to_linalg.build.linalg_builder import builder_before, signless_type
 from padc.passes.to_linalg.tcp import LOWERINGS, transposed
 
 

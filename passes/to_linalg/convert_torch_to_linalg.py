@@ -43,9 +43,12 @@ from padc.ir.torch import (
     builtin_type,
 )
 from padc.ir.weights import Weights, weights_of
+from padc.passes.common.linalg_builder import (
+    LinalgBuilder,
+    signless_type,
+)
 from padc.passes.common.lowering import lower_all
 from padc.passes.to_linalg.aten.lower import in_torch, lower
-from padc.passes.to_linalg.build.linalg_builder import LinalgBuilder, signless_type
 
 
 class ConvertTorchToLinalgPass(ModulePass):

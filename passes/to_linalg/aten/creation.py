@@ -12,11 +12,11 @@ from padc.errors import Obstacle
 from padc.ir.element_types import is_float
 from padc.ir.tcp import Amount, fill_type
 from padc.ir.torch import FloatType, NotConstantError, constant_value
+from padc.passes.common.linalg_builder import LinalgBuilder
 from padc.passes.common.lowering import Replacement
+from padc.passes.common.tensor_shapes import indexed
 from padc.passes.to_linalg.aten.linalg_call import LinalgCall, as_number, lowers
-from padc.passes.to_linalg.build.linalg_builder import LinalgBuilder
 from padc.passes.to_linalg.build.numbers import Number, constant, from_size
-from padc.passes.to_linalg.build.shapes import indexed
 
 
 def full(

@@ -10,9 +10,9 @@ from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineExpr
 
 from padc.ir.element_types import wide
+from padc.passes.common.linalg_builder import LinalgBuilder
 from padc.passes.to_linalg.aten.linalg_call import LinalgCall, lowers
 from padc.passes.to_linalg.aten.tensors import Operand, spread
-from padc.passes.to_linalg.build.linalg_builder import LinalgBuilder
 from padc.passes.to_linalg.build.numbers import Number, constant
 
 

@@ -11,11 +11,14 @@ from xdsl.ir.affine import AffineExpr
 from padc.errors import Obstacle
 from padc.ir.tcp import Amount
 from padc.ir.torch import ListConstructOp, NotConstantError, VTensorType
+from padc.passes.common.linalg_builder import (
+    LinalgBuilder,
+    element_type,
+)
+from padc.passes.common.tensor_shapes import indexed, rank_of
 from padc.passes.to_linalg.aten.linalg_call import LinalgCall, lowers
 from padc.passes.to_linalg.aten.tensors import Operand, broadcast
-from padc.passes.to_linalg.build.linalg_builder import LinalgBuilder, element_type
 from padc.passes.to_linalg.build.numbers import Number, from_size
-from padc.passes.to_linalg.build.shapes import indexed, rank_of
 
 
 def safe_index(index: Number, size: Amount) -> SSAValue:

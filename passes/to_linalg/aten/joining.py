@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from xdsl.ir import SSAValue
 
+from padc.passes.common.tensor_shapes import product, reshape, unsqueeze
 from padc.passes.to_linalg.aten.linalg_call import LinalgCall, lowers
-from padc.passes.to_linalg.build.shapes import product, reshape, unsqueeze
 from padc.passes.to_linalg.build.slices import concat, part
 
 

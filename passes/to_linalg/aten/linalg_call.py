@@ -19,9 +19,12 @@ from padc.ir.torch import (
     builtin_type,
 )
 from padc.passes.aten.aten_call import AtenCall
+from padc.passes.common.linalg_builder import (
+    LinalgBuilder,
+    signless_type,
+)
 from padc.passes.common.lowering import LoweringTable, Replacement
 from padc.passes.to_linalg.aten.tensors import Operand, converted
-from padc.passes.to_linalg.build.linalg_builder import LinalgBuilder, signless_type
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,9 @@ from xdsl.ir import SSAValue
 
 from padc.errors import Obstacle
 from padc.ir.torch import AtenOp, VTensorType
+from padc.passes.common.linalg_builder import builder_before
 from padc.passes.common.lowering import Replacement
 from padc.passes.to_linalg.aten import LOWERINGS, LinalgCall
-from padc.passes.to_linalg.build.linalg_builder import builder_before
 
 NO_CODE = "there is no native code for it"
 

@@ -13,12 +13,12 @@ from xdsl.ir import Attribute, SSAValue
 from padc.errors import Obstacle
 from padc.ir.element_types import wide
 from padc.ir.tcp import Amount
+from padc.passes.common.linalg_builder import LinalgBuilder
+from padc.passes.common.tensor_shapes import expand, product, reshape
 from padc.passes.to_linalg.aten.linalg_call import LinalgCall, lowers
 from padc.passes.to_linalg.aten.reductions import variance_of
 from padc.passes.to_linalg.aten.tensors import Operand, converted, pointwise, summed
-from padc.passes.to_linalg.build.linalg_builder import LinalgBuilder
 from padc.passes.to_linalg.build.numbers import Number, from_size
-from padc.passes.to_linalg.build.shapes import expand, product, reshape
 
 
 def real(call: LinalgCall, name: str) -> float:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from xdsl.ir import SSAValue
 
+from padc.passes.common.tensor_shapes import collapse, expand, permute, rank_of
 from padc.passes.to_linalg.aten.linalg_call import LinalgCall, lowers
-from padc.passes.to_linalg.build.shapes import collapse, expand, permute, rank_of
 
 
 @lowers("aten.permute", "aten.permute_copy")

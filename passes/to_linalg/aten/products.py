@@ -16,6 +16,7 @@ from padc.errors import Obstacle
 from padc.ir.element_types import wide
 from padc.ir.tcp import Amount
 from padc.passes.aten.einsum import parse_equation
+from padc.passes.common.linalg_builder import LinalgBuilder
 from padc.passes.to_linalg.aten.linalg_call import LinalgCall, as_number, lowers
 from padc.passes.to_linalg.aten.reductions import extreme
 from padc.passes.to_linalg.aten.tensors import (
@@ -25,7 +26,6 @@ from padc.passes.to_linalg.aten.tensors import (
     spread,
     summed,
 )
-from padc.passes.to_linalg.build.linalg_builder import LinalgBuilder
 from padc.passes.to_linalg.build.numbers import Number, from_size
 
 

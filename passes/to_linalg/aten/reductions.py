@@ -13,6 +13,8 @@ from xdsl.ir import Attribute, SSAValue
 
 from padc.ir.element_types import wide
 from padc.ir.tcp import Amount
+from padc.passes.common.linalg_builder import LinalgBuilder
+from padc.passes.common.tensor_shapes import product, reshape
 from padc.passes.to_linalg.aten.linalg_call import LinalgCall, as_number, lowers
 from padc.passes.to_linalg.aten.tensors import (
     Operand,
@@ -23,9 +25,7 @@ from padc.passes.to_linalg.aten.tensors import (
     spread,
     summed,
 )
-from padc.passes.to_linalg.build.linalg_builder import LinalgBuilder
 from padc.passes.to_linalg.build.numbers import Number, from_size, limits
-from padc.passes.to_linalg.build.shapes import product, reshape
 
 
 def keeps(call: LinalgCall) -> bool:

@@ -9,8 +9,7 @@ from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineExpr
 
 from padc.ir.tcp import Amount
-from padc.passes.to_linalg.aten.linalg_call import LinalgCall, lowers
-from padc.passes.to_linalg.build.shapes import (
+from padc.passes.common.tensor_shapes import (
     collapse,
     dims,
     indexed,
@@ -19,6 +18,7 @@ from padc.passes.to_linalg.build.shapes import (
     reshape,
     same,
 )
+from padc.passes.to_linalg.aten.linalg_call import LinalgCall, lowers
 
 
 @lowers("aten.expand", "aten.expand_copy", "aten.broadcast_to")

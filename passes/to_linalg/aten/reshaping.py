@@ -8,8 +8,7 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX
 from xdsl.ir import SSAValue
 
 from padc.ir.tcp import Amount, tensor_type
-from padc.passes.to_linalg.aten.linalg_call import LinalgCall, lowers
-from padc.passes.to_linalg.build.shapes import (
+from padc.passes.common.tensor_shapes import (
     collapse,
     product,
     rank_of,
@@ -17,6 +16,7 @@ from padc.passes.to_linalg.build.shapes import (
     squeeze,
     unsqueeze,
 )
+from padc.passes.to_linalg.aten.linalg_call import LinalgCall, lowers
 
 
 @lowers(

@@ -11,9 +11,9 @@ from xdsl.ir import SSAValue
 from padc.ir.tcp import Amount, tensor_type
 from padc.ir.torch import FloatType, IntType, ToI64Op, constant_value
 from padc.passes.aten.aten_call import known
+from padc.passes.common.linalg_builder import LinalgBuilder
+from padc.passes.common.tensor_shapes import product
 from padc.passes.to_linalg.aten.linalg_call import LinalgCall, lowers
-from padc.passes.to_linalg.build.linalg_builder import LinalgBuilder
-from padc.passes.to_linalg.build.shapes import product
 
 
 def integer(build: LinalgBuilder, amount: Amount) -> SSAValue:

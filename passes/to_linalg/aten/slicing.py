@@ -8,8 +8,14 @@ from xdsl.ir.affine import AffineExpr
 
 from padc.ir.padding import conv_output_size, taps_below
 from padc.ir.tcp import Amount
+from padc.passes.common.tensor_shapes import (
+    dims,
+    indexed,
+    rank_of,
+    same,
+    unsqueeze,
+)
 from padc.passes.to_linalg.aten.linalg_call import LinalgCall, lowers
-from padc.passes.to_linalg.build.shapes import dims, indexed, rank_of, same, unsqueeze
 from padc.passes.to_linalg.build.slices import (
     bounded,
     from_start,

@@ -9,10 +9,10 @@ from padc.ir.element_types import wide
 from padc.ir.padding import taps_below
 from padc.ir.tcp import Amount
 from padc.passes.common.lowering import Replacement
+from padc.passes.common.tensor_shapes import rank_of
 from padc.passes.to_linalg.aten.linalg_call import LinalgCall, lowers
 from padc.passes.to_linalg.aten.tensors import Operand, pointwise
 from padc.passes.to_linalg.build.numbers import Number
-from padc.passes.to_linalg.build.shapes import rank_of
 from padc.passes.to_linalg.build.slices import cut, selected
 
 

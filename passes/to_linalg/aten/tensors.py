@@ -13,7 +13,10 @@ from xdsl.ir import Attribute, SSAValue
 from xdsl.ir.affine import AffineExpr
 
 from padc.ir.tcp import Amount, fill_type, tensor_type
-from padc.passes.to_linalg.build.linalg_builder import LinalgBuilder, element_type
+from padc.passes.common.linalg_builder import (
+    LinalgBuilder,
+    element_type,
+)
 from padc.passes.to_linalg.build.numbers import Number, constant
 
 

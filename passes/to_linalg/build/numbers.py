@@ -29,8 +29,8 @@ from padc.ir.arith import RemFOp
 from padc.ir.element_types import is_float, is_half, is_unsigned, width
 from padc.ir.tcp import Amount, fill_type
 from padc.passes.aten.element import Element
+from padc.passes.common.linalg_builder import LinalgBuilder
 from padc.passes.common.size_builder import Index
-from padc.passes.to_linalg.build.linalg_builder import LinalgBuilder
 
 Value: TypeAlias = "Number | float"
 """A number, or a constant."""

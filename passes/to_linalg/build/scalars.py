@@ -16,7 +16,7 @@ from xdsl.ir import Attribute, SSAValue
 from xdsl.utils.hints import isa
 
 from padc.ir.tcp import Amount
-from padc.passes.to_linalg.build.linalg_builder import LinalgBuilder
+from padc.passes.common.linalg_builder import LinalgBuilder
 
 
 def widened(

@@ -9,8 +9,11 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
 from xdsl.ir import SSAValue
 
 from padc.ir.tcp import Amount, tensor_type
-from padc.passes.to_linalg.build.linalg_builder import LinalgBuilder, element_type
-from padc.passes.to_linalg.build.shapes import rank_of, same, squeeze
+from padc.passes.common.linalg_builder import (
+    LinalgBuilder,
+    element_type,
+)
+from padc.passes.common.tensor_shapes import rank_of, same, squeeze
 
 
 def part(

@@ -20,9 +20,12 @@ from padc.ir.element_types import wide
 from padc.ir.padding import conv_output_size
 from padc.ir.tcp import Amount, ConvDimsAttr
 from padc.ir.tcp.convolutions import Role
-from padc.passes.to_linalg.build.linalg_builder import LinalgBuilder, element_type
+from padc.passes.common.linalg_builder import (
+    LinalgBuilder,
+    element_type,
+)
+from padc.passes.common.tensor_shapes import collapse, expand
 from padc.passes.to_linalg.build.scalars import rounded, widened
-from padc.passes.to_linalg.build.shapes import collapse, expand
 from padc.passes.to_linalg.tcp.linalg_lowering import lowers
 
 

@@ -20,8 +20,11 @@ from xdsl.ir.affine import AffineExpr
 from padc.ir import resampling, tcp
 from padc.ir.resampling import MakeReal
 from padc.ir.tcp import Amount, GridPadding, ResampleMode
+from padc.passes.common.linalg_builder import (
+    LinalgBuilder,
+    element_type,
+)
 from padc.passes.common.size_builder import Index
-from padc.passes.to_linalg.build.linalg_builder import LinalgBuilder, element_type
 from padc.passes.to_linalg.build.numbers import Number, make_real
 from padc.passes.to_linalg.build.scalars import (
     as_index,

@@ -5,7 +5,10 @@ from __future__ import annotations
 from xdsl.ir import SSAValue
 
 from padc.ir import tcp
-from padc.passes.to_linalg.build.linalg_builder import LinalgBuilder, element_type
+from padc.passes.common.linalg_builder import (
+    LinalgBuilder,
+    element_type,
+)
 from padc.passes.to_linalg.tcp.linalg_lowering import lowers
 
 

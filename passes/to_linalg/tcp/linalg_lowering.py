@@ -7,8 +7,8 @@ from typing import Any, TypeAlias
 
 from xdsl.ir import Operation, SSAValue
 
+from padc.passes.common.linalg_builder import LinalgBuilder
 from padc.passes.common.lowering import LoweringTable
-from padc.passes.to_linalg.build.linalg_builder import LinalgBuilder
 
 LinalgLowering: TypeAlias = Callable[[LinalgBuilder, Any], SSAValue]
 """Builds what replaces an op's result; its sizes may be less static."""

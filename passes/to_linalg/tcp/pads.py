@@ -16,12 +16,12 @@ from padc.ir.padding import (
     padded_size,
 )
 from padc.ir.tcp import Amount, tensor_type
-from padc.passes.common.size_builder import never_crops
-from padc.passes.to_linalg.build.linalg_builder import (
+from padc.passes.common.linalg_builder import (
     LinalgBuilder,
     element_type,
     type_of,
 )
+from padc.passes.common.size_builder import never_crops
 from padc.passes.to_linalg.tcp.linalg_lowering import lowers
 
 

@@ -13,8 +13,12 @@ from padc.ir import tcp
 from padc.ir.element_types import is_unsigned, least_value, wide
 from padc.ir.padding import conv_output_size, search_start, window_count
 from padc.ir.tcp import Amount, tensor_type
+from padc.passes.common.linalg_builder import (
+    Body,
+    LinalgBuilder,
+    element_type,
+)
 from padc.passes.common.size_builder import Index
-from padc.passes.to_linalg.build.linalg_builder import Body, LinalgBuilder, element_type
 from padc.passes.to_linalg.build.numbers import Number, make_real
 from padc.passes.to_linalg.build.scalars import (
     is_nan,

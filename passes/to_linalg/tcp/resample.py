@@ -19,8 +19,12 @@ from xdsl.ir.affine import AffineExpr
 from padc.ir import resampling, tcp
 from padc.ir.element_types import is_unsigned
 from padc.ir.tcp import Amount, ResampleMode, Sampling, tensor_type
+from padc.passes.common.linalg_builder import (
+    Body,
+    LinalgBuilder,
+    element_type,
+)
 from padc.passes.common.size_builder import Index
-from padc.passes.to_linalg.build.linalg_builder import Body, LinalgBuilder, element_type
 from padc.passes.to_linalg.build.numbers import Number, lifted, make_real
 from padc.passes.to_linalg.build.scalars import (
     as_index,

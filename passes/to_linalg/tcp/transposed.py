@@ -12,8 +12,11 @@ from padc.ir import tcp
 from padc.ir.padding import conv_transpose_amounts, conv_transpose_output_size
 from padc.ir.tcp import Amount, ConvDimsAttr, tensor_type
 from padc.ir.tcp.convolutions import Role
+from padc.passes.common.linalg_builder import (
+    LinalgBuilder,
+    element_type,
+)
 from padc.passes.common.size_builder import Index
-from padc.passes.to_linalg.build.linalg_builder import LinalgBuilder, element_type
 
 
 def decompose(build: LinalgBuilder, op: tcp.ConvTransposeOp) -> SSAValue:

@@ -5,7 +5,8 @@ import pytest
 from proofs import holds, ints, proves, quotient
 from z3 import And, Implies
 
-from padc.passes.linalg.panels import MOST_VECTORS, column_of
+from padc.passes.common.kernel_tiles import MOST_VECTORS
+from padc.passes.linalg.panels import column_of
 
 
 @proves("pack-weights")

@@ -19,7 +19,7 @@ from xdsl.ir.affine import AffineExpr
 
 from padc.errors import Obstacle
 from padc.ir.tcp import Amount, tensor_type
-from padc.passes.to_linalg.build.linalg_builder import (
+from padc.passes.common.linalg_builder import (
     LinalgBuilder,
     element_type,
     type_of,
