@@ -69,6 +69,11 @@ def padded_size(size: Whole, lower: Whole, upper: Whole, interior: Whole = 0) ->
     return edges + maximum(size - 1, 0) * interior
 
 
+def cropped_size(size: Whole, lower: Whole, upper: Whole) -> Whole:
+    """The elements that a pad's negative amounts leave; below 0: they crop more."""
+    return size + minimum(lower, 0) + minimum(upper, 0)
+
+
 # Which amounts are legal, and where a position of the output comes from.
 
 
@@ -139,7 +144,7 @@ def check_circular(size: int, lower: int, upper: int) -> None:
     with the size before cropping, and where that differs reads uninitialised memory
     (https://github.com/pytorch/pytorch/issues/176254).
     """
-    cropped = size + min(lower, 0) + min(upper, 0)
+    cropped = cropped_size(size, lower, upper)
     if max(lower, upper, 0) > cropped:
         raise ValueError(
             f"circular padding by {lower} and {upper} of a dimension of size {size}: "
@@ -173,10 +178,10 @@ def source_index_circular(j: Whole, size: Whole, lower: Whole, upper: Whole) -> 
     """
     The position in the input that position `j` of a legal circular pad shows.
 
-    Negative amounts crop before wrapping, unlike in the other two modes.
+    Negative amounts crop before wrapping, unlike in the other modes.
     Source: `_pad_circular` of PyTorch's aten/src/ATen/native/PadNd.cpp.
     """
-    cropped = size + minimum(lower, 0) + minimum(upper, 0)
+    cropped = cropped_size(size, lower, upper)
     return (j - maximum(lower, 0)) % cropped - minimum(lower, 0)
 
 

@@ -302,6 +302,22 @@ def reflected(at: Real, size: Whole, align_corners: bool, real: MakeReal) -> Rea
     return inside if align_corners else inside - 0.5
 
 
+def reflected_by_remainder(
+    at: Real, size: Whole, align_corners: bool, real: MakeReal
+) -> Real:
+    """
+    `reflected`, but rounded otherwise, and defined if the ends are one element.
+
+    For targets without an op that fuses a product and a sum.
+    """
+    # The period is the input and its mirror image.
+    period = real(maximum(size - 1, 1) if align_corners else size) * 2.0
+    at = abs(at if align_corners else at + 0.5) % period
+    # From the nearer end: subtracting from both would round small distances.
+    at = minimum(at, period - at)
+    return at if align_corners else at - 0.5
+
+
 # Tables of constants, for sizes that are known.
 
 Reals: TypeAlias = npt.NDArray[np.floating[Any]]

@@ -112,6 +112,10 @@ def to_mil(
     ]
 
 
+CONVERSIONS_TO_MIL = ConvertTorchToTcpPass, ConvertTcpToMilPass, ConvertTorchToMilPass
+"""What suffices for a program whose ops need no decomposition."""
+
+
 def to_native_tcp() -> list[ModulePass]:
     """From torch to the tcp program that is split into native parts."""
     # Batch norms fold into the convolutions that remain after canonicalization.

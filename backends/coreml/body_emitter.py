@@ -38,6 +38,7 @@ from padc.ir.torch import AtenOp
 from padc.ir.torch.describe import describe_type
 from padc.ir.weights import Weights
 from padc.passes.common.lowering import problem
+from padc.passes.pipelines import CONVERSIONS_TO_MIL
 
 with quiet():
     from coremltools.converters.mil import Builder
@@ -47,9 +48,6 @@ with quiet():
 
 # coremltools attaches the op builders at run time; a type checker does not see them.
 mb: Any = Builder
-
-PASSES = "convert-torch-to-tcp,convert-tcp-to-mil,convert-torch-to-mil"
-"""Passes that suffice for a program whose ops need no decomposition."""
 
 
 class BodyEmitter:
@@ -84,7 +82,8 @@ class BodyEmitter:
     def note_foreign(self, op: Operation) -> None:
         """Note an op that was not lowered, except PyTorch's constants and lists."""
         if isinstance(op, AtenOp) or op.dialect_name() != "torch":
-            hint = f"lower it: -p {PASSES}"
+            passes = ",".join(each.name for each in CONVERSIONS_TO_MIL)
+            hint = f"lower it: -p {passes}"
             self.problems.append(problem(op, "it is not an op of Core ML", hint))
 
     def emit_op(self, op: mil.MilOp | ConstantOp) -> None:

@@ -21,6 +21,7 @@ from torch.utils._sympy.printers import PythonPrinter
 from padc.errors import SourceLocation, UsageError
 from padc.frontends.torch_export.locations import node_location
 from padc.frontends.torch_export.types import expression_of
+from padc.ir.padding import cropped_size
 
 
 def circular_guards(
@@ -61,8 +62,7 @@ def cropped(node: Node) -> Iterator[tuple[sympy.Expr, int]]:
             continue
         if min(lower, upper) < 0 < max(lower, upper):
             size = expression_of(value.shape[value.dim() - 1 - place])
-            left = size + min(lower, 0) + min(upper, 0)
-            yield left, max(lower, upper)
+            yield cropped_size(size, lower, upper), max(lower, upper)
 
 
 def sources_of_symbols(

@@ -174,7 +174,7 @@ def decomposition(op: OpOverload) -> Callable[..., Any] | None:
     if schema_name(op) in WRONG:
         return None
     return (
-        OWN.get(op)
+        REPLACEMENTS.get(op)
         or quantized.RULES.get(schema_name(op))
         or default_table().get(op)
         or decomposition_table.get(op)
@@ -201,7 +201,7 @@ def linspace(start: Any, end: Any, steps: int, **options: Any) -> torch.Tensor:
     )
 
 
-OWN: Decompositions = {
+REPLACEMENTS: Decompositions = {
     **strided.RULES,
     torch.ops.prims.convert_element_type.default: converted,
     torch.ops.aten.linspace.Tensor_Tensor: linspace,

@@ -20,7 +20,7 @@ from padc.passes.buffers_to_llvm.loops import Loop
 from padc.passes.buffers_to_llvm.vectors import Mask, Vectors
 
 Product = TypeVar("Product")
-RESULT, START = 2, 3
+RESULT_OPERAND, START_OPERAND = 2, 3
 """The numbers of the result and of the initial values among the operands."""
 
 Start: TypeAlias = BufferDescriptor | SSAValue

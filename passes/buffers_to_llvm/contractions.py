@@ -22,7 +22,11 @@ from xdsl.dialects import llvm
 from xdsl.dialects.builtin import AnyFloat
 from xdsl.ir import SSAValue
 
-from padc.passes.buffers_to_llvm.accumulation import RESULT, START, ProductKernel
+from padc.passes.buffers_to_llvm.accumulation import (
+    RESULT_OPERAND,
+    START_OPERAND,
+    ProductKernel,
+)
 from padc.passes.buffers_to_llvm.buffer_descriptor import BufferDescriptor
 from padc.passes.buffers_to_llvm.llvm_builder import LlvmBuilder, Size
 from padc.passes.buffers_to_llvm.loops import Loop, nested
@@ -332,9 +336,9 @@ class ContractionKernel(ProductKernel[Contraction]):
                 mask = self.mask(tile, column)
                 first = None
                 if into.start is not None:
-                    place = self.place(offsets, START, row, column)
-                    first = into.first(place, op.along.steps[START], mask)
-                place = self.place(offsets, RESULT, row, column)
+                    place = self.place(offsets, START_OPERAND, row, column)
+                    first = into.first(place, op.along.steps[START_OPERAND], mask)
+                place = self.place(offsets, RESULT_OPERAND, row, column)
                 address = self.vectors.address(into.result.pointer, place)
                 sum = sums[row * tile.vectors + i]
                 into.add(sum, address, mask, first, is_first)

@@ -17,8 +17,8 @@ from xdsl.ir import SSAValue
 
 from padc.ir import tcp
 from padc.passes.buffers_to_llvm.accumulation import (
-    RESULT,
-    START,
+    RESULT_OPERAND,
+    START_OPERAND,
     Accumulation,
     Epilogue,
 )
@@ -95,7 +95,7 @@ class FusedProduct:
             assert not isinstance(first, int)
             end = None if self.end is None else epilogue(self.end, kernel)
             vectors = Vectors(kernel.build, product.type, product.lanes)
-            into = Accumulation(vectors, operands[RESULT], first, end)
+            into = Accumulation(vectors, operands[RESULT_OPERAND], first, end)
             emit_product(product, operands, into, kernel.sizes(firsts))
             return kernel
 
@@ -175,7 +175,7 @@ def epilogue(move: Move, kernel: Outline) -> Epilogue:
     body = Body(move.op, kernel, [values[x] for x in move.op.operands], values, 1)
 
     def run(loops: Sequence[Loop], offsets: Sequence[Size]) -> None:
-        build, own = kernel.build, slice(START + 1, None)
+        build, own = kernel.build, slice(START_OPERAND + 1, None)
         check = build.check
         tile = [replace(loop, steps=loop.steps[own]) for loop in loops]
         body.nest(ordered(merged(build, tile), 1), offsets[own], {})

@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import f32
 from xdsl.ir import SSAValue
 
 from padc.ir import tcp
-from padc.passes.buffers_to_llvm.accumulation import RESULT, Accumulation
+from padc.passes.buffers_to_llvm.accumulation import RESULT_OPERAND, Accumulation
 from padc.passes.buffers_to_llvm.buffer_descriptor import BufferDescriptor, Value
 from padc.passes.buffers_to_llvm.fused_products import Start, epilogue
 from padc.passes.buffers_to_llvm.kernel_key import KernelKey
@@ -77,7 +77,7 @@ class FusedWinograd:
             assert not isinstance(first, int)
             end = None if self.end is None else epilogue(self.end, kernel)
             vectors = Vectors(kernel.build, f32, static(inner[-1].count))
-            into = Accumulation(vectors, buffers[RESULT], first, end)
+            into = Accumulation(vectors, buffers[RESULT_OPERAND], first, end)
             WinogradKernel(convolution, buffers, into).run(kernel.sizes(firsts))
             return kernel
 

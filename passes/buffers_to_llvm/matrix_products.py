@@ -32,8 +32,8 @@ from xdsl.dialects.builtin import AnyFloat
 from xdsl.ir import SSAValue
 
 from padc.passes.buffers_to_llvm.accumulation import (
-    RESULT,
-    START,
+    RESULT_OPERAND,
+    START_OPERAND,
     Accumulation,
     ProductKernel,
 )
@@ -364,17 +364,20 @@ class MatrixProductKernel(ProductKernel[MatrixProduct]):
         """A vector of initial values; None if the sums are added to the result."""
         if self.into.start is None:
             return None
-        place = self.place(offsets, START, row, column)
-        return self.into.first(place, self.op.columns.steps[START], mask)
+        place = self.place(offsets, START_OPERAND, row, column)
+        return self.into.first(place, self.op.columns.steps[START_OPERAND], mask)
 
     def start_key(self, row: int, column: int) -> tuple[int, int]:
         """Where the start of a vector is in a tile: equal keys have equal starts."""
-        rows, columns = self.op.rows.steps[START], self.op.columns.steps[START]
+        rows, columns = (
+            self.op.rows.steps[START_OPERAND],
+            self.op.columns.steps[START_OPERAND],
+        )
         return row if rows != 0 else 0, column if columns != 0 else 0
 
     def address(self, offsets: Sequence[Size], row: int, column: int) -> SSAValue:
         """The address of an element of the result."""
-        place = self.place(offsets, RESULT, row, column)
+        place = self.place(offsets, RESULT_OPERAND, row, column)
         return self.vectors.address(self.into.result.pointer, place)
 
     def place(

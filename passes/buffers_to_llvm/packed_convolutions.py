@@ -19,8 +19,8 @@ from xdsl.dialects.builtin import AnyFloat
 from xdsl.ir import SSAValue
 
 from padc.passes.buffers_to_llvm.accumulation import (
-    RESULT,
-    START,
+    RESULT_OPERAND,
+    START_OPERAND,
     Accumulation,
     ProductKernel,
 )
@@ -79,13 +79,13 @@ def packed_convolution_of(
     lanes = [
         loop
         for loop in parallel
-        if loop.steps[:START] in ((0, 1, 1), (1, 1, 1))
+        if loop.steps[:START_OPERAND] in ((0, 1, 1), (1, 1, 1))
         and loop.count in (most, most // 2)
     ]
     pixels = [loop for loop in parallel if loop.steps[WEIGHTS] == 0]
     if len(lanes) != 1 or not pixels or not sums:
         return None
-    if any(loop.steps[WEIGHTS] == 1 or loop.steps[RESULT] for loop in sums):
+    if any(loop.steps[WEIGHTS] == 1 or loop.steps[RESULT_OPERAND] for loop in sums):
         return None
     along = pixels[-1]
     blocks = [
@@ -282,7 +282,7 @@ class PackedConvolutionKernel(ProductKernel[PackedConvolution]):
     ) -> None:
         """Add sums to the result, or to what they start from."""
         into, each = self.into, iter(sums)
-        places = self.places(tile, RESULT, offsets[RESULT])
+        places = self.places(tile, RESULT_OPERAND, offsets[RESULT_OPERAND])
         for row, firsts in zip(places, self.firsts(tile, offsets), strict=True):
             for place, first in zip(row, firsts, strict=True):
                 address = self.vectors.address(into.result.pointer, place)
@@ -295,10 +295,10 @@ class PackedConvolutionKernel(ProductKernel[PackedConvolution]):
         op, into = self.op, self.into
         if into.start is None:
             return [[None] * tile.blocks] * tile.pixels
-        is_same = op.pixels.steps[START] == 0
+        is_same = op.pixels.steps[START_OPERAND] == 0
         part = replace(tile, pixels=1) if is_same else tile
         rows = [
-            [into.first(place, op.channels.steps[START], None) for place in row]
-            for row in self.places(part, START, offsets[START])
+            [into.first(place, op.channels.steps[START_OPERAND], None) for place in row]
+            for row in self.places(part, START_OPERAND, offsets[START_OPERAND])
         ]
         return rows * tile.pixels if is_same else rows

@@ -8,7 +8,7 @@ from typing import TypeAlias
 from xdsl.dialects.builtin import AnyFloat, Float32Type, Float64Type
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 
-from padc.passes.buffers_to_llvm.accumulation import START, Accumulation
+from padc.passes.buffers_to_llvm.accumulation import START_OPERAND, Accumulation
 from padc.passes.buffers_to_llvm.buffer_descriptor import BufferDescriptor
 from padc.passes.buffers_to_llvm.contractions import (
     Contraction,
@@ -65,7 +65,7 @@ def takes_start(product: Product) -> bool:
             along, sums = product.along, product.sums
     # Without a product, nothing would be stored.
     has_products = all(isinstance(x.count, int) and x.count > 0 for x in sums)
-    return has_products and along.steps[START] in (0, 1)
+    return has_products and along.steps[START_OPERAND] in (0, 1)
 
 
 def emit_product(

@@ -26,8 +26,8 @@ from xdsl.ir import SSAValue
 
 from padc.ir.winograd import Winograd, winograd
 from padc.passes.buffers_to_llvm.accumulation import (
-    RESULT,
-    START,
+    RESULT_OPERAND,
+    START_OPERAND,
     Accumulation,
 )
 from padc.passes.buffers_to_llvm.buffer_descriptor import (
@@ -353,7 +353,7 @@ class WinogradKernel:
             (at, self.added(at, results[column][row])) for column, row, at in places
         ]
         for at, sum in reversed(sums):
-            address = vectors.address(self.into.result.pointer, at[RESULT])
+            address = vectors.address(self.into.result.pointer, at[RESULT_OPERAND])
             vectors.store(sum, address, bounds=self.into.result.bounds)
         self.into.finish([*self.inside(corner), op.lanes], here)
 
@@ -381,9 +381,9 @@ class WinogradKernel:
     def added(self, at: Sequence[Size], x: SSAValue) -> SSAValue:
         """`x` added to the initial value at a place."""
         into, vectors = self.into, self.into.vectors
-        first = into.first(at[START], self.op.lanes.steps[START], None)
+        first = into.first(at[START_OPERAND], self.op.lanes.steps[START_OPERAND], None)
         if first is None:
-            address = vectors.address(into.result.pointer, at[RESULT])
+            address = vectors.address(into.result.pointer, at[RESULT_OPERAND])
             first = vectors.load(address, bounds=into.result.bounds)
         return self.build.insert(llvm.FAddOp(first, x))
 

@@ -23,7 +23,6 @@ from xdsl.passes import ModulePass
 
 from padc.errors import Obstacle
 from padc.ir import resampling, tcp
-from padc.ir.arithmetic import maximum
 from padc.ir.resampling import MakeReal
 from padc.ir.tcp import GridPadding, GridSampleOp, ResampleMode, tensor_type
 from padc.passes.aten.builder import AtenBuilder, Integer
@@ -157,24 +156,13 @@ def plus(build: AtenBuilder, sizes: Sequence[Integer], number: int) -> list[Inte
 
 
 def padded(op: GridSampleOp, at: Elements, sizes: Vector, real: MakeReal) -> Elements:
-    """
-    Positions that padding has moved inside; unchanged with zeros.
-
-    Not `resampling.reflected`, which rounds as PyTorch does: it fuses a product and a
-    sum, for which Core ML has no op.
-    """
+    """Positions that padding has moved inside; unchanged with zeros."""
     if op.padding.data is GridPadding.ZEROS:
         return at
-    last = sizes - 1
     if op.padding.data is GridPadding.REFLECTION:
-        # The period is the input and its mirror image.
         aligned = op.align_corners is not None
-        period = real(maximum(last, 1) if aligned else sizes) * 2.0
-        at = abs(at if aligned else at + 0.5) % period
-        # From the nearer end: subtracting from both would round small distances.
-        at = at.minimum(period - at)
-        at = at if aligned else at - 0.5
-    return at.clamp(0.0, real(last))
+        at = resampling.reflected_by_remainder(at, sizes, aligned, real)
+    return at.clamp(0.0, real(sizes - 1))
 
 
 def rows(build: AtenBuilder, op: GridSampleOp, shape: Sequence[Integer]) -> SSAValue:

@@ -2,10 +2,9 @@
 What each `tcp` op computes, on PyTorch tensors of any rank and dtype.
 
 It is an oracle, independent on purpose: it shares no formulas with the passes, except
-the taps of `padc.ir.resampling` and the matrices of `padc.ir.winograd`, and does not
-call PyTorch's pads, convolutions, pools or interpolation, with which it is compared.
-Floats are accumulated in float64, integers in int64, and rounded or wrapped once, at
-the end.
+the matrices of `padc.ir.winograd`, which say what the op is. It does not call PyTorch's
+pads, convolutions, pools or interpolation, with which it is compared. Floats are
+accumulated in float64, integers in int64, and rounded or wrapped once, at the end.
 """
 
 from padc.backends.reference.tcp import (

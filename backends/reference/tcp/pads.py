@@ -1,7 +1,8 @@
 """
 Pads, element by element.
 
-The index maps are numpy's, not those of `padc.ir.padding`: independent on purpose.
+The index maps and sizes are not those of `padc.ir.padding`: independent on purpose.
+Which amounts are legal is asked there, as the ops' verifiers do.
 """
 
 from __future__ import annotations
@@ -30,9 +31,9 @@ def pad(
     Raises ValueError if the amounts crop more than there is.
     """
     shape: list[int] = []
-    for amounts in zip(x.shape, lower, upper, interior, strict=True):
-        padding.check_constant(*amounts)
-        shape.append(padding.padded_size(*amounts))
+    for size, low, high, between in zip(x.shape, lower, upper, interior, strict=True):
+        padding.check_constant(size, low, high, between)
+        shape.append(low + size + max(size - 1, 0) * between + high)
     result = torch.full(shape, fill, dtype=x.dtype)
     sources: list[slice] = []
     targets: list[slice] = []
