@@ -13,11 +13,12 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Any, Literal, Self, TypeAlias, cast
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
+from xdsl.ir import SSAValue
 
 Whole: TypeAlias = Any
 """An integer of any kind: an `int`, an array of integers, or a symbolic integer."""
@@ -102,41 +103,80 @@ def _has_array(*operands: object) -> bool:
     return any(isinstance(operand, _NUMPY) for operand in operands)
 
 
-@dataclass(frozen=True, eq=False)
-class SymbolicInteger(abc.ABC):
-    """
-    An integer that is known, or a value that a program computes when it runs.
+Integer: TypeAlias = int | SSAValue
+"""An integer that is known, or a value that a program computes when it runs."""
 
-    Operators compute what is known, and leave out what has no effect; `compute` says
+
+class IntegerBuilder(abc.ABC):
+    """
+    Arithmetic on integers in a program.
+
+    What is known is computed here, and what has no effect is left out; `evaluate` says
     how a program computes the rest.
     """
 
-    value: Any
-    """An `int`, or what stands for a computed integer."""
+    depth: int = 0
+    """The number of loops around the place where the program computes."""
 
     @abc.abstractmethod
-    def compute(self, operation: Operation, a: Any, b: Any) -> Any:
+    def evaluate(self, operation: Operation, a: Integer, b: Integer) -> Integer:
         """The result of an operation on two integers, not both of which are known."""
 
-    def like(self, value: Any) -> Self:
-        """Another integer, computed at the same place of the program."""
-        return replace(self, value=value)
+    def wrap(self, value: Integer) -> SymbolicInteger:
+        """An integer as an operand of formulas."""
+        return SymbolicInteger(value, self)
+
+    def add(self, a: Integer, b: Integer) -> Integer:
+        return self.binary("add", a, b)
+
+    def sub(self, a: Integer, b: Integer) -> Integer:
+        return self.binary("sub", a, b)
+
+    def mul(self, a: Integer, b: Integer) -> Integer:
+        return self.binary("mul", a, b)
+
+    def floordiv(self, a: Integer, b: Integer) -> Integer:
+        return self.binary("floordiv", a, b)
+
+    def maximum(self, a: Integer, b: Integer) -> Integer:
+        return self.binary("max", a, b)
+
+    def minimum(self, a: Integer, b: Integer) -> Integer:
+        return self.binary("min", a, b)
+
+    def binary(self, operation: Operation, a: Integer, b: Integer) -> Integer:
+        if isinstance(b, int):
+            if isinstance(a, int):
+                return COMPUTED[operation](a, b)
+            if (operation, b) in _KEEP_LEFT:
+                return a
+            if b == 0 and operation == "mul":
+                return 0
+        elif isinstance(a, int):
+            if (operation, a) in _KEEP_RIGHT:
+                return b
+            if a == 0 and operation == "mul":
+                return 0
+        return self.evaluate(operation, a, b)
+
+
+@dataclass(frozen=True, eq=False)
+class SymbolicInteger:
+    """An integer as an operand of formulas: its operators are those of its builder."""
+
+    value: Integer
+    build: IntegerBuilder
 
     def _binary(self, operation: Operation, other: Any, swapped: bool = False) -> Any:
-        if isinstance(other, int):
-            other = self.like(other)
-        elif not isinstance(other, type(self)):
+        build, value = self.build, other
+        if isinstance(other, SymbolicInteger):
+            value = other.value
+            # A value of a loop's body and one from outside meet in the body.
+            build = build if build.depth >= other.build.depth else other.build
+        elif not isinstance(other, int):
             return NotImplemented
-        a, b = (other, self) if swapped else (self, other)
-        if isinstance(a.value, int) and isinstance(b.value, int):
-            return self.like(COMPUTED[operation](a.value, b.value))
-        if isinstance(b.value, int) and (operation, b.value) in _KEEP_LEFT:
-            return a
-        if isinstance(a.value, int) and (operation, a.value) in _KEEP_RIGHT:
-            return b
-        if operation == "mul" and 0 in (a.value, b.value):
-            return self.like(0)
-        return self.compute(operation, a, b)
+        a, b = (value, self.value) if swapped else (self.value, value)
+        return SymbolicInteger(build.binary(operation, a, b), build)
 
     def __add__(self, other: Any) -> Any:
         return self._binary("add", other)
@@ -165,10 +205,10 @@ class SymbolicInteger(abc.ABC):
     def __mod__(self, other: Any) -> Any:
         return self - self // other * other
 
-    def __neg__(self) -> Self:
+    def __neg__(self) -> Any:
         return 0 - self
 
-    def __abs__(self) -> Self:
+    def __abs__(self) -> Any:
         return self.maximum(-self)
 
     def maximum(self, other: Any) -> Any:

@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import Self, TypeAlias
+from typing import TypeAlias
 
 from xdsl.builder import Builder
 from xdsl.dialects.arith import IndexCastOp
@@ -29,7 +29,7 @@ from xdsl.rewriter import InsertPoint
 
 from padc.ir import arithmetic, tcp
 from padc.ir import torch as torch_dialect
-from padc.ir.arithmetic import SymbolicInteger
+from padc.ir.arithmetic import IntegerBuilder
 from padc.ir.element_types import describe_element
 from padc.ir.padding import Amounts
 from padc.ir.tcp import Amount, AnyTensor, tensor_type
@@ -59,21 +59,8 @@ INTEGER_OPS: Mapping[arithmetic.Operation, str] = {
 """Arithmetic on integers, as ops."""
 
 
-@dataclass(frozen=True, eq=False)
-class TorchInteger(SymbolicInteger):
-    """A number as an operand of formulas: its operators insert ops on `!torch.int`."""
-
-    value: Integer
-    build: AtenBuilder
-
-    def compute(self, operation: arithmetic.Operation, a: Self, b: Self) -> Self:
-        operands: dict[str, Argument] = {"a": a.value, "b": b.value}
-        name = INTEGER_OPS[operation]
-        return self.like(self.build.emit(name, torch_dialect.IntType(), operands))
-
-
 @dataclass(frozen=True)
-class AtenBuilder:
+class AtenBuilder(IntegerBuilder):
     """Inserts ATen ops on builtin tensors before `anchor`, with its source line."""
 
     anchor: Operation
@@ -109,9 +96,11 @@ class AtenBuilder:
         ]
         return self.insert(torch_dialect.aten_op(name, operands, [result]))
 
-    def wrap(self, integer: Integer) -> TorchInteger:
-        """A number as an operand of formulas."""
-        return TorchInteger(integer, self)
+    def evaluate(
+        self, operation: arithmetic.Operation, a: Integer, b: Integer
+    ) -> Integer:
+        operands: dict[str, Argument] = {"a": a, "b": b}
+        return self.emit(INTEGER_OPS[operation], torch_dialect.IntType(), operands)
 
     def size(self, x: SSAValue, dim: int) -> Integer:
         """How many elements `x` has along `dim`."""
@@ -123,14 +112,11 @@ class AtenBuilder:
     def sizes(self, x: SSAValue) -> list[Integer]:
         return [self.size(x, dim) for dim in range(tensor_type(x).get_num_dims())]
 
-    def multiply(self, a: Integer, b: Integer) -> Integer:
-        return (self.wrap(a) * self.wrap(b)).value
-
     def product(self, sizes: Sequence[Integer]) -> Integer:
         """The product of sizes; the known ones are multiplied first."""
         known = math.prod(size for size in sizes if not isinstance(size, SSAValue))
         computed = [size for size in sizes if isinstance(size, SSAValue)]
-        return reduce(self.multiply, computed, known)
+        return reduce(self.mul, computed, known)
 
     def operand(self, value: Argument, type: str) -> SSAValue:
         """`value` as an operand for an argument of ATen's type `type`."""

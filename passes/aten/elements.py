@@ -21,13 +21,14 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, SSAValue
 
+from padc.ir.arithmetic import SymbolicInteger
 from padc.ir.tcp import AnyTensor, tensor_type
 from padc.ir.torch import LiteralOp, ToBuiltinTensorOp
-from padc.passes.aten.builder import AtenBuilder, Integer, TorchInteger
+from padc.passes.aten.builder import AtenBuilder, Integer
 from padc.passes.common.broadcast import broadcast
 
 Operand: TypeAlias = (
-    "Elements | TorchInteger | int | float | np.floating[Any] | npt.NDArray[Any]"
+    "Elements | SymbolicInteger | int | float | np.floating[Any] | npt.NDArray[Any]"
 )
 """The other operand of a tensor's operators; numbers and arrays are constants."""
 
@@ -86,8 +87,8 @@ class Elements:
             return self.unary("reciprocal")
         return self._operand(other) / self
 
-    def __floordiv__(self, other: TorchInteger | int) -> Elements:
-        number = other if isinstance(other, TorchInteger) else self.build.wrap(other)
+    def __floordiv__(self, other: SymbolicInteger | int) -> Elements:
+        number = other if isinstance(other, SymbolicInteger) else self.build.wrap(other)
         divisor = integers(self.build, [number.value])
         return self._binary("div", divisor, "Tensor_mode", rounding_mode="floor")
 
@@ -140,7 +141,7 @@ class Elements:
     def _bounded(self, **bounds: Any) -> Elements:
         is_float = isinstance(self.type.element_type, AnyFloat)
         numbers = {
-            name: bound.value if isinstance(bound, TorchInteger) else bound
+            name: bound.value if isinstance(bound, SymbolicInteger) else bound
             for name, bound in bounds.items()
         }
         if is_float:
@@ -209,7 +210,7 @@ class Elements:
         """An integer that ops on integers take as it is."""
         if isinstance(self.type.element_type, AnyFloat):
             return None
-        if isinstance(other, TorchInteger):
+        if isinstance(other, SymbolicInteger):
             return other.value
         return other if isinstance(other, int) else None
 
@@ -220,7 +221,7 @@ class Elements:
     def _operand(self, x: Operand) -> Elements:
         if isinstance(x, Elements):
             return x
-        assert not isinstance(x, TorchInteger)
+        assert not isinstance(x, SymbolicInteger)
         if isinstance(self.type.element_type, AnyFloat):
             x = np.asarray(x, np.float64)
         return self.like(constant(self.build, x, self.type.element_type))
@@ -255,7 +256,7 @@ def make_real(build: AtenBuilder, element_type: Attribute) -> Callable[[Any], An
     dtype = np.float64 if element_type == f64 else np.float32
 
     def real(x: Any) -> Any:
-        if isinstance(x, TorchInteger):
+        if isinstance(x, SymbolicInteger):
             known = isinstance(x.value, int)
             x = x.value if known else integers(build, [x.value])
         return (

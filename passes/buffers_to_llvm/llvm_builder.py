@@ -22,6 +22,8 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
+from padc.ir import arithmetic
+from padc.ir.arithmetic import IntegerBuilder
 from padc.passes.buffers_to_llvm.access_check import AccessCheck
 
 AnyInteger: TypeAlias = IntegerType[int, Signedness]
@@ -72,7 +74,7 @@ class Span:
 
 
 @dataclass
-class LlvmBuilder:
+class LlvmBuilder(IntegerBuilder):
     """Inserts ops at the end of `block`, then of new blocks of `region`."""
 
     region: Region
@@ -133,53 +135,24 @@ class LlvmBuilder:
         constant = llvm.ConstantOp(IntegerAttr(value, i32), i32)
         return self.known(("i32", value), lambda: self.insert(constant))
 
-    def add(self, a: Size, b: Size) -> Size:
-        if a == 0 or b == 0:
-            return b if a == 0 else a
-        if isinstance(a, int) and isinstance(b, int):
-            return a + b
-        return self.insert(llvm.AddOp(self.value(a), self.value(b)))
-
-    def sub(self, a: Size, b: Size) -> Size:
-        if b == 0:
-            return a
-        if isinstance(a, int) and isinstance(b, int):
-            return a - b
-        return self.insert(llvm.SubOp(self.value(a), self.value(b)))
-
-    def mul(self, a: Size, b: Size) -> Size:
-        if a == 1 or b == 1:
-            return b if a == 1 else a
-        if a == 0 or b == 0:
-            return 0
-        if isinstance(a, int) and isinstance(b, int):
-            return a * b
-        if (a, b) not in self.products:
-            product = self.insert(llvm.MulOp(self.value(a), self.value(b)))
-            self.products[a, b] = self.products[b, a] = product
-        return self.products[a, b]
-
-    def minimum(self, a: Size, b: Size) -> Size:
-        return self._extreme("llvm.smin.i64", min, a, b)
-
-    def maximum(self, a: Size, b: Size) -> Size:
-        return self._extreme("llvm.smax.i64", max, a, b)
-
-    def _extreme(
-        self, name: str, known: Callable[[int, int], int], a: Size, b: Size
-    ) -> Size:
-        if isinstance(a, int) and isinstance(b, int):
-            return known(a, b)
-        args = [self.value(a), self.value(b)]
-        return self.insert(llvm.CallIntrinsicOp(name, args, [i64]))
-
-    def floordiv(self, a: Size, b: Size) -> Size:
-        """The quotient of numbers that are not negative."""
-        if b == 1:
-            return a
-        if isinstance(a, int) and isinstance(b, int):
-            return a // b
-        return self.insert(llvm.UDivOp(self.value(a), self.value(b)))
+    def evaluate(self, operation: arithmetic.Operation, a: Size, b: Size) -> Size:
+        """The result of an operation; no quotient is of negative numbers."""
+        x, y = self.value(a), self.value(b)
+        match operation:
+            case "mul":
+                if (a, b) not in self.products:
+                    product = self.insert(llvm.MulOp(x, y))
+                    self.products[a, b] = self.products[b, a] = product
+                return self.products[a, b]
+            case "min" | "max":
+                name = f"llvm.s{operation}.i64"
+                return self.insert(llvm.CallIntrinsicOp(name, [x, y], [i64]))
+            case "add":
+                return self.insert(llvm.AddOp(x, y))
+            case "sub":
+                return self.insert(llvm.SubOp(x, y))
+            case "floordiv":
+                return self.insert(llvm.UDivOp(x, y))
 
     def dot(self, places: Sequence[Size], strides: Sequence[Size]) -> Size:
         """The offset of the element with the indices `places`, in elements."""

@@ -18,7 +18,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
 from padc.ir import arithmetic
-from padc.ir.arithmetic import SymbolicInteger, maximum, minimum
+from padc.ir.arithmetic import IntegerBuilder, maximum, minimum
 from padc.ir.padding import padded_size
 from padc.ir.tcp import Amount, fill_constant
 
@@ -32,22 +32,8 @@ _OPS: dict[arithmetic.Operation, type[arith.SignlessIntegerBinaryOperation]] = {
 }
 
 
-@dataclass(frozen=True, eq=False)
-class Index(SymbolicInteger):
-    """A size or place as an operand of formulas: its operators insert ops of arith."""
-
-    value: Amount
-    build: SizeBuilder
-
-    def compute(self, operation: arithmetic.Operation, a: Self, b: Self) -> Self:
-        # An op on a value of a loop's body and one from outside goes to the body.
-        inner = a if a.build.depth >= b.build.depth else b
-        x, y = inner.build.index(a.value), inner.build.index(b.value)
-        return inner.like(inner.build.insert(_OPS[operation](x, y)))
-
-
 @dataclass(frozen=True)
-class SizeBuilder:
+class SizeBuilder(IntegerBuilder):
     """Inserts ops at the place of `builder`."""
 
     builder: Builder
@@ -59,9 +45,8 @@ class SizeBuilder:
         builder = Builder(InsertPoint.at_end(block))
         return replace(self, builder=builder, depth=self.depth + 1)
 
-    def wrap(self, amount: Amount) -> Index:
-        """A size or place as an operand of formulas."""
-        return Index(amount, self)
+    def evaluate(self, operation: arithmetic.Operation, a: Amount, b: Amount) -> Amount:
+        return self.insert(_OPS[operation](self.index(a), self.index(b)))
 
     def insert(self, op: Operation) -> SSAValue:
         return self.builder.insert(op).results[0]
@@ -71,24 +56,6 @@ class SizeBuilder:
         if isinstance(amount, SSAValue):
             return amount
         return self.insert(arith.ConstantOp(IntegerAttr(amount, IndexType())))
-
-    def add(self, a: Amount, b: Amount) -> Amount:
-        return (self.wrap(a) + self.wrap(b)).value
-
-    def sub(self, a: Amount, b: Amount) -> Amount:
-        return (self.wrap(a) - self.wrap(b)).value
-
-    def mul(self, a: Amount, b: Amount) -> Amount:
-        return (self.wrap(a) * self.wrap(b)).value
-
-    def floordiv(self, a: Amount, b: Amount) -> Amount:
-        return (self.wrap(a) // self.wrap(b)).value
-
-    def maximum(self, a: Amount, b: Amount) -> Amount:
-        return self.wrap(a).maximum(self.wrap(b)).value
-
-    def minimum(self, a: Amount, b: Amount) -> Amount:
-        return self.wrap(a).minimum(self.wrap(b)).value
 
     def constant(self, value: float, type: Attribute) -> SSAValue:
         """A scalar; integers are the bit pattern of `value`."""

@@ -259,7 +259,7 @@ def insert_between(
         [build.product(before), size, 1, build.product(after)],
     )
     y = pad_by(build, y, [none, none, Amounts(0, count), none], fill)
-    y = build.reshape(y, [*before, build.multiply(size, 1 + count), *after])
+    y = build.reshape(y, [*before, build.mul(size, 1 + count), *after])
     return build.slice(y, dim, 0, -count)
 
 

@@ -94,7 +94,7 @@ def dynamic_max_pool(
             place = largest(build, (chosen.cast(i64) * (places + 1)).value)
             place = (Elements(place, build) - 1).value
             indices = windows.restore(build, place, x, dim)
-            step = build.multiply(size, step)
+            step = build.mul(size, step)
         x = windows.restore(build, peak, x, dim)
     results = [build.refined(x, result)]
     if indices is not None:

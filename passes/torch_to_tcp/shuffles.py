@@ -61,7 +61,7 @@ def lower_pixel_shuffle(call: TcpCall) -> SSAValue | None:
     channels = (build.wrap(channels) // factor**2).value
     planes = build.product([*batch, channels])
     x = build.reshape(x, [planes, factor, factor, height, width])
-    height, width = (build.multiply(size, factor) for size in (height, width))
+    height, width = (build.mul(size, factor) for size in (height, width))
     x = build.permute(x, [0, 3, 1, 4, 2])
     return build.reshape(x, [*batch, channels, height, width])
 
@@ -79,7 +79,7 @@ def lower_pixel_unshuffle(call: TcpCall) -> SSAValue | None:
     planes = build.product([*batch, channels])
     x = build.reshape(x, [planes, height, factor, width, factor])
     x = build.permute(x, [0, 2, 4, 1, 3])
-    channels = build.multiply(channels, factor**2)
+    channels = build.mul(channels, factor**2)
     return build.reshape(x, [*batch, channels, height, width])
 
 

@@ -118,11 +118,8 @@ class RankBuilder(AtenBuilder):
         if -1 in known_sizes:
             others = self.product([s for s in known_sizes if s != -1])
             all = self.product(self.sizes(self.builtin(view.arg("self"))))
-            known_sizes[known_sizes.index(-1)] = self.divide(all, others)
+            known_sizes[known_sizes.index(-1)] = self.floordiv(all, others)
         return known_sizes
-
-    def divide(self, a: Integer, b: Integer) -> Integer:
-        return (self.wrap(a) // self.wrap(b)).value
 
     def merged(self, x: Carrier, groups: Groups) -> SSAValue:
         """A tensor with a dimension for each group; of rank 1 without groups."""

@@ -90,5 +90,5 @@ def repeated(build: RankBuilder, x: Carrier, dim: int, times: Integer) -> Carrie
     size = x.sizes[dim]
     y = Carrier(x.value, [*before, 1, size, *after], None)
     y = expanded(build, y, [*before, times, size, *after])
-    sizes = [*before, build.multiply(times, size), *after]
+    sizes = [*before, build.mul(times, size), *after]
     return Carrier(y.value, sizes, None)

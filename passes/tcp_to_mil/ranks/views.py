@@ -66,7 +66,7 @@ def rewrite_unflatten(call: RankCall) -> SSAValue:
     given = call.sizes("sizes")
     if -1 in given:
         others = call.build.product([size for size in given if size != -1])
-        given[given.index(-1)] = call.build.divide(x.sizes[dim], others)
+        given[given.index(-1)] = call.build.floordiv(x.sizes[dim], others)
     return as_view(call, x, [*x.sizes[:dim], *given, *x.sizes[dim + 1 :]])
 
 

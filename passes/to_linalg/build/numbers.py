@@ -26,16 +26,16 @@ from xdsl.utils.hints import isa
 
 from padc.errors import Obstacle
 from padc.ir.arith import RemFOp
+from padc.ir.arithmetic import SymbolicInteger
 from padc.ir.element_types import is_float, is_half, is_unsigned, width
 from padc.ir.tcp import Amount, fill_type
 from padc.passes.aten.element import Element
 from padc.passes.common.linalg_builder import LinalgBuilder
-from padc.passes.common.size_builder import Index
 
 Value: TypeAlias = "Number | float"
 """A number, or a constant."""
 
-Operand: TypeAlias = "Value | Index | np.floating[Any]"
+Operand: TypeAlias = "Value | SymbolicInteger | np.floating[Any]"
 """The right side of an operator: a number of the same type, a size, or a constant."""
 
 LARGEST_INDEX = 2.0**30
@@ -130,11 +130,11 @@ def from_size(build: LinalgBuilder, size: Amount, type: Attribute) -> Number:
 
 def make_real(
     build: LinalgBuilder, type: AnyFloat
-) -> Callable[[Index | float], Number | np.floating[Any]]:
+) -> Callable[[SymbolicInteger | float], Number | np.floating[Any]]:
     """Converts integers to floats of `type`; known ones become numpy's."""
 
-    def real(x: Index | float) -> Number | np.floating[Any]:
-        known = x.value if isinstance(x, Index) else x
+    def real(x: SymbolicInteger | float) -> Number | np.floating[Any]:
+        known = x.value if isinstance(x, SymbolicInteger) else x
         if isinstance(known, SSAValue):
             return from_size(build, known, type)
         return np.float64(known) if type == f64 else np.float32(known)
@@ -165,7 +165,7 @@ class Number(Element):
         match x:
             case Number():
                 return x
-            case Index():
+            case SymbolicInteger():
                 return from_size(self.build, x.value, self.type)
             case _:
                 return self.constant(float(x) if isinstance(x, np.floating) else x)

@@ -18,13 +18,13 @@ from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineExpr
 
 from padc.ir import resampling, tcp
+from padc.ir.arithmetic import SymbolicInteger
 from padc.ir.resampling import MakeReal
 from padc.ir.tcp import Amount, GridPadding, ResampleMode
 from padc.passes.common.linalg_builder import (
     LinalgBuilder,
     element_type,
 )
-from padc.passes.common.size_builder import Index
 from padc.passes.to_linalg.build.numbers import Number, make_real
 from padc.passes.to_linalg.build.scalars import (
     as_index,
@@ -163,7 +163,7 @@ def tables(
 
 
 def axis_taps(
-    op: tcp.GridSampleOp, at: Number, size: Index, real: MakeReal
+    op: tcp.GridSampleOp, at: Number, size: SymbolicInteger, real: MakeReal
 ) -> list[tuple[Number, Number | None]]:
     """Position, -1 if outside, and weight of the elements that `at` combines."""
     mode = op.mode.data
@@ -188,7 +188,7 @@ def axis_taps(
     ]
 
 
-def position(coordinate: Number, size: Index, real: MakeReal) -> Number:
+def position(coordinate: Number, size: SymbolicInteger, real: MakeReal) -> Number:
     """A whole number as i32; -1 if it is outside of 0 to `size - 1`."""
     inside = (coordinate >= 0) & (coordinate < real(size))
     return inside.select(coordinate, -1.0).truncated()
@@ -210,7 +210,9 @@ def with_unknown(
     ]
 
 
-def padded(op: tcp.GridSampleOp, at: Number, size: Index, real: MakeReal) -> Number:
+def padded(
+    op: tcp.GridSampleOp, at: Number, size: SymbolicInteger, real: MakeReal
+) -> Number:
     """`at` moved into the input; unchanged if zeros surround the input."""
     padding = op.padding.data
     if padding is GridPadding.ZEROS:
@@ -220,7 +222,9 @@ def padded(op: tcp.GridSampleOp, at: Number, size: Index, real: MakeReal) -> Num
     return at.clamp(0.0, real(size - 1))
 
 
-def reflected(at: Number, size: Index, aligned: bool, real: MakeReal) -> Number:
+def reflected(
+    at: Number, size: SymbolicInteger, aligned: bool, real: MakeReal
+) -> Number:
     """`resampling.reflected`, and 0 if the input has one element."""
     if aligned and size.value == 1:
         return at.constant(0.0)

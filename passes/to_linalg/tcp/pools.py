@@ -10,6 +10,7 @@ from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineExpr
 
 from padc.ir import tcp
+from padc.ir.arithmetic import SymbolicInteger
 from padc.ir.element_types import is_unsigned, least_value, wide
 from padc.ir.padding import conv_output_size, search_start, window_count
 from padc.ir.tcp import Amount, tensor_type
@@ -18,7 +19,6 @@ from padc.passes.common.linalg_builder import (
     LinalgBuilder,
     element_type,
 )
-from padc.passes.common.size_builder import Index
 from padc.passes.to_linalg.build.numbers import Number, make_real
 from padc.passes.to_linalg.build.scalars import (
     is_nan,
@@ -127,7 +127,7 @@ def lower_arg_max_pool(build: LinalgBuilder, op: tcp.ArgMaxPoolOp) -> SSAValue:
         build.wrap(input_sizes[dim]) - (lower + upper)
         for dim, (lower, upper) in zip(dims, op.uncounted, strict=True)
     ]
-    steps: list[Index] = []
+    steps: list[SymbolicInteger] = []
     step = build.wrap(1)
     for size in reversed(counted):
         steps.insert(0, step)

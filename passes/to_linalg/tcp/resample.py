@@ -17,6 +17,7 @@ from xdsl.ir import Attribute, SSAValue
 from xdsl.ir.affine import AffineExpr
 
 from padc.ir import resampling, tcp
+from padc.ir.arithmetic import SymbolicInteger
 from padc.ir.element_types import is_unsigned
 from padc.ir.tcp import Amount, ResampleMode, Sampling, tensor_type
 from padc.passes.common.linalg_builder import (
@@ -24,7 +25,6 @@ from padc.passes.common.linalg_builder import (
     LinalgBuilder,
     element_type,
 )
-from padc.passes.common.size_builder import Index
 from padc.passes.to_linalg.build.numbers import Number, lifted, make_real
 from padc.passes.to_linalg.build.scalars import (
     as_index,
@@ -80,7 +80,7 @@ class Axis:
     new_size: Amount
     sampling: Sampling
 
-    def sizes(self, build: LinalgBuilder) -> tuple[Index, Index]:
+    def sizes(self, build: LinalgBuilder) -> tuple[SymbolicInteger, SymbolicInteger]:
         """The sizes as operands of formulas."""
         return build.wrap(self.size), build.wrap(self.new_size)
 
@@ -278,7 +278,7 @@ def antialiased(build: LinalgBuilder, axis: Axis, real: AnyFloat) -> Windows:
 
     starts, lengths, centers = tabulated(build, axis.new_size, [i32, i32, real], bounds)
     longest = resampling.longest_antialiased(size, new_size, axis.sampling)
-    longest = longest.value if isinstance(longest, Index) else longest
+    longest = longest.value if isinstance(longest, SymbolicInteger) else longest
     weights = filter_weights(build, axis, longest, [starts, lengths, centers], real)
     return Windows(longest, starts, lengths, normalized(build, weights, axis, real))
 

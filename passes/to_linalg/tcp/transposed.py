@@ -9,6 +9,7 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType, UnrealizedConversio
 from xdsl.ir import SSAValue
 
 from padc.ir import tcp
+from padc.ir.arithmetic import SymbolicInteger
 from padc.ir.padding import conv_transpose_amounts, conv_transpose_output_size
 from padc.ir.tcp import Amount, ConvDimsAttr, tensor_type
 from padc.ir.tcp.convolutions import Role
@@ -16,7 +17,6 @@ from padc.passes.common.linalg_builder import (
     LinalgBuilder,
     element_type,
 )
-from padc.passes.common.size_builder import Index
 
 
 def decompose(build: LinalgBuilder, op: tcp.ConvTransposeOp) -> SSAValue:
@@ -123,7 +123,7 @@ def flipped(build: LinalgBuilder, op: tcp.ConvTransposeOp) -> SSAValue:
             inner.wrap(inner.loop_index(0)),
             inner.wrap(inner.loop_index(1)),
         )
-        indices: dict[str | int, Index] = {"o": feature, "i": input}
+        indices: dict[str | int, SymbolicInteger] = {"o": feature, "i": input}
         if groups != 1:
             group = feature // outputs
             indices["o"] = feature - group * outputs

@@ -85,7 +85,7 @@ class IndexMaps:
     def wrap(self, value: Any) -> Integer:
         return Integer(value)
 
-    def multiply(self, a: Any, b: Any) -> Any:
+    def mul(self, a: Any, b: Any) -> Any:
         return a * b
 
     def product(self, sizes: Sequence[Any]) -> Any:
