@@ -19,7 +19,11 @@ Pass: `convert_buffers_to_llvm`. The other files serve it:
     sums               sums of many floats, with the errors of their additions
     contractions       sums of products, in tiles of registers
     packed_convolutions  convolutions of packed tensors
-    matrix_products    matrix products, in blocks for the caches
+    matrix_products    matrix products
+    matrix_product_loops, matrix_product_tiles
+                       which ops they are, and loops over tiles of their results
+    product_blocks     those with many rows: in blocks for the caches
+    dot_products       those with few rows
     products           sums of products, by one of three kernels
     fused_products     sums of products with the ops before and after them
     winograd, winograd_tiles, fused_winograd

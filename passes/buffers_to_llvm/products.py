@@ -17,11 +17,11 @@ from padc.passes.buffers_to_llvm.contractions import (
 )
 from padc.passes.buffers_to_llvm.llvm_builder import Size
 from padc.passes.buffers_to_llvm.loops import Loop
-from padc.passes.buffers_to_llvm.matrix_products import (
+from padc.passes.buffers_to_llvm.matrix_product_loops import (
     MatrixProduct,
-    MatrixProductKernel,
     matrix_product_of,
 )
+from padc.passes.buffers_to_llvm.matrix_products import MatrixProductKernel
 from padc.passes.buffers_to_llvm.packed_convolutions import (
     PackedConvolution,
     PackedConvolutionKernel,

@@ -26,7 +26,7 @@ from padc.backends.native.function_signature import Signature, accesses_of
 from padc.backends.native.machine import Code, compile_object, host
 from padc.backends.native.native_function import NativeFunction
 from padc.native_model import NativeModel
-from padc.passes.buffers_to_llvm import matrix_products
+from padc.passes.buffers_to_llvm import product_blocks
 from padc.passes.buffers_to_llvm.convert_buffers_to_llvm import ConvertBuffersToLlvmPass
 from padc.passes.buffers_to_llvm.llvm_builder import GRAIN
 from padc.passes.to_linalg.aten import indexing
@@ -233,12 +233,12 @@ def test_packed_panels_are_checked(
     monkeypatch.setenv("PADC_CHECK", "1")
     inputs = torch.randn(64, 24), torch.randn(shape)
     right = padc.compile(Product(product), inputs)
-    bounds_of = matrix_products.bounds_of
+    bounds_of = product_blocks.bounds_of
 
     def too_few(build: Any, pointer: Any, type: Any, sizes: Sequence[int]) -> Any:
         return bounds_of(build, pointer, type, [sizes[0] // 4])
 
-    monkeypatch.setattr(matrix_products, "bounds_of", too_few)
+    monkeypatch.setattr(product_blocks, "bounds_of", too_few)
     wrong = padc.compile(Product(product), inputs)
 
     expected = product(*inputs)

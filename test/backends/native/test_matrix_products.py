@@ -22,8 +22,8 @@ from padc.ir import make_context
 from padc.ir.main_function import main
 from padc.ir.text import Parser
 from padc.passes import pipelines
-from padc.passes.buffers_to_llvm import matrix_products
-from padc.passes.buffers_to_llvm.matrix_products import (
+from padc.passes.buffers_to_llvm import product_blocks
+from padc.passes.buffers_to_llvm.matrix_product_tiles import (
     panels_in_place,
     panels_of,
     tiles_of,
@@ -128,8 +128,8 @@ def check(
 @pytest.fixture
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Blocks so small that few rows, columns and products make many."""
-    monkeypatch.setattr(matrix_products, "PANEL_BYTES", 2048)
-    monkeypatch.setattr(matrix_products, "BLOCK_BYTES", 4096)
+    monkeypatch.setattr(product_blocks, "PANEL_BYTES", 2048)
+    monkeypatch.setattr(product_blocks, "BLOCK_BYTES", 4096)
 
 
 @pytest.mark.usefixtures("small_blocks")
@@ -280,7 +280,7 @@ def test_weights_in_panels_inside_of_blocks_of_large_rows(
 ):
     """Rows of 600 KB and results of 77 KB: panels are inside only if these are kept."""
     monkeypatch.setenv("PADC_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.setattr(matrix_products, "KEPT_BYTES", kept)
+    monkeypatch.setattr(product_blocks, "KEPT_BYTES", kept)
     torch.manual_seed(0)
     layer, x = torch.nn.Linear(1500, 192), torch.randn(100, 1500)
     model = torch.nn.Sequential(layer, torch.nn.GELU()).eval()
