@@ -103,7 +103,7 @@ SPECIAL: Functions = {
     **named(torch, "digamma erfc erfinv frexp i0 lgamma"),
     **named(
         torch.special,
-        "i1 i1e log_ndtr ndtr ndtri bessel_j0 bessel_j1 bessel_y0 bessel_y1 "
+        "entr i1 i1e log_ndtr ndtr ndtri bessel_j0 bessel_j1 bessel_y0 bessel_y1 "
         "spherical_bessel_j0 modified_bessel_k0 modified_bessel_k1 "
         "scaled_modified_bessel_k0 scaled_modified_bessel_k1",
     ),

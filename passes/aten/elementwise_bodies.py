@@ -258,6 +258,11 @@ def sinc(x: Element) -> Element:
     return x.equals(0).select(1, angle.apply("sin") / angle)
 
 
+def entr(x: Element) -> Element:
+    not_positive = x.equals(0).select(x.constant(0), -math.inf)
+    return (x <= 0).select(not_positive, -x * x.apply("log"))
+
+
 def fmax(x: Element, y: Element) -> Element:
     return x.is_nan().select(y, y.is_nan().select(x, x.maximum(y)))
 

@@ -21,6 +21,7 @@ from padc.passes.aten.elementwise_bodies import (
     comparison,
     divide,
     elu,
+    entr,
     floor_divide,
     fmax,
     fmin,
@@ -184,6 +185,7 @@ ROUNDED_EACH_STEP: Mapping[str, Body] = {
     "rsub": rsub,
     "sgn": sign,
     "sign": sign,
+    "special_entr": entr,
     "sub": sub,
     "threshold": lambda x, threshold, y: (x <= threshold).select(y, x),
 }
