@@ -54,8 +54,8 @@ class UnimportedError(Exception):
     """An op of a function cannot be imported, which has been reported."""
 
 
-class Importer(Protocol):
-    """The importer of the graphs of functions."""
+class GraphImporter(Protocol):
+    """What control flow needs of `importer.Importer`: graphs, blocks and regions."""
 
     function: FunctionBuilder
     """The function, or region of it, that ops are added to."""
@@ -77,7 +77,7 @@ class Importer(Protocol):
         ...
 
 
-def import_control_flow(importer: Importer, node: Node) -> Imported:
+def import_control_flow(importer: GraphImporter, node: Node) -> Imported:
     """Import a call of one of `CALLS`."""
     return CALLS[name_of(node)](importer, node)
 
@@ -92,7 +92,7 @@ def name_of(node: Node) -> str:
     return target.name() if isinstance(target, HigherOrderOperator) else ""
 
 
-def import_cond(importer: Importer, node: Node) -> Imported:
+def import_cond(importer: GraphImporter, node: Node) -> Imported:
     predicate, *functions, given = cast(Sequence[Any], node.args)
     condition = condition_of(importer, node, operand(importer, predicate))
     operands = [operand(importer, each) for each in given]
@@ -114,7 +114,7 @@ def import_cond(importer: Importer, node: Node) -> Imported:
     return added(importer, node, op, types)
 
 
-def import_while_loop(importer: Importer, node: Node) -> Imported:
+def import_while_loop(importer: GraphImporter, node: Node) -> Imported:
     test, body, carried, given = cast(Sequence[Any], node.args)
     additional = [operand(importer, each) for each in given]
     test, body = importer.graph(test), importer.graph(body)
@@ -133,17 +133,17 @@ def import_while_loop(importer: Importer, node: Node) -> Imported:
     return add_loop(importer, node, most, types, initial, step, holds)
 
 
-def import_map(importer: Importer, node: Node) -> Imported:
+def import_map(importer: GraphImporter, node: Node) -> Imported:
     function, xs, additional = cast(Sequence[Any], node.args)
     return import_steps(importer, node, function, [], xs, additional)
 
 
-def import_scan(importer: Importer, node: Node) -> Imported:
+def import_scan(importer: GraphImporter, node: Node) -> Imported:
     function, carried, xs, additional = cast(Sequence[Any], node.args)
     return import_steps(importer, node, function, carried, xs, additional)
 
 
-CALLS: Mapping[str, Callable[[Importer, Node], Imported]] = {
+CALLS: Mapping[str, Callable[[GraphImporter, Node], Imported]] = {
     "cond": import_cond,
     "map_impl": import_map,
     "scan": import_scan,
@@ -156,7 +156,7 @@ CALLS: Mapping[str, Callable[[Importer, Node], Imported]] = {
 
 
 def import_steps(
-    importer: Importer,
+    importer: GraphImporter,
     node: Node,
     function: Node,
     carried: Sequence[Any],
@@ -205,19 +205,21 @@ def import_steps(
     )
 
 
-def element(importer: Importer, node: Node, x: SSAValue, i: int | SSAValue) -> SSAValue:
+def element(
+    importer: GraphImporter, node: Node, x: SSAValue, i: int | SSAValue
+) -> SSAValue:
     """`x[i]`"""
     type = torch_d.VTensorType.get(element_type(x), shape_of(x)[1:])
     return emit(importer, node, "aten.select.int", type, self=x, dim=0, index=i)
 
 
-def stacked(importer: Importer, node: Node, ys: Sequence[SSAValue]) -> SSAValue:
+def stacked(importer: GraphImporter, node: Node, ys: Sequence[SSAValue]) -> SSAValue:
     type = torch_d.VTensorType.get(element_type(ys[0]), (len(ys), *shape_of(ys[0])))
     return emit(importer, node, "aten.stack", type, tensors=ys, dim=0)
 
 
 def write(
-    importer: Importer, node: Node, out: SSAValue, y: SSAValue, i: SSAValue
+    importer: GraphImporter, node: Node, out: SSAValue, y: SSAValue, i: SSAValue
 ) -> SSAValue:
     """`out`, where `y` is `out[i]`."""
     arguments: Any = {"self": out, "src": y, "dim": 0, "index": i}
@@ -225,7 +227,7 @@ def write(
 
 
 def zeros_like(
-    importer: Importer, node: Node, example: torch.Tensor, sources: Sequence[Node]
+    importer: GraphImporter, node: Node, example: torch.Tensor, sources: Sequence[Node]
 ) -> SSAValue:
     """A tensor for the results of all steps."""
     sizes = [emit_size(importer, node, size, sources) for size in example.shape]
@@ -234,14 +236,17 @@ def zeros_like(
 
 
 def emit_size(
-    importer: Importer, node: Node, size: int | torch.SymInt, sources: Sequence[Node]
+    importer: GraphImporter,
+    node: Node,
+    size: int | torch.SymInt,
+    sources: Sequence[Node],
 ) -> SSAValue:
     """A size that is known, or computed from those of the tensors of `sources`."""
     return emit_expression(importer, node, expression_of(size), sources)
 
 
 def emit_expression(
-    importer: Importer, node: Node, expression: Any, sources: Sequence[Node]
+    importer: GraphImporter, node: Node, expression: Any, sources: Sequence[Node]
 ) -> SSAValue:
     if expression.is_Integer:
         return importer.function.constant("int", int(expression))
@@ -270,7 +275,7 @@ def emit_expression(
 
 
 def add_loop(
-    importer: Importer,
+    importer: GraphImporter,
     node: Node,
     most: SSAValue,
     types: Sequence[Attribute],
@@ -296,7 +301,7 @@ def add_loop(
 
 
 def added(
-    importer: Importer, node: Node, op: Operation, types: Sequence[Attribute]
+    importer: GraphImporter, node: Node, op: Operation, types: Sequence[Attribute]
 ) -> list[SSAValue]:
     """Add an op of control flow; returns its results, of `types`."""
     op.location = NameLoc(StringAttr(name_of(node)), node_location(node))
@@ -307,7 +312,7 @@ def added(
 
 
 def entered(
-    importer: Importer,
+    importer: GraphImporter,
     node: Node,
     values: Sequence[SSAValue],
     types: Sequence[Attribute],
@@ -318,21 +323,21 @@ def entered(
 # --- values ---------------------------------------------------------------------------
 
 
-def operand(importer: Importer, given: Any) -> SSAValue:
+def operand(importer: GraphImporter, given: Any) -> SSAValue:
     """The value of an argument: of a node, or a number."""
     if isinstance(given, Node):
         return importer.function.values[given]
     return importer.function.constant("Scalar", given)
 
 
-def condition_of(importer: Importer, node: Node, value: SSAValue) -> SSAValue:
+def condition_of(importer: GraphImporter, node: Node, value: SSAValue) -> SSAValue:
     """A tensor of one bool, or a bool, as a bool."""
     if isinstance(value.type, torch_d.VTensorType):
         return emit(importer, node, "aten.Bool.Tensor", torch_d.BoolType(), a=value)
     return value
 
 
-def leaving(importer: Importer, node: Node, value: SSAValue) -> SSAValue:
+def leaving(importer: GraphImporter, node: Node, value: SSAValue) -> SSAValue:
     """A value that crosses the border of a region: complex numbers as pairs."""
     if (type := crossing_type(value.type)) == value.type:
         return value
@@ -340,7 +345,7 @@ def leaving(importer: Importer, node: Node, value: SSAValue) -> SSAValue:
 
 
 def entering(
-    importer: Importer, node: Node, value: SSAValue, type: Attribute
+    importer: GraphImporter, node: Node, value: SSAValue, type: Attribute
 ) -> SSAValue:
     """The inverse of `leaving`, for a value that was of `type`."""
     if crossing_type(type) == type:
@@ -384,7 +389,7 @@ def shape_of(value: SSAValue) -> tuple[int, ...]:
 
 
 def emit(
-    importer: Importer, node: Node, name: str, type: Attribute, **arguments: Any
+    importer: GraphImporter, node: Node, name: str, type: Attribute, **arguments: Any
 ) -> SSAValue:
     """Add the ATen op of a schema, with defaults for the arguments not given."""
     function, schema = importer.function, torch_d.schema_of(name)
