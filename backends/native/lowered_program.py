@@ -15,7 +15,7 @@ from padc.errors import Problem
 from padc.ir.main_function import main
 from padc.ir.torch import AtenOp, IfOp, LoopOp
 from padc.passes.common.lowering import Replacement, lower_ops, problem
-from padc.passes.to_linalg.aten.lower import in_torch, lower
+from padc.passes.to_linalg.aten.lower_op import in_torch, lower_op
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ def lower_program(module: ModuleOp) -> LoweredProgram:
 
 def lower_outside(op: AtenOp) -> Replacement:
     """Lower an op, unless it is in a branch or a loop, which PyTorch runs."""
-    return None if isinstance(op.parent_op(), IfOp | LoopOp) else lower(op)
+    return None if isinstance(op.parent_op(), IfOp | LoopOp) else lower_op(op)
 
 
 def aten_ops(module: ModuleOp) -> list[AtenOp]:

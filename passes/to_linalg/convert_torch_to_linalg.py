@@ -48,7 +48,7 @@ from padc.passes.common.linalg_builder import (
     signless_type,
 )
 from padc.passes.common.lowering import lower_all
-from padc.passes.to_linalg.aten.lower import in_torch, lower
+from padc.passes.to_linalg.aten.lower_op import in_torch, lower_op
 
 
 class ConvertTorchToLinalgPass(ModulePass):
@@ -57,7 +57,7 @@ class ConvertTorchToLinalgPass(ModulePass):
     name = "convert-torch-to-linalg"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        lower_all(op, AtenOp, lower, cast=in_torch)
+        lower_all(op, AtenOp, lower_op, cast=in_torch)
         # Canonicalization creates literals, so it runs before these become arguments.
         CanonicalizePass().apply(ctx, op)
         weights = weights_of(ctx)

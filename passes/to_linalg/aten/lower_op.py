@@ -14,7 +14,7 @@ from padc.passes.to_linalg.aten import LOWERINGS, LinalgCall
 NO_CODE = "there is no native code for it"
 
 
-def lower(op: AtenOp) -> Replacement:
+def lower_op(op: AtenOp) -> Replacement:
     """Build what replaces the results of `op`; Obstacle if it has no lowering."""
     lowering = LOWERINGS.get(op.schema.name)
     if lowering is None or any(map(is_complex, (*op.operands, *op.results))):
