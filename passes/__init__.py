@@ -48,6 +48,9 @@ PASSES = {
 """
 The passes of each folder, in the order in which they run.
 
+`split-complex` runs after `fold-constants`, and no pipeline runs
+`decompose-conv-transpose`. `pipelines` has the order of all passes.
+
 `fold-batch-norm` is the class `FoldBatchNormPass` in the file `fold_batch_norm.py`.
 """
 

@@ -6,6 +6,7 @@ import dataclasses
 import inspect
 import textwrap
 from collections.abc import Sequence
+from types import NoneType, UnionType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from xdsl.passes import ModulePass
@@ -35,7 +36,7 @@ class PassHelpAction(argparse.Action):
 
 def passes_help() -> str:
     """All passes: those of padc with their options, then the names of xDSL's."""
-    lines = ["passes of padc, by folder, in pipeline order:"]
+    lines = ["passes of padc; those of a folder are in the order in which they run:"]
     for folder, names in PASSES.items():
         lines += ["", f"  {folder}/"]
         for name in names:
@@ -53,7 +54,7 @@ def pass_help(pass_class: type[ModulePass]) -> list[str]:
     for field in dataclasses.fields(pass_class):
         name = field.name.replace("_", "-")
         option = f"        {name}={_type_name(types[field.name])}"
-        says = first_sentence(documented.get(field.name, ""))
+        says = first_paragraph(documented.get(field.name, ""))
         lines += _entry(option, f"{says} {_default(field)}".strip())
     return lines
 
@@ -75,23 +76,37 @@ def attribute_docstrings(cls: type) -> dict[str, str]:
     return found
 
 
+def first_paragraph(docstring: str) -> str:
+    """The first paragraph, on one line."""
+    return " ".join(inspect.cleandoc(docstring).split("\n\n")[0].split())
+
+
 def first_sentence(docstring: str) -> str:
     """The first sentence of the first paragraph, on one line."""
-    paragraph = inspect.cleandoc(docstring).split("\n\n")[0]
-    sentence, stop, _ = " ".join(paragraph.split()).partition(". ")
+    sentence, stop, _ = first_paragraph(docstring).partition(". ")
     return sentence + stop.rstrip()
 
 
+PLACEHOLDERS = {int: "N", str: "NAME", bool: "true|false"}
+
+
 def _type_name(annotation: Any) -> str:
+    """What the user writes for a value of this type; None is an absent option."""
     if get_origin(annotation) is Literal:
         return "|".join(map(str, get_args(annotation)))
-    return annotation.__name__ if isinstance(annotation, type) else str(annotation)
+    if get_origin(annotation) is UnionType:
+        kinds = [each for each in get_args(annotation) if each is not NoneType]
+        return "|".join(map(_type_name, kinds))
+    return PLACEHOLDERS[annotation]
 
 
 def _default(field: dataclasses.Field[Any]) -> str:
+    """The default; an option that is None by default says itself what that means."""
     if field.default is dataclasses.MISSING:
         return "(required)"
     value: object = field.default
+    if value is None:
+        return ""
     return f"(default: {str(value).lower() if isinstance(value, bool) else value})"
 
 

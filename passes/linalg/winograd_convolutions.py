@@ -64,7 +64,7 @@ class WinogradConvolutionsPass(ModulePass):
     name = "winograd-convolutions"
 
     tile: int | None = None
-    """The size of all tiles; by default, a cost model chooses."""
+    """The size of all tiles. (default: a cost model chooses for each convolution)"""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in op.ops:

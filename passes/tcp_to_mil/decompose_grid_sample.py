@@ -211,7 +211,10 @@ class DecomposeGridSamplePass(ModulePass):
     name = "decompose-grid-sample"
 
     policy: GridSamplePolicy = DEFAULT_GRID_SAMPLE_POLICY
-    """Which grid samples stay, for Core ML's `resample`. See `GridSamplePolicy`."""
+    """
+    Which grid samples stay, for Core ML's `resample`. auto: those that it computes as
+    PyTorch does. native: all. decompose: none.
+    """
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         lower_all(op, GridSampleOp, self.lower)

@@ -51,7 +51,10 @@ class DecomposePadsPass(ModulePass):
     name = "decompose-pads"
 
     policy: PadPolicy = DEFAULT_PAD_POLICY
-    """Which pads stay, to become Core ML's `pad`. See `PadPolicy`."""
+    """
+    Which pads stay, to become Core ML's `pad`. auto: those that it has. native: all.
+    decompose: constant pads only.
+    """
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         lower_all(

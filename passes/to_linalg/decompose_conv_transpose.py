@@ -28,7 +28,7 @@ Form: TypeAlias = Literal["zero-insert", "crop"]
 
 @dataclass(frozen=True)
 class DecomposeConvTransposePass(ModulePass):
-    """Write transposed convolutions as convolutions, or as VALID ones and pads."""
+    """Write transposed convolutions as convolutions or pads, for other compilers."""
 
     name = "decompose-conv-transpose"
 

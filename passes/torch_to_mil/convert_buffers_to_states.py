@@ -77,7 +77,10 @@ class ConvertBuffersToStatesPass(ModulePass):
     """The oldest system that runs the program: iOS15, iOS16, iOS17, iOS18, ..."""
 
     policy: StatesPolicy = DEFAULT_STATES_POLICY
-    """Which buffers: auto, native or inputs, which leaves them all as they are."""
+    """
+    Which buffers become states. auto: those that a state holds exactly, or float32 ones
+    of a float16 program. native: all. inputs: none.
+    """
 
     precision: str = DEFAULT_PRECISION
     """What floats will be computed in: float16 lets float32 buffers become states."""

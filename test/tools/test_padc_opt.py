@@ -469,7 +469,10 @@ def test_help_describes_passes_without_torch():
         for field in fields(pass_class()):
             assert f"{field.name.replace('_', '-')}=" in ours
     assert " canonicalize," in xdsl
-    assert "vector-bytes=int" in ours
+    assert "vector-bytes=N" in ours
+    assert "tile=N " in ours
+    assert " crop: a VALID transposed convolution" in ours
+    assert "None" not in ours
     assert "policy=auto|native|decompose " in ours
     assert "(default: auto)" in ours
 
@@ -485,12 +488,13 @@ class OptionsPass(ModulePass):
     """How often it is done"""
     manner: Literal["fast", "slow"] = "fast"
     """
-    The manner in which it is done. This sentence is left out, too.
+    The manner in which it is done. slow: with care.
 
-    So is this paragraph.
+    This paragraph is left out.
     """
     again: bool = False
     silent: str | None = None
+    """Whom to tell. (default: nobody)"""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None: ...
 
@@ -498,10 +502,11 @@ class OptionsPass(ModulePass):
 def test_help_of_options():
     assert pass_help(OptionsPass) == [
         "    options                     Show what help does with a docstring of two lines.",
-        "        how-often=int           How often it is done (required)",
-        "        manner=fast|slow        The manner in which it is done. (default: fast)",
-        "        again=bool              (default: false)",
-        "        silent=str | None       (default: None)",
+        "        how-often=N             How often it is done (required)",
+        "        manner=fast|slow        The manner in which it is done. slow: with care.",
+        "                                (default: fast)",
+        "        again=true|false        (default: false)",
+        "        silent=NAME             Whom to tell. (default: nobody)",
     ]
 
 
