@@ -1,12 +1,22 @@
 """
 From tcp to Core ML's ops.
 
-Passes, in the order in which they run: `tabulate_scaled_sizes`, `reduce_ranks`,
-`decompose_computed_kernels`, `decompose_grid_sample`, `decompose_pads`,
-`convert_tcp_to_mil`.
+Passes, in the order in which they run, and the files that serve them:
 
-`legality` says which ops Core ML has, `policies` which of them the passes before the
-last one leave, and `ranks` how `reduce_ranks` rewrites each op. Every other file serves
-the last pass: each holds the lowerings of a family of tcp ops, which `lowerings`
-collects.
+    tabulate_scaled_sizes       computes scaled sizes with integers
+    reduce_ranks                replaces tensors of more than five dimensions
+      ranks                     how each op is rewritten
+    decompose_computed_kernels  replaces convolutions whose kernels must be constants
+    decompose_grid_sample       replaces grid samples that Core ML does not have
+    decompose_pads              replaces pads that Core ML does not have
+      policies                  which grid samples and pads these two leave
+    convert_tcp_to_mil          replaces each tcp op by Core ML's ops
+      mil_lowering, lowerings   the table of lowerings; the complete table
+      folding                   pads as the padding of convolutions and pools
+      taps                      windows as slices
+      dynamic_resample, dynamic_windows
+                                resampling from and to dynamic sizes
+
+`legality` says which tcp ops Core ML has. Every other file holds the lowerings of a
+family of tcp ops.
 """

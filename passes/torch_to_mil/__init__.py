@@ -7,10 +7,12 @@ Passes, in the order in which they run, and the files that serve them:
       lowerings                the table of all rows
       mil_call                 the call that a row takes
       tensor                   values whose operators insert Core ML's ops
+      functions                functions of floats that Core ML lacks
       movement, parts, indices, matrices, contraction
                                what rows of several families share
       builtin_types            arguments, constants and results
       control_flow             branches and loops
+      widened_integers         int8 and int16 as int32, for targets without them
     convert_buffers_to_states  makes changed buffers states
       states_policy            which ones
 
