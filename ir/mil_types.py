@@ -177,7 +177,7 @@ def constant_types(attribute: Attribute) -> frozenset[str]:
 
 def element_types(value: SSAValue) -> frozenset[str]:
     """
-    Core ML's name of a tensor's element type, in a set; empty if it lacks it.
+    A set of Core ML's name of a tensor's element type; empty if Core ML lacks it.
 
     `STATE` for a state.
     """

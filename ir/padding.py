@@ -300,7 +300,7 @@ def needed_taps(
     dilation: Whole,
 ) -> NeededTaps:
     """
-    The taps of so many VALID windows without those that never meet `start` to `end`.
+    The taps of VALID windows, without those that never meet `start` to `end`.
 
     There is at least one window, and one position from `start` to before `end`. Dilated
     windows may keep one such tap on either side, so that none of the positions goes.

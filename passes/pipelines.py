@@ -179,7 +179,7 @@ def to_buffers(
 
 def to_llvm(vector_bytes: int, check: bool = False) -> list[ModulePass]:
     """
-    From planned buffers to LLVM's dialect, for vectors of so many bytes.
+    From planned buffers to LLVM's dialect, for vectors of `vector_bytes` bytes.
 
     With `check`, loads and stores are checked: see `access_check`.
     """

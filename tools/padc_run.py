@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 BACKENDS = ("coreml", "native", "reference")
 MOST_UNPACKED, MOST_RATIO = 2**28, 100
-"""The bytes of all arrays in a file: the larger of these and so many times its size."""
+"""The most bytes of a file's arrays: the first, or the second times the file's size."""
 
 
 class Feature(Protocol):

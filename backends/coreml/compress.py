@@ -74,7 +74,7 @@ def compress(program: Program, compression: Compression, pretend: bool = False) 
     weights = weights_of(program)
     left = weights
     # coremltools draws progress bars, and divides by the scales of channels of zeros:
-    # what comes of that is multiplied by the scale, which is 0.
+    # the quotient is multiplied by the scale, which is 0.
     hidden = contextlib.redirect_stderr(io.StringIO())
     with quiet(), hidden, np.errstate(invalid="ignore", divide="ignore"):
         for name, config in steps(compression, program):

@@ -46,7 +46,7 @@ class Image:
         return values * np.array(self.scale) + np.array(self.bias)
 
     def undone(self, values: Array) -> Array:
-        """The array of which `applied` gives `values`."""
+        """The inverse of `applied`."""
         return (values - np.array(self.bias)) / np.array(self.scale)
 
     def as_pixels(self, tensor: Array) -> Array:

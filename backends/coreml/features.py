@@ -52,13 +52,13 @@ class Features:
         )
 
     def of_inputs(self, function: FuncOp) -> list[InputType | None]:
-        """The description of each argument; None for buffers, and without one."""
+        """The description of each argument; None for buffers and undescribed ones."""
         names = model_names("input", entries(function.arg_attrs), BUFFER)
         names += [None] * (len(function.args) - len(names))
         return matched("input", self.inputs, names)
 
     def of_outputs(self, function: FuncOp) -> list[InputType | None]:
-        """The description of each result; None for buffers, and without one."""
+        """The description of each result; None for buffers and undescribed ones."""
         names = result_names(function)
         found = matched("output", self.outputs, names)
         for name, each in zip(names, found, strict=True):

@@ -107,7 +107,7 @@ def selector(
     check_states(program, ranges, tiny)
     names = coordinates(program) | decisions(program)
     names |= ops_on_integers(program) | ops_on_squares(program) | tiny.ops
-    # The pass replaces variables as it goes: what it asks of is decided before.
+    # The pass replaces variables as it goes, so all ops are judged before it starts.
     kept = {
         op.name
         for op in operations_of(program)

@@ -4,7 +4,7 @@ Images as inputs and outputs: the ops between pixels and the model's tensors.
 
 A `ct.ImageType` says that an input of the model is `scale * pixel + bias`, and that a
 pixel of an output is `scale * value + bias`, for each channel. coremltools' own pass is
-not used: it takes a scale for each channel for one of each column.
+not used: it mistakes a scale for each channel for one for each column.
 """
 
 from __future__ import annotations

@@ -71,8 +71,8 @@ def check_interface(module: ModuleOp, target: str) -> None:
     """
     Raise `UnsupportedError` for inputs and outputs of `@main` that Core ML cannot have.
 
-    The module may be at any level. Asked before a program is lowered, so that an
-    input is named, and not the first op that it stops.
+    The module may be at any level. Called before a program is lowered, so that an error
+    names the input, not the first op that fails because of it.
     """
     interface = Interface(main(module), target)
     with quiet(), warnings.catch_warnings(action="ignore"):
@@ -83,7 +83,7 @@ def check_interface(module: ModuleOp, target: str) -> None:
 
 
 def check_features(module: ModuleOp, target: str, features: Features) -> None:
-    """Raise `UsageError` for descriptions that do not fit; asked after it."""
+    """Raise `UsageError` for descriptions that do not fit; after `check_interface`."""
     interface = Interface(main(module), target, features)
     with quiet(), warnings.catch_warnings(action="ignore"):
         interface.input_types()

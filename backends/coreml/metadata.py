@@ -74,7 +74,7 @@ def check_text(what: str, value: Any) -> None:
 
 
 def check_described(metadata: Mapping[str, Any], kind: str, names: list[str]) -> None:
-    """Raise UsageError if an input or output is described that there is not."""
+    """Raise UsageError if a described input or output does not exist."""
     for name in metadata.get(f"{kind}_description", {}):
         if name not in names:
             raise UsageError(

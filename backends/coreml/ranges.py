@@ -89,10 +89,10 @@ LEADS_TO_SOFTMAX = frozenset(
     "concat expand_dims fill reshape select slice_by_index slice_by_size squeeze tile "
     "transpose".split()
 )
-"""Ops that hand a masking number on to a softmax as it is."""
+"""Ops that pass a masking number on to a softmax unchanged."""
 
 LEADS_FROM_MASK = LEADS_TO_SOFTMAX | {"add", "maximum", "minimum", "mul", "sub"}
-"""Ops that make a masking number of another, too."""
+"""These, and ops that turn one masking number into another."""
 
 
 @dataclass
@@ -160,7 +160,7 @@ class Ranges:
             grown = [hull(a, self.at(b)) for a, b in zip(carried, body.outputs)]
             if grown == carried:
                 break
-            # Of one that has grown twice, nothing is known.
+            # A range that grows twice may grow without end: it becomes unknown.
             carried = [
                 b if is_first or a == b else EVERYTHING for a, b in zip(carried, grown)
             ]

@@ -84,7 +84,7 @@ def rename(new: Path, path: Path, old: Path) -> None:
 
 
 def exchanged(new: Path, path: Path) -> bool:
-    """Exchange two folders in one step; False if there are not two, or no such step."""
+    """Exchange two folders in one step; False if that is impossible."""
     if not path.exists():
         return False
     names = os.fsencode(new), os.fsencode(path)

@@ -101,7 +101,8 @@ def sharing_weights(program: Program) -> Generator[None]:
         deduplication._deduplicate_const_across_functions(program)
         yield
     finally:
-        # Its ids are those of this package; the functions may be saved in others.
+        # The ids hold for this package only; a function may also be saved in another
+        # one.
         for op in operations_of(program):
             if op.op_type == "const":
                 op._weight_id = None

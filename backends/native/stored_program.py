@@ -55,7 +55,7 @@ class StoredProgram:
 
     @property
     def is_native(self) -> bool:
-        """Whether PyTorch runs no op of it."""
+        """Whether machine code computes all ops, and PyTorch none."""
         return all(part.signature is not None or not part.ops for part in self.parts)
 
     def report(self) -> str:

@@ -28,7 +28,7 @@ CHUNK = 2**24
 
 
 class UnsafeError(Exception):
-    """What in a file is not safe to load; the message says what and why."""
+    """A file is not safe to load; the message says what in it, and why."""
 
 
 class Archive:

@@ -5,8 +5,8 @@ The guards of an exported program: the conditions on input sizes that it holds u
 Where a dimension is `Dim.AUTO` or `Dim.DYNAMIC`, PyTorch traces with the sizes of the
 example and keeps each decision on them as a condition, in Python:
 `math.trunc(3.0*torch.sym_float(L['x'].size()[2])) == 30`. For other sizes the program
-computes something else than the model. `ExportedProgram.module()` checks the guards at
-each call, and so does what padc makes of a program.
+does not compute what the model computes. `ExportedProgram.module()` checks the guards
+at each call, and so do the models that padc compiles.
 """
 
 from __future__ import annotations

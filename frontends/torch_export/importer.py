@@ -236,7 +236,7 @@ class Importer:
         self.problems.append(Problem(error.message, location, error.hint))
 
     def attempt(self, node: Node, importer: Callable[[Node], Imported]) -> None:
-        """Import a node; one that uses a failed one fails silently."""
+        """Import a node; skip it silently if it uses one that failed."""
         if any(
             input not in self.function.values and input.op != "get_attr"
             for input in node.all_input_nodes
@@ -460,7 +460,7 @@ class Importer:
         return data
 
     def data_of(self, tensor: torch.Tensor, name: str) -> Initial:
-        """A tensor; all but an integer of rank 0 is stored by its name."""
+        """A tensor, stored by its name; an integer of rank 0 is in line."""
         type = tensor_type(tensor)
         builtin_type = TensorType(type.element_type, tensor.shape)
         array = weight_array(tensor)

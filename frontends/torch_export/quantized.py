@@ -66,7 +66,7 @@ def dequantize_by_tensors(
 
 
 def number(x: Tensor) -> Tensor:
-    """A tensor of one element as one of rank 0, which decides no dtype."""
+    """A tensor of one element, reshaped to rank 0, so that it promotes no other."""
     return x.reshape(())
 
 

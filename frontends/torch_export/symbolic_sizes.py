@@ -43,7 +43,7 @@ class SymbolicSizes:
         """The smallest and largest value of a symbol."""
         low, high = 0, INT64_MAX
         if (bounds := self.bounds.get(symbol)) is not None:
-            # A bound that is missing is one of PyTorch's infinities of integers.
+            # PyTorch's integer infinities stand for missing bounds.
             low, high = int(max(bounds.lower, low)), int(min(bounds.upper, high))
         return low, high
 

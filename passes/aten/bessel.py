@@ -156,8 +156,8 @@ def airy_ai(x: Element) -> Element:
     """Ai(x) (DLMF 9.4.1, 9.7.5, 9.7.9); NaN at infinity, as in PyTorch."""
     size = abs(x)
     root = size.apply("sqrt")
-    # Far from 0 the rounding of zeta decides: this is PyTorch's. coremltools makes
-    # `x * (1 / 3)` of `x / 3`, which is rounded twice.
+    # Far from 0 the result depends on the rounding of zeta: this is PyTorch's.
+    # coremltools rewrites `x / 3` as `x * (1 / 3)`, which is rounded twice.
     fourth_root, zeta = root.apply("sqrt"), size * 2 * root / (root * 0 + 3)
     inverse = 1 / zeta
     angle, w = zeta + math.pi / 4, inverse * inverse

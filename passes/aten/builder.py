@@ -76,7 +76,7 @@ class AtenBuilder(IntegerBuilder):
 
     def call(self, name: str, result: AnyTensor, /, **arguments: Argument) -> SSAValue:
         """
-        `aten.<name>` of these arguments, the defaults of its schema for the others.
+        Insert `aten.<name>` on `arguments`, with its schema's defaults for the others.
 
         Tensors among the arguments, and the result, are builtin ones.
         """
@@ -87,7 +87,7 @@ class AtenBuilder(IntegerBuilder):
     def emit(
         self, name: str, result: Attribute, arguments: Mapping[str, Argument]
     ) -> SSAValue:
-        """The op with the schema `name`, whose result is of a type of torch."""
+        """Insert the op with the schema `name`, whose result has a type of torch."""
         schema = schema_of(name)
         assert schema is not None, name
         operands = [
@@ -147,7 +147,7 @@ class AtenBuilder(IntegerBuilder):
     def pad(
         self, x: SSAValue, amounts: Sequence[Amounts], fill: float | int
     ) -> SSAValue:
-        """`x` padded by static amounts, those of each dimension; `x` itself by none."""
+        """`x` padded by static amounts for each dimension; `x` itself if all are 0."""
         if all(amount == Amounts(0, 0) for amount in amounts):
             return x
         return self.insert(
@@ -191,7 +191,7 @@ class AtenBuilder(IntegerBuilder):
             return parts[0]
         types = [tensor_type(part) for part in parts]
         sizes = [type.get_shape()[dim] for type in types]
-        # A size that one part knows is that of all.
+        # A size that is static in one part holds for all.
         shape = [max(known) for known in zip(*(t.get_shape() for t in types))]
         shape[dim] = DYNAMIC_INDEX if DYNAMIC_INDEX in sizes else sum(sizes)
         result = TensorType(types[0].element_type, shape)

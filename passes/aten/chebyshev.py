@@ -38,7 +38,7 @@ class Chebyshev:
         return twice * 0.5 * last + (first - before)
 
     def terms(self, x: Element) -> int:
-        """The number of terms that the type of `x` can tell."""
+        """The number of terms that change a result of the type of `x`."""
         if x.type == f64:
             return len(self.coefficients)
         least = abs(self.coefficients[0]) * NEGLIGIBLE

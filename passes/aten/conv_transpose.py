@@ -79,8 +79,8 @@ def pad_result(
     """
     `conv_transpose(x, w, b) -> pad(conv_transpose(x, w)) + b`.
 
-    The new op keeps the expansions `kept`, by default none. None if the pad would be
-    by nothing.
+    The new op keeps the expansions `kept`, by default none. None if the pad would add
+    and crop nothing.
     """
     build, rank = AtenBuilder(op), op.dims.spatial_rank
     kept = kept or [Amounts(0, 0)] * rank
@@ -95,7 +95,7 @@ def pad_result(
     for dim, amount in zip(dims, amounts, strict=True):
         if shape[dim] != DYNAMIC_INDEX:
             shape[dim] -= amount.lower + amount.upper
-    # What the pad adds gets the bias too.
+    # The bias is added to the pad's elements too.
     adds = any(max(amount.lower, amount.upper) > 0 for amount in amounts)
     less = tcp.ConvTransposeOp(
         op.input,

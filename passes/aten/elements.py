@@ -78,7 +78,7 @@ class Elements:
     def __truediv__(self, other: Operand) -> Elements:
         divisor = self._operand(other)
         if not isinstance(other, Elements):
-            # coremltools makes `x * (1 / 7)` of `x / 7`, which is rounded twice.
+            # coremltools rewrites `x / 7` as `x * (1 / 7)`, which is rounded twice.
             divisor = self * 0.0 + divisor
         return self._binary("div", divisor)
 
@@ -106,7 +106,7 @@ class Elements:
         return self._binary("eq", other)
 
     def select(self, a: Operand, b: Operand) -> Elements:
-        """Of these booleans, `a` where they hold and `b` elsewhere."""
+        """`a` where these booleans are true, `b` elsewhere."""
         typed = next((x for x in (a, b) if isinstance(x, Elements)), None)
         if typed is None:
             assert isinstance(a, np.floating)

@@ -1,12 +1,12 @@
 """
 Write tensors as buffers: allocated, filled, copied into, viewed, freed.
 
-It takes border pads of `tcp` and upstream's ops on tensors, which
-`convert-tcp-to-linalg{border-pads=false}` makes of all else. A pad allocates the padded
-buffer, fills it, and copies into a subview of it; a border pad copies its input, and
-then rows within the padded buffer. A linalg op writes into the buffer of its output
-operand if that has no other use. A function does not write to the buffers that it
-takes, and returns buffers that it allocates.
+It takes what `convert-tcp-to-linalg{border-pads=false}` writes: border pads of `tcp`,
+and upstream's ops on tensors. A pad allocates the padded buffer, fills it, and copies
+into a subview of it; a border pad copies its input, and then rows within the padded
+buffer. A linalg op writes into the buffer of its output operand if that has no other
+use. A function does not write to the buffers that it takes, and returns buffers that it
+allocates.
 """
 
 from __future__ import annotations

@@ -112,7 +112,7 @@ def borders(
     inner: Sequence[Amount],
     full: Sequence[Amount],
 ) -> Iterator[tuple[list[Amount], list[Amount]]]:
-    """Offsets and sizes of parts that cover all but the one of `inner` at `low`."""
+    """Offsets and sizes of the parts around the part of size `inner` at `low`."""
     for dim in range(len(full)):
         end = build.add(low[dim], inner[dim])
         above = build.sub(full[dim], end)

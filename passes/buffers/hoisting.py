@@ -9,7 +9,7 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Block, Operation
 
 MOVABLE = (memref.AllocOp, memref.SubviewOp, memref.DimOp, linalg.FillOp)
-"""Ops of which the caller knows that they may move; arithmetic may always."""
+"""Ops that the caller knows may move; arithmetic always may."""
 
 
 def hoist(block: Block, ops: Sequence[Operation], before: Operation) -> bool:

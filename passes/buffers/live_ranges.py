@@ -1,4 +1,4 @@
-"""Live ranges of buffers, and how buffers that are not in use at once share memory."""
+"""Live ranges of buffers, and how buffers never in use together share memory."""
 
 from __future__ import annotations
 

@@ -135,7 +135,8 @@ class WriteThrough:
 
     def fills_to_move(self, first: Operation) -> list[linalg.FillOp] | None:
         """
-        The fills of the target, which must come before `first`; None if others object.
+        The fills of the target, which must come before `first`; None if other ops
+        forbid it.
 
         Before the copy, only fills may touch the target. After it, nothing may write to
         the target if the value is still read. A fill must not move across an op that

@@ -1,4 +1,4 @@
-"""Sizes of buffers as functions of the arguments, computed before all else."""
+"""Sizes of buffers as functions of the arguments, computed before any buffer."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class SizeReplay:
 
     build: MemRefBuilder
     known: dict[SSAValue, SSAValue]
-    """The new value of each old one, at first of the arguments."""
+    """The new value of each old value; initially, those of the arguments."""
     guard: int
 
     def of(self, value: SSAValue) -> SSAValue:

@@ -154,7 +154,7 @@ def most_sums(lanes: int, type: AnyFloat) -> int:
 
 def tile_rows(loop: Loop, sums: int) -> int:
     """
-    The rows of a tile of up to so many `sums`, which divide the loop.
+    The rows of a tile of up to `sums` sums; they divide the loop.
 
     They are at most a third of the sums, so that a tile has three vectors of columns.
     """

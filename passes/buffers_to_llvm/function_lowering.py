@@ -60,7 +60,7 @@ from padc.passes.buffers_to_llvm.work_sharing import is_shared
 from padc.passes.common.memref_builder import AnyMemRef, memref_type
 
 UNROLLED = 8
-"""Loops over buffer ops with at most so many steps are unrolled."""
+"""The most steps of a loop over buffer ops that is unrolled."""
 
 
 def lower_function(function: func.FuncOp, module: LlvmModule) -> None:

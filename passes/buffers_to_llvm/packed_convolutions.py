@@ -36,7 +36,7 @@ CountedInner: TypeAlias = "Callable[[int, Sequence[Size]], None]"
 
 INPUT, WEIGHTS = range(2)
 KEPT_BYTES = 1 << 19
-"""Weights of so many bytes stay in the second cache while the pixels vary."""
+"""The most bytes of weights that stay in the second cache while the pixels vary."""
 
 
 @dataclass(frozen=True)

@@ -24,9 +24,9 @@ from padc.passes.buffers_to_llvm.llvm_builder import POINTER, LlvmBuilder, Size
 ENTER, SHARE = "padc_enter", "padc_share"
 LEAST = 128
 """
-With less work than so many grains, starting threads takes longer than it saves.
+The least work, in grains, for which starting threads saves time.
 
-That is 0.1 to 0.2 ms; to wake a thread that sleeps took a millisecond (bench.networks).
+That is 0.1 to 0.2 ms; waking a thread that sleeps took a millisecond (bench.networks).
 """
 WORKER = "_part"
 """What the names of workers end with."""
@@ -78,7 +78,7 @@ class SharedCalls:
         """The work of all calls, in grains; None if it is dynamic."""
 
     def call(self, kernel: str, arguments: Sequence[SSAValue], most: Size) -> None:
-        """Call the worker of `kernel` on at most so many threads."""
+        """Call the worker of `kernel` on up to `most` threads."""
         build = self.build
         if not isinstance(most, int):
             self.grains = None

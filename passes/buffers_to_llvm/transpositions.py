@@ -32,7 +32,7 @@ SQUARE_BYTES = 32
 SQUARES = 2
 """The squares along each side of a block."""
 ELEMENT_TYPES: dict[int, AnyFloat] = {4: f32, 8: f64}
-"""The floats that elements of so many bytes, of any type, are moved as."""
+"""By the bytes of an element, the float type as which it is moved."""
 
 
 @dataclass(frozen=True)

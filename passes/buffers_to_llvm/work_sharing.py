@@ -149,10 +149,10 @@ def split_range(
 
 
 def threads_for(build: LlvmBuilder, work: Size) -> Size:
-    """The most threads that are worth it for a kernel of so much work."""
+    """The most threads that are worth it for a kernel of this work."""
     return build.floordiv(work, build.grain)
 
 
 def is_shared(threads: Size) -> bool:
-    """Whether a kernel that is worth so many threads is split."""
+    """Whether a kernel that is worth `threads` threads is split."""
     return not isinstance(threads, int) or threads > 1

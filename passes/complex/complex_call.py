@@ -54,7 +54,7 @@ class Split:
     lists: dict[SSAValue, Lists] = field(default_factory=dict[SSAValue, Lists])
     """The lists of parts of each result that is a list of complex tensors."""
     constants: dict[Any, SSAValue] = field(default_factory=dict[Any, SSAValue])
-    """Constants that rows have made, by what they are."""
+    """Constants that rows have made, by key."""
 
 
 @dataclass(frozen=True)
@@ -194,7 +194,7 @@ class ComplexCall(AtenCall):
         return Real(self.build, constants[key])
 
     def matrix(self, key: Any, array: Callable[[], Array]) -> Real:
-        """A constant in the precision of the result; computed if it is not there."""
+        """A constant in the precision of the result, computed at first use."""
         type = self.real_type()
         key = (*key, type)
         if key in self.split.constants:
@@ -206,7 +206,7 @@ class ComplexCall(AtenCall):
         return self.data_of(self.op.arg(name))
 
     def data_of(self, x: SSAValue) -> Array | None:
-        """The data of a value, also after what leaves it as it is."""
+        """The data of a constant, also after ops that keep it; else None."""
         match x.owner:
             case LiteralOp(value=value):
                 return self.split.weights.array(value)
@@ -237,7 +237,7 @@ REAL_DTYPES = {
     DTYPE_NUMBERS[f"complex{2 * bits}"]: DTYPE_NUMBERS[f"float{bits}"]
     for bits in (16, 32, 64)
 }
-"""By the number of a complex dtype, that of its parts."""
+"""PyTorch's number of the real dtype, by the number of the complex dtype."""
 
 
 def is_complex(type: Attribute) -> bool:
@@ -246,14 +246,14 @@ def is_complex(type: Attribute) -> bool:
 
 
 def real_tensor(type: Attribute) -> Attribute:
-    """The type of the parts of a complex tensor; other types are themselves."""
+    """The type of the parts of a complex tensor; other types unchanged."""
     if not isinstance(type, VTensorType):
         return type
     return VTensorType.get(part_type(type.element_type), type.get_shape())
 
 
 def part_type(type: Attribute) -> Attribute:
-    """The type of the parts of a complex type; a real type itself."""
+    """The type of the parts of a complex type; a real type unchanged."""
     if isinstance(type, ComplexType):
         return cast(Attribute, type.element_type)  # pyright: ignore[reportUnknownMemberType]
     return type

@@ -170,7 +170,7 @@ def split_shift(call: ComplexCall) -> Complex | Real:
 
 
 def own_scale(call: ComplexCall, count: int) -> float:
-    """The factor by the number of a normalization: none, by root of n, by n."""
+    """The scale for normalization 0, 1 or 2: 1, 1 / sqrt(count) or 1 / count."""
     return count ** (-call.integer("normalization") / 2)
 
 

@@ -79,7 +79,7 @@ def split_lists(call: ComplexCall) -> None:
 
 
 def imaginary(call: ComplexCall, name: str, x: SSAValue) -> Real:
-    """The imaginary part of an argument; of positions, they themselves."""
+    """The imaginary part of an argument; an argument of positions is unchanged."""
     if not is_complex(x.type) and name in POSITIONS:
         return call.as_real(x)
     return call.as_complex(x).imaginary

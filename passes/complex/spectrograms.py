@@ -109,7 +109,7 @@ def padded_window(call: ComplexCall, length: int) -> Real:
 
 
 def centered(call: ComplexCall, signal: Real, amount: int) -> Real:
-    """The signal with padding at both ends, so that frames are centered at times."""
+    """The signal, padded at both ends, so that each frame is centered at its time."""
     mode, shape = call.constant("pad_mode"), [*signal.shape]
     if shape[-1] != DYNAMIC_INDEX:
         shape[-1] += 2 * amount

@@ -125,7 +125,7 @@ def is_complex_list(x: SSAValue) -> bool:
 
 
 def is_split(x: SSAValue, split: Split) -> bool:
-    """Whether the parts of a value are known; also if it is real."""
+    """Whether a value is real, or its parts are known."""
     if isinstance(list_ := x.owner, ListConstructOp):
         return all(is_split(each, split) for each in list_.elements)
     if isinstance(x.owner, ListUnpackOp | AtenOp) and is_complex_list(x):
@@ -196,7 +196,7 @@ def split_aten(op: AtenOp, split: Split) -> None:
             "Core ML has no complex tensors",
             "compute with the parts: torch.view_as_real(x)",
         )
-    # The ops that it becomes are known as its own: Fourier transforms have no weights.
+    # The new ops carry its name: the products of a Fourier transform have no weights.
     call = ComplexCall(op, AtenBuilder(op, op.schema.name), split)
     made = row(call)
     if made is None:

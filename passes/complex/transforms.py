@@ -170,7 +170,7 @@ def transform(
 
 
 def factors(length: int) -> tuple[int, int] | None:
-    """Two numbers with this product, as close as can be; None if it is prime."""
+    """Two factors of a number, as close as possible; None for a prime."""
     for a in range(int(np.sqrt(length)), 1, -1):
         if length % a == 0:
             return a, length // a

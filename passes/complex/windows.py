@@ -27,7 +27,7 @@ def cosines(*factors: float) -> Callable[[Array], Array]:
 def window_of(
     call: ComplexCall, values: Callable[[Array], Array], *factors: float
 ) -> Real:
-    """A window, by a function of the position from 0 to 1 that `factors` tell apart."""
+    """A window: `values` at positions from 0 to 1; `factors` identify `values`."""
     length = call.integer("window_length")
     positions = call.op.schema.positions
     periodic = call.boolean("periodic") if "periodic" in positions else True

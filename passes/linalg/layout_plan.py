@@ -178,7 +178,7 @@ class LayoutPlan:
         self.results[op.results[0]] = (result,)
 
     def tile_size(self, x: SSAValue, channels: int) -> int | None:
-        """The tiles into which so many channels are packed; None if they are not."""
+        """The tiles that `channels` are packed into; None if they are not packed."""
         type = tensor_type(x).element_type
         assert isinstance(type, FixedBitwidthType)
         lanes = self.vector_bytes // type.size

@@ -25,7 +25,7 @@ from padc.passes.common.tensor_shapes import expand, permute, reshape
 
 
 class Tile(NamedTuple):
-    """A dimension is split into tiles of so many elements."""
+    """A dimension is split into tiles of `size` elements."""
 
     dim: int
     size: int

@@ -35,7 +35,7 @@ def weight_arguments(function: func.FuncOp) -> Mapping[SSAValue, StringAttr]:
 
 
 def source_of(x: SSAValue) -> SSAValue:
-    """The tensor of which `x` is another shape: views of a weight are weights too."""
+    """The tensor that `x` reshapes: a reshaped weight is a weight too."""
     while isinstance(x.owner, tensor.ExpandShapeOp | tensor.CollapseShapeOp):
         x = x.owner.src
     return x

@@ -29,7 +29,7 @@ BLOCK_BYTES = 1 << 19
 FEW_TILES = 28
 """The tiles of a block if the weights stay in the second cache too."""
 KEPT_BYTES = 1 << 20
-"""Weights of so many bytes do."""
+"""The most bytes of weights that stay in the second cache."""
 
 
 @dataclass(frozen=True)

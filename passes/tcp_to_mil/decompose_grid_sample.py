@@ -55,7 +55,7 @@ Vector: TypeAlias = Elements | npt.NDArray[np.int64]
 
 
 class GridPoints(Elements):
-    """Points of a grid, and coordinates computed of them."""
+    """Points of a grid, and coordinates computed from them."""
 
     def multiply_add(self, a: Operand, b: Operand, c: Operand) -> Elements:
         """

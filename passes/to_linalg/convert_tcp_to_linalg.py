@@ -52,7 +52,7 @@ def decompose(op: tcp.ConvTransposeOp) -> SSAValue:
 
 
 def with_sign(op: Operation, new: SSAValue, old: SSAValue) -> SSAValue:
-    """A tensor of signless elements as one of the type of `old`."""
+    """Cast a tensor of signless elements to the type of `old`."""
     build, wanted = builder_before(op), tensor_type(old)
     signless = signless_type(wanted)
     new = build.cast(new, signless)

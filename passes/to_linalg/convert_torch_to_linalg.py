@@ -67,7 +67,7 @@ class ConvertTorchToLinalgPass(ModulePass):
 
 
 def close(function: func.FuncOp, weights: Weights) -> None:
-    """Make `function` one of tensors, whose weights are arguments."""
+    """Make the values of `function` builtin tensors, and its weights arguments."""
     block = body_of(function)
     attributes = list(function.arg_attrs or [DictionaryAttr({}) for _ in block.args])
     # Symbols are there only to be bound to sizes.

@@ -86,7 +86,7 @@ class Attention:
     """Which keys the mask admits; None without a mask, or if it is computed."""
     is_causal: bool
     scale: float | None
-    """None for one by the square root of the number of features."""
+    """None stands for 1 / sqrt(number of features)."""
 
     def result(self) -> Tensor:
         return self.fused() if self.can_be_fused() else self.by_products()[0]

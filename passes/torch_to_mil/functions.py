@@ -58,7 +58,7 @@ def copysign(x: Element, sign: Element) -> Element:
 
 
 LARGE = 100.0
-"""Float16 has its square, and from here on two terms of a series are exact."""
+"""Its square fits float16, and above it two terms of the series are exact."""
 
 
 def asinh(x: Element) -> Element:

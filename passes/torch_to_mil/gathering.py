@@ -39,7 +39,7 @@ from padc.passes.torch_to_mil.tensor import Tensor, as_number
 
 
 def has_same_size(x: Tensor, y: Index, dim: int) -> bool:
-    """Whether two tensors have one size in a dimension, as far as it can be seen."""
+    """Whether two tensors are known to have the same size in a dimension."""
     if x.shape[dim] != y.shape[dim]:
         return False
     if x.shape[dim] != DYNAMIC_INDEX:
@@ -77,7 +77,7 @@ SIZE_KEEPING = frozenset(
 
 
 def cut(x: Tensor, like: Index, axis: int | None) -> Tensor:
-    """The beginning of `x` with the sizes that `like` has; along `axis`, all of it."""
+    """The beginning of `x`, with the sizes of `like`; all of `x` along `axis`."""
     if all(dim == axis or has_same_size(x, like, dim) for dim in range(x.rank)):
         return x
     sizes: list[Size] = [

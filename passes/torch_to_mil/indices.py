@@ -258,7 +258,7 @@ class Indexed:
 
 
 def varies_along(shape: Sequence[int], dim: int, rank: int) -> bool:
-    """Whether all sizes are 1, but that of dimension `dim` of `rank`."""
+    """Whether all sizes are 1, except that of dimension `dim` of `rank`."""
     before = rank - len(shape)
     return all(size == 1 or before + d == dim for d, size in enumerate(shape))
 

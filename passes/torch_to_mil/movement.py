@@ -87,7 +87,7 @@ def without_one(sizes: Sequence[Size]) -> list[Size]:
     if any(isinstance(size, int) and size < 0 for size in sizes):
         return list(sizes)
     computed = [dim for dim, size in enumerate(sizes) if isinstance(size, Tensor)]
-    # What is not a size of some tensor takes more ops.
+    # A size that is not read from a tensor's shape takes more ops.
     costly = [dim for dim in computed if not is_size(sizes[dim])]
     left = (costly or computed)[-1]
     return [-1 if dim == left else size for dim, size in enumerate(sizes)]

@@ -25,9 +25,9 @@ from padc.passes.torch_to_mil.tensor import Tensor
 @lowers("aten.nanquantile", "aten.nanquantile.scalar")
 def lower_quantile(call: MilCall) -> Tensor:
     """
-    The element at the position q (n - 1) of n sorted ones; NaN if there is any.
+    The element at position q (n - 1) of n sorted elements; NaN if any is NaN.
 
-    nanquantile leaves out NaN: n is the number of others, and without any it is NaN.
+    nanquantile counts only the elements that are not NaN; it is NaN if there are none.
     """
     given, way = call.tensor("self"), call.constant("interpolation")
     x = given if call.has("dim") else flat(given)
@@ -57,7 +57,7 @@ def fractions(call: MilCall, rank: int, dim: int) -> Tensor:
 
 
 ROUNDED = {"lower": "floor", "higher": "ceil", "nearest": "round"}
-"""The function that makes an index of a position."""
+"""The function that turns a position into an index."""
 
 
 def interpolated(x: Tensor, position: Tensor, dim: int, way: str) -> Tensor:

@@ -80,7 +80,7 @@ class Cell:
     name: str
     """Core ML's op."""
     gates: tuple[int, ...]
-    """How many gates each part of the input's product has that `step` takes."""
+    """The number of gates in each part of the input's product, as `step` takes them."""
     step: Callable[[Sequence[Tensor], States, Parameters], States]
     """The next states."""
     is_exact: bool

@@ -295,7 +295,7 @@ def lower_unfold(call: MilCall) -> Tensor:
     x = x.in_int32() if type == i1 else x
     *shape, last = call.result_shape()
     shape.insert(dim + 1, last)
-    # A step past the end is one that no window takes.
+    # A step beyond the end is never taken.
     step = min(step, x.shape[dim]) if x.shape[dim] >= 0 else step
     x = x.emit("sliding_windows", shape, x=x, axis=dim, size=size, stride=step).to(type)
     return transpose(x, [*(d for d in range(x.rank) if d != dim + 1), dim + 1])

@@ -167,7 +167,7 @@ def lower_kth_value(call: MilCall) -> list[Tensor]:
 
 
 def median(x: Tensor, dim: int, keepdim: bool) -> tuple[Tensor, Tensor]:
-    """The lower of two medians; NaN, and the index of the first, if there is any."""
+    """The lower median and its index; the first NaN and its index if there is one."""
     x, size = as_number(x), size_of(x, dim)
     if isinstance(size, int):
         middle: Size = (size - 1) // 2
@@ -185,7 +185,7 @@ def median(x: Tensor, dim: int, keepdim: bool) -> tuple[Tensor, Tensor]:
 
 
 def median_of_numbers(x: Tensor, dim: int, keepdim: bool) -> tuple[Tensor, Tensor]:
-    """The lower of two medians of what is not NaN; NaN if nothing is left."""
+    """The lower median of the elements that are not NaN; NaN if all are NaN."""
     if not x.is_float:
         return median(x, dim, keepdim)
     numbers, count = without_nan(x, dim)
@@ -198,7 +198,7 @@ def median_of_numbers(x: Tensor, dim: int, keepdim: bool) -> tuple[Tensor, Tenso
 
 
 def without_nan(x: Tensor, dim: int) -> tuple[Tensor, Tensor]:
-    """Infinity for each NaN, so that it is sorted to the end; the number of others."""
+    """`x` with infinity for NaN, which sorts to the end; the count of others."""
     is_number = x.equals(x)
     count = reduce("sum", is_number.to(i32), [dim], True)
     return is_number.select(x, math.inf), count

@@ -45,7 +45,7 @@ from padc.ir.torch.tensors import (
 from padc.ir.weights import Weights
 
 MOST_BYTES = 2**26
-"""No result is larger, except those at most twice as large as the constants given."""
+"""The most bytes of a result, unless it is at most twice as large as its constants."""
 MOST_REPEATED_BYTES = 2**16
 """Repeated constants of more bytes stay ops, and so do rearranged shared weights."""
 
@@ -60,7 +60,7 @@ REPEATING = frozenset(
 """The results of these repeat their operands' elements, or a number."""
 
 SKIPPED = ("empty", "quantize")
-"""Parts of the names of ops whose results are any numbers, or whose form matters."""
+"""Parts of the names of ops that stay: results are arbitrary, or form matters."""
 
 
 class Folding:

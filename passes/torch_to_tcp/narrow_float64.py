@@ -1,5 +1,5 @@
 """
-Compute float64 values inside a program in float32, where that is all there is.
+Compute float64 values inside a program in float32, for targets without float64.
 
 Programs that take or return float64 are left alone: their users need its accuracy.
 """

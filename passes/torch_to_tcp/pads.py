@@ -259,12 +259,13 @@ def rank_of(type: Attribute) -> int:
 
 def fill_value(value: float | int, element_type: Attribute) -> float | int:
     """
-    The fill that PyTorch uses for `value`; an integer as a bit pattern.
+    The fill for `value`, converted as PyTorch does: an integer is a bit pattern.
 
-    Integer types truncate it, and bool is whether it is not 0. Raises Obstacle for a
-    value that PyTorch refuses as out of range: `overflows` of c10/util/overflows.h,
-    which lets negative integers wrap around to unsigned ones. PyTorch 2.15 truncates
-    before it compares, so it takes 255.5 for uint8; here this is refused as before.
+    Integer types truncate the value; as a bool, any value except 0 is true. Raises
+    Obstacle for a value that PyTorch refuses as out of range: `overflows` of
+    c10/util/overflows.h, which lets negative integers wrap around to unsigned ones.
+    PyTorch 2.15 truncates before it compares, so it takes 255.5 for uint8; here this is
+    refused as before.
     """
     if element_type == i1:
         return int(bool(value))

@@ -243,7 +243,7 @@ def finite(half: Array) -> Array:
 def nearest_between(
     low: Array, high: Array, expected: Array
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """The number between two bounds that is nearest to the expected one, and that."""
+    """The nearest number between two bounds to each expected one; the expected ones."""
     is_ = np.where(np.isnan(expected), low, expected.clip(low, high))
     return torch.from_numpy(is_), torch.from_numpy(expected)
 

@@ -48,7 +48,7 @@ def described_export(
         wanted = [by_name.get(name) for name in names[: len(leaves)] if is_flat]
     else:
         wanted = list(cast(Sequence[Any], described))
-    if len(wanted) != len(tensors):  # What is wrong is found when it is compared.
+    if len(wanted) != len(tensors):  # A wrong number is reported later, by `matched`.
         return arguments, None
     rest = iter(wanted)
     dims = [

@@ -217,7 +217,7 @@ class Graph:
         which: Sequence[int],
         args: Sequence[Any],
     ) -> Function:
-        """What computes the outputs `which`; Obstacle or PadcError if it cannot be."""
+        """A function that returns the outputs `which`; or Obstacle or PadcError."""
         if (varying := self._varying) is not None:
             tensors = [args[number] for number in varying.dims]
             model = self._of_all_sizes.get(floats)
@@ -294,7 +294,7 @@ class TensorsOf(torch.nn.Module):
         self._graph = graph
         self._which = which
         self._varying = varying
-        """If it is there, only the arguments that are tensors are given."""
+        """If not None, the caller passes only the arguments that are tensors."""
 
     def forward(self, *args: Any) -> Any:
         given = args if self._varying is None else self._varying.arguments(args)

@@ -201,7 +201,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--kernels", choices=("numpy", "torch"), help="what computes all kernels"
     )
-    parser.addoption("--sample", type=int, help="at most so many cases of a test")
+    parser.addoption("--sample", type=int, help="the most cases of a test")
     parser.addoption("--shard", help="I/N: the I-th of N parts of the tests")
     parser.addoption("--tally", help="where to write what became of the tests")
 

@@ -177,7 +177,7 @@ def check_only(folder: Path, names: set[str]) -> None:
 
 
 def moment(seconds: float, rng: random.Random) -> float:
-    """When to kill a run that takes so many seconds."""
+    """When to kill a run that takes `seconds` seconds."""
     first = 0.0 if rng.random() < 0.5 else 1 - LAST
     return seconds * rng.uniform(first, 1.05)
 
@@ -213,7 +213,7 @@ def timed(action: Callable[[], object]) -> float:
 
 
 def killed(action: Callable[[], object], seconds: float) -> bool:
-    """Kill `action` after so many seconds; whether it had not ended before."""
+    """Kill `action` after `seconds` seconds; returns whether it was still running."""
     child = started(action)
     time.sleep(seconds)
     os.kill(child, signal.SIGKILL)

@@ -23,7 +23,7 @@ from padc.passes import pipelines
 LIT = Path(__file__).parents[1]
 MOST_CHARACTERS = 6000
 SOME = 6
-"""One in so many lit functions is taken through all passes, which takes time."""
+"""Every `SOME`-th lit function is taken through all passes, which takes time."""
 Text = tuple[str, str]
 """A module, and the passes that follow its level, as padc-opt takes them."""
 

@@ -39,7 +39,7 @@ ALONG_ONE = (
     *("softmax.int", "sort", "sort.stable", "special_log_softmax", "special_softmax"),
     "topk",
 )
-"""Ops along one dimension, which other dimensions have no part in."""
+"""Ops along one dimension, independent of the others."""
 
 
 @rewrites(*(f"aten.{name}" for name in (*REDUCTIONS, *ALONG_ONE)))

@@ -27,7 +27,7 @@ NEW = ("new_full", "new_zeros", "new_ones", "new_empty")
 
 @rewrites(*(f"aten.{name}" for name in (*FULL, *NEW)))
 def rewrite_full(call: RankCall) -> SSAValue:
-    """A vector with as many elements."""
+    """A vector with the same number of elements."""
     sizes = [
         given if size < 0 else size
         for size, given in zip(call.result_shape, call.sizes("size"), strict=True)

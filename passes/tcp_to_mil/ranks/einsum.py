@@ -115,6 +115,6 @@ def product(build: RankBuilder, a: Lettered, b: Lettered, wanted: set[str]) -> L
 
 
 def blocks(*counts: int) -> Groups:
-    """Groups of so many dimensions each."""
+    """Consecutive groups with these numbers of dimensions."""
     ends = [sum(counts[: i + 1]) for i in range(len(counts))]
     return tuple(tuple(range(end - n, end)) for end, n in zip(ends, counts))

@@ -40,7 +40,7 @@ def apart(sizes: Sequence[object], *parts: Collection[int]) -> list[int | None]:
 
 
 def refines(groups: Groups, required: Groups) -> bool:
-    """Whether each of the groups is in one of `required`, which have no other dims."""
+    """Whether each group is part of a group of `required`; both have the same dims."""
     if sum(groups, ()) != sum(required, ()):
         return False
     place = {dim: i for i, group in enumerate(required) for dim in group}

@@ -59,7 +59,7 @@ def joined(call: RankCall, parts: Sequence[Carrier], dim: int) -> SSAValue:
 
 
 def along_one(call: RankCall, x: Carrier, dim: int) -> tuple[Groups, int]:
-    """Groups one of which is `dim` alone, and the place of that group."""
+    """Groups of dimensions, `dim` alone in one of them; the index of that one."""
     groups = call.build.choose(grouped(apart(x.sizes, [dim])), [x])
     return groups, groups.index((dim,))
 

@@ -98,7 +98,7 @@ def batched(
 
 @rewrites("aten.embedding")
 def rewrite_embedding(call: RankCall) -> SSAValue:
-    """Of a vector of indices."""
+    """The op on a vector of indices."""
     indices = call.carrier("indices")
     vector = call.build.merged(indices, (tuple(range(indices.rank)),))
     (y,) = call.again([*shape_of(vector), call.result_shape[-1]], indices=vector)

@@ -170,8 +170,8 @@ class RankBuilder(AtenBuilder):
         """
         Groups for an op that takes each group of `required` as one dimension or more.
 
-        They are those of one of its operands, if possible: of as many as possible.
-        There are no more than `most`.
+        Of the operands' groups that fit, those that most operands have; without any,
+        `required`. There are at most `most`.
         """
         dims = set(sum(required, ()))
         own = [only(x.groups, dims) for x in carriers if x.groups is not None]

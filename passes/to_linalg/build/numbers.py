@@ -39,7 +39,7 @@ Operand: TypeAlias = "Value | SymbolicInteger | np.floating[Any]"
 """The right side of an operator: a number of the same type, a size, or a constant."""
 
 LARGEST_INDEX = 2.0**30
-"""No position is as large; floats are clamped to it before they become integers."""
+"""More than any position: floats are clamped to it before they become integers."""
 
 FUNCTIONS: Mapping[str, type[Operation]] = {
     "acos": math.AcosOp,
@@ -264,7 +264,7 @@ class Number(Element):
         return Number(inner.build, result, typed.type)
 
     def typed(self, a: Operand, b: Operand) -> Number:
-        """A number of the type of the two, one of which at least has a type."""
+        """A number of the operands' type; at least one operand has a type."""
         for x in (a, b):
             if isinstance(x, Number):
                 return x
@@ -358,8 +358,8 @@ class Number(Element):
                     assert isa(new, IntegerType)
                     whole = self.build.insert(arith.TruncIOp(whole, new))
                 elif is_unsigned(type):
-                    # One has no meaning below 0, the other one from 2^63 on; in f16
-                    # nothing is as large, and 2^63 infinite.
+                    # FPToUI is undefined below 0, FPToSI from 2^63 on. f16 has no
+                    # number as large, and there 2^63 is infinite.
                     large = self.build.insert(arith.FPToUIOp(value, i64))
                     is_large = (self >= 2.0**63).value
                     whole = self.build.insert(arith.SelectOp(is_large, large, whole))

@@ -94,7 +94,7 @@ def started(
     """
     The initial value of the sums: the bias, or zeros.
 
-    The features are the dimension `feature`, and as many after it as the bias has.
+    Dimension i of the bias is dimension `feature + i` of the sums.
     """
     if bias is None:
         return build.filled(sizes, build.constant(0, total))

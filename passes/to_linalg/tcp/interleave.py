@@ -20,7 +20,7 @@ def lower_interleave(build: LinalgBuilder, op: tcp.InterleaveOp) -> SSAValue:
     sizes = build.sizes(parts[0])
     strides = [steps.get(dim, 1) for dim in range(len(sizes))]
     for dim in steps:
-        # Of the parts that differ only in this dimension, each is that many positions.
+        # The size is the sum of those of the parts that differ in this dimension only.
         sizes[dim] = static[dim] if static[dim] >= 0 else 0
         if static[dim] < 0:
             for part, phases in zip(parts, all_phases, strict=True):

@@ -107,7 +107,8 @@ def quotient(build: LinalgBuilder, sum: SSAValue, count: Amount) -> SSAValue:
     if count == -1:
         # The least integer divided by -1 has no meaning; PyTorch wraps around.
         return build.insert(arith.SubiOp(build.constant(0, i64), sum))
-    # No window of a valid program counts nothing, but that would end the process.
+    # Each window of a valid program counts an element; a division by 0 would end the
+    # process.
     number = (
         build.constant(count, i64)
         if isinstance(count, int)

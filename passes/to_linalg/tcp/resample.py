@@ -104,7 +104,7 @@ def converted(
 
 
 def repeats(axis: Axis, real: AnyFloat) -> int | None:
-    """How often each element of the input comes, in its order; None if it varies."""
+    """How often each input element is repeated, in order; None if that varies."""
     size, new_size = axis.size, axis.new_size
     if axis.sampling.mode is not ResampleMode.NEAREST:
         return None

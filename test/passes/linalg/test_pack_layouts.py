@@ -111,7 +111,7 @@ def with_layouts(exported: ExportedProgram) -> ModuleOp:
 def check(
     model: nn.Module, *inputs: Tensor, dynamic: Any = None, least_packed: int = 0
 ) -> None:
-    """The results are PyTorch's, and at least so many weights are packed."""
+    """The results are PyTorch's, and at least `least_packed` weights are packed."""
     model = model.eval()
     exported = torch.export.export(model, inputs, dynamic_shapes=dynamic)
     assert not least_packed or packed_in(exported) >= least_packed
