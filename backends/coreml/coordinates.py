@@ -74,7 +74,7 @@ def transforms_points(op: Any) -> bool:
 
 
 def image_of(op: Any) -> list[Any]:
-    """The operand of an op that has the elements that it picks."""
+    """The operand that a gather or a resampling reads; none for other ops."""
     return [op.x] if op.op_type.startswith(("gather", "resample")) else []
 
 
@@ -85,7 +85,7 @@ def operands(op: Any) -> list[Any]:
 
 
 def sources(variables: Sequence[Any], among: Set[Any]) -> set[Any]:
-    """The ops among these that variables depend on, through ops among these only."""
+    """The ops of `among` that variables depend on, by way of ops of `among` only."""
     found: set[Any] = set()
     waiting = list(variables)
     while waiting:

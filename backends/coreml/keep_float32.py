@@ -49,7 +49,7 @@ ORIGINS: Mapping[str, re.Pattern[str]] = {
     "norms": re.compile(r"aten\.\w*norm"),
     "softmax": re.compile(r"aten\.\w*softmax"),
 }
-"""The ops of PyTorch whose parts are of a kind, too."""
+"""The ops of PyTorch whose parts are of a kind as well."""
 
 COORDINATES = "coordinates"
 """The kind of the ops that compute coordinates, which are in float32 in any case."""

@@ -35,10 +35,10 @@ def quick_reshapes() -> Generator[None]:
 
 def sizes(volume: Any, shape: Sequence[Any]) -> list[Any]:
     """
-    The sizes of a tensor with `volume` elements, of which some in `shape` are unknown.
+    The sizes of a tensor with `volume` elements; some sizes in `shape` are unknown.
 
-    A size that is a factor of the volume stays, and of the others, only a single one
-    is known by those.
+    A size that is a factor of the volume stays. If one other size is unknown, it is the
+    quotient of the volume and the known sizes.
     """
     symbols = [size for size in shape if is_symbolic(size)]
     given = volume.free_symbols if is_symbolic(volume) else set()

@@ -363,7 +363,7 @@ def crossing_type(type: Attribute) -> Attribute:
 
 
 def common_type(node: Node, a: Attribute, b: Attribute) -> Attribute:
-    """The type of a result that is of type `a` or `b`."""
+    """The type of a result whose branches have the types `a` and `b`."""
     if a == b:
         return a
     if isinstance(a, torch_d.VTensorType) and isinstance(b, torch_d.VTensorType):

@@ -114,7 +114,7 @@ def may_be_view(node: Node) -> bool:
         return False
     if any(argument.alias_info is not None for argument in op._schema.arguments):
         return not op._schema.is_mutable
-    # The schemas of composites do not tell, as that of meshgrid.
+    # The schemas of composites do not say so: meshgrid's does not.
     return is_composite(op)
 
 

@@ -21,7 +21,7 @@ aten = torch.ops.aten
 
 
 class UnknownOrderError(ValueError):
-    """A tensor does not have all of its memory, or strides ask for more."""
+    """A tensor is part of a larger memory, or strides reach beyond its own."""
 
 
 def memory_order(x: Tensor) -> list[int]:
@@ -50,7 +50,7 @@ def positions(
 
 
 def is_start(size: Sequence[int], stride: Sequence[int], offset: int | None) -> bool:
-    """Whether a view is what a contiguous tensor begins with."""
+    """Whether a view has the first elements of its memory, contiguous."""
     packed = [1, *itertools.accumulate(reversed(size), lambda a, b: a * b)]
     steps = zip(size, stride, reversed(packed[: len(size)]), strict=True)
     return not offset and all(n == 1 or own == step for n, own, step in steps)

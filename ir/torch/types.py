@@ -263,5 +263,5 @@ def _with_sign(type: Attribute, before: Signedness, after: Signedness) -> Attrib
 
 
 def is_any_tensor(type: Attribute) -> TypeIs[VTensorType | AnyTensor]:
-    """Whether a type is one of tensors, torch's or builtin."""
+    """Whether a type is that of a tensor, torch's or builtin."""
     return isinstance(type, VTensorType) or is_tensor(type)

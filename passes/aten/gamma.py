@@ -114,7 +114,7 @@ def zeta(s: Element, q: Element | float) -> Element:
 
 def zeta_of_all(s: Element, q: Element, sign: Element | int) -> Element:
     """
-    Hurwitz's zeta function; below 0 for whole `s`, of which `sign` is (-1)^s.
+    Hurwitz's zeta function; for q below 0, `s` is whole and `sign` is (-1)^s.
 
     The terms below 0 are those from `r` on, without those from `1 - q` on, where `r` is
     the fraction of `-q`. The terms above 0 are those from `1 - r` on. At infinity it is

@@ -19,7 +19,7 @@ HIGHEST_DEGREE = 64
 """The largest degree whose recurrence is unrolled."""
 
 Degree: TypeAlias = Element | float
-"""A number is a known degree, of which only the integer part counts."""
+"""A number is a known degree; its fraction is ignored."""
 
 Step: TypeAlias = Callable[[Element, int, Element, Element], Element]
 """The polynomial of degree k + 1, from x, k and those of degrees k and k - 1."""

@@ -36,7 +36,7 @@ class Windows:
         """
         The windows along `dim` of `x`, `[before, windows, elements, after]`.
 
-        One that is shorter than others repeats its last element.
+        A window that is shorter than others repeats its last element.
         """
         last = (self.lengths - 1).unsqueeze(1)
         places = last.minimum(self.elements()) + self.starts.unsqueeze(1)

@@ -241,7 +241,7 @@ REAL_DTYPES = {
 
 
 def is_complex(type: Attribute) -> bool:
-    """Whether a type is one of complex tensors."""
+    """Whether a type is that of a complex tensor."""
     return isinstance(type, VTensorType) and isinstance(type.element_type, ComplexType)
 
 

@@ -1,7 +1,7 @@
 """
-What stands around the ops of a Core ML program: its arguments, constants and results.
+The arguments, constants and results of a Core ML program, as builtin tensors.
 
-PyTorch's tensors become builtin ones there, so that no type of PyTorch remains.
+They have PyTorch's tensor types before, and none remains after.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Masks that are computed: what is written where they are true."""
+"""Computed masks: writing and reading elements where they are true."""
 
 from __future__ import annotations
 

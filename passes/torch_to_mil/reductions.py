@@ -354,7 +354,7 @@ def lower_cosine_similarity(call: MilCall) -> Tensor:
 
     def normalized(x: Tensor) -> Tensor:
         x = expand_dims(x, range(rank - x.rank))
-        # The norm is one of the repeated elements.
+        # The norm is computed after broadcasting: repeated elements count.
         x = broadcast_to(
             x, [sizes[d] if d in dims else x.shape[d] for d in range(rank)]
         )

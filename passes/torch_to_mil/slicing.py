@@ -124,7 +124,7 @@ def updated(
 
 
 def spliced(x: Tensor, source: Tensor, dim: int, start: int, count: int) -> Tensor:
-    """`cat([x[:start], source, x[start + count:]])`, without what is empty."""
+    """`cat([x[:start], source, x[start + count:]])`, without empty parts."""
     rest = x.shape[dim] - start - count
     parts = [source]
     if start:

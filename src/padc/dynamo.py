@@ -305,7 +305,7 @@ class TensorsOf(torch.nn.Module):
 def restored(
     function: Function, outputs: Sequence[Any], which: Sequence[int]
 ) -> Function:
-    """A function that returns `outputs`, of which `function` computes some."""
+    """A function that returns `outputs`; `function` computes those of `which`."""
     strides = {i: outputs[i].stride() for i in which}
     others = [None if i in strides else x for i, x in enumerate(outputs)]
 

@@ -32,7 +32,7 @@ from padc.ir.weights import Array
 
 
 class EagerModel(CompiledModel):
-    """A model of which nothing can be compiled."""
+    """A model that cannot be compiled, not even in part."""
 
     def __init__(self, exported: ExportedProgram, reason: UnsupportedError):
         self._module = copy_of(module_of(exported))

@@ -189,7 +189,7 @@ def pytorch_error(
     try:
         with LowerPrecision(dtype):
             actual = calls(module, exported, lower)
-    except Exception:  # PyTorch raises anything for what it does not have.
+    except Exception:  # PyTorch raises exceptions of any kind for ops that it lacks.
         return None
     pairs = zip(actual, expected, strict=True)
     return largest([compare("", is_, should) for is_, should in pairs])

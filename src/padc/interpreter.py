@@ -20,7 +20,7 @@ class Interpreter:
     """
     A program, and the values of the buffers that it changes, from the export on.
 
-    The module may be lowered after it was made, as far as the reference goes.
+    The module may be lowered later, to a level that the reference still runs.
     """
 
     def __init__(self, module: ModuleOp, weights: Weights):

@@ -76,7 +76,7 @@ RULES: dict[str, Rule] = {
 
 
 def rule(name: str, source: str, *op_types: str) -> Callable[[Check], Check]:
-    """Make a function the check of a rule on `op_types`; without any, on every op."""
+    """Make a function the check of a rule about `op_types`, by default every op."""
 
     def register(check: Check) -> Check:
         RULES[name] = Rule(source, frozenset(op_types), check)

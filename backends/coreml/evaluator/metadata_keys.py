@@ -20,7 +20,7 @@ def metadata_key(key: str, function: str | None) -> str:
 
 @contextmanager
 def reading_metadata(key: str) -> Generator[None]:
-    """Raise InvalidProgramError for what an entry of the wrong form raises."""
+    """Turn exceptions about an entry of the wrong form into InvalidProgramError."""
     try:
         yield
     except (

@@ -50,7 +50,7 @@ WRONG = frozenset(
     upsample_nearest2d _upsample_bilinear2d_aa
     """.split()
 )
-"""Ops of which coremltools 9.0 converts some calls to something else, silently."""
+"""Ops that coremltools 9.0 silently converts to something else in some calls."""
 
 KEPT = frozenset(
     """

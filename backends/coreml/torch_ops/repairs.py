@@ -99,7 +99,7 @@ def is_border_pad(op: Any) -> bool:
 
 
 def nothing(original: Any, program: Program) -> None:
-    """The pass looks for what only TensorFlow's converter makes."""
+    """The pass looks for ops that only TensorFlow's converter writes."""
 
 
 def with_exact_batch_norms(original: Any, program: Program) -> None:

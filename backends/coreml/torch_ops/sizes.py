@@ -20,7 +20,7 @@ with quiet():
     from coremltools.converters.mil.mil.types.symbolic import is_symbolic
 
 UNBOUNDED = 2**31 - 1
-"""The upper bound of a size of which nothing is known."""
+"""The upper bound of a size without a known one."""
 EXAMPLES = 448, 320, 832, 192, 64, 1216, 2496
 """
 The examples of sizes, in this order, where the bounds allow them.

@@ -97,8 +97,8 @@ def _suppressed(
 ) -> tuple[Array, Array, Array, Array]:
     """The boxes kept of [n, B, 4], padded with zeros, and their indices, with -1.
 
-    That, and that one box always remains, is what tests/iOS14/
-    test_tensor_operation.py expects (`_ref_non_maximum_suppression`).
+    tests/iOS14/test_tensor_operation.py expects this padding, and that at least one box
+    remains (`_ref_non_maximum_suppression`).
     """
     batch = len(boxes)
     out_boxes = np.zeros(allowed(batch, max_boxes, 4), boxes.dtype)

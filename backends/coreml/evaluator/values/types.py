@@ -132,7 +132,7 @@ ValueType = TensorType | StringType | ListType | StateType | DictionaryType
 
 @dataclass(frozen=True)
 class TensorList:
-    """A list of tensors; None is one of unknown shape that is not written yet."""
+    """A list of tensors; None is a tensor of unknown shape that is not written yet."""
 
     items: tuple[Array | None, ...]
     grows: bool
