@@ -36,7 +36,7 @@ PANEL_BYTES = 48 * 1024
 BLOCK_BYTES = 512 * 1024
 """The most bytes of the rows, and of the results, of a block: half a second cache."""
 KEPT_BYTES = 1024 * 1024
-"""Rows, or results, of so many bytes stay in the second cache."""
+"""The most bytes of rows, or of results, that stay in the second cache."""
 FEW_ITEMS = 8
 """With fewer panels than this, rows are split too."""
 
