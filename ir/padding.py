@@ -79,7 +79,7 @@ def cropped_size(size: Whole, lower: Whole, upper: Whole) -> Whole:
 
 def check_constant(size: int, lower: int, upper: int, interior: int = 0) -> None:
     """
-    Raise ValueError if there is less to crop than these amounts crop, or from between.
+    Raise ValueError if amounts crop more than there is, or crop between elements.
 
     What one side crops is never made up for by what the other side adds: -5 and 6 on
     four elements is refused. Source: `constant_pad_nd` of PyTorch's

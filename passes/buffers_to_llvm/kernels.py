@@ -85,7 +85,7 @@ class Outline:
     def __init__(
         self, main: LlvmBuilder, check: AccessCheck | None, threads: Size
     ) -> None:
-        """`main`, which `check` is of, runs it on up to `threads` threads."""
+        """`main`, which has `check`, runs the kernel on up to `threads` threads."""
         self.region = Region(Block())
         self.entry = self.region.block
         self.build = LlvmBuilder(

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 import torch
 from differential.program import Program
 from differential.tracing import SpecializedError, graph_of
+from functions import printed
 from torch import Tensor
 from torch.fx import Node
 from xdsl.context import Context
@@ -43,6 +44,7 @@ from padc.ir import make_context
 from padc.ir.torch import LiteralOp
 from padc.ir.torch.tensors import weight_array
 from padc.ir.weights import weights_of
+from padc.parsing import parse_module
 from padc.passes import pipelines
 from padc.session import Session
 
@@ -115,6 +117,18 @@ def by_reference(program: Program) -> list[Run]:
     return [lambda inputs: reference.run(module, *inputs, weights=weights_of(ctx))]
 
 
+def as_text(program: Program) -> list[Run]:
+    """The reference, on what is parsed from the printed program."""
+    ctx, module = module_of(program)
+    pipelines.run_passes(ctx, module, pipelines.to_reference())
+    weights_of(ctx).print_blobs = True
+    again = make_context()
+    parsed = parse_module(again, printed(module, ctx))
+    parsed.verify()
+    store = weights_of(again)
+    return [lambda inputs: reference.run(parsed, *inputs, weights=store)]
+
+
 def natively(program: Program, check: bool = False, strict: bool = False) -> list[Run]:
     ctx, module = module_of(program)
     pipelines.run_passes(ctx, module, pipelines.to_native_tcp())
@@ -137,6 +151,7 @@ def on_core_ml(program: Program) -> list[Run]:
 
 PATHS: dict[str, Callable[[Program], list[Run]]] = {
     "reference": by_reference,
+    "text": as_text,
     "native": natively,
     "checked": functools.partial(natively, check=True),
     "strict": functools.partial(natively, strict=True),
