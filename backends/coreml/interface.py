@@ -23,6 +23,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 
 from padc.backends.coreml import quiet
+from padc.backends.coreml.defaults import check_apart, default_of
 from padc.backends.coreml.denotation import Denotation, Image, Labels
 from padc.backends.coreml.features import Features, check_name, result_names
 from padc.backends.coreml.images import (
@@ -33,7 +34,6 @@ from padc.backends.coreml.images import (
     tensor_of,
 )
 from padc.backends.coreml.io_types import (
-    default_of,
     described_dtype,
     dtype_outside,
     pymil_dtype,
@@ -99,6 +99,10 @@ class Interface:
         self.features = features or Features()
         self.problems: list[Problem] = []
         self.used_names: set[str] = set()
+        self.owners: dict[str, str] = {}
+        """Which input or output has a name, as messages call it."""
+        self.claimed: set[str] = set()
+        """The names that the user chose."""
         self.input_names: Sequence[str] = ()
         """The names of the inputs in the package, after `input_types`."""
         self.described_inputs = self.features.of_inputs(main)
@@ -118,14 +122,14 @@ class Interface:
         """Unique names for ops of one input or output, by what they do."""
         return lambda what: self.unique(f"{name}_{what}")
 
-    def claim(self, name: str) -> str:
+    def claim(self, name: str, owner: str) -> str:
         """A name that the user chose; UsageError if Core ML cannot have it here."""
         check_name(name)
         if name in self.used_names:
-            raise UsageError(
-                f"two inputs or outputs are named '{name}'", hint="choose another name"
-            )
+            raise clash(name, self.owners.get(name, "another one"), owner)
         self.used_names.add(name)
+        self.claimed.add(name)
+        self.owners[name] = owner
         return name
 
     def names(
@@ -135,22 +139,38 @@ class Interface:
         attributes: ArrayAttr[DictionaryAttr] | None,
     ) -> list[str]:
         """The names of the inputs or outputs in the package."""
-        chosen = [each and each.name and self.claim(each.name) for each in described]
-        names: list[str] = []
-        for index, name_chosen in enumerate(chosen):
-            if name_chosen:
-                names.append(name_chosen)
-                continue
+        given: list[str] = []
+        for index in range(len(described)):
             name = attributes.data[index].data.get("padc.name") if attributes else None
-            given = name.data if isinstance(name, StringAttr) else f"{kind}_{index}"
-            if (unique := self.unique(given)) != given:
-                warnings.warn(
-                    f"Core ML cannot have an {kind} '{given}' here: "
-                    f"it is '{unique}' in the package",
-                    stacklevel=6,
-                )
-            names.append(unique)
-        return names
+            given.append(
+                name.data if isinstance(name, StringAttr) else f"{kind}_{index}"
+            )
+        chosen = [
+            each and each.name and self.claim(each.name, f"the {kind} '{own}'")
+            for own, each in zip(given, described, strict=True)
+        ]
+        return [
+            name or self.name_as_given(kind, own)
+            for own, name in zip(given, chosen, strict=True)
+        ]
+
+    def name_as_given(self, kind: str, given: str) -> str:
+        """
+        The name of an input or output for which the user chose none.
+
+        Raises UsageError if the user chose it for another one.
+        """
+        owner = f"the {kind} '{given}'"
+        if (name := identifier(given)) in self.claimed:
+            raise clash(name, self.owners[name], owner)
+        if (unique := self.unique(given)) != given:
+            warnings.warn(
+                f"Core ML cannot have an {kind} '{given}' here: "
+                f"it is '{unique}' in the package",
+                stacklevel=6,
+            )
+        self.owners[unique] = owner
+        return unique
 
     # --- inputs -----------------------------------------------------------------------
 
@@ -177,6 +197,12 @@ class Interface:
             with misfits(f"input {name}", argument.type):
                 ranges.choose(described, sizes[argument])
         check_enumerated_inputs(self.described_inputs, self.target)
+        by_name = {name: sizes[each] for each, name, _ in rows if each in sizes}
+        of_name = dict(zip(names, self.described_inputs, strict=True))
+        for argument, name, described in rows:
+            if argument in sizes and default_in(described) is not None:
+                with misfits(f"input {name}", argument.type):
+                    check_apart(name, of_name, by_name, ranges)
         for argument, name, described in rows:
             if isinstance(state := argument.type, mil_types.StateType):
                 wrapped: Any = ct.TensorType(None, state.tensor.get_shape(), types.fp16)
@@ -201,6 +227,8 @@ class Interface:
         dtype = pymil_dtype(argument.type)
         if isinstance(described, ct.ImageType):
             image = check_image(described, sizes, dtype, self.target)
+            if default_in(described) is not None:
+                raise Obstacle("is described as an image with a default value")
             self.images[name] = image
             first = image.channel_first
             return image_input(name, described, sizes, ranges, first)
@@ -210,10 +238,10 @@ class Interface:
         shape = ranges.shape(described, sizes)
         made: Any = ct.TensorType(name, shape)
         made.dtype = types.string_to_builtin(outside)
-        default = getattr(described, "default_value", None)
-        if default is not None:
-            value = default_of(default, made.dtype)
-            made.default_value = np.full(made.shape.default, value)
+        if (default := default_in(described)) is not None:
+            shape = made.shape.default
+            value = default_of(default, shape, made.dtype)
+            made.default_value = np.full(shape, value)
         return made
 
     def value_of(self, argument: BlockArgument, placeholder: Any) -> Any:
@@ -293,8 +321,8 @@ class Interface:
         check_probabilities(classifier, name, shape, is_float)
         self.probabilities = name, shape
         return [
-            self.claim(classifier.name),
-            self.claim(classifier.probabilities_name),
+            self.claim(classifier.name, "the class label"),
+            self.claim(classifier.probabilities_name, "its probabilities"),
         ]
 
     def result_of(self, var: Any, name: str, described: Any) -> Any:
@@ -318,6 +346,18 @@ class Interface:
             labels = Labels(classifier.probabilities_name, shape)
             own[own.index(name)] = labels.output
         return Denotation(self.images, own, labels)
+
+
+def clash(name: str, one: str, other: str) -> UsageError:
+    return UsageError(
+        f"two inputs or outputs are named '{name}': {one} and {other}",
+        hint="choose another name for one of them",
+    )
+
+
+def default_in(described: Any) -> Any:
+    """The default value in a description; None without one."""
+    return getattr(described, "default_value", None)
 
 
 @contextmanager

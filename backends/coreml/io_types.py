@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from xdsl.ir import Attribute
 
 from padc.backends.coreml import quiet
@@ -73,21 +72,6 @@ def described_dtype(
             f"choose the target {since} or newer",
         )
     return wanted
-
-
-def default_of(default: Any, dtype: Any) -> Any:
-    """The number in the dtype of an input; Obstacle if that does not have it."""
-    number = np.asarray(default).flat[0]
-    with np.errstate(all="ignore"):
-        converted = number.astype(types.nptype_from_builtin(dtype))
-    lost = converted != number if types.is_int(dtype) else np.isinf(converted)
-    if lost:
-        name = numpy_name(types.builtin_to_string(dtype))
-        raise Obstacle(
-            f"is described with the default {number}, which {name} inputs cannot have",
-            "give a finite number that the dtype has",
-        )
-    return converted
 
 
 def numpy_name(dtype: str) -> str:
