@@ -9,13 +9,19 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from padc.errors import UsageError, resolve
 
 DTYPES = ("float16", "float32", "int8", "int32")
 
 LAYOUTS = ("RGB", "BGR", "GRAYSCALE", "GRAYSCALE_FLOAT16")
+
+Sizes: TypeAlias = tuple[int, int, int]
+"""The smallest, the greatest and the default size of a dimension."""
+
+SIZES = r"\d{1,18}(\.\.\d{1,18}(=\d{1,18})?)?"
+"""What `Sizes` are written as."""
 
 IMAGE_KEYS = ("mean", "std", "scale", "bias", "channels")
 
@@ -50,7 +56,8 @@ def add_feature_options(parser: argparse.ArgumentParser) -> None:
         "--shapes",
         "NAME:SHAPE[,SHAPE]...",
         "the shapes of an input, among those that the model takes: 1x3x64..512x64 with "
-        "a range, or a list: 1x3x64x64,1x3x128x128",
+        "a range, 1x3x64..512=128x64 with one whose default is 128, or a list: "
+        "1x3x64x64,1x3x128x128",
     )
     add_repeated(features, "--input-name", "NAME:NEW", "a new name of an input")
     add_repeated(features, "--output-name", "NAME:NEW", "a new name of an output")
@@ -202,7 +209,7 @@ def made(described: Described) -> Any:
         dtype = np.dtype(given["dtype"]).type if "dtype" in given else None
         made: Any = ct.TensorType(given.get("name"), shape, dtype)
         if "default" in given:
-            made.default_value = np.array([given["default"]])
+            made.default_value = given["default"]
         return made
     if excess := [name for name in ("dtype", "default") if name in given]:
         raise UsageError(f"an image has no {excess[0]}")
@@ -239,11 +246,11 @@ def made_image(
     )
 
 
-def made_shape(shapes: Sequence[Sequence[tuple[int, int]]]) -> Any:
+def made_shape(shapes: Sequence[Sequence[Sizes]]) -> Any:
     import coremltools as ct
 
     made = [
-        [low if low == high else ct.RangeDim(low, high) for low, high in shape]
+        [each[0] if each[0] == each[1] else ct.RangeDim(*each) for each in shape]
         for shape in shapes
     ]
     return made[0] if len(made) == 1 else ct.EnumeratedShapes(made)
@@ -285,24 +292,30 @@ def read_number(what: str, text: str) -> float | int:
         raise UsageError(f"{what}: '{text}' is not a number") from error
 
 
-def read_shapes(what: str, text: str) -> list[list[tuple[int, int]]]:
-    """Each shape as the least and the greatest size of each dimension."""
-    if not re.fullmatch(r"\d+(\.\.\d+)?([x,]\d+(\.\.\d+)?)*", text):
+def read_shapes(what: str, text: str) -> list[list[Sizes]]:
+    """The sizes of each dimension of each shape."""
+    if not re.fullmatch(rf"{SIZES}([x,]{SIZES})*", text, re.ASCII):
         raise UsageError(
             f"{what}: '{text}' are not shapes",
-            hint="such as 1x3x64..512x64..512, or 1x3x64x64,1x3x128x128",
+            hint="such as 1x3x64..512x64..512=128, or 1x3x64x64,1x3x128x128",
         )
     shapes = [
-        [read_range(size) for size in shape.split("x")] for shape in text.split(",")
+        [read_sizes(size) for size in shape.split("x")] for shape in text.split(",")
     ]
-    if any(low > high for shape in shapes for low, high in shape):
-        raise UsageError(f"{what}: a range's first size is its smallest")
+    for low, high, default in (sizes for shape in shapes for sizes in shape):
+        if not low <= default <= high:
+            raise UsageError(
+                f"{what}: a range's first size is its smallest, and its default is in "
+                "the range"
+            )
     return shapes
 
 
-def read_range(text: str) -> tuple[int, int]:
-    low, _, high = text.partition("..")
-    return int(low), int(high or low)
+def read_sizes(text: str) -> Sizes:
+    """Read `8`, `8..64` or `8..64=16`."""
+    bounds, _, default = text.partition("=")
+    low, _, high = bounds.partition("..")
+    return int(low), int(high or low), int(default or low)
 
 
 def read_name(what: str, text: str) -> str:

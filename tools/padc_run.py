@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import math
 import os
+import re
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -337,7 +338,7 @@ def read_inputs(
         return {}
     if source.startswith("random:"):
         seed = source.removeprefix("random:")
-        if not seed.isdecimal():
+        if not re.fullmatch(r"\d{1,40}", seed, re.ASCII):
             raise UsageError(f"--inputs {source}: the seed is a number, as random:0")
         return random_inputs(int(seed), features)
     try:

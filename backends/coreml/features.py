@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+import numpy as np
 from xdsl.dialects.func import FuncOp
 
 from padc.backends.coreml import quiet
@@ -87,7 +88,25 @@ def checked(argument: str, given: Any) -> Given:
             )
         if entry.name is not None:
             check_name(entry.name)
+        check_ranges(argument, entry.shape)
     return given
+
+
+def check_ranges(argument: str, shape: Any) -> None:
+    """Raise UsageError for a range that has no sizes."""
+    listed = [each.shape for each in getattr(shape, "shapes", [shape]) if each]
+    for size in (size for sizes in listed for size in sizes):
+        if not isinstance(size, ct.RangeDim):
+            continue
+        low, high = size.lower_bound, size.upper_bound
+        is_whole = all(isinstance(x, int | np.integer) for x in (low, high))
+        # An upper bound of -1 stands for none.
+        if not is_whole or low < 1 or (high < low and high != -1):
+            raise UsageError(
+                f"{argument} has a size from {low} to {high}",
+                hint="give whole numbers from 1 on, the smallest size first: "
+                "ct.RangeDim(lower_bound, upper_bound)",
+            )
 
 
 def check_name(name: Any) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from padc.backends.coreml import quiet
 from padc.backends.coreml.images import COLORS
-from padc.errors import UsageError, resolve
+from padc.errors import UsageError, resolve, shortened
 
 with quiet():
     import coremltools as ct
@@ -34,24 +34,31 @@ def normalized(
     if not (stds > 0).all():
         raise UsageError(f"std is {std}", hint="a standard deviation is positive")
     scale, bias = (1 / (largest * stds)).tolist(), (0.0 - means / stds).tolist()
-    return ct.ImageType(
-        name,
-        shape,
-        scale=scale[0] if len(set(scale)) == 1 else scale,
-        bias=bias if channels > 1 else bias[0],
-        color_layout=layout,
-        channel_first=channel_first,
-    )
+    try:
+        return ct.ImageType(
+            name,
+            shape,
+            scale=scale[0] if len(set(scale)) == 1 else scale,
+            bias=bias if channels > 1 else bias[0],
+            color_layout=layout,
+            channel_first=channel_first,
+        )
+    except ValueError as error:  # All but the shape is checked above.
+        raise UsageError(
+            f"shape is {shortened(shape)}",
+            hint="give a list of sizes and ranges, or ct.EnumeratedShapes",
+        ) from error
 
 
 def numbers(what: str, value: Any, channels: int) -> np.ndarray:
     """A number for each channel; raises UsageError."""
     try:
         found = np.asarray(value, np.float64).reshape(-1)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         found = np.array([np.nan])
     if found.size not in (1, channels) or not np.isfinite(found).all():
         raise UsageError(
-            f"{what} is {value}", hint=f"give a number, or {channels} numbers"
+            f"{what} is {shortened(value)}",
+            hint=f"give a number, or {channels} numbers",
         )
     return np.broadcast_to(found, channels)

@@ -18,7 +18,7 @@ import numpy as np
 from padc.backends.coreml import IMAGE_ORIGIN, quiet
 from padc.backends.coreml.denotation import Image
 from padc.backends.coreml.shapes import Ranges, Size, permuted
-from padc.errors import Obstacle
+from padc.errors import Obstacle, shortened
 
 with quiet():
     import coremltools as ct
@@ -56,15 +56,17 @@ def image_of(described: Any) -> Image:
 def per_channel(what: str, value: Any, channels: int) -> tuple[float, ...]:
     try:
         numbers = np.asarray(value, np.float64).reshape(-1)
-    except (TypeError, ValueError):
-        numbers = np.array([np.nan])
+        with np.errstate(all="ignore"):
+            rounded = numbers.astype(np.float32)  # As the program has them.
+    except (TypeError, ValueError, OverflowError):
+        numbers = rounded = np.array([np.nan])
     if numbers.size == 1:
         numbers = numbers.repeat(channels)
-    zero = what == "scale" and not numbers.all()
-    if numbers.size != channels or not np.isfinite(numbers).all() or zero:
+    zero = what == "scale" and not rounded.all()
+    if numbers.size != channels or not np.isfinite(rounded).all() or zero:
         raise Obstacle(
-            f"is described as an image with {what} {value}",
-            f"give a finite number{' other than 0' if what == 'scale' else ''}, or "
+            f"is described as an image with {what} {shortened(value)}",
+            f"give a number of float32{' other than 0' if what == 'scale' else ''}, or "
             f"{channels} of them",
         )
     return tuple(numbers.tolist())

@@ -10,12 +10,18 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from padc.backends.coreml import quiet
-from padc.errors import UsageError
+from padc.backends.coreml.metadata import check_text
+from padc.errors import UsageError, first_line
 
 with quiet():
     import coremltools as ct
     from coremltools.converters.mil.backend.mil.load import _add_classify_op
+
+INT64 = np.iinfo(np.int64)
+"""Labels that are integers have 64 bits in a package."""
 
 
 @dataclass(frozen=True)
@@ -62,8 +68,10 @@ def read_labels(path: Path) -> list[str]:
     """The lines of a file, without blank ones at its end; raises UsageError."""
     try:
         lines = path.read_text(encoding="utf-8-sig").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is not text in UTF-8"
+    except (OSError, ValueError) as error:
+        is_text = isinstance(error, UnicodeDecodeError)
+        reason = getattr(error, "strerror", None) or first_line(error)
+        reason = "it is not text in UTF-8" if is_text else reason
         raise UsageError(
             f"cannot read the class labels in {path}: {reason}",
             hint="give a file with one label per line",
@@ -89,6 +97,14 @@ def check_labels(labels: Sequence[Any]) -> None:
             f"the class labels are of type {listed}",
             hint="give strings only, or integers only",
         )
+    for label in labels:
+        if isinstance(label, str):
+            check_text("a class label", label)
+        elif not INT64.min <= label <= INT64.max:
+            raise UsageError(
+                f"the class label {label} does not fit in 64 bits",
+                hint="give smaller integers, or strings",
+            )
     if again := [label for label, count in Counter(labels).items() if count > 1]:
         raise UsageError(
             f"the class label {again[0]!r} occurs {Counter(labels)[again[0]]} times; "

@@ -52,8 +52,8 @@ def checked_metadata(metadata: Any) -> Mapping[str, Any]:
         if key.startswith("padc.") or key.startswith("com.github.apple.coremltools."):
             raise UsageError(f"the metadata {key!r} is written by padc itself")
     try:
-        json.dumps(metadata.get("preview_parameters"))
-    except (TypeError, ValueError) as error:
+        json.dumps(metadata.get("preview_parameters"), allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
         raise UsageError(f"metadata 'preview_parameters': {error}") from error
     return dict(metadata)
 
@@ -69,8 +69,17 @@ def check_texts(key: str, value: Any) -> None:
 
 
 def check_text(what: str, value: Any) -> None:
+    """Raise UsageError unless a value is text that UTF-8 can encode."""
     if not isinstance(value, str):
         raise UsageError(f"{what} is a {type(value).__name__}, not a string")
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise UsageError(
+            f"{what} is {value!r}, which has no encoding in UTF-8",
+            hint="half of a surrogate pair, or a byte that is not of UTF-8, is no "
+            "character: leave it out",
+        ) from error
 
 
 def check_described(metadata: Mapping[str, Any], kind: str, names: list[str]) -> None:

@@ -6,7 +6,7 @@ This file does not load coremltools.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -42,16 +42,19 @@ class Numerics:
     ) -> Numerics:
         """What arguments of `padc.convert` stand for; UsageError if they do not fit."""
         resolve_precision(precision)
-        if isinstance(keep_float32, str):
+        if isinstance(keep_float32, str) or not isinstance(keep_float32, Iterable):
+            kind = type(keep_float32).__name__
             raise UsageError(
-                "keep_float32 is a string", hint=f"give a list: [{keep_float32!r}]"
+                f"keep_float32 is {keep_float32!r}, of type {kind}",
+                hint='give a list of names and functions, such as ["norms"]',
             )
-        for each in keep_float32:
+        keep = tuple(keep_float32)
+        for each in keep:
             if not isinstance(each, str) and not callable(each):
                 raise UsageError(
                     f"keep_float32 has {each!r}, neither a name nor a function of ops"
                 )
-        if keep_float32 and precision != "float16":
+        if keep and precision != "float16":
             raise UsageError(
                 f'keep_float32 is given, and precision is "{precision}"',
                 hint='give precision="float16"',
@@ -59,4 +62,4 @@ class Numerics:
         compression = None if compress is None else Compression.named(compress)
         if compression is not None:
             compression.check_target(target)
-        return Numerics(precision, tuple(keep_float32), compression)
+        return Numerics(precision, keep, compression)

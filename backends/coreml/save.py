@@ -34,6 +34,7 @@ from padc.backends.coreml.locations import (
 )
 from padc.backends.coreml.replacing import replacing
 from padc.errors import Problem, SourceLocation, UnsupportedError, UsageError
+from padc.paths import path_of
 
 with quiet():
     import coremltools as ct
@@ -43,7 +44,11 @@ with quiet():
 
 def check_writable(path: str | Path) -> None:
     """Raise `UsageError` if no package can be written, or replaced, at `path`."""
-    path = Path(path)
+    path = path_of(path)
+    try:
+        str(path).encode()
+    except UnicodeEncodeError as error:
+        raise UsageError(f"cannot write to {path!r}: it is not UTF-8") from error
     if path.suffix != ".mlpackage":
         raise UsageError(
             f"cannot write to {path}: the name of a package ends in .mlpackage",

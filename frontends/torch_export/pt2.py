@@ -33,6 +33,7 @@ from padc.frontends.torch_export.archive import Archive, UnsafeError
 from padc.frontends.torch_export.consistency import check_consistency
 from padc.frontends.torch_export.export import quiet
 from padc.frontends.torch_export.program_text import check_name, check_program
+from padc.paths import path_of
 
 WEIGHTS, CONSTANTS = "data/weights/", "data/constants/"
 GRAPH, EXAMPLES = "models/model.json", "data/sample_inputs/model.pt"
@@ -68,7 +69,7 @@ def load(path: str | Path, *, trust: bool = False) -> ExportedProgram:
         >>> padc.load("relu.pt2").graph_signature.user_inputs
         ('input',)
     """
-    path = Path(path)
+    path = path_of(path)
     if not path.is_file():
         raise UsageError(f"there is no file {path}")
     try:

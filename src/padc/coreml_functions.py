@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any, cast
 
 from padc.backends.coreml.locations import DEFAULT_LOCATIONS, LocationsPolicy
 from padc.coreml_program import Program
@@ -63,6 +64,7 @@ def save_functions(
     """
     from padc.backends.coreml import save
 
+    check_programs(programs)
     default = checked_default([*programs], default)
     pymil = {name: program._pymil for name, program in programs.items()}  # pyright: ignore[reportPrivateUsage]
     for name, program in pymil.items():
@@ -82,7 +84,18 @@ def save_functions(
     )
 
 
-def checked_default(names: Sequence[str], default: str | None) -> str:
+def check_programs(programs: Any) -> None:
+    """Raise UsageError unless these are programs by name."""
+    hint = "give a dictionary: the programs that padc.convert returns, by name"
+    if not isinstance(programs, Mapping):
+        raise UsageError(f"programs is a {type(programs).__name__}", hint=hint)
+    for name, program in cast(Mapping[Any, Any], programs).items():
+        if not isinstance(program, Program):
+            kind = type(program).__name__
+            raise UsageError(f"the function {name!r} is a {kind}", hint=hint)
+
+
+def checked_default(names: Sequence[Any], default: str | None) -> str:
     """The default of functions with these names; UsageError if a name does not fit."""
     if not names:
         raise UsageError("there are no programs to save")
@@ -90,10 +103,10 @@ def checked_default(names: Sequence[str], default: str | None) -> str:
     if default not in names:
         raise UsageError(
             f"the default '{default}' is no function",
-            hint=f"choose one of {', '.join(names)}",
+            hint=f"choose one of {', '.join(map(str, names))}",
         )
     for name in names:
-        if not NAME.fullmatch(name):
+        if not isinstance(name, str) or not NAME.fullmatch(name):
             raise UsageError(
                 f"a function cannot be named {name!r}",
                 hint="use letters, digits and underscores, and no digit first",

@@ -26,7 +26,7 @@ from padc.backends.coreml.locations import DEFAULT_LOCATIONS, LocationsPolicy
 from padc.backends.coreml.numerics import Keep, Numerics
 from padc.coreml_lowering import Observer, Steps, emitted, emitter, lowered, set_sizes
 from padc.described_shapes import described_export
-from padc.errors import resolve
+from padc.errors import UsageError, resolve, shortened
 from padc.exported import Source, as_source, imported
 from padc.float16_report import Float16Report, pytorch_errors, report_of
 from padc.garbage_collection import without_collection
@@ -303,6 +303,8 @@ class Program:
             >>> comparison.name, comparison.relative_error < 1e-4
             ('conv2d', True)
         """
+        if not isinstance(tolerance, float | int | None):
+            raise UsageError(f"tolerance is {shortened(tolerance)}, not a number")
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "program.mlpackage"
             self.save(path)
@@ -359,7 +361,7 @@ class Program:
         return report_of(
             trial,
             kinds_of(emit(Numerics("float32"))),
-            pytorch_errors(self.model, self.exported, inputs),
+            partial(pytorch_errors, self.model, self.exported, inputs),
         )
 
     def _compare(

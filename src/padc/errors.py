@@ -123,6 +123,12 @@ def first_line(error: Exception) -> str:
     return (str(error).strip() or type(error).__name__).splitlines()[0]
 
 
+def shortened(value: object) -> str:
+    """A value in a message: in one line, and cut if it is long."""
+    text = " ".join(str(value).split())
+    return text if len(text) <= 60 else f"{text[:56]} ..."
+
+
 class PadcError(Exception):
     """
     The base of all errors that padc raises on purpose.

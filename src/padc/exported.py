@@ -18,6 +18,7 @@ from padc.ir.dominance import verify
 from padc.ir.weights import weights_of
 from padc.mlir_model import MlirModel
 from padc.passes import pipelines
+from padc.paths import path_of
 
 Source: TypeAlias = ExportedProgram | MlirModel
 """A program that can be imported: an export, or MLIR text."""
@@ -49,7 +50,7 @@ def load_source(path: str | Path, *, trust: bool = False) -> Source:
 
     Raises UsageError for other files; `trust` is for `.pt2` files, see `padc.load`.
     """
-    match Path(path).suffix:
+    match path_of(path).suffix:
         case ".pt2":
             return load(path, trust=trust)
         case ".mlir":

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy.typing as npt
 import torch
@@ -68,18 +68,23 @@ class Session(BufferedModel):
         return torch.from_numpy(self.buffer_value(feature))
 
 
-def check_samples(samples: Sequence[Sequence[torch.Tensor]]) -> None:
+def check_samples(samples: Any) -> None:
     """Raise UsageError unless there is a sample, and each is a sequence of tensors."""
-    if isinstance(samples, torch.Tensor) or any(
-        isinstance(sample, torch.Tensor) for sample in samples
-    ):
-        raise UsageError(
-            "a sample is a sequence of tensors, one for each input of the model, and "
-            "here it is a tensor",
-            hint="give a list of samples: [(x,)]",
-        )
+    for sample in samples if isinstance(samples, Sequence) else [samples]:
+        if not is_sample(sample):
+            raise UsageError(
+                "a sample is a sequence of tensors, one for each input of the model, "
+                f"and here it is a {type(sample).__name__}",
+                hint="give a list of samples: [(x,)]",
+            )
     if not samples:
         raise UsageError("there are no inputs to compare the package on")
+
+
+def is_sample(sample: Any) -> bool:
+    return isinstance(sample, Sequence) and all(
+        isinstance(tensor, torch.Tensor) for tensor in cast(Sequence[Any], sample)
+    )
 
 
 def check_count(features: Sequence[Feature], inputs: Sequence[Any]) -> None:

@@ -38,6 +38,15 @@ class At(nn.Module):
         return x[index]
 
 
+class Gray(nn.Module):
+    def forward(self, x):
+        return {"y": x * 3}
+
+
+def gray():
+    return Gray(), (torch.rand(1, 1, 4, 6),)
+
+
 def at():
     return At(), (torch.rand(4), torch.tensor([1]))
 """
@@ -50,6 +59,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "labels.txt").write_text("cat\ndog\nowl\n")
     (tmp_path / "gap.txt").write_text("cat\n\nowl\n")
     (tmp_path / "blank.txt").write_text("\n \n")
+    (tmp_path / "latin.txt").write_bytes(b"caf\xe9\n")
+    (tmp_path / "nan.json").write_text('{"a": NaN}')
     return tmp_path
 
 
@@ -124,6 +135,27 @@ def test_listed_shapes_scale_and_bias():
     assert [(each.height, each.width) for each in sizes] == [(8, 8), (16, 32)]
 
 
+def test_the_default_of_a_range():
+    assert convert("segment", "--shapes", "photo:1x3x8..32=24x16..64") == 0
+
+    shape = described().input[0].type.multiArrayType.shape
+    assert list(shape) == [1, 3, 24, 16]
+
+
+def test_gray_images_of_float16():
+    code = convert(
+        "gray",
+        *("--target", "iOS16", "--precision", "float16", "--verify"),
+        *("--image", "x:GRAYSCALE_FLOAT16:scale=2"),
+        *("--output-image", "y:GRAYSCALE_FLOAT16:bias=1"),
+    )
+
+    assert code == 0
+    image = np.full((4, 6), 0.5, np.float16)
+    (actual,) = load("out.mlpackage").predict({"x": image}).values()
+    np.testing.assert_array_equal(actual, np.full((4, 6), 4.0, np.float16))
+
+
 def test_an_integer_default():
     assert convert("at", "--default", "index:2", "--verify") == 0
 
@@ -147,6 +179,19 @@ def test_an_integer_default():
         (("--output-image", "photo:RGB"), "the model has no output 'photo'"),
         (("--shapes", "photo:1x3xHxW"), "'1x3xHxW' are not shapes"),
         (("--shapes", "photo:1x3x9..8x8"), "a range's first size is its smallest"),
+        (("--shapes", "photo:1x3x8..32=99x16"), "its default is in the range"),
+        (("--shapes", "photo:1x3x0..32x16"), "a size from 0 to 32"),
+        (("--shapes", "photo:" + "9" * 5000), "are not shapes"),
+        (("--input-name", "photo:gain"), "named 'gain': the input 'photo' and the input 'gain'"),
+        (("--output-name", "mask:odds"), "named 'odds': the output 'mask' and the output 'odds'"),
+        (("--default", "gain:nan"), "the default nan, which float32 inputs cannot have"),
+        (("--default", "gain:" + "9" * 400), "the default 9999"),
+        (("--image", "photo:RGB:scale=1e300"), "an image with scale 1e+300"),
+        (("--author", "\udcff"), "metadata 'author' is '\\udcff', which has no encoding in UTF-8"),
+        (("--metadata", "a=\udcff"), "'a' is '\\udcff', which has no encoding"),
+        (("--preview-parameters", "nan.json"), "not JSON compliant"),
+        (("--preview-parameters", "."), "Is a directory"),
+        (("--labels", "latin.txt"), "it is not text in UTF-8"),
         (("--input-dtype", "photo:float64"), "there is no dtype 'float64'"),
         (("--default", "gain:one"), "'one' is not a number"),
         (("--probabilities", "odds"), "--probabilities is given without --labels"),
@@ -166,6 +211,7 @@ def test_options_that_do_not_fit(
 ):
     assert convert("segment", *options) == 2
     assert message in capsys.readouterr().err
+    assert not Path("out.mlpackage").exists()
 
 
 def test_a_default_that_the_dtype_lacks(capsys: pytest.CaptureFixture[str]):

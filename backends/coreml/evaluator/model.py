@@ -186,6 +186,10 @@ class Model:
             >>> model.predict({"input": np.array([-1, 1], np.float32)})
             {'relu': array([0., 1.], dtype=float32)}
         """
+        if not isinstance(data, Mapping):
+            raise UsageError(
+                f"the inputs are a {type(data).__name__}, not a dictionary by name"
+            )
         if unknown := [name for name in data if name not in self._names()]:
             raise UsageError(
                 f"the model has no input {', '.join(map(repr, unknown))}",
@@ -312,7 +316,9 @@ def _function(spec: Message, wanted: str | None) -> tuple[str, Message]:
     described = {item.name: item for item in spec.description.functions}
     default = spec.description.defaultFunctionName or "main"
     name = wanted or default
-    if name not in spec.mlProgram.functions or (described and name not in described):
+    # A list: protobuf's maps raise for names that are not text.
+    functions = [*spec.mlProgram.functions]
+    if name not in functions or (described and name not in described):
         known = ", ".join(map(repr, sorted(spec.mlProgram.functions)))
         if wanted is None:
             raise InvalidProgramError(f"no function {name!r} among {known}")

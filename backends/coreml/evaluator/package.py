@@ -44,6 +44,7 @@ from padc.errors import (
     UnsupportedError,
     UsageError,
 )
+from padc.paths import path_of
 
 Constant = Array | str | list[str] | list[int]
 
@@ -63,7 +64,7 @@ class Package:
         Raises UsageError if there is no folder, InvalidProgramError if the manifest or
         the protobuf is damaged.
         """
-        self.path = Path(path)
+        self.path = path_of(path)
         if not self.path.is_dir():
             what = "it is a file" if self.path.is_file() else "no such folder"
             raise UsageError(f"{self.path} is not an .mlpackage: {what}")

@@ -1,0 +1,23 @@
+"""Paths that users give."""
+
+import os
+from pathlib import Path
+
+from padc.errors import UsageError, shortened
+
+
+def path_of(given: object) -> Path:
+    """`given` as a path; UsageError if no file can have it."""
+    if not isinstance(given, str | os.PathLike):
+        raise UsageError(
+            f"a path is a string or a pathlib.Path, not {shortened(given)}"
+        )
+    try:
+        path = Path(given)  # pyright: ignore[reportUnknownArgumentType]
+        if "\0" in str(path):
+            raise ValueError("it has a null character")
+        path.exists()
+    except (OSError, TypeError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise UsageError(f"{shortened(given)} is no path: {reason}") from error
+    return path
