@@ -1,8 +1,12 @@
 """The backends of padc, and the table of their targets."""
 
-from collections.abc import Callable
+from __future__ import annotations
 
-from xdsl.utils.target import Target
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from xdsl.utils.target import Target
 
 
 def get_all_targets() -> dict[str, Callable[[], type[Target]]]:

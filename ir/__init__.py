@@ -1,14 +1,19 @@
-"""Dialects of padc, and the table that registers them."""
+"""
+Dialects of padc, and the table that registers them.
+
+This file does not import xDSL: what runs packages needs the targets only.
+"""
+
+from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
 from functools import partial
+from typing import TYPE_CHECKING
 
-from xdsl.context import Context
-from xdsl.dialects import get_all_dialects as get_xdsl_dialects
-from xdsl.ir import Dialect
-
-from padc.ir import text as text  # Mends what is printed.
+if TYPE_CHECKING:
+    from xdsl.context import Context
+    from xdsl.ir import Dialect
 
 ADDED = {
     "mil": ("mil", "Mil"),
@@ -38,6 +43,9 @@ def get_all_dialects() -> dict[str, Callable[[], Dialect]]:
 
 def make_context() -> Context:
     """A context with the dialects of xDSL and padc, and a store of weights."""
+    from xdsl.context import Context
+    from xdsl.dialects import get_all_dialects as get_xdsl_dialects
+
     from padc.ir.weights import weights_builtin_dialect
 
     ctx = Context()

@@ -43,9 +43,6 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache
-from importlib.resources import files
 from typing import ClassVar, cast
 
 from xdsl.dialects.builtin import (
@@ -79,8 +76,15 @@ from xdsl.traits import IsTerminator, Pure, RecursiveMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 
 from padc.errors import Obstacle
+from padc.ir.mil_forms import (
+    DECLARED,
+    MAX_RANK,
+    Form,
+    Lines,
+    forms_of,
+    newest_form,
+)
 from padc.ir.mil_types import (
-    ANY,
     Constant,
     StateType,
     constant_attr,
@@ -91,69 +95,6 @@ from padc.ir.mil_types import (
 )
 from padc.ir.targets import TARGETS
 from padc.ir.type_tests import is_tensor
-
-MAX_RANK = 5
-
-
-@dataclass(frozen=True)
-class Input:
-    """The declaration of an input."""
-
-    name: str
-    domain: frozenset[str]
-    """The allowed element types."""
-    variable: str | None
-    """Inputs with the same type variable have the same element type."""
-    optional: bool
-    constant: bool
-    variadic: bool
-    """Whether it is a tuple of values, each of any type."""
-
-
-@dataclass(frozen=True)
-class Form:
-    """The definition of an op from one version of Core ML on."""
-
-    since: str
-    """The first target with this definition."""
-    inputs: Mapping[str, Input]
-
-    @staticmethod
-    def parse(since: str, text: str) -> Form:
-        """Parse a line of `mil_ops.txt` without the op's name and target."""
-        inputs, _, variables = text.partition("|")
-        domains = {"any": ANY}
-        for variable in variables.split():
-            name, _, domain = variable.partition("=")
-            domains[name] = frozenset(domain.split(","))
-
-        def parse_input(text: str) -> Input:
-            name, _, marked = text.partition(":")
-            type_ = marked.rstrip("?!*")
-            return Input(
-                name,
-                domains.get(type_) or frozenset(type_.split(",")),
-                type_ if type_ in domains and type_ != "any" else None,
-                optional="?" in marked,
-                constant="!" in marked,
-                variadic="*" in marked,
-            )
-
-        parsed = map(parse_input, inputs.split())
-        return Form(since, {input.name: input for input in parsed})
-
-
-@cache
-def _forms(lines: tuple[tuple[str, str], ...]) -> tuple[Form, ...]:
-    return tuple(Form.parse(since, text) for since, text in lines)
-
-
-@cache
-def _form(lines: tuple[tuple[str, str], ...], target: str) -> Form | None:
-    """The newest of the forms that `target` has."""
-    known = TARGETS[: TARGETS.index(target) + 1]
-    forms = [form for form in _forms(lines) if form.since in known]
-    return forms[-1] if forms else None
 
 
 class MilOp(IRDLOperation):
@@ -166,7 +107,7 @@ class MilOp(IRDLOperation):
     """The constant inputs, by name."""
     outputs = var_result_def(TensorType)
 
-    FORMS: ClassVar[tuple[tuple[str, str], ...]]
+    FORMS: ClassVar[Lines]
     """The op's forms as (target, text), oldest first."""
     HAS_BLOCKS: ClassVar[bool] = False
 
@@ -193,13 +134,13 @@ class MilOp(IRDLOperation):
     @classmethod
     def form(cls, target: str) -> Form | None:
         """The op's definition in `target`, one of `TARGETS`; None if it has none."""
-        return _form(cls.FORMS, target)
+        return newest_form(cls.FORMS, target)
 
     def is_variadic(self, name: str) -> bool:
         """Whether some form of the op has an input `name` that is a tuple."""
         return any(
             name in form.inputs and form.inputs[name].variadic
-            for form in _forms(self.FORMS)
+            for form in forms_of(self.FORMS)
         )
 
     def ssa_inputs(self) -> dict[str, list[SSAValue]]:
@@ -230,7 +171,7 @@ class MilOp(IRDLOperation):
                         f"{self.name} has a value of type {type_}; "
                         f"Core ML's tensors have rank {MAX_RANK} at most"
                     )
-        *older, newest = _forms(self.FORMS)
+        *older, newest = forms_of(self.FORMS)
         try:
             self._check_form(newest)
         except VerifyException:
@@ -244,7 +185,7 @@ class MilOp(IRDLOperation):
     def check(self, target: str) -> None:
         """Raise `VerifyException` if `target` does not have this form of the op."""
         if (form := self.form(target)) is None:
-            since = _forms(self.FORMS)[0].since
+            since = forms_of(self.FORMS)[0].since
             raise VerifyException(f"{self.name} needs {since}, not {target}")
         self._check_form(form)
 
@@ -434,7 +375,7 @@ class CondOp(BlockOp):
     """The results of the first block if `pred` is true, else of the second one."""
 
     name = "mil.cond"
-    FORMS: ClassVar[tuple[tuple[str, str], ...]] = (("iOS15", "pred:bool"),)
+    FORMS: ClassVar[Lines] = (("iOS15", "pred:bool"),)
 
     def verify_blocks(self, first: Region, second: Region) -> None:
         self.check_values("a 'pred'", self.operands, [SCALAR])
@@ -451,7 +392,7 @@ class WhileLoopOp(BlockOp):
     """
 
     name = "mil.while_loop"
-    FORMS: ClassVar[tuple[tuple[str, str], ...]] = (("iOS15", "loop_vars:any*"),)
+    FORMS: ClassVar[Lines] = (("iOS15", "loop_vars:any*"),)
 
     def verify_blocks(self, first: Region, second: Region) -> None:
         types = self.operand_types
@@ -552,16 +493,7 @@ def _list(names: Iterable[str]) -> str:
     return f"{', '.join(rest)} or {last}" if rest else last
 
 
-def _declare_ops() -> dict[str, type[MilOp]]:
-    lines: dict[str, list[tuple[str, str]]] = {}
-    text = files("padc.ir").joinpath("mil_ops.txt").read_text()
-    for line in text.splitlines()[1:]:
-        name, since, form = line.split(" ", 2)
-        lines.setdefault(name, []).append((since, form))
-    return {name: _declare_op(name, tuple(forms)) for name, forms in lines.items()}
-
-
-def _declare_op(name: str, forms: tuple[tuple[str, str], ...]) -> type[MilOp]:
+def _declare_op(name: str, forms: Lines) -> type[MilOp]:
     # A random op gives another result each time, and a state has another value after
     # an update: no pass may merge two.
     is_pure = not name.startswith("random_") and not name.endswith("_state")
@@ -582,7 +514,7 @@ def _declare_op(name: str, forms: tuple[tuple[str, str], ...]) -> type[MilOp]:
     )
 
 
-OPS = _declare_ops()
+OPS = {name: _declare_op(name, lines) for name, lines in DECLARED.items()}
 """Every op of the dialect without blocks, by Core ML's name."""
 
 Mil = Dialect("mil", [*OPS.values(), CondOp, WhileLoopOp, YieldOp], [StateType])

@@ -44,6 +44,7 @@ from xdsl.printer import Printer
 
 from padc.errors import Obstacle
 from padc.ir.element_types import describe_element
+from padc.ir.mil_forms import ANY, FLOATS, INTEGERS
 from padc.ir.type_tests import is_integer
 from padc.ir.weights import numpy_dtype
 
@@ -75,12 +76,6 @@ ELEMENT_TYPES: dict[Attribute, str] = {
     **{unsigned(width): f"uint{width}" for width in (1, 2, 3, 4, 6, 8, 16, 32)},
 }
 """Core ML's name of each of its element types."""
-
-INTEGERS = frozenset(
-    name for name in ELEMENT_TYPES.values() if not name.startswith(("fp", "bool"))
-)
-FLOATS = frozenset({"fp16", "fp32"})
-ANY = frozenset({*ELEMENT_TYPES.values(), "string"})
 
 NUMPY_TYPES: dict[np.dtype[Any], AnyDenseElement] = {
     numpy_dtype(type_): type_

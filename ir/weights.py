@@ -33,6 +33,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Dialect
 
 from padc.errors import InvalidProgramError
+from padc.ir import text as text  # Mends what is printed.
 from padc.ir.names import identifier, unique_name
 from padc.ir.type_tests import is_tensor
 

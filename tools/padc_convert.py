@@ -11,16 +11,6 @@ from padc.backends.coreml.locations import DEFAULT_LOCATIONS, resolve_locations
 from padc.backends.coreml.numerics import Numerics
 from padc.ir.precisions import DEFAULT_PRECISION
 from padc.ir.targets import DEFAULT_TARGET, resolve_target
-from padc.passes.tcp_to_mil.policies import (
-    DEFAULT_GRID_SAMPLE_POLICY,
-    DEFAULT_PAD_POLICY,
-    resolve_grid_sample_policy,
-    resolve_pad_policy,
-)
-from padc.passes.torch_to_mil.states_policy import (
-    DEFAULT_STATES_POLICY,
-    resolve_states_policy,
-)
 from padc.tools.agreement import print_agreement
 from padc.tools.app_options import add_feature_options, feature_arguments
 from padc.tools.function_options import add_function_options, named_models
@@ -123,7 +113,7 @@ def add_op_options(parser: argparse.ArgumentParser) -> None:
     )
     ops.add_argument(
         "--pad-policy",
-        default=DEFAULT_PAD_POLICY,
+        default="auto",
         help=(
             "which pads use Core ML's pad op (default: %(default)s): auto, all that it "
             "supports; native, all, transposed if that helps, else an error; "
@@ -132,7 +122,7 @@ def add_op_options(parser: argparse.ArgumentParser) -> None:
     )
     ops.add_argument(
         "--grid-sample-policy",
-        default=DEFAULT_GRID_SAMPLE_POLICY,
+        default="auto",
         help=(
             "which grid samples use Core ML's resample op (default: %(default)s): "
             "auto, those that it computes as PyTorch does; native, all, else an error; "
@@ -141,7 +131,7 @@ def add_op_options(parser: argparse.ArgumentParser) -> None:
     )
     ops.add_argument(
         "--states",
-        default=DEFAULT_STATES_POLICY,
+        default="auto",
         help=(
             "which buffers that the model changes are states of Core ML (default: "
             "%(default)s): auto, those that a state of iOS18 holds as they are, and "
@@ -173,6 +163,11 @@ def run(arguments: argparse.Namespace) -> None:
     require("coreml")
     from padc.backends.coreml.save import check_writable
     from padc.coreml_functions import check_target, checked_default, save_functions
+    from padc.passes.tcp_to_mil.policies import (
+        resolve_grid_sample_policy,
+        resolve_pad_policy,
+    )
+    from padc.passes.torch_to_mil.states_policy import resolve_states_policy
 
     check_writable(arguments.output)
     target = resolve_target(arguments.target)

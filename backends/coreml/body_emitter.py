@@ -34,6 +34,7 @@ from padc.errors import (
     origin,
 )
 from padc.ir import mil, mil_types
+from padc.ir.mil_forms import Input
 from padc.ir.torch import AtenOp
 from padc.ir.torch.describe import describe_type
 from padc.ir.weights import Weights
@@ -271,7 +272,7 @@ def scope_of(op: Operation) -> AbstractContextManager[Any]:
 
 
 def constant_type(
-    attribute: Attribute, input: mil.Input, bound: Mapping[str | None, str]
+    attribute: Attribute, input: Input, bound: Mapping[str | None, str]
 ) -> str:
     """The element type of a constant, among those that its value and the op allow."""
     allowed = mil_types.constant_types(attribute) & input.domain

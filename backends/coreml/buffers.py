@@ -14,12 +14,14 @@ import base64
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from padc.backends.coreml.evaluator.metadata_keys import BUFFERS, reading_metadata
-from padc.ir.weights import Array
+
+if TYPE_CHECKING:
+    from padc.ir.weights import Array
 
 
 @dataclass(frozen=True)

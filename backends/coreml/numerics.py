@@ -42,11 +42,14 @@ class Numerics:
     ) -> Numerics:
         """What arguments of `padc.convert` stand for; UsageError if they do not fit."""
         resolve_precision(precision)
-        if isinstance(keep_float32, str) or not isinstance(keep_float32, Iterable):
-            kind = type(keep_float32).__name__
+        if isinstance(keep_float32, str):
             raise UsageError(
-                f"keep_float32 is {keep_float32!r}, of type {kind}",
-                hint='give a list of names and functions, such as ["norms"]',
+                "keep_float32 is a string", hint=f"give a list: [{keep_float32!r}]"
+            )
+        if not isinstance(keep_float32, Iterable):
+            raise UsageError(
+                f"keep_float32 is {keep_float32!r}",
+                hint="give a list of names and functions",
             )
         keep = tuple(keep_float32)
         for each in keep:

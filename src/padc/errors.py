@@ -10,18 +10,16 @@ from __future__ import annotations
 import linecache
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from xdsl.dialects.builtin import (
-    ArrayAttr,
-    CallSiteLoc,
-    FileLineColLoc,
-    FusedLoc,
-    LocationAttr,
-    NameLoc,
-)
-from xdsl.ir import Attribute, Operation
-from xdsl.utils.exceptions import PassFailedException
+if TYPE_CHECKING:
+    from xdsl.dialects.builtin import LocationAttr
+    from xdsl.ir import Attribute, Operation
+
+try:
+    from xdsl.utils.exceptions import PassFailedException
+except ModuleNotFoundError:  # What runs packages does without xDSL.
+    PassFailedException = Exception
 
 __all__ = [
     "InvalidProgramError",
@@ -74,6 +72,14 @@ class SourceLocation:
             >>> padc.SourceLocation.of(location)
             SourceLocation(file='model.py', line=2)
         """
+        from xdsl.dialects.builtin import (
+            ArrayAttr,
+            CallSiteLoc,
+            FileLineColLoc,
+            FusedLoc,
+            NameLoc,
+        )
+
         match location:
             case FileLineColLoc():
                 return SourceLocation(location.filename.data, location.line.data)
@@ -99,6 +105,8 @@ class SourceLocation:
 
 def origin(op: Operation) -> str:
     """The op that `op` was lowered from, if its location says so; else its own name."""
+    from xdsl.dialects.builtin import NameLoc
+
     match op.location:
         case NameLoc(desc=name):
             return name.data
@@ -108,6 +116,8 @@ def origin(op: Operation) -> str:
 
 def module_path(op: Operation) -> str | None:
     """The path of the model's module that calls `op`, as "layers.0.norm", if known."""
+    from xdsl.dialects.builtin import CallSiteLoc, NameLoc
+
     location = op.location
     while isinstance(location, NameLoc):
         location = location.location

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from padc.backends.coreml.checker.checked_op import Op
-from padc.ir import mil
+from padc.ir.mil_forms import DECLARED, MAX_RANK, Form, newest_form
 from padc.ir.targets import TARGETS
 
 Check = Callable[[Op, str], Iterator[str]]
@@ -101,18 +101,18 @@ SINCE: dict[str, str] = {
 """The first target of the ops that `padc.ir.mil` does not declare."""
 
 
-SAVED = {name: op for name, op in mil.OPS.items() if name != "coreml_update_state"}
-"""The ops of `padc.ir.mil` that packages have: an update is saved as `write_state`."""
+SAVED = {name: op for name, op in DECLARED.items() if name != "coreml_update_state"}
+"""The forms of the ops that packages have: an update is saved as `write_state`."""
 
 
 def is_available(since: str, target: str) -> bool:
     return TARGETS.index(since) <= TARGETS.index(target)
 
 
-def form_of(op: Op, target: str) -> mil.Form | None:
+def form_of(op: Op, target: str) -> Form | None:
     """The op in the target's opset; None if it does not have it, or `SINCE` has it."""
-    op_type = SAVED.get(op.type)
-    return None if op_type is None else op_type.form(target)
+    forms = SAVED.get(op.type)
+    return None if forms is None else newest_form(forms, target)
 
 
 @rule("opset", DOCUMENTATION)
@@ -183,8 +183,8 @@ def rank(op: Op, target: str) -> Iterator[str]:
         return
     given = [value for values in op.inputs.values() for value in values]
     for value in [*op.outputs, *filter(lambda value: value.is_constant, given)]:
-        if (shape := op.shapes.of(value)) is not None and len(shape) > mil.MAX_RANK:
-            yield f"'{value.name}' has rank {len(shape)}, above {mil.MAX_RANK}"
+        if (shape := op.shapes.of(value)) is not None and len(shape) > MAX_RANK:
+            yield f"'{value.name}' has rank {len(shape)}, above {MAX_RANK}"
 
 
 @rule(

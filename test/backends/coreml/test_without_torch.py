@@ -17,7 +17,7 @@ import sys
 
 class Refused:
     def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in ("torch", "coremltools", "llvmlite"):
+        if name.partition(".")[0] in ("torch", "coremltools", "llvmlite", "xdsl"):
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
 sys.meta_path.insert(0, Refused())
@@ -41,6 +41,7 @@ def run(*arguments):
         assert not exit.code, (arguments, exit.code)
 
 run("--version")
+run("same", "--size", "5", "--kernel", "3")
 run("check", "m.mlpackage")
 run("run", "m.mlpackage", "--inputs", "x.npz", "--save-outputs", "cli.npz")
 """
@@ -68,7 +69,7 @@ class Network(nn.Module):
         return torch.softmax(self.attention(x, x, x)[0], -1)
 
 
-def test_packages_need_neither_torch_nor_coremltools(tmp_path: Path):
+def test_packages_need_numpy_and_protobuf_only(tmp_path: Path):
     torch.manual_seed(0)
     model, x = Network().eval(), torch.randn(1, 3, 14, 14)
     padc.convert(model, (x,)).save(tmp_path / "m.mlpackage")
