@@ -59,17 +59,17 @@ class Attention(nn.Module):
 class DiffusionUNet(nn.Module):
     """The noise in an image, at a time from 0 to 1000."""
 
-    def __init__(self):
+    def __init__(self, width: int):
         super().__init__()
         self.time = nn.Sequential(nn.Linear(TIME, TIME), nn.SiLU())
-        self.enter = conv(CHANNELS, WIDTH)
-        self.down = ResidualBlock(WIDTH, WIDTH)
-        self.smaller = conv(WIDTH, 2 * WIDTH, stride=2)
-        self.middle = ResidualBlock(2 * WIDTH, 2 * WIDTH)
-        self.attention = Attention(2 * WIDTH)
-        self.larger = conv(2 * WIDTH, WIDTH)
-        self.up = ResidualBlock(2 * WIDTH, WIDTH)
-        self.norm, self.leave = nn.GroupNorm(8, WIDTH), conv(WIDTH, CHANNELS)
+        self.enter = conv(CHANNELS, width)
+        self.down = ResidualBlock(width, width)
+        self.smaller = conv(width, 2 * width, stride=2)
+        self.middle = ResidualBlock(2 * width, 2 * width)
+        self.attention = Attention(2 * width)
+        self.larger = conv(2 * width, width)
+        self.up = ResidualBlock(2 * width, width)
+        self.norm, self.leave = nn.GroupNorm(8, width), conv(width, CHANNELS)
 
     def forward(self, image: Tensor, time: Tensor) -> Tensor:
         rates = torch.exp(torch.arange(TIME // 2) * (-math.log(1e4) / (TIME // 2)))
@@ -82,10 +82,10 @@ class DiffusionUNet(nn.Module):
         return self.leave(F.silu(self.norm(x)))
 
 
-def diffusion() -> tuple[nn.Module, tuple[Tensor, Tensor]]:
+def diffusion(width: int = WIDTH) -> tuple[nn.Module, tuple[Tensor, Tensor]]:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        model = DiffusionUNet().eval()
+        model = DiffusionUNet(width).eval()
         return model, (torch.randn(1, CHANNELS, 16, 32), torch.tensor([500.0]))
 
 
@@ -102,20 +102,22 @@ def denoised(
     return image
 
 
-def convert() -> padc.Program:
-    model, inputs = diffusion()
+def convert(width: int = WIDTH) -> padc.Program:
+    model, inputs = diffusion(width)
     return padc.convert(
         model, inputs, target="iOS18", precision="float16", compress="palette4"
     )
 
 
-def main() -> int:
-    program = convert()
+def main(path: Path | None = None, width: int = WIDTH, with_report: bool = True) -> int:
+    """Tell the story; the package is written to `path`, by default a temporary one."""
+    program = convert(width)
     (comparison,) = program.verify()
     print(f"4-bit weights cost {comparison.relative_error:.1e} of the range")
-    print(program.float16_report())
+    if with_report:
+        print(program.float16_report())
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "diffusion.mlpackage"
+        path = path or Path(folder) / "diffusion.mlpackage"
         program.save(path)
         _, (image, _) = diffusion()
         result = denoised(lambda *given: run_package(path, given)[0], image, 4)

@@ -127,11 +127,12 @@ def step_of_package(path: Path) -> Step:
     return step
 
 
-def main() -> int:
+def main(path: Path | None = None) -> int:
+    """Tell the story; the package is written to `path`, by default a temporary one."""
     model, inputs = gpt()
     program = padc.convert(model, inputs, target="iOS18", verify=True)
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "gpt.mlpackage"
+        path = path or Path(folder) / "gpt.mlpackage"
         program.save(path)
         generated = generate(step_of_package(path), 50)
     expected = generate(step_of_pytorch(model), 50)
