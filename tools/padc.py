@@ -13,12 +13,13 @@ from padc.errors import PadcError
 from padc.tools import padc_check, padc_convert, padc_run, padc_same, padc_verify
 from padc.tools.closed_output import until_output_is_closed
 from padc.tools.missing_package import missing_package
+from padc.tools.plain_warnings import plain_warnings
 from padc.tools.version_action import VersionAction
 
 
 def main(argv: Sequence[str] | None = None) -> NoReturn:
     """Run the command line, and exit with the code that `--help` explains."""
-    with until_output_is_closed():
+    with until_output_is_closed(), plain_warnings():
         arguments = parser().parse_args(argv)
         # Modules for `pkg.module:factory` are found as `python -m` finds them.
         sys.path.insert(0, os.getcwd())

@@ -33,6 +33,15 @@ def segment():
     return Segment(), (torch.rand(1, 3, 16, 16), torch.ones(1))
 
 
+class Spaced(nn.Module):
+    def forward(self, x):
+        return {"my out": x * 2}
+
+
+def spaced():
+    return Spaced(), (torch.rand(4),)
+
+
 class At(nn.Module):
     def forward(self, x, index):
         return x[index]
@@ -154,6 +163,15 @@ def test_gray_images_of_float16():
     image = np.full((4, 6), 0.5, np.float16)
     (actual,) = load("out.mlpackage").predict({"x": image}).values()
     np.testing.assert_array_equal(actual, np.full((4, 6), 4.0, np.float16))
+
+
+def test_an_output_whose_name_core_ml_lacks(capsys: pytest.CaptureFixture[str]):
+    assert convert("spaced") == 0
+
+    name = "'my out' here: it is 'my_out' in the package"
+    assert f"padc: warning: Core ML cannot have an output {name}\n" in (
+        capsys.readouterr().err
+    )
 
 
 def test_an_integer_default():
