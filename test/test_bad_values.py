@@ -4,7 +4,7 @@
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import coremltools
 import numpy as np
@@ -241,20 +241,18 @@ def test_of_save_functions(
 def test_of_running(program: padc.Program, tmp_path: Path):
     path = tmp_path / "relu.mlpackage"
     program.save(path)
-    model, x = padc.coreml.load(path), torch.ones(2)
+    load: Any = padc.coreml.load
+    model, x, checked = load(path), torch.ones(2), cast(Any, program)
 
     for run in (
         *(lambda v=v: model.predict(v) for v in (5, None, [1], {5: 1}, {"input": "a"})),
-        *(
-            lambda v=v: padc.coreml.load(path, function_name=v)
-            for v in (5, "b", ["a"], SURROGATE)
-        ),
-        *(lambda v=v: program.verify(tolerance=v) for v in ("x", [1])),
-        *(lambda v=v: program.run(*v) for v in ((), (1,), (x, x), (torch.ones(3),))),
+        *(lambda v=v: load(path, function_name=v) for v in (5, "b", ["a"], SURROGATE)),
+        *(lambda v=v: checked.verify(tolerance=v) for v in ("x", [1])),
+        *(lambda v=v: checked.run(*v) for v in ((), (1,), (x, x), (torch.ones(3),))),
         *(
             lambda v=v, check=check: check(v)
             for v in (5, "x", [], [1], [x], [[1]], [[]], [(x, x)], [[np.ones(2)]])
-            for check in (program.verify, program.float16_report)
+            for check in (checked.verify, checked.float16_report)
         ),
     ):
         with pytest.raises(padc.UsageError):

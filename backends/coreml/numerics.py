@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from padc.backends.coreml.compressions import Compression
 from padc.errors import UsageError
@@ -46,7 +46,7 @@ class Numerics:
             raise UsageError(
                 "keep_float32 is a string", hint=f"give a list: [{keep_float32!r}]"
             )
-        if not isinstance(keep_float32, Iterable):
+        if not isinstance(cast(Any, keep_float32), Iterable):
             raise UsageError(
                 f"keep_float32 is {keep_float32!r}",
                 hint="give a list of names and functions",

@@ -99,7 +99,7 @@ def checked_default(names: Sequence[Any], default: str | None) -> str:
     """The default of functions with these names; UsageError if a name does not fit."""
     if not names:
         raise UsageError("there are no programs to save")
-    default = names[0] if default is None else default
+    default = cast(str, names[0] if default is None else default)
     if default not in names:
         raise UsageError(
             f"the default '{default}' is no function",

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, cast, get_args
 
 import torch
 from torch.export import ExportedProgram
@@ -303,7 +303,7 @@ class Program:
             >>> comparison.name, comparison.relative_error < 1e-4
             ('conv2d', True)
         """
-        if not isinstance(tolerance, float | int | None):
+        if not isinstance(cast(Any, tolerance), float | int | None):
             raise UsageError(f"tolerance is {shortened(tolerance)}, not a number")
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "program.mlpackage"

@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import LocationAttr
     from xdsl.ir import Attribute, Operation
-
-try:
     from xdsl.utils.exceptions import PassFailedException
-except ModuleNotFoundError:  # What runs packages does without xDSL.
-    PassFailedException = Exception
+else:
+    try:
+        from xdsl.utils.exceptions import PassFailedException
+    except ModuleNotFoundError:  # What runs packages does without xDSL.
+        PassFailedException = Exception
 
 __all__ = [
     "InvalidProgramError",

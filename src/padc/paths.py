@@ -2,18 +2,20 @@
 
 import os
 from pathlib import Path
+from typing import Any, cast
 
 from padc.errors import UsageError, shortened
 
 
-def path_of(given: object) -> Path:
+def path_of(given: Any) -> Path:
     """`given` as a path; UsageError if no file can have it."""
-    if not isinstance(given, str | os.PathLike):
+    is_path = isinstance(given, str | os.PathLike)
+    if not is_path:
         raise UsageError(
             f"a path is a string or a pathlib.Path, not {shortened(given)}"
         )
     try:
-        path = Path(given)  # pyright: ignore[reportUnknownArgumentType]
+        path = Path(cast(str, given))
         if "\0" in str(path):
             raise ValueError("it has a null character")
         path.exists()

@@ -70,7 +70,8 @@ class Session(BufferedModel):
 
 def check_samples(samples: Any) -> None:
     """Raise UsageError unless there is a sample, and each is a sequence of tensors."""
-    for sample in samples if isinstance(samples, Sequence) else [samples]:
+    is_list = isinstance(samples, Sequence)
+    for sample in cast(Sequence[Any], samples) if is_list else [samples]:
         if not is_sample(sample):
             raise UsageError(
                 "a sample is a sequence of tensors, one for each input of the model, "
