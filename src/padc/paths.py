@@ -9,11 +9,9 @@ from padc.errors import UsageError, shortened
 
 def path_of(given: Any) -> Path:
     """`given` as a path; UsageError if no file can have it."""
-    is_path = isinstance(given, str | os.PathLike)
-    if not is_path:
-        raise UsageError(
-            f"a path is a string or a pathlib.Path, not {shortened(given)}"
-        )
+    name = shortened(given)
+    if not isinstance(given, str | os.PathLike):
+        raise UsageError(f"a path is a string or a pathlib.Path, not {name}")
     try:
         path = Path(cast(str, given))
         if "\0" in str(path):
@@ -21,5 +19,5 @@ def path_of(given: Any) -> Path:
         path.exists()
     except (OSError, TypeError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise UsageError(f"{shortened(given)} is no path: {reason}") from error
+        raise UsageError(f"{name} is no path: {reason}") from error
     return path
