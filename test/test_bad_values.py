@@ -259,6 +259,36 @@ def test_of_running(program: padc.Program, tmp_path: Path):
             run()
 
 
+class Counter(nn.Module):
+    def __init__(self, size: int):
+        super().__init__()
+        self.register_buffer("kv", torch.zeros(size, dtype=torch.float16))
+
+    def forward(self, x: Tensor):
+        self.get_buffer("kv").add_(x.half())
+        return x * 2
+
+
+def test_states_of_another_model(program: padc.Program, tmp_path: Path):
+    def loaded(name: str, saved: padc.Program) -> Any:
+        saved.save(tmp_path / f"{name}.mlpackage")
+        return padc.coreml.load(tmp_path / f"{name}.mlpackage")
+
+    three, four = (
+        loaded(str(n), padc.convert(Counter(n), (torch.rand(n),), target="iOS18"))
+        for n in (3, 4)
+    )
+    given = {"x": np.ones(3, np.float32)}
+
+    for state in (four.make_state(), loaded("relu", program).make_state(), 5, {}):
+        with pytest.raises(padc.UsageError, match="the state is not one of this model"):
+            three.predict(given, state)
+    with pytest.raises(padc.UsageError, match="the state 'kv' is a"):
+        three.make_state().write_state("kv", "a")
+    three.predict(given, state := three.make_state())
+    np.testing.assert_array_equal(state.read_state("kv"), [1, 1, 1])
+
+
 # --- defaults and dynamic sizes -------------------------------------------------------
 
 

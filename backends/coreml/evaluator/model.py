@@ -3,7 +3,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +32,7 @@ from padc.errors import (
     Problem,
     UnsupportedError,
     UsageError,
+    shortened,
 )
 
 Precision = Literal["program", "float32"]
@@ -97,7 +98,10 @@ class State:
             array([1., 2.], dtype=float16)
         """
         feature = self._feature(name)
-        array = np.asarray(value, dtype=feature.dtype)
+        try:
+            array = np.asarray(value, dtype=feature.dtype)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise UsageError(f"the state {name!r} is {shortened(value)}") from error
         if array.shape != feature.shape:
             raise UsageError(
                 f"the state {name!r} has shape {feature.shape}, not {array.shape}"
@@ -178,7 +182,8 @@ class Model:
             describes; a label, and a dictionary of probabilities, of a classifier.
 
         Raises:
-            UsageError: An input is missing or unknown, or of another dtype or shape.
+            UsageError: An input is missing or unknown, or of another dtype or shape, or
+                the state is of another model.
             InvalidProgramError: An op cannot be computed on these values.
             UnsupportedError: An op is not known for these values, or exceeds `limits`.
 
@@ -195,9 +200,24 @@ class Model:
                 f"the model has no input {', '.join(map(repr, unknown))}",
                 hint=f"its inputs are {', '.join(map(repr, self._names()))}",
             )
+        state = self.make_state() if state is None else self._checked_state(state)
         # IEEE's infinities and NaNs are results like others.
         with np.errstate(all="ignore"):
-            return self._predict(data, state or self.make_state())
+            return self._predict(data, state)
+
+    def _checked_state(self, state: Any) -> State:
+        """`state` if it has the model's states; raises UsageError."""
+        cells = state.cells if isinstance(state, State) else {}
+        shapes = {name: cell.tensor.shape for name, cell in cells.items()}
+        if isinstance(state, State) and all(
+            shapes.get(each.name) == each.shape for each in self.states
+        ):
+            return state
+        what = shapes or f"a {type(state).__name__}"
+        raise UsageError(
+            f"the state is not one of this model: it is {what}",
+            hint="make it with make_state of the same model",
+        )
 
     def _predict(
         self, data: Mapping[str, npt.ArrayLike], state: State
@@ -261,6 +281,8 @@ def load(
     """
     if precision not in ("program", "float32"):
         raise UsageError(f"precision {precision!r} is not 'program' or 'float32'")
+    if not isinstance(cast(Any, limits), Limits):
+        raise UsageError(f"limits are {limits!r}, not padc.coreml.Limits")
     package = Package(path)
     spec = package.spec
     package.check_kind()
