@@ -78,8 +78,9 @@ def checked(argument: str, given: Any) -> Given:
             hint="give a list of ct.TensorType and ct.ImageType in the model's order, "
             "or a dictionary of them by the model's names",
         )
-    each: Iterable[Any] = given.values() if isinstance(given, Mapping) else given
-    for entry in each:
+    is_mapping = isinstance(given, Mapping)
+    each: Iterable[Any] = given.items() if is_mapping else enumerate(given)
+    for key, entry in each:
         if not isinstance(entry, ct.TensorType | ct.ImageType):
             raise UsageError(
                 f"{argument} has a {type(entry).__name__}",
@@ -88,11 +89,11 @@ def checked(argument: str, given: Any) -> Given:
             )
         if entry.name is not None:
             check_name(entry.name)
-        check_ranges(argument, entry.shape)
+        check_ranges(f"{argument}[{key!r}]", entry.shape)
     return given
 
 
-def check_ranges(argument: str, shape: Any) -> None:
+def check_ranges(what: str, shape: Any) -> None:
     """Raise UsageError for a range that has no sizes."""
     listed = [each.shape for each in getattr(shape, "shapes", [shape]) if each]
     for size in (size for sizes in listed for size in sizes):
@@ -103,7 +104,7 @@ def check_ranges(argument: str, shape: Any) -> None:
         # An upper bound of -1 stands for none.
         if not is_whole or low < 1 or (high < low and high != -1):
             raise UsageError(
-                f"{argument} has a size from {low} to {high}",
+                f"{what} has a size from {low} to {high}",
                 hint="give whole numbers from 1 on, the smallest size first: "
                 "ct.RangeDim(lower_bound, upper_bound)",
             )

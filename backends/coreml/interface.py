@@ -322,7 +322,7 @@ class Interface:
         self.probabilities = name, shape
         return [
             self.claim(classifier.name, "the class label"),
-            self.claim(classifier.probabilities_name, "its probabilities"),
+            self.claim(classifier.probabilities_name, "the probabilities by label"),
         ]
 
     def result_of(self, var: Any, name: str, described: Any) -> Any:
