@@ -14,11 +14,13 @@ from __future__ import annotations
 import abc
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
-from xdsl.ir import SSAValue
+
+if TYPE_CHECKING:
+    from xdsl.ir import SSAValue
 
 Whole: TypeAlias = Any
 """An integer of any kind: an `int`, an array of integers, or a symbolic integer."""
@@ -103,7 +105,7 @@ def _has_array(*operands: object) -> bool:
     return any(isinstance(operand, _NUMPY) for operand in operands)
 
 
-Integer: TypeAlias = int | SSAValue
+Integer: TypeAlias = "int | SSAValue"
 """An integer that is known, or a value that a program computes when it runs."""
 
 
