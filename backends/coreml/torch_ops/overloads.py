@@ -151,7 +151,7 @@ def converted(value: Any, type: str, length: int | None) -> tuple[int, Any]:
         case "int" | "SymInt":
             return converted_integer(value)
         case "bool":
-            return 0, bool(known(value, bool | int))
+            return 0, converted_bool(value)
         case "str":
             return 0, known(value, str)
         case "Device":
@@ -164,6 +164,13 @@ def converted(value: Any, type: str, length: int | None) -> tuple[int, Any]:
             return 0, ALWAYS_INT64.get(dtype, dtype)
         case _:
             raise MisfitError
+
+
+def converted_bool(value: Any) -> bool:
+    """A bool, which coremltools may have as 0 or 1."""
+    if (number := known(value, bool | int)) not in (0, 1):
+        raise MisfitError
+    return bool(number)
 
 
 def known(value: Any, type: Any) -> Any:

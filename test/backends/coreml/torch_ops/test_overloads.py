@@ -63,6 +63,15 @@ def test_dtypes_devices_and_formats(x: Any):
     assert other.args[1:3] == [None, torch.float32]
 
 
+def test_a_number_is_a_bool_only_if_it_is_0_or_1(x: Any):
+    variance = call_of("var", [x, [1], 2, False], {})
+    biased = call_of("var", [x, [1], 0, False], {})
+
+    assert variance.target == aten.var.correction
+    assert variance.kwargs["correction"] == 2
+    assert biased.args[2] is False or biased.kwargs["correction"] == 0
+
+
 def test_a_number_stands_for_a_list(x: Any):
     call = call_of("avg_pool2d", [x, 3, [], 1, True], {})
 
