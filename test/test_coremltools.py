@@ -212,6 +212,41 @@ def test_a_traced_pool_of_one_dimension_and_dynamic_size(tmp_path: Path):
     check(model, converted, tmp_path, torch.rand(1, 2, 14))
 
 
+def composites(x: Tensor) -> list[Tensor]:
+    """Ops that PyTorch computes by others, of sizes that vary."""
+    return [
+        x.flatten(2),
+        x.flatten(),
+        x.flatten(0, 1) * 2,
+        x.reshape(1, 4, -1),
+        x.flatten(2).reshape_as(x),
+        x.unflatten(1, (2, 2)),
+        x[:, :1].expand_as(x),
+        x.chunk(2, 1)[1],
+        x.movedim(1, -1),
+        torch.hstack([x, x]),
+        F.instance_norm(x),
+        torch.einsum("bchw,bchv->bcwv", x, x),
+        F.linear(x.transpose(1, 3), torch.ones(3, 4)),
+    ]
+
+
+def test_composite_ops_of_dynamic_size(tmp_path: Path):
+    model, x = Function(composites), torch.rand(1, 4, 9, 8)
+    shape = 1, 4, ct.RangeDim(4, 40), ct.RangeDim(4, 40)
+    converted = convert(model, [x], [ct.TensorType("x", shape)])
+
+    check(model, converted, tmp_path, torch.rand(1, 4, 7, 12))
+
+
+def test_a_batch_of_dynamic_size(tmp_path: Path):
+    model = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(3, 2))
+    shape = ct.RangeDim(1, 16, default=2), 3, 5, 5
+    converted = convert(model, [torch.rand(2, 3, 5, 5)], [ct.TensorType("x", shape)])
+
+    check(model, converted, tmp_path, torch.rand(7, 3, 5, 5))
+
+
 def test_sizes_that_an_exported_model_computes(tmp_path: Path):
     def to_even(x: Tensor) -> Tensor:
         """Pad to an even size, and divide by half of the height."""

@@ -137,6 +137,8 @@ class FunctionBuilder:
                     element_type = tensor_type(tensor).element_type
                     literal = rank_zero_literal(weight_array(tensor), element_type)
                     op, hint = torch_d.LiteralOp(literal), "number"
+                case torch.SymInt() | torch.SymFloat() | torch.SymBool():
+                    raise Obstacle(f"the number {value}, which no node computes")
                 case _ if value in ENUM_CODES:
                     return self.constant("int", ENUM_CODES[value])
                 case _:

@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 
 import torch
 import torch.utils._pytree as pytree
+from torch._export.verifier import TrainingIRVerifier
 from torch._ops import OpOverload
 from torch._subclasses import FakeTensor, FakeTensorMode
 from torch.export import ExportedProgram
@@ -322,6 +323,8 @@ class CallBuilder:
                 for name, operand in self.constants.items()
                 if operand.data is not None
             },
+            # The op may be a composite, which programs after training IR do not have.
+            verifiers=[TrainingIRVerifier],
         )
 
 
