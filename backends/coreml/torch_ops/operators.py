@@ -16,6 +16,7 @@ from typing import Any
 import torch
 
 from padc.backends.coreml import quiet
+from padc.backends.coreml.torch_ops.in_place import CONVERTERS, replace_writes
 from padc.backends.coreml.torch_ops.lowering import lower_node
 from padc.backends.coreml.torch_ops.overloads import overloads_named
 from padc.backends.coreml.torch_ops.repairs import REPAIRS
@@ -27,6 +28,7 @@ from padc.ir.targets import TARGETS
 from padc.passes import pipelines
 
 with quiet():
+    from coremltools.converters.mil.frontend.torch import internal_graph
     from coremltools.converters.mil.frontend.torch.torch_op_registry import (
         _TORCH_OPS_REGISTRY,
     )
@@ -168,12 +170,27 @@ def registered() -> Generator[None]:
         registry[kind] = Operator(kind, before.get(kind))
     for kind in SCALARS:
         registry[kind] = scalar_converter(kind, before.get(kind))
+    registry.update(CONVERTERS)
     passes.update({name: repair(passes[name]) for name, repair in REPAIRS.items()})
+    expand = internal_graph._expand_and_optimize_ir
+    internal_graph._expand_and_optimize_ir = without_writes(expand)
     try:
         yield
     finally:
+        internal_graph._expand_and_optimize_ir = expand
         restore(registry, before)
         restore(passes, passes_before)
+
+
+def without_writes(expand: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """coremltools' function that makes a graph of a model; the graph has no writes."""
+
+    def expand_and_replace(torchscript: Any) -> Any:
+        graph, parameters, buffers = expand(torchscript)
+        replace_writes(graph, parameters)
+        return graph, parameters, buffers
+
+    return expand_and_replace
 
 
 def restore(table: dict[str, Any], before: Mapping[str, Any]) -> None:
