@@ -16,7 +16,6 @@ has no such form, the conversion stops.
 """
 
 import functools
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -31,12 +30,12 @@ from padc.backends.coreml.torch_ops.views import (
     Builder,
     Copy,
     Inverse,
-    chunk,
     item,
+    location_of,
+    nodes_of,
     view_of,
 )
-from padc.errors import Problem, SourceLocation, UnsupportedError
-from padc.frontends.torch_export.locations import TORCH_FOLDER
+from padc.errors import Problem, UnsupportedError
 
 with quiet():
     from coremltools.converters.mil import Builder as MilBuilder
@@ -52,7 +51,6 @@ ASSIGN = "padc::assign_"
 
 coremltools updates the state of a first operand after each op that ends in `_`.
 """
-FRAME = re.compile(r"^(.+)\((\d+)\): ", re.MULTILINE)
 HINT = (
     "convert the program of torch.export.export(model, inputs) instead, in which "
     "PyTorch has replaced all writes in place"
@@ -117,14 +115,6 @@ def replace_writes(graph: Any, parameters: Mapping[str, Any]) -> None:
     """
     if any(is_write(node) for node in nodes_of(graph)):
         Replacer(graph, parameters).run()
-
-
-def nodes_of(block: Any) -> Iterator[Any]:
-    """All nodes of a graph or block, those of inner blocks included."""
-    for node in block.nodes():
-        yield node
-        for inner in node.blocks():
-            yield from nodes_of(inner)
 
 
 class Replacer:
@@ -227,8 +217,6 @@ class Replacer:
             self.relate(given, results)
         elif node.kind() == "prim::ListUnpack" and base.node is not None:
             self.note_views(node, base, item)
-        elif node.kind() == "prim::ConstantChunk":
-            self.note_views(node, base, chunk)
         elif (inverse := view_of(node)) is None:
             self.relate(given, results)
         elif not isinstance(inverse, Copy):
@@ -485,14 +473,6 @@ def refusal(node: Any, why: str) -> UnsupportedError:
     """The error for a write that padc does not replace."""
     message = f"{node.kind()} writes in place, and {why}"
     return UnsupportedError([Problem(message, location_of(node), HINT)])
-
-
-def location_of(node: Any) -> SourceLocation | None:
-    """The innermost line of a traced node in a file that is not PyTorch's."""
-    for file, line in FRAME.findall(node.sourceRange()):
-        if not file.startswith(TORCH_FOLDER):
-            return SourceLocation(file, int(line))
-    return None
 
 
 # --- converters -----------------------------------------------------------------------

@@ -7,11 +7,33 @@ as `torch.export` does: a written slice is scattered into the tensor it was cut 
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
+
+from padc.errors import SourceLocation
+from padc.frontends.torch_export.locations import TORCH_FOLDER
+
+FRAME = re.compile(r"^(.+)\((\d+)\): ", re.MULTILINE)
+
+
+def nodes_of(block: Any) -> Iterator[Any]:
+    """All nodes of a graph or block, those of inner blocks included."""
+    for node in block.nodes():
+        yield node
+        for inner in node.blocks():
+            yield from nodes_of(inner)
+
+
+def location_of(node: Any) -> SourceLocation | None:
+    """The innermost line of a traced node in a file that is not PyTorch's."""
+    for file, line in FRAME.findall(node.sourceRange()):
+        if not file.startswith(TORCH_FOLDER):
+            return SourceLocation(file, int(line))
+    return None
 
 
 class Builder:
@@ -38,7 +60,7 @@ class Builder:
         return made
 
     def constant(self, value: Any) -> Any:
-        """A number as a value."""
+        """A number, string or None as a value."""
         self.graph.setInsertPoint(self.node)
         made = self.graph.insertConstant(value)
         made.node().copyMetadata(self.node)
@@ -49,6 +71,10 @@ class Builder:
         made = self("prim::ListConstruct", *values)
         made.setType(torch._C.ListType(type))
         return made
+
+    def integers(self, values: Sequence[int]) -> Any:
+        """A list of numbers as one value."""
+        return self.list_of([self.constant(x) for x in values], torch._C.IntType.get())
 
     def list_of_tensors(self, values: Sequence[Any]) -> Any:
         return self.list_of(values, torch._C.TensorType.get())
@@ -148,24 +174,8 @@ def item(index: int) -> Inverse:
     return replaced
 
 
-def chunk(index: int) -> Inverse:
-    """The inverse of one result of TorchScript's op for `chunk`."""
-
-    def joined(build: Builder, node: Any, base: Any, new: Any) -> Any:
-        return concatenated(build, node, base, item(index)(build, node, base, new))
-
-    return joined
-
-
 def concatenated(build: Builder, node: Any, base: Any, new: Any) -> Any:
-    """The dimension is the last argument, or an attribute."""
-    if node.kind() == "prim::ConstantChunk":
-        dim = build.constant(node.i("dim"))
-    elif node.inputsSize() == 3:
-        dim = node.inputsAt(2)
-    else:
-        raise AssertionError(f"{node.kind()} without a dimension")
-    return build("aten::cat", build.list_of_tensors(new), dim)
+    return build("aten::cat", build.list_of_tensors(new), node.inputsAt(2))
 
 
 def stacked(build: Builder, node: Any, base: Any, new: Any) -> Any:
@@ -182,9 +192,7 @@ def permuted(node: Any) -> Inverse | None:
     inverse = [places.index(dim) for dim in range(len(dims))]
 
     def invert(build: Builder, node: Any, base: Any, new: Any) -> Any:
-        dims = [build.constant(dim) for dim in inverse]
-        order = build.list_of(dims, torch._C.IntType.get())
-        return build("aten::permute", new, order)
+        return build("aten::permute", new, build.integers(inverse))
 
     return invert
 

@@ -1,6 +1,7 @@
 # pyright: basic, reportMissingTypeStubs=false, reportPrivateUsage=false
 """Writes in place in TorchScript graphs, against PyTorch."""
 
+import importlib
 import random
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -14,9 +15,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 import padc
-import padc.coremltools
 from padc.backends.coreml import quiet
 from padc.backends.coreml.torch_ops import in_place
+from padc.backends.coreml.torch_ops.expansions import expand
 
 with quiet():
     from coremltools.converters.mil.frontend.torch.torchscript_utils import (
@@ -32,7 +33,7 @@ SHAPE = 2, 4, 6
 
 @pytest.fixture(autouse=True)
 def plugin(coremltools_alone: None):
-    padc.coremltools.enable()
+    importlib.import_module("padc.coremltools")
 
 
 class Function(nn.Module):
@@ -55,6 +56,7 @@ def traced(function: Any, *inputs: Tensor) -> Any:
 def replaced(model: Any) -> Any:
     """The graph of a TorchScript model, without writes in place."""
     graph, parameters, _ = _expand_and_optimize_ir(model)
+    expand(graph)
     in_place.replace_writes(graph, parameters)
     return graph
 
