@@ -4,7 +4,7 @@
 import importlib
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -114,6 +114,62 @@ def test_contexts_nest():
             pass
         assert not padc.coremltools.is_enabled()
     assert padc.coremltools.is_enabled()
+
+
+@pytest.fixture
+def registry() -> Generator[dict[str, Any]]:
+    """coremltools' own operators, restored after the test."""
+    table = _TORCH_OPS_REGISTRY.name_to_func_mapping
+    with padc.coremltools.operators(False):
+        before = dict(table)
+        yield table
+        table.clear()
+        table.update(before)
+
+
+def users(context: Any, node: Any) -> None:
+    raise NotImplementedError("the user's")
+
+
+def test_operators_of_the_user_stay(registry: dict[str, Any]):
+    # One that both have, one that neither has, and one that only padc has.
+    for name in "gelu", "mine", "kron":
+        registry[name] = users
+
+    with padc.coremltools.operators():
+        assert registry["gelu"] is registry["mine"] is registry["kron"] is users
+        registry["hardswish"] = users
+        assert registry["relu"] is not users
+
+    assert registry["hardswish"] is registry["kron"] is users
+
+
+def test_operators_of_the_user_are_used(registry: dict[str, Any]):
+    with padc.coremltools.operators():
+        registry["relu"] = users
+        with padc.coremltools.operators(False):
+            pass
+
+        with pytest.raises(NotImplementedError, match="the user's"):
+            convert(nn.ReLU(inplace=True), [torch.rand(2, 3)])
+
+
+def test_ops_that_return_their_operand(tmp_path: Path):
+    def function(x: Tensor) -> list[Tensor]:
+        y = F.alpha_dropout(x, 0.5, False) + F.feature_alpha_dropout(x, 0.5, False)
+        return [x[:, :3] * 2, x[:, :, :].relu(), y]
+
+    model, x = Function(function).eval(), torch.rand(1, 3, 4)
+    check(model, convert(model, [x]), tmp_path, x)
+    exported = torch.export.export(model, (x,)).run_decompositions({})
+    with quiet():
+        converted = ct.convert(
+            exported, compute_precision=ct.precision.FLOAT32, skip_model_load=True
+        )
+    check(model, converted, tmp_path, x)
+
+    with pytest.raises(padc.UnsupportedError, match="alpha_dropout in training"):
+        convert(Function(lambda x: F.alpha_dropout(x, 0.5, True)), [x])
 
 
 def test_another_version_of_coremltools_is_refused(monkeypatch: pytest.MonkeyPatch):

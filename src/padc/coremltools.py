@@ -13,6 +13,9 @@ All that `coremltools.convert` offers stays: images, states, classifiers, compre
 An operator that padc refuses is converted by coremltools, unless coremltools is known
 to convert it wrong: then the conversion stops with padc's `UnsupportedError`.
 
+Operators that you register in coremltools yourself stay yours, before the import (with
+`override=True`) and after it.
+
 `disable` gives coremltools its own operators back, `operators` is for one conversion.
 """
 
@@ -57,7 +60,7 @@ def disable() -> None:
     """
     Give coremltools its own operators and passes back.
 
-    Operators that were registered since `enable` are lost.
+    Operators and passes that you have registered stay.
 
     Example:
         >>> import padc.coremltools

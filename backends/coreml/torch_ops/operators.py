@@ -16,6 +16,8 @@ from typing import Any
 import torch
 
 from padc.backends.coreml import quiet
+from padc.backends.coreml.torch_ops.arguments import arguments_of
+from padc.backends.coreml.torch_ops.expansions import expand
 from padc.backends.coreml.torch_ops.in_place import CONVERTERS, replace_writes
 from padc.backends.coreml.torch_ops.lowering import lower_node
 from padc.backends.coreml.torch_ops.overloads import overloads_named
@@ -56,11 +58,14 @@ WRONG = frozenset(
 
 KEPT = frozenset(
     """
-    copy detach dropout native_dropout feature_dropout alpha_dropout contiguous
-    feature_alpha_dropout lift_fresh_copy lift_fresh alias
+    copy detach dropout native_dropout feature_dropout contiguous lift_fresh_copy
+    lift_fresh
     """.split()
 )
 """Ops that return their operand, which coremltools converts to nothing."""
+
+SAME = frozenset("alias alpha_dropout feature_alpha_dropout".split())
+"""Others that return their operand in inference, which coremltools does not have."""
 
 
 TOO_OLD = Problem(
@@ -136,6 +141,14 @@ def add_results(context: Any, node: Any, made: Any) -> None:
         context.add(made, torch_name=node.name)
 
 
+def convert_same(context: Any, node: Any) -> None:
+    """Convert a node that returns its first operand, unless it is in training."""
+    (x, *rest), named = arguments_of(context, node)
+    if True in (*rest, *named.values()):
+        raise UnsupportedError([Problem(f"{node.kind} in training, which is random")])
+    context.add(x, torch_name=node.name)
+
+
 @functools.cache
 def kinds() -> Sequence[str]:
     """The names in coremltools' registry of the ops that padc lowers."""
@@ -144,7 +157,7 @@ def kinds() -> Sequence[str]:
     for name in aten_names():
         # Once for the namespace, then for the underscores of `__and__`.
         kind = sanitize_op_kind(sanitize_op_kind(name))
-        if kind.endswith("_") or kind in KEPT:
+        if kind.endswith("_") or kind in KEPT | SAME:
             continue
         for op in overloads_named(kind):
             listed = schema_name(op)
@@ -162,38 +175,69 @@ def aten_names() -> set[str]:
 
 @contextmanager
 def registered() -> Generator[None]:
-    """Register padc's operators and repairs; restore what was there afterwards."""
+    """
+    Register padc's operators and repairs; restore what was there afterwards.
+
+    What the user has registered stays, whether it was there before or came later.
+    """
     registry, passes = _TORCH_OPS_REGISTRY.name_to_func_mapping, PASS_REGISTRY.passes
-    before: Mapping[str, Any] = dict(registry)
-    passes_before: Mapping[str, Any] = dict(passes)
-    for kind in kinds():
-        registry[kind] = Operator(kind, before.get(kind))
-    for kind in SCALARS:
-        registry[kind] = scalar_converter(kind, before.get(kind))
-    registry.update(CONVERTERS)
-    passes.update({name: repair(passes[name]) for name, repair in REPAIRS.items()})
-    expand = internal_graph._expand_and_optimize_ir
-    internal_graph._expand_and_optimize_ir = without_writes(expand)
+    repaired = {name: repair(passes[name]) for name, repair in REPAIRS.items()}
+    graph_of = internal_graph._expand_and_optimize_ir
+    ours = simplified(graph_of)
+    with replaced(registry, converters(registry)), replaced(passes, repaired):
+        internal_graph._expand_and_optimize_ir = ours
+        try:
+            yield
+        finally:
+            if internal_graph._expand_and_optimize_ir is ours:
+                internal_graph._expand_and_optimize_ir = graph_of
+
+
+def converters(registry: Mapping[str, Converter]) -> Mapping[str, Converter]:
+    """padc's converters, by their names in coremltools' registry."""
+    return {
+        **{kind: Operator(kind, registry.get(kind)) for kind in kinds()},
+        **{kind: scalar_converter(kind, registry.get(kind)) for kind in SCALARS},
+        **{kind: convert_same for kind in SAME - registry.keys()},
+        **CONVERTERS,
+    }
+
+
+@contextmanager
+def replaced(table: dict[str, Any], entries: Mapping[str, Any]) -> Generator[None]:
+    """Replace entries of a table that are coremltools' own, and restore them."""
+    ours = {name: x for name, x in entries.items() if not is_users(table.get(name))}
+    before = {name: table[name] for name in ours if name in table}
+    table.update(ours)
     try:
         yield
     finally:
-        internal_graph._expand_and_optimize_ir = expand
-        restore(registry, before)
-        restore(passes, passes_before)
+        for name, entry in ours.items():
+            if table.get(name) is not entry:
+                continue  # The user has replaced it.
+            del table[name]
+            if name in before:
+                table[name] = before[name]
 
 
-def without_writes(expand: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """coremltools' function that makes a graph of a model; the graph has no writes."""
+def is_users(entry: Any) -> bool:
+    """Whether an entry of coremltools' registries is not coremltools' own."""
+    module = getattr(entry, "__module__", None)
+    return entry is not None and not str(module).startswith("coremltools.")
 
-    def expand_and_replace(torchscript: Any) -> Any:
-        graph, parameters, buffers = expand(torchscript)
+
+def simplified(graph_of: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """
+    coremltools' function that makes a graph of a TorchScript model.
+
+    The graph has no writes in place, and no ops that stand for several others.
+    """
+
+    def simplified_graph_of(torchscript: Any) -> Any:
+        graph, parameters, buffers = graph_of(torchscript)
+        registry = _TORCH_OPS_REGISTRY.name_to_func_mapping
+        expand(graph, {kind for kind, entry in registry.items() if is_users(entry)})
         replace_writes(graph, parameters)
         return graph, parameters, buffers
 
-    return expand_and_replace
-
-
-def restore(table: dict[str, Any], before: Mapping[str, Any]) -> None:
-    """Give a table the entries that it had."""
-    table.clear()
-    table.update(before)
+    return simplified_graph_of
