@@ -77,11 +77,12 @@ class Storage:
 
     def others(self) -> "set[Storage]":
         """All that may be the same memory."""
-        found, open = {self}, [self]
-        while open:
-            new = open.pop().related - found
+        found: set[Storage] = {self}
+        waiting: list[Storage] = [self]
+        while waiting:
+            new = waiting.pop().related - found
             found |= new
-            open += new
+            waiting.extend(new)
         return found - {self}
 
 
@@ -348,12 +349,14 @@ class Replacer:
         if name == "zero_":
             return self.build("aten::fill", inputs[0], self.build.constant(0))
         if not name.endswith("_"):  # It writes to `out`.
-            if sizes(inputs[position]) != sizes(node.output()):
+            before, after = sizes(inputs[position]), sizes(node.output())
+            if before is None or before != after:
                 raise refusal(node, "it may change the size of its result")
             inputs.pop(position)
-        elif (name := functional_name(node, name)) is None:
+            functional = name
+        elif (functional := functional_name(node, name)) is None:
             return None
-        return self.like_base(self.build(f"aten::{name}", *inputs), target)
+        return self.like_base(self.build(f"aten::{functional}", *inputs), target)
 
     def expanded(self, value: Any, like: Any) -> Any:
         same = sizes(value) is not None and sizes(value) == sizes(like)
@@ -466,7 +469,8 @@ def sizes(value: Any) -> Sequence[int] | None:
 def share_memory(tensor: Any, other: Any) -> bool:
     if not (isinstance(tensor, torch.Tensor) and isinstance(other, torch.Tensor)):
         return False
-    return torch._C._is_alias_of(tensor, other)
+    memory = tensor.untyped_storage().data_ptr()
+    return memory != 0 and memory == other.untyped_storage().data_ptr()
 
 
 def refusal(node: Any, why: str) -> UnsupportedError:

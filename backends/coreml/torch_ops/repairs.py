@@ -21,7 +21,7 @@ from padc.errors import Problem, SourceLocation, UnsupportedError
 from padc.frontends.torch_export.locations import stack_location
 
 with quiet():
-    from coremltools.converters.mil.mil import ListVar, Program
+    from coremltools.converters.mil.mil import ListVar, Program, types
     from coremltools.converters.mil.mil.scope import ScopeSource
 
 Pass = type[Any]
@@ -108,6 +108,20 @@ def with_exact_batch_norms(original: Any, program: Program) -> None:
         original.apply(program)
 
 
+def with_plain_constants(original: Any, program: Program) -> None:
+    """
+    It makes integers of floats that were next to unknown elements.
+
+    pymil joins known elements and symbols to an array of Python objects, and a slice of
+    that stays one.
+    """
+    for op in operations_of(program):
+        for var in op.outputs:
+            if getattr(var.val, "dtype", None) == np.dtype(object):
+                var._sym_val.val = var.val.astype(types.nptype_from_builtin(var.dtype))
+    original.apply(program)
+
+
 def to_float16(original: Any, program: Program) -> None:
     """Keep coordinates of grids, and numbers that float16 lacks, in float32."""
     if not getattr(original, "skip_ops_by_type", None):
@@ -169,6 +183,7 @@ REPAIRS: Mapping[str, Repair] = {
     "common::merge_consecutive_paddings": unless(is_border_pad),
     "common::use_reflection_padding": around(nothing),
     "common::fuse_elementwise_to_batchnorm": around(with_exact_batch_norms),
+    "common::const_elimination": around(with_plain_constants),
     "common::add_fp16_cast": around(to_float16),
     "common::add_int16_cast": around(to_int16),
     "mil_backend::sanitize_name_strings": around(check_ranks),

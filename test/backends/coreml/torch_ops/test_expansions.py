@@ -67,7 +67,7 @@ def test_attention_that_is_traced_without_gradients(tmp_path: Path):
     torch.manual_seed(0)
     model, x = Attentions().eval(), torch.rand(2, 5, 8)
     with torch.no_grad(), quiet():
-        traced = torch.jit.trace(model, x, check_trace=False)
+        traced: Any = torch.jit.trace(model, x, check_trace=False)
         kinds = {node.kind() for node in traced.inlined_graph.nodes()}
         expected = model(x)
         converted = ct.convert(
@@ -98,7 +98,7 @@ def test_nested_tensors_are_refused():
             return model(x, src_key_padding_mask=padded)
 
     with torch.no_grad(), quiet():
-        traced = torch.jit.trace(Padded(), torch.rand(2, 3, 8), check_trace=False)
+        traced: Any = torch.jit.trace(Padded(), torch.rand(2, 3, 8), check_trace=False)
 
     with pytest.raises(padc.UnsupportedError, match="nested tensor") as raised:
         expand(traced.inlined_graph)

@@ -63,7 +63,8 @@ def replaced(model: Any) -> Any:
 
 def interpreted(graph: Any, model: Any, *inputs: Tensor) -> Any:
     """What a graph returns, by PyTorch's interpreter."""
-    return torch._C._jit_interpret_graph(graph, (model._c, *inputs))
+    interpret: Any = getattr(torch._C, "_jit_interpret_graph")
+    return interpret(graph, (model._c, *inputs))
 
 
 @pytest.fixture
@@ -225,6 +226,14 @@ def read_earlier_view(x: Tensor, p: Tensor) -> Tensor:
     return view
 
 
+def write_rows(x: Tensor, p: Tensor) -> Tensor:
+    """coremltools knows the row that stays, and makes integers of it."""
+    y = torch.full((3, 4), 2.5)
+    for row in range(2):
+        y[row].copy_(x[0, row, :4])
+    return y
+
+
 def write_other_dtype(x: Tensor, p: Tensor) -> Tensor:
     y = (x * 8).int()
     y[:, 0] = x[:, 1] * 3
@@ -257,6 +266,7 @@ WRITTEN: Sequence[Callable[..., Tensor]] = (
         ),
     ),
     read_earlier_view,
+    write_rows,
     write_other_dtype,
 )
 
@@ -298,6 +308,10 @@ def test_writes_of_dynamic_size(tmp_path: Path):
 
 class Cache(nn.Module):
     """States that are written whole, at a position, and through views."""
+
+    whole: Tensor
+    rows: Tensor
+    parts: Tensor
 
     def __init__(self) -> None:
         super().__init__()
@@ -435,6 +449,9 @@ def test_blocks_write_to_their_own_tensors_only(interpretable: None):
 
 class Shared(nn.Module):
     """Two buffers in the same memory."""
+
+    whole: Tensor
+    first: Tensor
 
     def __init__(self) -> None:
         super().__init__()
