@@ -6,13 +6,15 @@ from typing import Any
 import pytest
 import torch
 
-from padc.errors import Obstacle
+from padc.errors import Obstacle, UnsupportedError
+from padc.frontends.torch_export.function_builder import FunctionBuilder
 from padc.frontends.torch_export.single_call import (
     Number,
     Operand,
     Size,
     call_program,
 )
+from padc.passes import pipelines
 
 aten: Any = torch.ops.aten
 HEIGHT = Size("height", 4, 40, 32)
@@ -73,3 +75,30 @@ def test_the_first_result_alone():
 def test_calls_without_a_program(op: Any, arguments: list[Any], message: str):
     with pytest.raises(Obstacle, match=message):
         call_program(op, arguments, {})
+
+
+def test_composite_ops_compute_sizes_that_vary():
+    call = call_program(aten.flatten.using_ints, [image(), 2, -1], {})
+
+    _, module = pipelines.import_program(call.program)
+
+    assert "aten.view" in str(module)
+
+
+def test_products_of_sizes_are_refused():
+    area = Size("area", 16, 1600, 512)
+    width = Size("width", 4, 40, 16)
+    flat = Operand(torch.float32, [1, 2, area])
+    like = Operand(torch.float32, [1, 2, HEIGHT, width])
+    call = call_program(aten.reshape_as.default, [flat, like], {})
+
+    with pytest.raises(UnsupportedError, match="an input whose size is"):
+        pipelines.import_program(call.program)
+
+
+def test_sizes_that_nothing_computes_are_refused():
+    graph = call_program(aten.relu.default, [image()], {}).program.graph
+    (node,) = (each for each in graph.nodes if each.op == "call_function")
+
+    with pytest.raises(Obstacle, match="which no node computes"):
+        FunctionBuilder().constant("int", node.meta["val"].shape[2])
