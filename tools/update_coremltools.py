@@ -4,10 +4,10 @@ Write the table of `docs/coremltools.md`: what converts right, with padc and wit
 
     python -m padc.tools.update_coremltools [ROW ...]
 
-Each case of `support_rows.py`, in float32, is converted by plain `coremltools.convert`
-and by the same call with `padc.coremltools`, from a traced model and from an exported
-one. padc's evaluator runs the package; the result is compared with PyTorch's. With
-names of rows, only these are run, and printed.
+Each case of `support_rows.py` and `coremltools_rows.py`, in float32, is converted by
+plain `coremltools.convert` and by the same call with `padc.coremltools`, from a traced
+model and from an exported one. padc's evaluator runs the package; the result is
+compared with PyTorch's. With names of rows, only these are run, and printed.
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ import padc.coremltools
 from padc.backends.coreml import quiet
 from padc.coreml import check, load
 from padc.errors import first_line
-from padc.tools.support_rows import ROWS, Case
+from padc.tools.coremltools_rows import EXTRA_ROWS
+from padc.tools.support_rows import ROWS as SHARED_ROWS
+from padc.tools.support_rows import Case
 from padc.tools.update_support import (
     TOLERANCE,
     Model,
@@ -51,6 +53,7 @@ padc.coremltools.disable()
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "coremltools.md"
 TARGET = "iOS17"
+ROWS: Mapping[str, Sequence[Case]] = {**SHARED_ROWS, **EXTRA_ROWS}
 FIRST_CELL = "| | "
 """The table begins so."""
 SOURCES = ("traced", "exported")
