@@ -7,6 +7,9 @@ A node of coremltools' graph is lowered as it is in a program of padc's:
 - `sizes` knows the bounds of the sizes that vary;
 - `lowering` builds a program of that one op, lowers it, and emits its ops into the
   function that coremltools is building;
+- `expansions` and `in_place` prepare a TorchScript graph before coremltools reads it:
+  ops that stand for several others are written out, and writes in place become ops that
+  write nothing; `views` knows how a view is written back into its base;
 - `operators` registers this for the ATen ops, `repairs` replaces coremltools' passes
   that would compute something else afterwards.
 """

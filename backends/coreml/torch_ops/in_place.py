@@ -124,6 +124,10 @@ class Replacer:
     def __init__(self, graph: Any, parameters: Mapping[str, Any]):
         self.graph = graph
         self.parameters = parameters
+        self.holders: dict[int, list[str]] = {}
+        """The names of the parameters in each memory."""
+        for name, tensor in parameters.items():
+            self.holders.setdefault(memory_of(tensor), []).append(name)
         self.views: dict[int, View] = {}
         """By the number of a value in the graph before all changes."""
         self.replaced: list[Any] = []
@@ -225,9 +229,10 @@ class Replacer:
 
     def note_buffer(self, value: Any) -> None:
         view = self.views[value.unique()] = View(Storage(is_buffer=True), value)
-        tensor = self.parameters.get(value.debugName())
-        for name, other in self.parameters.items():
-            if name != value.debugName() and share_memory(tensor, other):
+        if (tensor := self.parameters.get(value.debugName())) is None:
+            return
+        for name in self.holders[memory_of(tensor)]:
+            if name != value.debugName():
                 view.storage.relate(self.storage_of_parameter(name))
 
     def storage_of_parameter(self, name: str) -> Storage:
@@ -466,11 +471,10 @@ def sizes(value: Any) -> Sequence[int] | None:
     return type.sizes() if type.kind() == "TensorType" else None
 
 
-def share_memory(tensor: Any, other: Any) -> bool:
-    if not (isinstance(tensor, torch.Tensor) and isinstance(other, torch.Tensor)):
-        return False
-    memory = tensor.untyped_storage().data_ptr()
-    return memory != 0 and memory == other.untyped_storage().data_ptr()
+def memory_of(parameter: Any) -> int:
+    """What equals for parameters that share memory."""
+    is_tensor = isinstance(parameter, torch.Tensor) and parameter.numel() > 0
+    return parameter.untyped_storage().data_ptr() if is_tensor else id(parameter)
 
 
 def refusal(node: Any, why: str) -> UnsupportedError:
