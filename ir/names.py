@@ -1,7 +1,7 @@
 """Names: identifiers, and unique ones."""
 
 import re
-from collections.abc import Container
+from collections.abc import Container, MutableMapping
 
 
 def identifier(name: str, also: str = "") -> str:
@@ -10,10 +10,21 @@ def identifier(name: str, also: str = "") -> str:
     return name if re.match("[A-Za-z_]", name) else f"_{name}"
 
 
-def unique_name(name: str, taken: Container[str]) -> str:
-    """`name`, with the first number appended that makes it unique, if needed."""
-    unique, count = name, 0
+def unique_name(
+    name: str, taken: Container[str], numbers: MutableMapping[str, int] | None = None
+) -> str:
+    """
+    `name`, with the first number appended that makes it unique, if needed.
+
+    `numbers` keeps the last number of each name for later calls with more names taken.
+    Without it, many equal names take quadratic time.
+    """
+    unique, number = name, 0
     while unique in taken:
-        count += 1
-        unique = f"{name}_{count}"
+        if number == 0 and numbers is not None:
+            number = numbers.get(name, 0)
+        number += 1
+        unique = f"{name}_{number}"
+    if number and numbers is not None:
+        numbers[name] = number
     return unique

@@ -99,6 +99,8 @@ class Interface:
         self.features = features or Features()
         self.problems: list[Problem] = []
         self.used_names: set[str] = set()
+        self.numbers: dict[str, int] = {}
+        """The last number that was appended to each name."""
         self.owners: dict[str, str] = {}
         """Which input or output has a name, as messages call it."""
         self.claimed: set[str] = set()
@@ -114,7 +116,7 @@ class Interface:
 
     def unique(self, name: str) -> str:
         """`name` as an identifier of MIL that differs from every other name."""
-        unique = unique_name(identifier(name), self.used_names)
+        unique = unique_name(identifier(name), self.used_names, self.numbers)
         self.used_names.add(unique)
         return unique
 

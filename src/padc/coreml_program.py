@@ -136,7 +136,8 @@ class Program:
         """
         from padc.backends.coreml.save import save_package
 
-        save_package(self._pymil, path, self.target, locations)
+        with without_collection():
+            save_package(self._pymil, path, self.target, locations)
 
     def mlir(self, stage: Stage = "mil") -> str:
         """
