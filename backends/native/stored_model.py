@@ -15,8 +15,8 @@ from padc.ir.main_function import main
 from padc.ir.text import Parser
 from padc.ir.torch.tensors import weight_array
 from padc.ir.weights import Weights
-from padc.passes.torch_to_tcp.folded_norm import FoldedNorm
-from padc.passes.torch_to_tcp.phase_kernel import PhaseKernel
+from padc.passes.aten.folded_norm import FoldedNorm
+from padc.passes.aten.phase_kernel import PhaseKernel
 
 Derivation: TypeAlias = FoldedNorm | PhaseKernel
 RULES = {rule.__name__: rule for rule in (FoldedNorm, PhaseKernel)}

@@ -4,7 +4,6 @@ From the torch dialect to tcp.
 Passes, in the order in which they run, and the files that serve them:
 
     fold_constants        computes ATen ops on constants, for Core ML
-      eager_evaluation    computes one op, with PyTorch
     narrow_float64        computes float64 values in float32, for Core ML
     widen_bfloat16        computes bfloat16 values in float32, for Core ML
       in_float32          what these two share
@@ -12,9 +11,7 @@ Passes, in the order in which they run, and the files that serve them:
       tcp_call            the call that a lowering takes
       lowerings           the table of all lowerings
     fold_batch_norm       folds batch norms into convolutions, for machine code
-      folded_norm         the weights of a folded batch norm
     split_conv_transpose  splits transposed convolutions by phases, for machine code
-      phase_kernel        the kernel of a phase
 
 Every other file holds the lowerings of a family of ATen ops.
 """

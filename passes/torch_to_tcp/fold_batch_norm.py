@@ -29,7 +29,7 @@ from padc.ir.torch import (
     ToBuiltinTensorOp,
 )
 from padc.ir.weights import Weights, weights_of
-from padc.passes.torch_to_tcp.folded_norm import FoldedNorm
+from padc.passes.aten.folded_norm import FoldedNorm
 
 NAMES = ("aten.batch_norm", "aten._native_batch_norm_legit_no_training")
 STATISTICS = ("weight", "bias", "running_mean", "running_var")

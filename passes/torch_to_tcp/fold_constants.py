@@ -17,7 +17,7 @@ class FoldConstantsPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         # Imported here: the help of padc-opt describes all passes without PyTorch.
-        from padc.passes.torch_to_tcp.eager_evaluation import Folding
+        from padc.passes.aten.eager_evaluation import Folding
 
         Folding(weights_of(ctx)).run(op)
         region_dce(op.body)

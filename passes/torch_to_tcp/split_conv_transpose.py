@@ -38,8 +38,8 @@ from padc.ir.torch import LiteralOp, ToBuiltinTensorOp
 from padc.ir.weights import Weights, weights_of
 from padc.passes.aten.builder import AtenBuilder
 from padc.passes.aten.conv_transpose import weight
+from padc.passes.aten.phase_kernel import PhaseKernel
 from padc.passes.common.lowering import lower_all
-from padc.passes.torch_to_tcp.phase_kernel import PhaseKernel
 
 MOST_PHASES = 16
 """Each phase is code of its own."""

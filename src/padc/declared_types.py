@@ -26,7 +26,7 @@ from padc.ir.torch import (
 )
 from padc.ir.torch.describe import describe_type
 from padc.ir.torch.tensors import ELEMENT_TYPES, torch_dtype
-from padc.passes.torch_to_tcp.eager_evaluation import call
+from padc.passes.aten.eager_evaluation import call
 
 __all__ = ["check_declared_types"]
 

@@ -45,14 +45,14 @@ AREAS: Mapping[str, Area] = {
         ("test/ir/tcp/canonicalize.mlir", "test/ir/torch/canonicalize.mlir"),
     ),
     "constants": Area(
-        {"passes/torch_to_tcp/eager_evaluation.py": ()},
+        {"passes/aten/eager_evaluation.py": ()},
         ("test/passes/torch_to_tcp/test_fold_constants.py",),
         ("test/passes/torch_to_tcp/fold_constants.mlir",),
     ),
     "batch norm": Area(
         {
             "passes/torch_to_tcp/fold_batch_norm.py": (),
-            "passes/torch_to_tcp/folded_norm.py": (),
+            "passes/aten/folded_norm.py": (),
         },
         ("test/passes/torch_to_tcp/test_fold_batch_norm.py",),
     ),

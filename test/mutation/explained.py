@@ -23,15 +23,15 @@ EXPLAINED: dict[str, str] = {
     "`isinstance(target.owner, memref.SubviewOp | memref.AllocOp)` is true": (
         "`hoist` moves no reshapes, and one that is before the value already would do"
     ),
-    "passes/torch_to_tcp/eager_evaluation.py Folding.value: "
+    "passes/aten/eager_evaluation.py Folding.value: "
     "`value not in self.values` is true": (
         "makes the tensor of a literal again, with the same elements"
     ),
-    "passes/torch_to_tcp/eager_evaluation.py without_elements: "
+    "passes/aten/eager_evaluation.py without_elements: "
     "`DYNAMIC_INDEX in shape` is false": (
         "torch.empty refuses the negative size, which says as much"
     ),
-    "passes/torch_to_tcp/eager_evaluation.py without_elements: `not known` is false": (
+    "passes/aten/eager_evaluation.py without_elements: `not known` is false": (
         "torch_dtype refuses the type, which says as much"
     ),
     "passes/buffers_to_llvm/fused_products.py FusedProduct.kernel: `self.start.value` is true": (

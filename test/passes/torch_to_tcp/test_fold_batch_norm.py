@@ -15,9 +15,9 @@ from padc.frontends.torch_export import import_exported_program
 from padc.ir import make_context
 from padc.ir.torch import AtenOp
 from padc.ir.weights import weights_of
+from padc.passes.aten.folded_norm import FoldedNorm
 from padc.passes.torch_to_tcp.convert_torch_to_tcp import ConvertTorchToTcpPass
 from padc.passes.torch_to_tcp.fold_batch_norm import FoldBatchNormPass
-from padc.passes.torch_to_tcp.folded_norm import FoldedNorm
 
 
 def folded(model: nn.Module, x: Tensor) -> tuple[ModuleOp, Tensor]:

@@ -16,7 +16,7 @@ from padc.ir import make_context
 from padc.ir.dominance import verify
 from padc.ir.torch import AtenOp
 from padc.ir.weights import weights_of
-from padc.passes.torch_to_tcp import eager_evaluation
+from padc.passes.aten import eager_evaluation
 from padc.passes.torch_to_tcp.fold_constants import FoldConstantsPass
 
 N = 40_000
