@@ -7,7 +7,6 @@ from collections.abc import Callable
 
 from xdsl.dialects.builtin import i1
 
-from padc.errors import Obstacle
 from padc.ir.torch import AtenOp
 from padc.passes.complex.complex_call import ComplexCall, Made, row
 from padc.passes.complex.numbers import Complex, Real, polar
@@ -125,92 +124,59 @@ def split_sgn(call: ComplexCall) -> Complex:
 # --- two operands ---------------------------------------------------------------------
 
 
-def operands(call: ComplexCall) -> tuple[Complex, Complex]:
-    """The two operands, the second one times `alpha`; each a tensor or a number."""
-    a = call.complex("self")
-    b = call.complex("other")
-    alpha = call.number("alpha") if call.has("alpha") else 1
-    return a, b if alpha == 1 else b.scaled(float(alpha))
+def other(call: ComplexCall) -> Complex | float:
+    """The second operand: a tensor, or a number, which may be complex."""
+    if call.is_tensor("other"):  # or a complex number
+        return call.complex("other")
+    return float(call.number("other"))
 
 
-@row("aten.add.Tensor")
+def times_alpha(call: ComplexCall, z: Complex | float) -> Complex | float:
+    """An operand times `alpha`."""
+    if not call.has("alpha"):
+        return z
+    if call.is_complex("alpha"):
+        return call.complex("alpha") * z
+    alpha = float(call.number("alpha"))
+    return z if alpha == 1 else z * alpha
+
+
+@row("aten.add.Tensor", "aten.add.Scalar")
 def split_add(call: ComplexCall) -> Complex:
-    a, b = operands(call)
-    return a + b
+    return call.complex("self") + times_alpha(call, other(call))
 
 
-@row("aten.sub.Tensor")
+@row("aten.sub.Tensor", "aten.sub.Scalar")
 def split_sub(call: ComplexCall) -> Complex:
-    a, b = operands(call)
-    return a - b
+    return call.complex("self") - times_alpha(call, other(call))
 
 
-@row("aten.rsub.Tensor")
+@row("aten.rsub.Tensor", "aten.rsub.Scalar")
 def split_rsub(call: ComplexCall) -> Complex:
-    a, b = operands(call)
-    if call.has("alpha") and call.number("alpha") != 1:
-        raise Obstacle("alpha is not 1", "write it as a subtraction")
-    return b - a
+    z = times_alpha(call, call.complex("self"))
+    assert isinstance(z, Complex)
+    return -z + other(call)
 
 
-@row("aten.mul.Tensor")
+@row("aten.mul.Tensor", "aten.mul.Scalar")
 def split_mul(call: ComplexCall) -> Complex:
-    a, b = operands(call)
-    return a * b
+    return call.complex("self") * other(call)
 
 
-@row("aten.div.Tensor", "aten.true_divide.Tensor")
+@row("aten.div.Tensor", "aten.div.Scalar", "aten.true_divide.Tensor")
 def split_div(call: ComplexCall) -> Complex:
-    a, b = operands(call)
-    return a / b
+    return call.complex("self") / other(call)
 
 
-def by_number(call: ComplexCall) -> tuple[Complex, float]:
-    """The operands of an op on a tensor and a number."""
-    alpha = call.number("alpha") if call.has("alpha") else 1
-    return call.complex("self"), float(call.number("other") * alpha)
-
-
-@row("aten.add.Scalar")
-def split_add_number(call: ComplexCall) -> Complex:
-    z, number = by_number(call)
-    return Complex(z.real + number, z.imag)
-
-
-@row("aten.sub.Scalar")
-def split_sub_number(call: ComplexCall) -> Complex:
-    z, number = by_number(call)
-    return Complex(z.real - number, z.imag)
-
-
-@row("aten.rsub.Scalar")
-def split_rsub_number(call: ComplexCall) -> Complex:
-    if call.has("alpha") and call.number("alpha") != 1:
-        raise Obstacle("alpha is not 1", "write it as a subtraction")
-    z, number = by_number(call)
-    z = -z
-    return Complex(z.real + number, z.imag)
-
-
-@row("aten.mul.Scalar")
-def split_mul_number(call: ComplexCall) -> Complex:
-    z, number = by_number(call)
-    return z.scaled(number)
-
-
-@row("aten.div.Scalar")
-def split_div_number(call: ComplexCall) -> Complex:
-    z, number = by_number(call)
-    return Complex(z.real / number, None if z.imag is None else z.imag / number)
-
-
-@row("aten.eq.Tensor", "aten.ne.Tensor")
+@row("aten.eq.Tensor", "aten.eq.Scalar", "aten.ne.Tensor", "aten.ne.Scalar")
 def split_equality(call: ComplexCall) -> Real:
-    a, b = (call.as_complex(call.op.arg(name)) for name in ("self", "other"))
-    equal = a.real.equals(b.real).binary(
-        "logical_and", a.imaginary.equals(b.imaginary), i1
-    )
-    return equal if call.name == "aten.eq.Tensor" else equal.unary("logical_not")
+    a = call.as_complex(call.op.arg("self"))
+    if call.is_tensor("other"):
+        b = call.as_complex(call.op.arg("other"))
+    else:
+        b = Complex(a.real.zeros() + float(call.number("other")))
+    equal = a.equals(b)
+    return equal.unary("logical_not") if call.name.startswith("aten.ne") else equal
 
 
 # --- functions ------------------------------------------------------------------------

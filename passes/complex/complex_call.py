@@ -17,6 +17,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from padc.errors import Obstacle
 from padc.ir.torch import (
     Argument,
     AtenOp,
@@ -144,6 +145,9 @@ class ComplexCall(AtenCall):
         is_imag: bool,
     ) -> SSAValue:
         """An argument of the same op on other tensors."""
+        is_number = argument.type == "Scalar" or argument.name == "value"
+        if is_number and argument.type != "Tensor":
+            return self.number_part(argument, x, is_imag)
         if isinstance(x.type, VTensorType):
             return self.insert(FromBuiltinTensorOp(part(argument.name, x).value))
         if isinstance(list_ := x.owner, ListConstructOp) and any(
@@ -158,8 +162,20 @@ class ComplexCall(AtenCall):
             )
         if argument.type.rstrip("?") == "ScalarType":
             return self.real_dtype(x)
-        is_number = argument.type == "Scalar" or argument.name == "value"
-        if is_imag and is_number and not isinstance(x.type, NoneType):
+        return x
+
+    def number_part(self, argument: Argument, x: SSAValue, is_imag: bool) -> SSAValue:
+        """A part of a number among the elements of the result; factors are whole."""
+        if argument.name in FACTORS:
+            if is_complex(x.type):
+                raise Obstacle(f"{argument.name} is complex", "multiply by it before")
+            return x
+        if is_complex(x.type):
+            data = self.data_of(x)
+            assert data is not None
+            number = complex(data.item())
+            return self.insert(ConstantFloatOp(number.imag if is_imag else number.real))
+        if is_imag and not isinstance(x.type, NoneType):
             return self.insert(ConstantFloatOp(0.0))
         return x
 
@@ -220,6 +236,9 @@ class ComplexCall(AtenCall):
             case _:
                 return None
 
+
+FACTORS = ("alpha", "beta")
+"""Numbers that multiply both parts of a tensor."""
 
 UNCHANGED = {
     f"aten.{name}"

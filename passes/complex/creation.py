@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import DYNAMIC_INDEX
+from xdsl.dialects.builtin import DYNAMIC_INDEX, i1
+from xdsl.ir import SSAValue
 
+from padc.errors import Obstacle
 from padc.passes.complex.complex_call import ComplexCall, Made, is_complex, row
-from padc.passes.complex.numbers import Complex
+from padc.passes.complex.numbers import Complex, Real
 
 FILLED = (
     *("zeros", "ones", "full", "empty.memory_format", "new_zeros", "new_ones"),
@@ -15,9 +17,19 @@ FILLED = (
 
 
 @row(*(f"aten.{name}" for name in FILLED))
-def split_filled(call: ComplexCall) -> Complex:
-    """A tensor that is filled with a real number."""
-    return Complex(call.clone(lambda name, x: call.as_complex(x).real))
+def split_filled(call: ComplexCall) -> Made:
+    """A tensor that is filled with a number, which may be complex."""
+
+    def part(name: str, x: SSAValue) -> Real:
+        return call.as_complex(x).real
+
+    real = call.clone(part)
+    if not is_complex(call.op.results[0].type):
+        return real
+    numbers = [x for x in call.op.schema.arguments if x.type == "Scalar"]
+    if not any(call.is_complex(number.name) for number in numbers):
+        return Complex(real)
+    return Complex(real, call.clone(part, is_imag=True))
 
 
 CASTS = (
@@ -29,16 +41,31 @@ CASTS = (
 @row(*(f"aten.{name}" for name in CASTS))
 def split_cast(call: ComplexCall) -> Made:
     """A conversion; what becomes real loses its imaginary part."""
-    z = call.complex(call.op.schema.arguments[0].name)
-    return z if is_complex(call.op.results[0].type) else z.real
+    return converted(call, call.op.schema.arguments[0].name)
 
 
 @row("aten.copy")
-def split_copy(call: ComplexCall) -> Complex:
+def split_copy(call: ComplexCall) -> Made:
     """The elements of `src`, in the shape of `self`."""
-    z, shape = call.complex("src"), call.result_type().get_shape()
-    if DYNAMIC_INDEX in shape:
-        return z
-    return Complex(
-        z.real.spread(shape), None if z.imag is None else z.imag.spread(shape)
-    )
+    z, shape = converted(call, "src"), call.result_type().get_shape()
+    parts = [z] if isinstance(z, Real) else [z.real, z.imag]
+    if any(x is not None and x.shape != shape for x in parts):
+        if DYNAMIC_INDEX in shape:
+            raise Obstacle(
+                "a copy to a complex tensor that is larger, and whose size varies",
+                "expand the tensor first",
+            )
+        parts = [None if x is None else x.spread(shape) for x in parts]
+    real, *imag = parts
+    assert real is not None
+    return Complex(real, *imag) if imag else real
+
+
+def converted(call: ComplexCall, name: str) -> Made:
+    """A tensor argument in the element type of the result."""
+    if is_complex(call.op.results[0].type):
+        return call.complex(name)
+    z = call.as_complex(call.op.arg(name))
+    if call.real_type() == i1:  # true for any number but 0
+        return z.equals(Complex(z.real.zeros())).unary("logical_not")
+    return z.real.cast(call.real_type())

@@ -149,13 +149,19 @@ class Complex:
     def __neg__(self) -> Complex:
         return Complex(-self.real, None if self.imag is None else -self.imag)
 
-    def __add__(self, other: Complex) -> Complex:
+    def __add__(self, other: Complex | float) -> Complex:
+        if not isinstance(other, Complex):
+            return Complex(self.real + other, self.imag)
         return Complex(self.real + other.real, total(self.imag, other.imag))
 
-    def __sub__(self, other: Complex) -> Complex:
+    def __sub__(self, other: Complex | float) -> Complex:
+        if not isinstance(other, Complex):
+            return Complex(self.real - other, self.imag)
         return self + -other
 
-    def __mul__(self, other: Complex) -> Complex:
+    def __mul__(self, other: Complex | float) -> Complex:
+        if not isinstance(other, Complex):
+            return self.scaled(other)
         if other.imag is None:
             return self.scaled(other.real)
         if self.imag is None:
@@ -165,7 +171,10 @@ class Complex:
             self.real * other.imag + self.imag * other.real,
         )
 
-    def __truediv__(self, other: Complex) -> Complex:
+    def __truediv__(self, other: Complex | float) -> Complex:
+        if not isinstance(other, Complex):
+            imag = None if self.imag is None else self.imag / other
+            return Complex(self.real / other, imag)
         if other.imag is None:
             imag = None if self.imag is None else self.imag / other.real
             return Complex(self.real / other.real, imag)
@@ -184,6 +193,13 @@ class Complex:
         )
         real, imag = (x / square for x in whole)
         return Complex(real, imag)
+
+    def equals(self, other: Complex) -> Real:
+        """Whether both parts are equal."""
+        equal = self.real.equals(other.real)
+        if self.imag is None and other.imag is None:
+            return equal
+        return equal.binary("logical_and", self.imaginary.equals(other.imaginary), i1)
 
     def square(self) -> Complex:
         if self.imag is None:

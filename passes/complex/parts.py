@@ -7,7 +7,7 @@ import itertools
 from xdsl.ir import SSAValue
 
 from padc.errors import Obstacle
-from padc.passes.complex.complex_call import ComplexCall, is_complex, row
+from padc.passes.complex.complex_call import ComplexCall, Made, is_complex, row
 from padc.passes.complex.numbers import Complex, Real, total
 
 MOVES = (
@@ -37,13 +37,15 @@ JOINS = (
     *("cat", "concat", "stack", "hstack", "vstack", "slice_scatter"),
     *("select_scatter", "where.self", "where.ScalarOther", "where.ScalarSelf"),
     *("index_put", "scatter.src", "masked_fill.Scalar", "masked_fill.Tensor"),
+    *("where.Scalar", "scatter.value", "index_fill.int_Scalar", "index_copy"),
+    *("index_fill.int_Tensor", "fill.Tensor"),
     *("constant_pad_nd", "pad", "diagonal_scatter", "masked_scatter"),
 )
 """Ops that move the elements of several tensors."""
 
 SUMS = (
     *("sum", "sum.dim_IntList", "mean", "mean.dim", "cumsum", "diff", "trace"),
-    *("scatter_add", "index_add", "nansum"),
+    *("scatter_add", "index_add"),
 )
 """Linear ops."""
 
@@ -59,9 +61,11 @@ POSITIONS = ("condition", "index", "indices", "mask")
 
 
 @row(*(f"aten.{name}" for name in (*MOVES, *JOINS, *SUMS)))
-def split_by_parts(call: ComplexCall) -> Complex:
+def split_by_parts(call: ComplexCall) -> Made:
     """`f(a + bi) -> f(a) + f(b) i`."""
     real = call.clone(lambda name, x: call.as_complex(x).real)
+    if not is_complex(call.op.results[0].type):
+        return real  # A sum with a real dtype converts its operand first.
     if all(z.imag is None for z in complex_operands(call)):
         return Complex(real)
     return Complex(

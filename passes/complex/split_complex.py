@@ -205,6 +205,7 @@ def split_aten(op: AtenOp, split: Split) -> None:
         if isinstance(new, Real):
             call.replace(old, new)
         else:
+            assert is_complex(old.type), op.schema.name
             split.parts[old] = whole(new, old)
 
 

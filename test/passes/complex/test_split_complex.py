@@ -132,13 +132,75 @@ MOVES: Functions = {
 }
 
 
+SWAP = torch.tensor([1, 0, 3, 2])
+FIRST = torch.tensor([[0], [1]])
+
+NUMBERS: Functions = {
+    "full": lambda a, b: torch.full((4, 5), 1j) + pair(a, b),
+    "full of a dtype": lambda a, b: torch.full((2,), 1 + 2j, dtype=torch.complex64),
+    "full_like": lambda a, b: torch.full_like(pair(a, b), 1j),
+    "full_like, real": lambda a, b: (
+        torch.full_like(pair(a, b), 2, dtype=torch.float32) + a
+    ),
+    "new_full": lambda a, b: pair(a, b).new_full((2,), 2 - 1j),
+    "fill": lambda a, b: torch.empty_like(pair(a, b)).fill_(1j),
+    "fill by a tensor": lambda a, b: (pair(a, b) * 2).fill_(torch.tensor(1j)),
+    "where": lambda a, b: torch.where(a > 0, pair(a, b), 1j),
+    "where of numbers": lambda a, b: torch.where(a > 0, 1j, 2.0),
+    "where of both": lambda a, b: torch.where(a > 0, a, pair(a, b)),
+    "masked fill": lambda a, b: pair(a, b).masked_fill(a > 0, 1j),
+    "pad": lambda a, b: torch.constant_pad_nd(pair(a, b), (1, 0), 1j),
+    "scatter": lambda a, b: pair(a, b).scatter(1, FIRST, 2j),
+    "index fill": lambda a, b: pair(a, b).index_fill(0, FIRST[0], 2 + 1j),
+    "index fill by a tensor": lambda a, b: pair(a, b).index_fill(
+        0, FIRST[0], torch.tensor(2 + 1j)
+    ),
+    "index copy": lambda a, b: pair(a, b).index_copy(0, SWAP, pair(b, a)),
+    "index put": lambda a, b: pair(a, b).index_put((SWAP,), torch.tensor(1j)),
+    "index add": lambda a, b: pair(a, b).index_add(0, SWAP, pair(b, a)),
+    "index add, scaled": lambda a, b: pair(a, b).index_add(
+        0, SWAP, pair(b, a), alpha=2
+    ),
+    "assignment": lambda a, b: numbered(pair(a, b)),
+    "eq": lambda a, b: pair(a, b) == 1j,
+    "eq, true": lambda a, b: pair(a * 0, b * 0 + 1) == 1j,
+    "ne": lambda a, b: pair(a * 0, b * 0 + 1) != 1j,
+    "eq of real": lambda a, b: a == pair(a, b * 0),
+    "minus": lambda a, b: 1j - pair(a, b),
+    "minus real": lambda a, b: 1j - a,
+    "rsub": lambda a, b: torch.rsub(pair(a, b), pair(b, a), alpha=2j),
+    "add": lambda a, b: pair(a, b).add(pair(b, a), alpha=2j),
+    "add scaled number": lambda a, b: pair(a, b).add(3, alpha=1j),
+    "div": lambda a, b: 2j / pair(a, b) + pair(a, b) / 2j,
+    "to real": lambda a, b: a.clone().copy_(pair(b, a)),
+    "of real": lambda a, b: pair(a, b).copy_(a[0]),
+    "to bool": lambda a, b: pair(a * 0, b).to(torch.bool),
+    "to bool, false": lambda a, b: pair(a * 0, b * 0).to(torch.bool),
+    "to integer": lambda a, b: pair(a * 5, b).to(torch.int64),
+    "sum, real": lambda a, b: pair(a, b).sum(1, dtype=torch.float32),
+    "sum, complex": lambda a, b: a.sum(dtype=torch.complex64),
+}
+
+
+def numbered(z: Tensor) -> Tensor:
+    y = z.clone()
+    y[:, 1] = 0
+    y[0, 0] = 1j
+    y[1, 2] = z.real[0, 0]
+    return y
+
+
 def assigned(z: Tensor) -> Tensor:
     y = torch.zeros(4, 6, dtype=torch.complex64)
     y[1:3, :5] = z[:2]
     return y
 
 
-@pytest.mark.parametrize("functions", [ARITHMETIC, MOVES], ids=["arithmetic", "moves"])
+@pytest.mark.parametrize(
+    "functions",
+    [ARITHMETIC, MOVES, NUMBERS],
+    ids=["arithmetic", "moves", "numbers"],
+)
 def test_complex_tensors(functions: Functions) -> None:
     check(functions, torch.randn(4, 5), torch.randn(4, 5))
 
@@ -382,6 +444,11 @@ def test_the_real_part_alone_is_one_product_for_each_dimension() -> None:
 REFUSED: dict[str, tuple[Any, tuple[int, ...], str]] = {
     "output": (fft.fft, (4, 5), r"Core ML has no complex64"),
     "function": (lambda x: torch.tanh(x * 1j).imag, (4,), r"aten\.tanh.*no complex"),
+    "factor": (
+        lambda x: (x * 1j).index_add(0, SWAP, x * 1j, alpha=2j).imag,
+        (4,),
+        "alpha is complex",
+    ),
     "prime": (lambda x: fft.fft(x).abs(), (8209,), "too large a factor"),
     "window": (
         lambda x: torch.istft(x[:128].view(1, 32, 4) * 1j, 62, window=x[:62]),
