@@ -33,13 +33,21 @@ LONGEST = 4096
 """The longest transform that is one matrix."""
 
 
+ROUNDING = 1e-14
+"""A sine or cosine that is smaller is 0."""
+
+
 # --- matrices -------------------------------------------------------------------------
 
 
 def roots(turns: Array, length: int, sign: Sign) -> Spectra:
     """exp(sign 2 pi i turns / length), for integers."""
     angles = (2 * np.pi / length) * (turns % length)
-    return np.cos(angles) + 1j * sign * np.sin(angles)
+    cosines, sines = np.cos(angles), sign * np.sin(angles)
+    # Exact zeros: an imaginary part that is 0 has the sign that PyTorch gives it.
+    for x in cosines, sines:
+        x[np.abs(x) < ROUNDING] = 0.0
+    return cosines + 1j * sines
 
 
 def full(length: int, sign: Sign) -> Spectra:
@@ -98,7 +106,8 @@ def times(
         w = matrix()
         rows = [w.real] if is_real else [w.real, w.imag]
         below = [-w.imag] if is_real else [-w.imag, w.real]
-        return np.block([rows] if z.imag is None else [rows, below])
+        # -0.0 + 0.0 is 0.0.
+        return np.block([rows] if z.imag is None else [rows, below]) + 0.0
 
     x = z.real if z.imag is None else joined([z.real, z.imag], dim)
     y = along(call, x, dim, (*key, is_real, z.imag is None), blocks)
