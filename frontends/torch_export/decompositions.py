@@ -41,6 +41,7 @@ from padc.frontends.torch_export.nodes import (
 )
 from padc.frontends.torch_export.scalars import SCALAR_OPS
 from padc.ir.torch import schema_of
+from padc.ir.torch.schemas import ON_COMPLEX
 
 Decompositions: TypeAlias = Mapping[OpOverload, Callable[..., Any]]
 
@@ -73,25 +74,46 @@ IMPORTED = DROPOUTS | {"aten._native_batch_norm_legit_no_training"}
 
 def decompositions_of(ep: ExportedProgram, legal: Collection[str]) -> Decompositions:
     """The decompositions that turn ops of `ep` into `legal` ones, by the op."""
-    calls: dict[OpOverload, list[Node]] = {}
+    nodes: dict[OpOverload, list[Node]] = {}
     for node in nodes_of(ep.graph_module):
-        target = functional_target(node)
-        if target is not None and is_decomposed(target, node.args, legal):
-            calls.setdefault(target, []).append(node)
+        if (target := functional_target(node)) is not None:
+            nodes.setdefault(target, []).append(node)
+    calls = {
+        target: illegal
+        for target, each in nodes.items()
+        if (illegal := [n for n in each if is_illegal(target, n, legal)])
+    }
+    # The table is the same for all of the program: an op that is decomposed for complex
+    # tensors has to be decomposed for real ones.
+    always: frozenset[OpOverload] = frozenset()
+    while True:
+        rules = rules_of(calls, legal, always)
+        legal_too = {op for op in rules if schema_name(op) in legal} - always
+        if not legal_too:
+            break
+        always |= legal_too
+        calls |= {op: nodes[op] for op in legal_too & nodes.keys()}
+    # PyTorch writes one of these ops as others of them, where it replaces ops in place.
+    return {**rules, **strided.RULES} if rules.keys() & strided.RULES.keys() else rules
+
+
+def rules_of(
+    calls: Mapping[OpOverload, Collection[Node]],
+    legal: Collection[str],
+    always: Collection[OpOverload],
+) -> Decompositions:
+    """The decompositions that `calls` use, those of `always` wherever they occur."""
     trials = {
         target: trial
         for target, nodes in calls.items()
-        if (trial := tried(target, nodes, legal)) is not None
+        if (trial := tried(target, nodes, legal, always)) is not None
     }
-    # The table is the same for all of the program: an op that has to stay whole may
-    # not be part of the decomposition of another one.
+    # An op that has to stay whole may not be part of the decomposition of another one.
     whole = calls.keys() - trials.keys()
     while worse := {t for t, trial in trials.items() if trial.keys() & whole}:
         trials = {t: trial for t, trial in trials.items() if t not in worse}
         whole |= worse
-    rules = {op: rule for trial in trials.values() for op, rule in trial.items()}
-    # PyTorch writes one of these ops as others of them, where it replaces ops in place.
-    return {**rules, **strided.RULES} if rules.keys() & strided.RULES.keys() else rules
+    return {op: rule for trial in trials.values() for op, rule in trial.items()}
 
 
 def unmarked_views(ep: ExportedProgram) -> Decompositions:
@@ -140,13 +162,38 @@ def functional_target(node: Node) -> OpOverload | None:
     return getattr(getattr(getattr(torch.ops, namespace), packet, None), overload, None)
 
 
-def is_decomposed(op: OpOverload, args: Any, legal: Collection[str]) -> bool:
+def is_illegal(op: OpOverload, node: Node, legal: Collection[str]) -> bool:
+    """Whether `node`, a call of `op`, has to be decomposed, and can be."""
+    args, kwargs = pytree.tree_map_only(
+        Node, lambda each: each.meta.get("val"), (node.args, node.kwargs)
+    )
+    return is_decomposed(op, args, kwargs, legal)
+
+
+def is_decomposed(
+    op: OpOverload, args: Any, kwargs: Any, legal: Collection[str]
+) -> bool:
     """Whether a call of `op` has to be decomposed, and can be."""
     if schema_name(op) in IMPORTED or op in SCALAR_OPS:
         return False
     if is_always_decomposed(op) or decomposition(op) is None:
         return False
-    return imported_name(op, args) not in legal
+    return not is_legal(op, args, kwargs, legal)
+
+
+def is_legal(op: OpOverload, args: Any, kwargs: Any, legal: Collection[str]) -> bool:
+    """Whether the path has a lowering of a call of `op`."""
+    if (name := imported_name(op, args)) is None:
+        return False
+    is_complex = any(map(is_complex_argument, pytree.tree_leaves((args, kwargs))))
+    return (ON_COMPLEX + name if is_complex else name) in legal
+
+
+def is_complex_argument(x: Any) -> bool:
+    """Whether an argument is a complex tensor, number or dtype."""
+    if isinstance(x, torch.Tensor):
+        return x.is_complex()
+    return x.is_complex if isinstance(x, torch.dtype) else isinstance(x, complex)
 
 
 def imported_name(op: OpOverload, args: Any) -> str | None:
@@ -217,7 +264,10 @@ def default_table() -> Decompositions:
 
 
 def tried(
-    op: OpOverload, calls: Collection[Node], legal: Collection[str]
+    op: OpOverload,
+    calls: Collection[Node],
+    legal: Collection[str],
+    always: Collection[OpOverload],
 ) -> Decompositions | None:
     """The decompositions that all of `calls` use; None if one of them fails."""
     used: dict[OpOverload, Callable[..., Any]] = {}
@@ -226,7 +276,7 @@ def tried(
         if (signature := signature_of(node)) in seen:
             continue
         seen.add(signature)
-        trial = Trial(legal)
+        trial = Trial(legal, always)
         try:
             trial.run(op, node)
         except Exception:
@@ -255,9 +305,10 @@ class Failure(Exception):
 class Trial(TorchDispatchMode):
     """Decomposes one call, on tensors without data, and records what that takes."""
 
-    def __init__(self, legal: Collection[str]):
+    def __init__(self, legal: Collection[str], always: Collection[OpOverload]):
         super().__init__()
         self.legal = legal
+        self.always = always
         self.used: dict[OpOverload, Callable[..., Any]] = {}
         self.count = 0
         self.largest = 0
@@ -282,7 +333,7 @@ class Trial(TorchDispatchMode):
         kwargs = kwargs or {}
         if func.namespace == "prim":  # a question: prim.device
             return func(*args, **kwargs)
-        if is_decomposed(func, args, self.legal):
+        if func in self.always or is_decomposed(func, args, kwargs, self.legal):
             rule = decomposition(func)
             if func in self.pending or rule is None:
                 raise Failure(f"{func} becomes itself")
@@ -297,20 +348,20 @@ class Trial(TorchDispatchMode):
                 return func.decompose(*args, **kwargs)
         if UNPREDICTABLE & set(func.tags):
             raise Failure(f"{func} is not predictable")
-        if imported_name(func, args) not in self.legal:
+        if not is_legal(func, args, kwargs, self.legal):
             raise Failure(f"{func} is not legal")
         result = func(*args, **kwargs)
         self.check_size(result)
         return result
 
     def check_size(self, result: Any) -> None:
-        """Raise if the program becomes too large, or complex."""
+        """Raise if the program becomes too large."""
         self.count += 1
         if self.count > MOST_OPS:
             raise Failure("too many ops")
         for tensor in tensors_of(result):
-            if tensor.is_complex() or elements(tensor) > self.largest:
-                raise Failure("a tensor that is complex or too large")
+            if elements(tensor) > self.largest:
+                raise Failure("a tensor that is too large")
 
 
 def tensors_of(values: Any) -> list[FakeTensor]:

@@ -29,6 +29,13 @@ from padc.ir.torch.types import (
 
 PythonValue: TypeAlias = "int | float | bool | str | list[PythonValue] | None"
 
+ON_COMPLEX = "complex "
+"""
+Precedes the name of a schema among those that a path has on complex tensors.
+
+A path that has an op on real tensors need not have it on complex ones.
+"""
+
 
 @dataclass(frozen=True)
 class Argument:

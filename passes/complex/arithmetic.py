@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 from xdsl.dialects.builtin import i1
+from xdsl.ir import SSAValue
 
-from padc.ir.torch import AtenOp
+from padc.errors import Obstacle
+from padc.ir.torch import AtenOp, NotConstantError
 from padc.passes.complex.complex_call import ComplexCall, Made, row
-from padc.passes.complex.numbers import Complex, Real, polar
+from padc.passes.complex.numbers import Complex, Number, Real, polar
 
 
 @row("aten.complex")
@@ -124,21 +125,28 @@ def split_sgn(call: ComplexCall) -> Complex:
 # --- two operands ---------------------------------------------------------------------
 
 
-def other(call: ComplexCall) -> Complex | float:
+def other(call: ComplexCall) -> Complex | Number:
     """The second operand: a tensor, or a number, which may be complex."""
     if call.is_tensor("other"):  # or a complex number
         return call.complex("other")
-    return float(call.number("other"))
+    try:
+        return float(call.number("other"))
+    except NotConstantError:
+        return call.op.arg("other")
 
 
-def times_alpha(call: ComplexCall, z: Complex | float) -> Complex | float:
+def times_alpha(call: ComplexCall, z: Complex | Number) -> Complex | Number:
     """An operand times `alpha`."""
     if not call.has("alpha"):
         return z
     if call.is_complex("alpha"):
         return call.complex("alpha") * z
     alpha = float(call.number("alpha"))
-    return z if alpha == 1 else z * alpha
+    if alpha == 1:
+        return z
+    if isinstance(z, SSAValue):
+        raise Obstacle("alpha times a computed number", "multiply by it before")
+    return z * alpha
 
 
 @row("aten.add.Tensor", "aten.add.Scalar")
@@ -174,70 +182,6 @@ def split_equality(call: ComplexCall) -> Real:
     if call.is_tensor("other"):
         b = call.as_complex(call.op.arg("other"))
     else:
-        b = Complex(a.real.zeros() + float(call.number("other")))
+        b = Complex(a.real.zeros() + call.number("other"))
     equal = a.equals(b)
     return equal.unary("logical_not") if call.name.startswith("aten.ne") else equal
-
-
-# --- functions ------------------------------------------------------------------------
-
-
-def sin(z: Complex) -> Complex:
-    a, b = z.real, z.imaginary
-    return Complex(a.unary("sin") * b.unary("cosh"), a.unary("cos") * b.unary("sinh"))
-
-
-def cos(z: Complex) -> Complex:
-    a, b = z.real, z.imaginary
-    return Complex(
-        a.unary("cos") * b.unary("cosh"), -(a.unary("sin") * b.unary("sinh"))
-    )
-
-
-def sinh(z: Complex) -> Complex:
-    a, b = z.real, z.imaginary
-    return Complex(a.unary("sinh") * b.unary("cos"), a.unary("cosh") * b.unary("sin"))
-
-
-def cosh(z: Complex) -> Complex:
-    a, b = z.real, z.imaginary
-    return Complex(a.unary("cosh") * b.unary("cos"), a.unary("sinh") * b.unary("sin"))
-
-
-def reciprocal(z: Complex) -> Complex:
-    return Complex(z.real.unary("ones_like")) / z
-
-
-FUNCTIONS: dict[str, Callable[[Complex], Complex]] = {
-    "cos": cos,
-    "cosh": cosh,
-    "exp": Complex.exp,
-    "log": Complex.log,
-    "reciprocal": reciprocal,
-    "sin": sin,
-    "sinh": sinh,
-    "sqrt": Complex.sqrt,
-    "square": Complex.square,
-}
-
-
-@row(*(f"aten.{name}" for name in FUNCTIONS))
-def split_function(call: ComplexCall) -> Complex:
-    name = call.name.removeprefix("aten.")
-    return FUNCTIONS[name](call.complex("self"))
-
-
-@row("aten.pow.Tensor_Scalar")
-def split_power(call: ComplexCall) -> Complex:
-    exponent = float(call.number("exponent"))
-    z = call.complex("self")
-    if exponent == 0:
-        return Complex(z.real.unary("ones_like"))
-    return z.power(exponent)
-
-
-@row("aten.linalg_vector_norm")
-def split_vector_norm(call: ComplexCall) -> Real:
-    """The norm of the sizes."""
-    size = call.as_complex(call.op.arg("self")).size()
-    return call.clone(lambda name, x: size)

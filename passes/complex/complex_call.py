@@ -23,6 +23,7 @@ from padc.ir.torch import (
     AtenOp,
     ConstantFloatOp,
     ConstantIntOp,
+    ConstantNoneOp,
     FromBuiltinTensorOp,
     ListConstructOp,
     ListType,
@@ -94,6 +95,25 @@ class ComplexCall(AtenCall):
         """A real value of the torch dialect."""
         return Real(self.build, self.builtin(x))
 
+    def complex_number(self, name: str) -> complex | None:
+        """A known number, which may be complex; None if the argument is a tensor."""
+        x = self.op.arg(name)
+        if not isinstance(x.type, VTensorType):
+            return complex(self.number(name))
+        if self.op.schema.arguments[self.op.schema.positions[name]].type == "Tensor":
+            return None
+        data = self.data_of(x)
+        return None if data is None else complex(data.item())
+
+    def complex_operand(self, name: str) -> Complex:
+        """A tensor argument, or a number as a tensor."""
+        if isinstance(self.op.arg(name).type, VTensorType):
+            return self.complex(name)
+        number = self.number(name)
+        type = numpy_dtype(self.real_type())
+        key = ("number", repr(number), self.real_type())
+        return Complex(self.literal(key, np.asarray(number, type)))
+
     def values(self, name: str) -> list[SSAValue]:
         """The tensors of an argument: a tensor, or a list of them."""
         x = self.op.arg(name)
@@ -115,21 +135,24 @@ class ComplexCall(AtenCall):
     # --- the same op on other tensors -------------------------------------------
 
     def clone(
-        self, part: Callable[[str, SSAValue], Real], *, is_imag: bool = False
+        self, part: Callable[[str, SSAValue], Real | None], *, is_imag: bool = False
     ) -> Real:
         """
         This op on `part(name, x)` for each tensor `x`, an element of argument `name`.
 
-        With `is_imag`, numbers among the elements of the result become 0.
+        The argument is left out if that is None. With `is_imag`, numbers among the
+        elements of the result become their imaginary parts.
         """
         made = self.insert(self.cloned(part, is_imag))
         return Real(self.build, self.insert(ToBuiltinTensorOp(made)))
 
     def clone_list(self, part: Callable[[str, SSAValue], Real]) -> SSAValue:
-        """The same for an op whose result is a list."""
+        """The same for an op whose result is no tensor: a list, or a size."""
         return self.insert(self.cloned(part, False))
 
-    def cloned(self, part: Callable[[str, SSAValue], Real], is_imag: bool) -> AtenOp:
+    def cloned(
+        self, part: Callable[[str, SSAValue], Real | None], is_imag: bool
+    ) -> AtenOp:
         operands = [
             self.argument(argument, self.op.arg(argument.name), part, is_imag)
             for argument in self.op.schema.arguments
@@ -141,7 +164,7 @@ class ComplexCall(AtenCall):
         self,
         argument: Argument,
         x: SSAValue,
-        part: Callable[[str, SSAValue], Real],
+        part: Callable[[str, SSAValue], Real | None],
         is_imag: bool,
     ) -> SSAValue:
         """An argument of the same op on other tensors."""
@@ -149,7 +172,10 @@ class ComplexCall(AtenCall):
         if is_number and argument.type != "Tensor":
             return self.number_part(argument, x, is_imag)
         if isinstance(x.type, VTensorType):
-            return self.insert(FromBuiltinTensorOp(part(argument.name, x).value))
+            made = part(argument.name, x)
+            return self.insert(
+                ConstantNoneOp() if made is None else FromBuiltinTensorOp(made.value)
+            )
         if isinstance(list_ := x.owner, ListConstructOp) and any(
             isinstance(each.type, VTensorType) for each in list_.elements
         ):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX, i1
-from xdsl.ir import SSAValue
+from xdsl.ir import Attribute, SSAValue
 
 from padc.errors import Obstacle
 from padc.passes.complex.complex_call import ComplexCall, Made, is_complex, row
@@ -69,3 +69,35 @@ def converted(call: ComplexCall, name: str) -> Made:
     if call.real_type() == i1:  # true for any number but 0
         return z.equals(Complex(z.real.zeros())).unary("logical_not")
     return z.real.cast(call.real_type())
+
+
+@row("aten.view.dtype")
+def split_view_as_type(call: ComplexCall) -> Made:
+    """Complex numbers as pairs in the last dimension, or the other way round."""
+    shape = [*call.result_type().get_shape()]
+    if DYNAMIC_INDEX in shape:
+        raise Obstacle(
+            "a view in another type whose size varies", "call torch.view_as_real"
+        )
+    if not call.is_complex("self"):
+        x = call.as_real(call.op.arg("self"))
+        check_size(x.type, call.real_type())
+        pairs = x.call("reshape", [*shape, 2], self=x, shape=[*shape, 2])
+        dim = len(shape)
+        return Complex(
+            *(x.like(x.build.select(pairs.value, dim, index)) for index in range(2))
+        )
+    z = call.as_complex(call.op.arg("self"))
+    if is_complex(call.op.results[0].type):
+        check_size(z.real.type, call.real_type())
+        return z
+    check_size(z.real.type, call.real_type())
+    stacked = z.real.call(
+        "stack", [*z.real.shape, 2], tensors=[z.real, z.imaginary], dim=z.real.rank
+    )
+    return stacked.call("reshape", shape, self=stacked, shape=shape)
+
+
+def check_size(old: Attribute, new: Attribute) -> None:
+    if old != new:
+        raise Obstacle("a view in a type of another size", "view parts of equal size")

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
+import numpy as np
 from xdsl.dialects.builtin import TensorType, i1
 from xdsl.ir import Attribute, SSAValue
 
 from padc.ir.tcp import tensor_type
+from padc.ir.weights import numpy_dtype
 from padc.passes.aten.builder import AtenBuilder
 from padc.passes.common.broadcast import broadcast
+
+Number: TypeAlias = "float | SSAValue"
+"""A number; a value of the torch dialect if it is known only at run time."""
 
 WITHOUT_OVERLOADS = ("atan2", "logical_and", "maximum", "minimum")
 """Binary ops that do not take numbers."""
@@ -62,7 +68,7 @@ class Real:
         return self.call(name, None, type, self=self)
 
     def binary(
-        self, name: str, other: Real | float, type: Attribute | None = None
+        self, name: str, other: Real | Number, type: Attribute | None = None
     ) -> Real:
         """`aten.<name>` of each element and one of `other`."""
         if isinstance(other, Real):
@@ -72,25 +78,25 @@ class Real:
             return self.call(name, shape, type, self=self, other=other)
         return self.call(f"{name}.Scalar", None, type, self=self, other=other)
 
-    def __add__(self, other: Real | float) -> Real:
+    def __add__(self, other: Real | Number) -> Real:
         return self.binary("add", other)
 
-    def __sub__(self, other: Real | float) -> Real:
+    def __sub__(self, other: Real | Number) -> Real:
         return self.binary("sub", other)
 
-    def __mul__(self, other: Real | float) -> Real:
+    def __mul__(self, other: Real | Number) -> Real:
         return self.binary("mul", other)
 
-    def __truediv__(self, other: Real | float) -> Real:
+    def __truediv__(self, other: Real | Number) -> Real:
         return self.binary("div", other)
 
     def __neg__(self) -> Real:
         return self.unary("neg")
 
-    def equals(self, other: Real | float) -> Real:
+    def equals(self, other: Real | Number) -> Real:
         return self.binary("eq", other, i1)
 
-    def select(self, a: Real, b: Real | float) -> Real:
+    def select(self, a: Real, b: Real | Number) -> Real:
         """`a` if this boolean is true, otherwise `b`."""
         if isinstance(b, Real):
             shape = broadcast(self.shape, broadcast(a.shape, b.shape))
@@ -100,6 +106,14 @@ class Real:
 
     def zeros(self) -> Real:
         return self.unary("zeros_like")
+
+    @property
+    def most(self) -> float:
+        """The largest finite number of the element type."""
+        return float(np.finfo(numpy_dtype(self.type)).max)
+
+    def clamped(self, low: float, high: float) -> Real:
+        return self.call("clamp", None, None, self=self, min=low, max=high)
 
     def cast(self, type: Attribute) -> Real:
         return self.like(self.build.cast(self.value, type))
@@ -141,7 +155,7 @@ class Complex:
     def conj(self) -> Complex:
         return Complex(self.real, None if self.imag is None else -self.imag)
 
-    def scaled(self, factor: Real | float) -> Complex:
+    def scaled(self, factor: Real | Number) -> Complex:
         """This times a real number."""
         imag = None if self.imag is None else self.imag * factor
         return Complex(self.real * factor, imag)
@@ -149,17 +163,17 @@ class Complex:
     def __neg__(self) -> Complex:
         return Complex(-self.real, None if self.imag is None else -self.imag)
 
-    def __add__(self, other: Complex | float) -> Complex:
+    def __add__(self, other: Complex | Number) -> Complex:
         if not isinstance(other, Complex):
             return Complex(self.real + other, self.imag)
         return Complex(self.real + other.real, total(self.imag, other.imag))
 
-    def __sub__(self, other: Complex | float) -> Complex:
+    def __sub__(self, other: Complex | Number) -> Complex:
         if not isinstance(other, Complex):
             return Complex(self.real - other, self.imag)
         return self + -other
 
-    def __mul__(self, other: Complex | float) -> Complex:
+    def __mul__(self, other: Complex | Number) -> Complex:
         if not isinstance(other, Complex):
             return self.scaled(other)
         if other.imag is None:
@@ -171,7 +185,7 @@ class Complex:
             self.real * other.imag + self.imag * other.real,
         )
 
-    def __truediv__(self, other: Complex | float) -> Complex:
+    def __truediv__(self, other: Complex | Number) -> Complex:
         if not isinstance(other, Complex):
             imag = None if self.imag is None else self.imag / other
             return Complex(self.real / other, imag)
@@ -179,9 +193,13 @@ class Complex:
             imag = None if self.imag is None else self.imag / other.real
             return Complex(self.real / other.real, imag)
         # Scaled, so that no square overflows. 1/0 is infinite, not undefined.
+        # An infinite part becomes 1 or -1, a finite one next to it almost 0.
         size = largest(other)
-        is_zero = size.equals(0.0)
-        c, d = (is_zero.select(x.zeros(), x / size) for x in (other.real, other.imag))
+        is_zero, finite = size.equals(0.0), size.clamped(-size.most, size.most)
+        c, d = (
+            is_zero.select(x.zeros(), (x / finite).clamped(-1.0, 1.0))
+            for x in (other.real, other.imag)
+        )
         square = (c * c + d * d) * size
         product = self * Complex(c, -d)
         whole = (
@@ -231,15 +249,31 @@ class Complex:
         return self.imaginary.binary("atan2", self.real)
 
     def exp(self) -> Complex:
-        size = self.real.unary("exp")
-        return Complex(size) if self.imag is None else polar(size, self.imag)
+        size, b = self.real.unary("exp"), self.imag
+        if b is None:
+            return Complex(size)
+        made = polar(size, b)
+        # An infinite size times a sine that is 0 is not a number.
+        return Complex(made.real, b.equals(0.0).select(b, made.imaginary))
 
     def log(self) -> Complex:
         return Complex(self.size().unary("log"), self.angle())
 
     def sqrt(self) -> Complex:
         """The root with a real part that is not negative."""
-        return polar(self.size().unary("sqrt"), self.angle() * 0.5)
+        a, b = self.real, self.imaginary
+        # Halves, so that the sum does not overflow; b of the same size gives b.
+        root = (a.unary("abs") * 0.5 + self.size() * 0.5).unary("sqrt")
+        double = root * 2.0
+        is_zero = double.equals(0.0)
+        other = b / is_zero.select(double.unary("ones_like"), double)
+        is_infinite = b.unary("abs").equals(math.inf)
+        other = is_infinite.select(b, other)
+        is_left = a.binary("lt", 0.0, i1)
+        return Complex(
+            is_left.select(other.unary("abs"), root),
+            is_left.select(root.binary("copysign", b), other),
+        )
 
     def power(self, exponent: float) -> Complex:
         """z^exponent: by squares if that is a small integer."""

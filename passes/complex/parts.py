@@ -6,9 +6,10 @@ import itertools
 
 from xdsl.ir import SSAValue
 
-from padc.errors import Obstacle
+from padc.ir.torch import VTensorType
 from padc.passes.complex.complex_call import ComplexCall, Made, is_complex, row
 from padc.passes.complex.numbers import Complex, Real, total
+from padc.passes.complex.transforms import each
 
 MOVES = (
     *("alias", "alias_copy", "clone", "contiguous", "detach", "detach_copy"),
@@ -29,7 +30,7 @@ MOVES = (
     *("select_copy.int", "narrow", "narrow_copy", "index_select", "gather"),
     *("index.Tensor", "_unsafe_index.Tensor", "diagonal", "diagonal_copy", "diag"),
     *("diag_embed", "tril", "triu", "unfold", "unfold_copy", "as_strided", "ravel"),
-    *("take", "numpy_T", "atleast_1d", "atleast_2d"),
+    *("take", "numpy_T", "atleast_1d", "atleast_2d", "atleast_3d"),
 )
 """Ops that move the elements of one tensor."""
 
@@ -44,7 +45,7 @@ JOINS = (
 """Ops that move the elements of several tensors."""
 
 SUMS = (
-    *("sum", "sum.dim_IntList", "mean", "mean.dim", "cumsum", "diff", "trace"),
+    *("sum", "sum.dim_IntList", "mean", "mean.dim", "cumsum", "trace"),
     *("scatter_add", "index_add"),
 )
 """Linear ops."""
@@ -71,6 +72,13 @@ def split_by_parts(call: ComplexCall) -> Made:
     return Complex(
         real, call.clone(lambda name, x: imaginary(call, name, x), is_imag=True)
     )
+
+
+@row("aten.size.int", "aten.numel")
+def split_size(call: ComplexCall) -> None:
+    """The size of the real part."""
+    size = call.clone_list(lambda name, x: call.as_complex(x).real)
+    call.op.results[0].replace_all_uses_with(size)
 
 
 @row(*(f"aten.{name}" for name in LISTS))
@@ -101,7 +109,12 @@ PRODUCTS = {
     "dot": ("self", "tensor"),
     "einsum": ("tensors",),
     **dict.fromkeys(
-        ("linear", "conv1d", "conv2d", "conv3d", "convolution"), ("input", "weight")
+        (
+            *("linear", "conv1d", "conv2d", "conv3d", "convolution", "conv1d.padding"),
+            *("conv2d.padding", "conv3d.padding", "conv_transpose1d"),
+            *("conv_transpose2d.input", "conv_transpose3d.input"),
+        ),
+        ("input", "weight"),
     ),
 }
 """Ops that are linear in each of these arguments."""
@@ -110,8 +123,6 @@ PRODUCTS = {
 @row(*(f"aten.{name}" for name in PRODUCTS))
 def split_product(call: ComplexCall) -> Complex:
     """All products of a part of each operand, times 1, i, -1 or -i."""
-    if call.has("bias"):
-        raise Obstacle("a bias of a complex product", "add it after the product")
     positions = call.op.schema.positions
     name = call.name.removeprefix("aten.")
     names = [each for each in PRODUCTS[name] if each in positions]
@@ -124,14 +135,26 @@ def split_product(call: ComplexCall) -> Complex:
     imag: Real | None = None
     for choice in itertools.product(*parts):
         chosen = iter(choice)
-        made = call.clone(lambda name, x: next(chosen)[0])
+        made = call.clone(lambda name, x: None if name == "bias" else next(chosen)[0])
         power = sum(power for _, power in choice) % 4
         if power in (0, 2):
             real = added(real, made, power == 2)
         else:
             imag = added(imag, made, power == 3)
     assert real is not None
-    return Complex(real, imag)
+    product = Complex(real, imag)
+    return product + bias(call) if call.has("bias") else product
+
+
+def bias(call: ComplexCall) -> Complex:
+    """The bias of a product; that of a convolution is for each channel."""
+    z = call.complex("bias")
+    if call.name == "aten.linear":
+        return z
+    weight = call.op.arg("weight").type
+    assert isinstance(weight, VTensorType)
+    shape = [*z.real.shape, *([1] * (len(weight.get_shape()) - 2))]
+    return each(z, lambda x: x.call("reshape", shape, self=x, shape=shape))
 
 
 def added(sum: Real | None, term: Real, is_negative: bool) -> Real:

@@ -36,7 +36,10 @@ from padc.passes.complex import (
     arithmetic,
     creation,
     fourier,
+    functions,
+    matrices,
     parts,
+    reductions,
     spectrograms,
     windows,
 )
@@ -49,7 +52,17 @@ from padc.passes.complex.complex_call import (
 )
 from padc.passes.complex.numbers import Complex, Real
 
-__all__ = ["arithmetic", "creation", "fourier", "parts", "spectrograms", "windows"]
+__all__ = [
+    "arithmetic",
+    "creation",
+    "fourier",
+    "functions",
+    "matrices",
+    "parts",
+    "reductions",
+    "spectrograms",
+    "windows",
+]
 
 ALSO_REAL = frozenset(
     name
@@ -67,6 +80,9 @@ LEGAL = ALSO_REAL | {
     *("aten.view_as_complex_copy", "aten.view_as_real", "aten.view_as_real_copy"),
 }
 """Ops that are rewritten wherever they occur."""
+
+LEGAL_IF_COMPLEX = ROWS.keys()
+"""Ops that are rewritten on complex tensors."""
 
 
 @dataclass(frozen=True)
@@ -193,8 +209,8 @@ def split_aten(op: AtenOp, split: Split) -> None:
     row = ROWS.get(op.schema.name)
     if row is None:
         raise Obstacle(
-            "Core ML has no complex tensors",
-            "compute with the parts: torch.view_as_real(x)",
+            "padc has no complex form of it",
+            "compute with the real and imaginary parts: torch.view_as_real(x)",
         )
     # The new ops carry its name: the products of a Fourier transform have no weights.
     call = ComplexCall(op, AtenBuilder(op, op.schema.name), split)

@@ -132,6 +132,73 @@ MOVES: Functions = {
 }
 
 
+LAYERS = nn.ModuleList(
+    [
+        nn.Linear(5, 3, dtype=torch.cfloat),
+        nn.Conv1d(4, 3, 2, dtype=torch.cfloat),
+        nn.ConvTranspose1d(4, 3, 2, dtype=torch.cfloat),
+    ]
+).requires_grad_(False)
+
+FUNCTIONS: Functions = {
+    name: lambda a, b, function=getattr(torch, name): function(pair(a, b))
+    for name in (
+        *("acos", "acosh", "asin", "asinh", "atan", "atanh", "exp2", "expm1", "log10"),
+        *("log1p", "log2", "rsqrt", "sigmoid", "tan", "tanh", "isfinite", "isnan"),
+        *(
+            "isinf",
+            "logical_not",
+            "nan_to_num",
+            "prod",
+            "var",
+            "std",
+            "any",
+            "positive",
+        ),
+    )
+} | {
+    "silu": lambda a, b: nn.functional.silu(pair(a, b)),
+    "complex power": lambda a, b: pair(a, b) ** pair(b, a),
+    "power of 2": lambda a, b: 2 ** pair(a, b),
+    "power of real": lambda a, b: a ** pair(a, b),
+    "power i": lambda a, b: pair(a, b) ** 2j,
+    "power i of real": lambda a, b: a**1j,
+    "prod along": lambda a, b: pair(a, b).prod(1),
+    "cumprod": lambda a, b: pair(a, b).cumprod(1),
+    "std along": lambda a, b: torch.std(pair(a, b), 1, correction=0),
+    "var_mean": lambda a, b: torch.var_mean(pair(a, b), 1)[0],
+    "logaddexp": lambda a, b: torch.logaddexp(pair(a, b), pair(b, a)),
+    "as floats": lambda a, b: pair(a, b).view(torch.float32),
+    "of floats": lambda a, b: a[:, :4].contiguous().view(torch.complex64),
+    "linear": lambda a, b: LAYERS[0](pair(a, b)),
+    "conv1d": lambda a, b: LAYERS[1](pair(a, b)),
+    "conv_transpose1d": lambda a, b: LAYERS[2](pair(a, b)[None]),
+    "inverse": lambda a, b: torch.linalg.inv(pair(a, b)[:, :4]),
+    "solution": lambda a, b: torch.linalg.solve(pair(a, b)[:, :4], pair(b, a)),
+    "determinant": lambda a, b: torch.linalg.det(pair(a, b)[:3, :3]),
+}
+
+DECOMPOSED: Functions = {
+    "addmm": lambda a, b: torch.addmm(
+        pair(a, b)[:, :4], pair(a, b), pair(b, a).T, alpha=2j, beta=1j
+    ),
+    "baddbmm": lambda a, b: torch.baddbmm(
+        pair(a, b)[None, :, :4], pair(a, b)[None], pair(b, a).T[None], beta=0.5
+    ),
+    "outer": lambda a, b: torch.outer(pair(a, b)[0], pair(a, b)[1]),
+    "vdot": lambda a, b: torch.vdot(pair(a, b)[0], pair(a, b)[1]),
+    "kron": lambda a, b: torch.kron(pair(a, b), pair(b, a)),
+    "lerp": lambda a, b: torch.lerp(pair(a, b), pair(b, a), pair(a, a)),
+    "addcmul": lambda a, b: torch.addcmul(pair(a, b), pair(b, a), pair(a, a), value=2j),
+    "cross": lambda a, b: torch.linalg.cross(pair(a, b)[:, :3], pair(b, a)[:, :3]),
+    "diff": lambda a, b: torch.diff(pair(a, b), n=2),
+    "isclose": lambda a, b: torch.isclose(pair(a, b), pair(a, b) + 1e-9),
+    "matrix norm": lambda a, b: torch.linalg.matrix_norm(pair(a, b)),
+    "block_diag": lambda a, b: torch.block_diag(pair(a, b), pair(b, a)),
+    "logsumexp": lambda a, b: torch.logsumexp(pair(a, b), 1),
+    "real too": lambda a, b: torch.outer(a[0], b[0]).diff(),
+}
+
 SWAP = torch.tensor([1, 0, 3, 2])
 FIRST = torch.tensor([[0], [1]])
 
@@ -198,8 +265,8 @@ def assigned(z: Tensor) -> Tensor:
 
 @pytest.mark.parametrize(
     "functions",
-    [ARITHMETIC, MOVES, NUMBERS],
-    ids=["arithmetic", "moves", "numbers"],
+    [ARITHMETIC, MOVES, NUMBERS, FUNCTIONS, DECOMPOSED],
+    ids=["arithmetic", "moves", "numbers", "functions", "decomposed"],
 )
 def test_complex_tensors(functions: Functions) -> None:
     check(functions, torch.randn(4, 5), torch.randn(4, 5))
@@ -219,10 +286,61 @@ def test_quotients_of_extreme_values() -> None:
     b = torch.tensor([2.0, 0.0, 2e30, 3e-30, 1.0])
     functions: Functions = {
         "large": lambda a, b: pair(b, a) / pair(a, b),
+        "infinite": lambda a, b: 1 / pair(b / 0, a) + 1 / pair(a, b + math.inf),
+        "root of infinite": lambda a, b: pair(a.abs() / 0, b).sqrt(),
+        "root": lambda a, b: pair(b, a / 0).sqrt(),
+        "root of 0": lambda a, b: pair(a * 0, b * 0).sqrt(),
+        "root of negative": lambda a, b: pair(-b, a * 0).sqrt(),
         "by 0": lambda a, b: (pair(a, b) / pair(a * 0, b * 0)).real,
     }
 
     check(functions, a, b, equal_nan=True)
+
+
+def test_functions_of_special_values() -> None:
+    """On the axes, where cuts are, and next to the poles of atan and atanh."""
+    values = torch.tensor([0.0, 1e-3, 0.5, 1.0, 2.0, -1e-3, -1.0, -2.0, 30.0, 200.0])
+    a, b = (x.flatten() for x in torch.meshgrid(values, values, indexing="ij"))
+    a, b = a[1:], b[1:]
+    special = (
+        "acos",
+        "acosh",
+        "asin",
+        "asinh",
+        "atan",
+        "atanh",
+        "expm1",
+        "log1p",
+        "tanh",
+    )
+    functions: Functions = {name: FUNCTIONS[name] for name in special} | {
+        "sqrt": ARITHMETIC["sqrt"],
+        "root": ARITHMETIC["root"],
+        "exp": ARITHMETIC["exp"],
+        "of 0": lambda a, b: pair(a * 0, b * 0) ** pair(a.abs() + 1, b),
+        "isfinite": lambda a, b: torch.isfinite(pair(a, a / b)),
+    }
+
+    check(functions, a, b, equal_nan=True, atol=1e-5, rtol=1e-4)
+
+
+def test_complex_tensors_of_varying_size() -> None:
+    functions = real(
+        {
+            "outer": lambda a, b: torch.outer(pair(a, b)[:, 0], pair(a, b)[:, 1]),
+            "times a size": lambda a, b: pair(a, b) * a.shape[0] + a.shape[0],
+            "full": lambda a, b: torch.full((a.shape[0], 3), 1j) * pair(a, b),
+            "tanh": lambda a, b: pair(a, b).tanh(),
+        }
+    )
+    dim = torch.export.Dim("rows", min=2, max=9)
+    x = torch.randn(2, 3), torch.randn(2, 3)
+    program = padc.convert(
+        Several(functions), x, dynamic_shapes=(({0: dim}, {0: dim}),)
+    )
+
+    x = torch.randn(4, 3), torch.randn(4, 3)
+    check_each(functions, program.run(*x), *x, atol=1e-5, rtol=1e-5)
 
 
 # --- transforms -----------------------------------------------------------------------
@@ -271,6 +389,12 @@ SIZES: Functions = {
 @pytest.mark.parametrize("functions", [TRANSFORMS, SIZES], ids=["norms", "sizes"])
 def test_transforms(functions: Functions) -> None:
     check(functions, torch.randn(3, 4, 5), torch.randn(3, 4, 5), atol=1e-5, rtol=1e-5)
+
+
+def test_the_phase_of_real_frequencies() -> None:
+    """Their imaginary part is 0, not a rounded sine, which has either sign."""
+    functions: Functions = {"phase": lambda x: fft.rfft(x)[:, [0, 4]].angle()}
+    check(functions, torch.randn(16, 8))
 
 
 @pytest.mark.parametrize("length", [1, 2, 1000, 1031, 2048, 2187, 6000])
@@ -443,7 +567,11 @@ def test_the_real_part_alone_is_one_product_for_each_dimension() -> None:
 
 REFUSED: dict[str, tuple[Any, tuple[int, ...], str]] = {
     "output": (fft.fft, (4, 5), r"Core ML has no complex64"),
-    "function": (lambda x: torch.tanh(x * 1j).imag, (4,), r"aten\.tanh.*no complex"),
+    "function": (
+        lambda x: (x * 1j).put(SWAP, x * 1j).imag,
+        (4,),
+        r"aten\.put.*no complex form",
+    ),
     "factor": (
         lambda x: (x * 1j).index_add(0, SWAP, x * 1j, alpha=2j).imag,
         (4,),
