@@ -28,7 +28,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from padc.errors import Obstacle
 from padc.frontends.compat import error_on_new_guards
-from padc.frontends.torch_export import quantized, strided
+from padc.frontends.torch_export import fake_quantized, quantized, strided
 from padc.frontends.torch_export.calls import with_numbers
 from padc.frontends.torch_export.dropouts import DROPOUTS
 from padc.frontends.torch_export.functional import may_be_view
@@ -223,6 +223,7 @@ def decomposition(op: OpOverload) -> Callable[..., Any] | None:
     return (
         REPLACEMENTS.get(op)
         or quantized.RULES.get(schema_name(op))
+        or fake_quantized.RULES.get(schema_name(op))
         or default_table().get(op)
         or decomposition_table.get(op)
         or getattr(op, "impl_aten", None)
