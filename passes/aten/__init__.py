@@ -12,5 +12,6 @@ What several lowerings of ATen ops share.
     eager_evaluation      one op on constants, computed with PyTorch
     folded_norm, phase_kernel
                           weights that are computed from those of the model
+    refusals              why ops without a lowering are refused
     windows               windows whose lengths are known only at run time
 """

@@ -26,10 +26,10 @@ from xdsl.ir import Attribute, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.transforms.dead_code_elimination import region_dce
 
-from padc.errors import Obstacle
 from padc.ir.targets import DEFAULT_TARGET, resolve_target
 from padc.ir.torch import AtenOp, FromBuiltinTensorOp, VTensorType
 from padc.ir.weights import Weights, weights_of
+from padc.passes.aten.refusals import refusal
 from padc.passes.common.lowering import Replacement, lower_all
 from padc.passes.common.mil_builder import MilBuilder
 from padc.passes.common.retyping import retype
@@ -68,11 +68,7 @@ def lower(op: AtenOp, target: str, weights: Weights) -> Replacement:
         return []  # It only checks something, which a Core ML program cannot.
     lowering = LOWERINGS.get(op.schema.name)
     if lowering is None:
-        raise Obstacle(
-            "padc does not lower this op, and PyTorch does not decompose it into ops "
-            "that padc lowers",
-            "write it with other ops of PyTorch",
-        )
+        raise refusal(op)
     call = MilCall(op, MilBuilder(op, target), weights)
     if are_empty(op.result_types):
         return [empty(call, index) for index in range(len(op.results))]
