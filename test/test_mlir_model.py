@@ -72,8 +72,12 @@ def test_the_mil_level(file: Callable[[str], Path]):
     (actual,) = program.run(x := torch.randn(3, 3))
 
     torch.testing.assert_close(actual, x.T)
-    with pytest.raises(UnsupportedError, match=r"cannot run 'mil\.transpose'"):
+    with pytest.raises(
+        UnsupportedError, match=r"as 'mil\.transpose'.*\n  hint: verify"
+    ):
         program.verify()
+    with pytest.raises(UnsupportedError, match=r"as 'mil\.transpose'"):
+        MlirModel(file(MIL))(x)
 
 
 def test_text_that_padc_prints(
@@ -118,6 +122,24 @@ def test_the_command_line(
         assert "padded: float32 (1, 1, 3, 6)" in capsys.readouterr().out
     assert padc_("run", path, *inputs, "--backend", "native") == UsageError.exit_code
     assert "--backend reference" in capsys.readouterr().err
+    assert padc_("run", path, *inputs, "--backend", "coreml") == UsageError.exit_code
+    assert "padc convert" in capsys.readouterr().err
+
+    path = file(MIL)
+    assert padc_("convert", path, "-o", package) == 0
+    np.savez(tmp_path / "x.npz", input_0=np.arange(9, dtype=np.float32).reshape(3, 3))
+    assert padc_("run", path, *inputs) == 0
+    of_text = capsys.readouterr().out
+    assert of_text.startswith("output_0: float32 (3, 3), min 0, max 8")
+    assert padc_("run", package, *inputs) == 0
+    assert capsys.readouterr().out == of_text
+    for command in (
+        ("verify", path, package),
+        ("convert", path, "-o", package, "--verify"),
+        ("run", path, "--inputs", "random:0", "--backend", "reference"),
+    ):
+        assert padc_(*command) == UnsupportedError.exit_code
+        assert "verify the program before" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

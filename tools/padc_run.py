@@ -65,9 +65,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--backend",
         choices=BACKENDS,
         help=(
-            "what runs it: coreml, the evaluator, for packages; for models native "
-            "(default), which compiles to machine code, or reference, which interprets "
-            "(default for .mlir)"
+            "what runs it: coreml, the evaluator, for packages and for .mlir with ops "
+            "of Core ML; for models native (default), which compiles to machine code, "
+            "or reference, which interprets (default for .mlir)"
         ),
     )
     add_input_option(parser)
@@ -152,28 +152,23 @@ def run_package(arguments: argparse.Namespace) -> Mapping[str, Any]:
 
 def run_model(arguments: argparse.Namespace) -> dict[str, npt.NDArray[Any]]:
     """The outputs of a model, as this machine computes them."""
-    if arguments.backend == "coreml":
-        raise UsageError(
-            f"--backend coreml cannot run {arguments.model}",
-            hint="write it as a package first: padc convert",
-        )
     if arguments.function is not None:
         raise UsageError(f"--function is for packages, which {arguments.model} isn't")
     require(needed_extra(arguments))
     import torch
 
     from padc.call_values import as_array, check_names
-    from padc.mlir_model import MlirModel
 
     loaded = load_model(arguments.model, arguments.input, trust=arguments.trust)
     source = loaded.source("padc run")
     inputs = tensor_inputs(source)
-    backend = "reference" if isinstance(source, MlirModel) else "native"
-    if (arguments.backend or backend) == "reference":
+    backend = arguments.backend or default_backend(source)
+    if backend != "native":
         for option in ("precision", "threads"):
             if getattr(arguments, option) is not None:
                 raise UsageError(f"--{option} is for the native backend")
-        program = on_reference(source)
+        run_on = on_reference if backend == "reference" else as_package
+        program = run_on(source)
     else:
         names = [input.name for input in inputs]
         precision = arguments.precision or "default"
@@ -210,6 +205,35 @@ def compiled(
     return model.run_named
 
 
+def default_backend(source: Source) -> str:
+    """What runs a model if the command line does not say it."""
+    from padc.mlir_model import MlirModel
+
+    if not isinstance(source, MlirModel):
+        return "native"
+    return "reference" if source.core_ml_op is None else "coreml"
+
+
+def as_package(
+    source: Source,
+) -> Callable[[Mapping[str, torch.Tensor]], dict[str, torch.Tensor]]:
+    """A function that computes outputs by name as a package, for ops of Core ML."""
+    from padc.mlir_model import MlirModel
+
+    if not isinstance(source, MlirModel) or source.core_ml_op is None:
+        raise UsageError(
+            "--backend coreml cannot run a model",
+            hint="write it as a package first: padc convert",
+        )
+    require("coreml")
+    from padc.coreml_program import convert
+
+    # Of the newest form, since the text may have any op. Buffers stay what they are.
+    program = convert(source, target="newest", states="inputs")
+    names = source.output_names
+    return lambda inputs: dict(zip(names, program.run(*inputs.values()), strict=True))
+
+
 def on_reference(
     source: Source,
 ) -> Callable[[Mapping[str, torch.Tensor]], dict[str, torch.Tensor]]:
@@ -220,6 +244,8 @@ def on_reference(
     from padc.ir.main_function import value_names
     from padc.mlir_model import MlirModel
 
+    if isinstance(source, MlirModel):
+        source.check_reference()
     interpreter = interpreted(source)
     check = InputCheck(interpreter.function)
     names = value_names(interpreter.function.res_attrs)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import io
 import logging
+import re
 import sys
 import traceback
 import warnings
@@ -82,7 +83,7 @@ def export_module(
         problem = Problem(
             f"torch.export cannot trace the model: {reason}",
             location,
-            "torch.export.draft_export lists everything that it cannot trace",
+            way_around(error),
         )
         raise UnsupportedError([problem]) from error
     # Where the program does not read the old value, nothing depends on the new one.
@@ -198,12 +199,42 @@ def check_runs(
         ) from error
 
 
+ADVICE = re.compile(
+    r"For more information, run with TORCH_LOGS=\S*"
+    r"|If you're using mark_dynamic.*"
+    r"|consider using data-dependent friendly APIs.*"
+    r"|Caused by: .*"
+    r"|(?:For extended logs|The error above occurred when)[\s\S]*"
+)
+"""What PyTorch's errors say about PyTorch; suggested bounds of sizes are no part."""
+
+
 def explain(error: Exception) -> str:
     """What an error of PyTorch says about the model, without advice on PyTorch."""
-    text = str(error)
-    for advice in ("For more information, run with", "The error above occurred when"):
-        text = text.partition(advice)[0]
-    return f"{type(error).__name__}: {text.strip()}"
+    lines = ADVICE.sub("", str(error)).splitlines()
+    text = "\n".join(line.rstrip() for line in lines if line.strip())
+    return f"{type(error).__name__}: {text}"
+
+
+HINTS = {
+    "GuardOnDataDependentSymNode": "sizes and branches cannot depend on values: use "
+    "torch.where, or torch.cond, instead of an `if`",
+    "DataDependentOutputException": "Python cannot depend on values: use torch.where, "
+    "or torch.cond, instead of an `if`",
+    "DynamicOutputShapeException": "its sizes depend on values: compute it before, as "
+    "a constant, or write it with torch.where",
+}
+"""What to do instead, by the class of PyTorch's error."""
+
+
+def way_around(error: Exception) -> str:
+    """What to do instead of what torch.export cannot trace."""
+    name = type(error).__name__
+    if "one_hot" in str(error) and name in HINTS:
+        return "give one_hot its num_classes"
+    return HINTS.get(
+        name, "torch.export.draft_export lists everything that it cannot trace"
+    )
 
 
 @contextlib.contextmanager

@@ -35,6 +35,7 @@ from padc.ir.buffers import changed_buffers
 from padc.ir.main_function import main
 from padc.ir.precisions import DEFAULT_PRECISION, Precision
 from padc.ir.targets import DEFAULT_TARGET, resolve_target
+from padc.mlir_model import MlirModel
 from padc.passes import pipelines
 from padc.passes.tcp_to_mil.policies import (
     DEFAULT_GRID_SAMPLE_POLICY,
@@ -296,7 +297,8 @@ class Program:
 
         Raises:
             WrongResultError: An output is off by more of its range than is allowed.
-            UnsupportedError: The package breaks a rule of Core ML (see `check`).
+            UnsupportedError: The package breaks a rule of Core ML (see `check`), or the
+                model is MLIR text with ops of Core ML, which have no other reference.
             UsageError: There are no inputs, or they do not fit.
 
         Example:
@@ -306,6 +308,8 @@ class Program:
         """
         if not isinstance(cast(Any, tolerance), float | int | None):
             raise UsageError(f"tolerance is {shortened(tolerance)}, not a number")
+        if isinstance(self.model, MlirModel):
+            self.model.check_reference()
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "program.mlpackage"
             self.save(path)

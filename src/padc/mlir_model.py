@@ -16,15 +16,23 @@ from xdsl.dialects.builtin import (
     ModuleOp,
     StringAttr,
 )
-from xdsl.ir import Attribute, BlockArgument
+from xdsl.ir import Attribute, BlockArgument, Operation
 from xdsl.utils.exceptions import DiagnosticException, ParseError, VerifyException
 
 from padc.declared_types import check_declared_types
-from padc.errors import InvalidProgramError, Obstacle, UsageError
+from padc.errors import (
+    InvalidProgramError,
+    Obstacle,
+    Problem,
+    SourceLocation,
+    UnsupportedError,
+    UsageError,
+)
 from padc.interpreter import Interpreter
 from padc.ir import make_context
 from padc.ir.dominance import verify
 from padc.ir.main_function import main, value_names
+from padc.ir.mil import MilOp
 from padc.ir.mil_types import StateType
 from padc.ir.torch import is_any_tensor
 from padc.ir.torch.size_ranges import size_ranges
@@ -37,10 +45,11 @@ __all__ = ["MlirModel"]
 
 class MlirModel(torch.nn.Module):
     """
-    A program in MLIR text, at the torch or tcp level; `forward` interprets it.
+    A program in MLIR text, at the torch, tcp or mil level; `forward` interprets it.
 
-    torch-mlir's text is at the torch level. Programs at the mil level can be converted,
-    not called.
+    torch-mlir's text is at the torch level. Programs with ops of Core ML, at the mil
+    level, can be converted, and the package runs on this machine. They cannot be called
+    or verified: the reference does not have these ops.
 
     Args:
         path: A `.mlir` file with a function `@main`, and the data of its weights.
@@ -107,7 +116,35 @@ class MlirModel(torch.nn.Module):
             >>> model(torch.tensor([-1.0, 1.0]))
             (tensor([0., 1.]),)
         """
+        self.check_reference()
         return self.interpreter(*inputs)
+
+    @property
+    def core_ml_op(self) -> Operation | None:
+        """The first op of Core ML; None if the program is above the mil level."""
+        ops = (op for op in self.module.walk() if isinstance(op, MilOp))
+        return next(ops, None)
+
+    def check_reference(self) -> None:
+        """
+        Refuse a program that the reference does not run.
+
+        Raises:
+            UnsupportedError: The program has ops of Core ML.
+
+        Example:
+            >>> model.check_reference()
+        """
+        if (op := self.core_ml_op) is not None:
+            message = (
+                f"{self.path} has ops of Core ML, as '{op.name}': only the evaluator "
+                "of packages runs them, and there is no reference to compare it with"
+            )
+            hint = "verify the program before convert-tcp-to-mil; padc run runs this "
+            hint += "one as a package"
+            raise UnsupportedError(
+                [Problem(message, SourceLocation.of(op.location), hint)]
+            )
 
     def program(self) -> tuple[Context, ModuleOp]:
         """
@@ -138,6 +175,12 @@ class MlirModel(torch.nn.Module):
         """The name of each input in a package."""
         names = value_names(self.function.arg_attrs)
         return [names[i] for i in self.interpreter.arguments]
+
+    @property
+    def output_names(self) -> list[str]:
+        """The name of each output in a package."""
+        names = value_names(self.function.res_attrs)
+        return [names[i] for i in self.interpreter.results]
 
     @property
     def outputs(self) -> list[torch.Tensor]:

@@ -198,7 +198,8 @@ def verify_package(
             `tolerance`, of the expected output's range.
         UsageError: There are no inputs, or inputs or outputs do not correspond.
         InvalidProgramError: The package is damaged.
-        UnsupportedError: The evaluator does not know part of the package.
+        UnsupportedError: The evaluator does not know part of the package, or the model
+            is MLIR text with ops of Core ML, which the reference does not have.
 
     Example:
         >>> import padc, torch
@@ -231,6 +232,8 @@ def compare_calls(
     buffers are compared, too. `initial` are their values at export, by default those
     that they have now. `tolerance` is the error allowed, instead of the precision's.
     """
+    if isinstance(model, MlirModel):
+        model.check_reference()
     if inputs is None:
         inputs = session.samples(sample_inputs(exported))
     check_samples(inputs)

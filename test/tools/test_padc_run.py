@@ -359,7 +359,7 @@ def test_arrays_that_do_not_fit(
 @pytest.mark.parametrize(
     "arguments, message",
     [
-        (["factories:net", "--backend", "coreml"], "coreml cannot run factories:net"),
+        (["factories:net", "--backend", "coreml"], "coreml cannot run a model"),
         (["factories:net", "--precision", "float32"], "no precision 'float32'"),
         (["factories:net", "--function", "f"], "--function is for packages"),
         (["factories:net", "--threads", "0"], "threads is 0"),
