@@ -54,6 +54,14 @@ The passes of each folder, in the order in which they run.
 `fold-batch-norm` is the class `FoldBatchNormPass` in the file `fold_batch_norm.py`.
 """
 
+TO_CORE_ML = (
+    "fold-constants,split-complex,narrow-float64,widen-bfloat16,convert-torch-to-tcp,"
+    "canonicalize,tabulate-scaled-sizes,reduce-ranks,decompose-computed-kernels,"
+    "decompose-grid-sample,decompose-pads,convert-tcp-to-mil,convert-torch-to-mil,"
+    "convert-buffers-to-states,canonicalize"
+)
+"""What `pipelines.to_mil` runs, for `padc-opt --help`, which does not load PyTorch."""
+
 
 def load_pass(folder: str, name: str) -> type[ModulePass]:
     """Import the pass `name` from `folder`."""

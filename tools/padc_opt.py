@@ -4,7 +4,7 @@ import argparse
 import io
 import sys
 import traceback
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Collection, Generator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import IO, Literal, cast, get_args, get_origin, get_type_hints
@@ -22,6 +22,7 @@ from padc.backends import get_all_targets
 from padc.errors import (
     InvalidProgramError,
     PadcError,
+    UnsupportedError,
     UsageError,
     first_line,
     resolve,
@@ -29,6 +30,7 @@ from padc.errors import (
 from padc.ir import make_context
 from padc.ir.dominance import explained, verify_more
 from padc.ir.text import Parser
+from padc.ir.torch import AtenOp
 from padc.ir.weights import weights_of
 from padc.parsing import REPORTED, check_sizes, parsing
 from padc.passes import get_all_passes
@@ -66,6 +68,22 @@ def check_choices(pass_class: type[ModulePass], spec: ArgSpec) -> None:
             resolve(f"{spec.name} {name}", str(values[0]), get_args(choices))
 
 
+def check_order(failed: ModulePass, module: ModuleOp) -> None:
+    """UsageError if `failed` needs a pass that did not run before it."""
+    if failed.name != "convert-torch-to-mil":
+        return
+    from padc.passes.torch_to_mil.lowerings import LOWERINGS as AFTER
+    from padc.passes.torch_to_tcp.lowerings import LOWERINGS as BEFORE
+
+    names = {op.schema.name for op in module.walk() if isinstance(op, AtenOp)}
+    if left := sorted(names & BEFORE.keys() - AFTER.keys()):
+        raise UsageError(
+            f"{', '.join(left)}: convert-torch-to-mil takes what convert-torch-to-tcp "
+            "and convert-tcp-to-mil leave",
+            hint="run these two first; --help has the list of all passes to Core ML",
+        )
+
+
 class PadcOptMain(xDSLOptMain):
     """xDSL's driver with padc's dialects, passes, targets and checks."""
 
@@ -93,9 +111,20 @@ class PadcOptMain(xDSLOptMain):
                     "standard input can't be a .pt2 file", hint="padc-opt model.pt2"
                 )
             program = load(path, trust=self.args.trust)
-            return import_exported_program(program, weights_of(self.ctx))
+            return import_exported_program(
+                program, weights_of(self.ctx), legal=self.legal_ops()
+            )
 
         self.available_frontends |= {"mlir": import_mlir, "pt2": import_pt2}
+
+    def legal_ops(self) -> Collection[str] | None:
+        """The ops that need no decomposition; None if the passes do not lower them."""
+        names = [spec.name for spec in parse_pipeline(self.args.passes)]
+        if "convert-torch-to-mil" not in names:
+            return None
+        from padc.passes.pipelines import legal_for_mil
+
+        return legal_for_mil()
 
     def register_all_passes(self) -> None:
         for name, factory in (get_xdsl_passes() | get_all_passes()).items():
@@ -202,6 +231,8 @@ class PadcOptMain(xDSLOptMain):
         except Exception as error:
             if self.running is not None:
                 self.report_failure(self.running, prog, error)
+                if isinstance(error, UnsupportedError):
+                    check_order(self.running, prog)
             raise
 
     def report_failure(

@@ -44,6 +44,11 @@ EIGENVALUES = (
 )
 NO_OP = "Core ML has no such op", EIGENVALUES[1]
 BITS = "Core ML cannot take the bits of a number as another", "convert it: x.to(dtype)"
+QUANTIZED = (
+    "PyTorch computes with float64, and with zero points that are floats, in other "
+    "types",
+    "give it float32, float16 or bfloat16, and zero points that are integers",
+)
 
 CAUSES: Mapping[str, tuple[str, str]] = {
     **dict.fromkeys(("native_dropout", "feature_alpha_dropout"), TRAINING),
@@ -52,6 +57,7 @@ CAUSES: Mapping[str, tuple[str, str]] = {
     "unique_consecutive": SIZES,
     **dict.fromkeys(("_unique", "_unique2", "unique_dim"), SIZES),
     "unique_dim_consecutive": SIZES,
+    "_ctc_loss": SIZES,
     "bincount": COUNTS,
     **dict.fromkeys(("as_strided", "as_strided_copy", "as_strided_scatter"), STRIDES),
     **dict.fromkeys(("resize", "resize_as"), STRIDES),
@@ -64,14 +70,21 @@ CAUSES: Mapping[str, tuple[str, str]] = {
     "linalg_ldl_solve": NO_OP,
     **dict.fromkeys(("igamma", "igammac"), EIGENVALUES),
     "view.dtype": BITS,
+    "fake_quantize_per_tensor_affine": QUANTIZED,
+    "fake_quantize_per_channel_affine": QUANTIZED,
 }
 """The cause and the way out by the name of the op, with or without its overload."""
 
 
 def refusal(op: AtenOp) -> Obstacle:
     """Why an op that has no lowering is refused."""
-    name = op.schema.name.removeprefix("aten.")
+    return Obstacle(*cause(op.schema.name, op.has_effect))
+
+
+def cause(schema: str, is_random: bool) -> tuple[str, str]:
+    """The message and the hint for an op without a lowering, by its schema."""
+    name = schema.removeprefix("aten.")
     for key in (name, name.partition(".")[0]):
         if key in CAUSES:
-            return Obstacle(*CAUSES[key])
-    return Obstacle(*(RANDOM if op.has_effect else OTHERWISE))
+            return CAUSES[key]
+    return RANDOM if is_random else OTHERWISE

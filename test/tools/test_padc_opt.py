@@ -16,8 +16,16 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
+import padc
+from padc.errors import UsageError
+from padc.ir.targets import DEFAULT_TARGET
 from padc.ir.weights import weights_of
-from padc.passes import get_all_passes
+from padc.passes import TO_CORE_ML, get_all_passes
+from padc.passes.pipelines import to_mil
+from padc.passes.tcp_to_mil.policies import (
+    DEFAULT_GRID_SAMPLE_POLICY,
+    DEFAULT_PAD_POLICY,
+)
 from padc.tools import padc_opt
 from padc.tools.pass_help import pass_help
 
@@ -123,6 +131,22 @@ def test_reads_pt2(pt2: Path):
     assert printed(input=torch_text) == torch_text
     lowered = printed("-p", "convert-torch-to-tcp,canonicalize", input=torch_text)
     assert lowered == tcp_text
+
+
+def test_the_pipeline_to_core_ml(pt2: Path):
+    """The passes that --help lists make what `padc convert` makes."""
+    passes = to_mil(DEFAULT_TARGET, DEFAULT_PAD_POLICY, DEFAULT_GRID_SAMPLE_POLICY)
+    assert ",".join(each.name for each in passes) == TO_CORE_ML
+    assert TO_CORE_ML in "".join(run("--help").stdout.split())
+
+    text = printed("-p", TO_CORE_ML, pt2)
+
+    program = padc.convert(pt2)
+    assert text.split() == program.mlir("mil").split()
+    early = run("-p", "convert-torch-to-mil", pt2)
+    assert early.returncode == UsageError.exit_code
+    assert "aten.conv1d, aten.pad: convert-torch-to-mil takes what" in early.stderr
+    assert "does not lower" not in early.stderr
 
 
 def test_weights_and_locations_go_to_text_and_on_to_pymil(pt2: Path):
