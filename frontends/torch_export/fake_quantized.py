@@ -54,7 +54,7 @@ def per_tensor(self: Tensor, *arguments: Any) -> Tensor:
 def by_tensors(
     self: Tensor, scale: Tensor, zero_point: Tensor, quant_min: int, quant_max: int
 ) -> Tensor:
-    numbers = (x.reshape(()) for x in as_numbers(scale, zero_point))
+    numbers = as_numbers(scale, zero_point, [])
     return fake_quantize(self, *numbers, quant_min, quant_max)[0]
 
 
@@ -66,7 +66,7 @@ def by_tensors_cachemask(
     quant_min: int,
     quant_max: int,
 ) -> tuple[Tensor, Tensor]:
-    numbers = (x.reshape(()) for x in as_numbers(scale, zero_point))
+    numbers = as_numbers(scale, zero_point, [])
     result, mask = fake_quantize(self, *numbers, quant_min, quant_max)
     disabled = fake_quant_enabled.reshape(()) == 0
     return torch.where(disabled, self, result), disabled | mask
@@ -81,7 +81,7 @@ def per_channel_cachemask(
     quant_max: int,
 ) -> tuple[Tensor, Tensor]:
     shape = [-1 if d == axis else 1 for d in range(self.dim())]
-    numbers = (x.view(shape) for x in as_numbers(scale, zero_point))
+    numbers = as_numbers(scale, zero_point, shape)
     return fake_quantize(self, *numbers, quant_min, quant_max)
 
 
@@ -89,12 +89,14 @@ def per_channel(self: Tensor, *arguments: Any) -> Tensor:
     return per_channel_cachemask(self, *arguments)[0]
 
 
-def as_numbers(scale: Tensor, zero_point: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """The scales, their reciprocals and the zero points, as float32."""
+def as_numbers(
+    scale: Tensor, zero_point: Tensor, shape: list[int]
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The scales, their reciprocals and the zero points, as float32 of a shape."""
     if zero_point.is_floating_point():
         raise OtherNumbersError  # PyTorch adds them before it rounds.
-    scale = scale.float()
-    return scale, 1 / scale, zero_point.float()
+    scale = scale.float().reshape(shape)
+    return scale, 1 / scale, zero_point.float().reshape(shape)
 
 
 TENSORS = "aten._fake_quantize_per_tensor_affine_cachemask_tensor_qparams"

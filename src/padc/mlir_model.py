@@ -72,8 +72,10 @@ class MlirModel(torch.nn.Module):
         ... '''
         >>> _ = Path("relu.mlir").write_text(text)
         >>> model = MlirModel("relu.mlir")
-        >>> model.input_names
-        ['input_0']
+        >>> model.input_names, model.output_names
+        (['input_0'], ['output_0'])
+        >>> model.core_ml_op is None
+        True
         >>> model.outputs
         [tensor(..., device='meta', size=(2,))]
         >>> arguments, keywords = model.example_inputs
