@@ -1,6 +1,7 @@
 """Settings and fixtures shared by the Python tests."""
 
 import gc
+import importlib
 import os
 import sys
 from collections.abc import Callable, Generator
@@ -76,6 +77,12 @@ def coremltools_alone() -> Generator[None]:
     forget_operators()
     yield
     forget_operators()
+
+
+@pytest.fixture
+def plugin(coremltools_alone: None) -> None:
+    """The test runs with padc's operators in coremltools."""
+    importlib.import_module("padc.coremltools")
 
 
 def forget_operators() -> None:

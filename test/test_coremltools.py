@@ -17,6 +17,7 @@ from coremltools.converters.mil.frontend.torch.torch_op_registry import (
     _TORCH_OPS_REGISTRY,
 )
 from coremltools.converters.mil.mil.passes.pass_registry import PASS_REGISTRY
+from functions import Function
 from torch import Tensor, nn
 
 import padc
@@ -28,25 +29,10 @@ from padc.versions import numbers
 
 ct: Any = coremltools
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore::torch.jit.TracerWarning", "ignore:.*jit"
-)
-
-
-@pytest.fixture(autouse=True)
-def plugin(coremltools_alone: None):
-    importlib.import_module("padc.coremltools")
-
-
-class Function(nn.Module):
-    """A function as a model."""
-
-    def __init__(self, function: Any):
-        super().__init__()
-        self.function = function
-
-    def forward(self, *inputs: Tensor) -> Any:
-        return self.function(*inputs)
+pytestmark = [
+    pytest.mark.usefixtures("plugin"),
+    pytest.mark.filterwarnings("ignore::torch.jit.TracerWarning", "ignore:.*jit"),
+]
 
 
 def convert(

@@ -62,7 +62,7 @@ def default_of(default: Any, shape: Sequence[int], dtype: Any) -> Any:
 
 
 def numbers_in(default: Any) -> Any:
-    """The default as an array of numbers; None if it is none."""
+    """The default as an array of numbers; None if it is not made of numbers."""
     try:
         given = np.asarray(default)
         # Numpy has integers beyond 64 bits as objects.

@@ -228,7 +228,7 @@ HINTS = {
 
 
 def way_around(error: Exception) -> str:
-    """What to do instead of what torch.export cannot trace."""
+    """How to avoid what torch.export cannot trace."""
     name = type(error).__name__
     if "one_hot" in str(error) and name in HINTS:
         return "give one_hot its num_classes"

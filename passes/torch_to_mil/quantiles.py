@@ -27,7 +27,7 @@ def lower_quantile(call: MilCall) -> Tensor:
     """
     The element at position q (n - 1) of n sorted elements; NaN if any is NaN.
 
-    nanquantile counts only the elements that are not NaN; it is NaN if there are none.
+    nanquantile ignores NaN; the quantile of nothing but NaN is NaN.
     """
     given, way = call.tensor("self"), call.constant("interpolation")
     x = given if call.has("dim") else flat(given)

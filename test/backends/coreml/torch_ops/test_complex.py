@@ -1,7 +1,6 @@
 # pyright: basic, reportMissingTypeStubs=false
 """`coremltools.convert` with padc's operators: complex tensors, and those of rank 6."""
 
-import importlib
 from pathlib import Path
 from typing import Any
 
@@ -16,18 +15,14 @@ from padc.backends.coreml import quiet
 
 ct: Any = coremltools
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore::torch.jit.TracerWarning", "ignore:.*jit"
-)
-
-
-@pytest.fixture(autouse=True)
-def plugin(coremltools_alone: None):
-    importlib.import_module("padc.coremltools")
+pytestmark = [
+    pytest.mark.usefixtures("plugin"),
+    pytest.mark.filterwarnings("ignore::torch.jit.TracerWarning", "ignore:.*jit"),
+]
 
 
 class Function(nn.Module):
-    """A function as a model."""
+    """A function of `x`, which is the input's name in exported programs too."""
 
     def __init__(self, function: Any):
         super().__init__()

@@ -1,7 +1,6 @@
 # pyright: basic, reportMissingTypeStubs=false
 """Ops of TorchScript graphs that stand for several others."""
 
-import importlib
 from pathlib import Path
 from typing import Any
 
@@ -19,14 +18,12 @@ from padc.verification import compare
 
 ct: Any = coremltools
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore::torch.jit.TracerWarning", "ignore:.*jit", "ignore:Output"
-)
-
-
-@pytest.fixture(autouse=True)
-def plugin(coremltools_alone: None):
-    importlib.import_module("padc.coremltools")
+pytestmark = [
+    pytest.mark.usefixtures("plugin"),
+    pytest.mark.filterwarnings(
+        "ignore::torch.jit.TracerWarning", "ignore:.*jit", "ignore:Output"
+    ),
+]
 
 
 class Attentions(nn.Module):

@@ -1,7 +1,6 @@
 # pyright: basic, reportMissingTypeStubs=false, reportPrivateUsage=false
 """Writes in place in TorchScript graphs, against PyTorch."""
 
-import importlib
 import random
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -12,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from functions import Function
 from torch import Tensor, nn
 
 import padc
@@ -26,25 +26,12 @@ with quiet():
 
 ct: Any = coremltools
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*resized", "ignore:Output")
+pytestmark = [
+    pytest.mark.usefixtures("plugin"),
+    pytest.mark.filterwarnings("ignore:.*resized", "ignore:Output"),
+]
 
 SHAPE = 2, 4, 6
-
-
-@pytest.fixture(autouse=True)
-def plugin(coremltools_alone: None):
-    importlib.import_module("padc.coremltools")
-
-
-class Function(nn.Module):
-    """A function as a model."""
-
-    def __init__(self, function: Any):
-        super().__init__()
-        self.function = function
-
-    def forward(self, *inputs: Tensor) -> Any:
-        return self.function(*inputs)
 
 
 def traced(function: Any, *inputs: Tensor) -> Any:
