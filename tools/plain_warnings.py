@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import warnings
 from collections.abc import Generator
 from contextlib import contextmanager
 from typing import TextIO
 
-import padc
-
-OWN = os.path.dirname(padc.__file__)
-"""The folder of padc's files."""
+from padc.warn import PadcWarning
 
 
 @contextmanager
@@ -29,7 +25,7 @@ def plain_warnings() -> Generator[None]:
             file: TextIO | None = None,
             line: str | None = None,
         ) -> None:
-            if category is UserWarning and filename.startswith(OWN):
+            if category is PadcWarning:
                 print(f"padc: warning: {message}", file=file or sys.stderr)
             else:
                 show(message, category, filename, lineno, file, line)

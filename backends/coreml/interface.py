@@ -55,6 +55,7 @@ from padc.ir.names import identifier, unique_name
 from padc.ir.targets import TARGETS
 from padc.ir.torch.describe import describe_type, shape_of
 from padc.ir.torch.size_ranges import ATTRIBUTE, SizeRange, size_ranges
+from padc.warn import warn
 
 with quiet():
     import coremltools as ct
@@ -166,10 +167,9 @@ class Interface:
         if (name := identifier(given)) in self.claimed:
             raise clash(name, self.owners[name], owner)
         if (unique := self.unique(given)) != given:
-            warnings.warn(
+            warn(
                 f"Core ML cannot have an {kind} '{given}' here: "
-                f"it is '{unique}' in the package",
-                stacklevel=6,
+                f"it is '{unique}' in the package"
             )
         self.owners[unique] = owner
         return unique

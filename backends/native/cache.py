@@ -18,9 +18,10 @@ import re
 import stat
 import tempfile
 import time
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
+
+from padc.warn import warn
 
 try:
     import fcntl
@@ -78,10 +79,9 @@ def usable_folder(*, create: bool = False) -> Path | None:
         return None
     if is_private(state, stat.S_IWGRP | stat.S_IWOTH):
         return where
-    warnings.warn(
+    warn(
         f"others can write to the cache {where}: machine code is neither read from it "
-        f"nor kept there (chmod go-w {where}, or choose another PADC_CACHE_DIR)",
-        stacklevel=2,
+        f"nor kept there (chmod go-w {where}, or choose another PADC_CACHE_DIR)"
     )
     return None
 

@@ -204,6 +204,7 @@ ADVICE = re.compile(
     r"|If you're using mark_dynamic.*"
     r"|consider using data-dependent friendly APIs.*"
     r"|Caused by: .*"
+    r"|Framework stack:(?:\n(?!  - ).*)*"
     r"|(?:For extended logs|The error above occurred when)[\s\S]*"
 )
 """What PyTorch's errors say about PyTorch; suggested bounds of sizes are no part."""

@@ -11,7 +11,6 @@ prediction ends: where it is zero, the program takes the values of the export.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -55,6 +54,7 @@ from padc.passes.torch_to_mil.states_policy import (
     StatesPolicy,
     resolve_states_policy,
 )
+from padc.warn import warn
 
 SINCE = "iOS18"
 """The first target that has states."""
@@ -111,7 +111,7 @@ class ConvertBuffersToStatesPass(ModulePass):
         if problems and self.policy == "native":
             raise UnsupportedError(problems)
         if problems:
-            warn(problems)
+            warn_of(problems)
         if states:
             make_states(function, states, weights_of(ctx), target)
 
@@ -148,14 +148,11 @@ def has_large_values(buffer: ChangedBuffer, weights: Weights) -> bool:
     return bool(finite.size) and abs(finite).max() > LARGEST_FLOAT16
 
 
-def warn(problems: Sequence[Problem]) -> None:
+def warn_of(problems: Sequence[Problem]) -> None:
     """Warn that buffers become inputs and outputs although the target has states."""
     first, *others = problems
     more = f", and {len(others)} more" if others else ""
-    warnings.warn(
-        f"{first.message}: it is an input and an output of the program{more}",
-        stacklevel=4,
-    )
+    warn(f"{first.message}: it is an input and an output of the program{more}")
 
 
 @dataclass(frozen=True)

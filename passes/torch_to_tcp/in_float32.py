@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-
 from xdsl.dialects.builtin import ModuleOp, f32
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute
@@ -16,6 +14,7 @@ from padc.ir.torch.describe import element_type
 from padc.ir.torch.dtypes import DTYPE_NUMBERS
 from padc.ir.weights import Weights
 from padc.passes.common.retyping import retype
+from padc.warn import warn
 
 
 def compute_in_float32(module: ModuleOp, weights: Weights, old: Attribute) -> None:
@@ -33,11 +32,10 @@ def compute_in_float32(module: ModuleOp, weights: Weights, old: Attribute) -> No
     if computed:
         first = computed[0]
         where = SourceLocation.of(first.location)
-        warnings.warn(
+        warn(
             f"Core ML has no {describe_element(old)}: values inside the model are "
             f"computed in float32, first by {first.schema.name}"
-            + ("" if where is None else f" at {where.file}:{where.line}"),
-            stacklevel=3,
+            + ("" if where is None else f" at {where.file}:{where.line}")
         )
     retype(module, weights, old, f32)
     for each in ops:

@@ -28,6 +28,7 @@ from padc.errors import (
     WrongResultError,
 )
 from padc.versions import require
+from padc.warn import PadcWarning
 
 if TYPE_CHECKING:
     from padc import coreml, nn
@@ -46,6 +47,7 @@ __all__ = [
     "InvalidProgramError",
     "MissingEnvironmentError",
     "PadcError",
+    "PadcWarning",
     "Problem",
     "Program",
     "SourceLocation",

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import copy
 import threading
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -37,6 +36,7 @@ from padc.errors import (
 from padc.frontends.torch_export import trace
 from padc.ir.precisions import native_precision
 from padc.native_model import NativeModel
+from padc.warn import warn
 
 __all__ = ["backend"]
 
@@ -268,8 +268,7 @@ class Graph:
 
     def _give_up(self, why: str) -> Function:
         if self._is_compilable:
-            message = f"padc leaves a graph of torch.compile to PyTorch: {why}"
-            warnings.warn(message, stacklevel=5)
+            warn(f"padc leaves a graph of torch.compile to PyTorch: {why}")
         self._is_compilable = False
         return self._graph
 

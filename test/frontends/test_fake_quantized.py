@@ -73,4 +73,5 @@ def test_infinities_of_one_scale_are_clamped() -> None:
     exported = export(model, (x,))
 
     for compiled in compile_for_coreml(exported), compile_for_native(exported):
-        check_each(model.functions, compiled(x), x, rtol=0, atol=0)
+        # PyTorch 2.8 converts infinities to any integers.
+        check_each(model.functions, compiled(x), x.clamp(-1e4, 1e4), rtol=0, atol=0)

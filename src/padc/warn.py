@@ -1,0 +1,48 @@
+"""Warnings of what padc does with a model, at the line of the user's Python."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import types
+import warnings
+
+OWN = os.path.dirname(__file__) + os.sep
+"""The folder of padc's files."""
+PASSED_OVER = ("torch", "xdsl")
+"""The packages through which the user's code calls padc."""
+
+
+class PadcWarning(UserWarning):
+    """
+    A model is converted or compiled, but not quite as it was asked for.
+
+    Example:
+        >>> import padc, warnings
+        >>> warnings.filterwarnings("error", category=padc.PadcWarning)
+        >>> warnings.filterwarnings("default", category=padc.PadcWarning)
+    """
+
+
+def warn(message: str) -> None:
+    """Give a `PadcWarning` at the last line before padc was called."""
+    frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
+    while frame.f_back is not None and is_passed_over(frame):
+        frame = frame.f_back
+    warnings.warn_explicit(
+        message,
+        PadcWarning,
+        frame.f_code.co_filename,
+        frame.f_lineno,
+        registry=frame.f_globals.setdefault("__warningregistry__", {}),
+    )
+
+
+def is_passed_over(frame: types.FrameType) -> bool:
+    file, name = frame.f_code.co_filename, frame.f_globals.get("__name__", "")
+    return (
+        file.startswith(OWN)
+        or file == contextlib.__file__
+        or name.partition(".")[0] in PASSED_OVER
+    )
