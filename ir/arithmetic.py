@@ -97,7 +97,7 @@ def select(condition: Condition, a: Real, b: Real) -> Real:
 
 def is_zero(x: Real) -> bool:
     """Whether `x` is known to be 0: adding it takes no op."""
-    x = x.value if isinstance(x, SymbolicInteger) else x
+    x = unwrapped(x)
     return isinstance(x, int) and x == 0
 
 
@@ -218,6 +218,11 @@ class SymbolicInteger:
 
     def minimum(self, other: Any) -> Any:
         return self._binary("min", other)
+
+
+def unwrapped(x: Any) -> Any:
+    """The integer of a `SymbolicInteger`; other operands of formulas as they are."""
+    return x.value if isinstance(x, SymbolicInteger) else x
 
 
 Operation: TypeAlias = Literal["add", "sub", "mul", "floordiv", "max", "min"]

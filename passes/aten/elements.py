@@ -21,7 +21,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, SSAValue
 
-from padc.ir.arithmetic import SymbolicInteger
+from padc.ir.arithmetic import SymbolicInteger, unwrapped
 from padc.ir.tcp import AnyTensor, tensor_type
 from padc.ir.torch import LiteralOp, ToBuiltinTensorOp
 from padc.passes.aten.builder import AtenBuilder, Integer
@@ -140,10 +140,7 @@ class Elements:
 
     def _bounded(self, **bounds: Any) -> Elements:
         is_float = isinstance(self.type.element_type, AnyFloat)
-        numbers = {
-            name: bound.value if isinstance(bound, SymbolicInteger) else bound
-            for name, bound in bounds.items()
-        }
+        numbers = {name: unwrapped(bound) for name, bound in bounds.items()}
         if is_float:
             numbers = {name: float(number) for name, number in numbers.items()}
         return self.like(self.build.elementwise("clamp", self.value, **numbers))

@@ -13,7 +13,12 @@ from padc.passes.buffers_to_llvm.matrix_product_loops import (
     PRODUCTS,
     MatrixProductLoops,
 )
-from padc.passes.buffers_to_llvm.matrix_product_tiles import steps, tile_shape, tiles_of
+from padc.passes.buffers_to_llvm.matrix_product_tiles import (
+    emitted,
+    steps,
+    tile_shape,
+    tiles_of,
+)
 
 
 class DotProducts:
@@ -28,8 +33,8 @@ class DotProducts:
         self.height, self.width = tile_shape(rows, columns, self.op.registers)
         self.counts = [
             *(loop.count for loop in self.op.outer),
-            steps(tiles_of(self.build, rows, self.height)),
-            steps(tiles_of(self.build, columns, self.width)),
+            steps(emitted(self.build, tiles_of, rows, self.height)),
+            steps(emitted(self.build, tiles_of, columns, self.width)),
         ]
         """The steps of the loops that may be split."""
 
@@ -43,10 +48,10 @@ class DotProducts:
             def column(offsets: Sequence[Size], width: int, _: Size | None) -> None:
                 self.tile(offsets, height, width)
 
-            each = tiles_of(self.build, columns.count, self.width)
+            each = emitted(self.build, tiles_of, columns.count, self.width)
             self.kernel.over(each, None, columns, offsets, column)
 
-        each = tiles_of(self.build, rows.count, self.height)
+        each = emitted(self.build, tiles_of, rows.count, self.height)
         self.kernel.over(each, None, rows, offsets, row)
 
     def tile(self, offsets: Sequence[Size], height: int, width: int) -> None:

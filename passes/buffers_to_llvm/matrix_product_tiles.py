@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
+from padc.ir.arithmetic import Whole, unwrapped
 from padc.passes.buffers_to_llvm.llvm_builder import LlvmBuilder, Size
 from padc.passes.common.kernel_tiles import MOST_VECTORS
 
@@ -59,9 +60,9 @@ def tile_shape(rows: Size, vectors: Size, registers: int) -> tuple[int, int]:
 class Tiles:
     """Tiles of one size that follow each other, numbered from `begin` to `end`."""
 
-    begin: Size
-    end: Size
-    first: Size
+    begin: Whole
+    end: Whole
+    first: Whole
     """The place of the first one."""
     size: int
     is_cut: bool = False
@@ -72,7 +73,7 @@ Block: TypeAlias = tuple[Size, Size]
 """The numbers of the first tile and after the last tile of a part of a loop."""
 
 
-def tiles_of(build: LlvmBuilder, count: Size, most: int) -> list[Tiles]:
+def tiles_of(count: Whole, most: int) -> list[Tiles]:
     """
     Tiles of up to `most` that cover a loop.
 
@@ -87,20 +88,40 @@ def tiles_of(build: LlvmBuilder, count: Size, most: int) -> list[Tiles]:
     result: list[Tiles] = []
     begin, first = 0, 0
     while most:
-        number = build.floordiv(build.sub(count, first), most)
-        end = build.add(begin, number)
+        number = (count - first) // most
+        end = begin + number
         result.append(Tiles(begin, end, first, most))
-        begin, first = end, build.add(first, build.mul(number, most))
+        begin, first = end, first + number * most
         most //= 2
     return result
 
 
-def steps(all: Sequence[Tiles]) -> Size:
+def steps(all: Sequence[Tiles]) -> Whole:
     """The number of tiles."""
     return all[-1].end if all else 0
 
 
-def panels_of(build: LlvmBuilder, count: Size, lanes: int, most: int) -> list[Tiles]:
+def emitted(
+    build: LlvmBuilder,
+    formula: Callable[..., list[Tiles]],
+    count: Size,
+    *others: int,
+) -> list[Tiles]:
+    """The tiles that a formula of this file gives for a size of the program."""
+    return [
+        replace(
+            tiles,
+            begin=unwrapped(tiles.begin),
+            end=unwrapped(tiles.end),
+            first=unwrapped(tiles.first),
+        )
+        for tiles in formula(
+            count if isinstance(count, int) else build.wrap(count), *others
+        )
+    ]
+
+
+def panels_of(count: Whole, lanes: int, most: int) -> list[Tiles]:
     """
     Tiles of `count` columns, of up to `most` vectors, for panels that are packed.
 
@@ -111,19 +132,17 @@ def panels_of(build: LlvmBuilder, count: Size, lanes: int, most: int) -> list[Ti
         number = max(-(-vectors // most), 1)
         width = -(-vectors // number)
         if 32 * (number * width - vectors) > vectors:
-            return panels_in_place(build, count, lanes, most)
+            return panels_in_place(count, lanes, most)
         most = max(width, 1)
     width = most * lanes
-    number = build.floordiv(build.add(count, width - 1), width)
+    number = (count + width - 1) // width
     is_cut = not isinstance(count, int) or count % width != 0
     if isinstance(count, int) and not count:
         return []
     return [Tiles(0, number, 0, width, is_cut)]
 
 
-def panels_in_place(
-    build: LlvmBuilder, count: Size, lanes: int, most: int
-) -> list[Tiles]:
+def panels_in_place(count: Whole, lanes: int, most: int) -> list[Tiles]:
     """
     Tiles of `count` columns, of up to `most` vectors, of which only the last is cut.
 
@@ -132,17 +151,17 @@ def panels_in_place(
     """
     if not isinstance(count, int):
         width = most * lanes
-        number = build.floordiv(count, width)
-        end = build.floordiv(build.add(count, width - 1), width)
-        rest = Tiles(number, end, build.mul(number, width), width, is_cut=True)
+        number = count // width
+        end = (count + width - 1) // width
+        rest = Tiles(number, end, number * width, width, is_cut=True)
         return [Tiles(0, number, 0, width), rest]
     vectors, rest = divmod(count, lanes)
     wholes = [
-        replace(tiles, first=build.mul(tiles.first, lanes), size=tiles.size * lanes)
-        for tiles in tiles_of(build, vectors, most)
+        replace(tiles, first=tiles.first * lanes, size=tiles.size * lanes)
+        for tiles in tiles_of(vectors, most)
     ]
     if not rest:
         return wholes
     number = steps(wholes)
-    last = Tiles(number, build.add(number, 1), vectors * lanes, lanes, is_cut=True)
+    last = Tiles(number, number + 1, vectors * lanes, lanes, is_cut=True)
     return [*wholes, last]

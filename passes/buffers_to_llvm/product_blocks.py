@@ -22,6 +22,7 @@ from padc.passes.buffers_to_llvm.matrix_product_loops import (
 )
 from padc.passes.buffers_to_llvm.matrix_product_tiles import (
     Block,
+    emitted,
     panels_in_place,
     panels_of,
     steps,
@@ -72,13 +73,13 @@ class Blocks:
         rows, columns = op.rows.count, op.columns.count
         vectors = -(-columns // lanes) if isinstance(columns, int) else columns
         height, width = tile_shape(rows, vectors, op.registers)
-        self.rows = tiles_of(self.build, rows, height)
+        self.rows = emitted(self.build, tiles_of, rows, height)
         is_streamed = op.columns.steps[op.streamed] == 1
         is_short = isinstance(rows, int) and rows <= 2 * height
         is_panel = op.sum.steps[op.streamed] == columns
         is_packed = not (is_streamed and (is_short or is_panel))
         tiles = panels_of if is_packed else panels_in_place
-        self.panels = tiles(self.build, columns, lanes, width)
+        self.panels = emitted(self.build, tiles, columns, lanes, width)
         self.depth = block_depth(op, width)
         most = max(BLOCK_BYTES // (self.depth * bytes) // height, 1)
         self.row_tiles = most

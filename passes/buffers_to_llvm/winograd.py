@@ -24,6 +24,7 @@ from xdsl.dialects import llvm
 from xdsl.dialects.builtin import FloatAttr, f32
 from xdsl.ir import SSAValue
 
+from padc.ir.arithmetic import unwrapped
 from padc.ir.winograd import Winograd, winograd
 from padc.passes.buffers_to_llvm.accumulation import (
     RESULT_OPERAND,
@@ -223,7 +224,7 @@ class WinogradKernel:
             output = build.mul(group, self.group)
             self.multiply(output)
             at = self.op.outputs.moved(build, offsets, output)
-            left = self.tiles.left(build, first)
+            left = unwrapped(self.tiles.left(build.wrap(first)))
             self.loop_over(
                 self.group,
                 left,
@@ -249,14 +250,15 @@ class WinogradKernel:
         build, x, op, tiles = self.build, self.x, self.op, self.tiles
         vectors = replace(self.into.vectors, lanes=self.lanes)
         side = range(self.transforms.inputs)
-        corner = tiles.corner(build, tiles.read(build, first, place))
+        tile = tiles.read(build.wrap(first), build.wrap(place))
+        corner = [start.value for start in tiles.corner(tile)]
         at = build.add(offsets[INPUT], build.mul(channel, x.strides[1]))
         for loop, start in zip(op.sides, corner, strict=True):
             at = build.add(at, build.mul(start, loop.steps[INPUT]))
         rows, columns = (
             [
                 build.mul(
-                    tiles.input(build, start, step, static(loop.count)),
+                    unwrapped(tiles.input(build.wrap(start), step, static(loop.count))),
                     loop.steps[INPUT],
                 )
                 for step in side
@@ -341,7 +343,8 @@ class WinogradKernel:
         transform = partial(output_transformed, vectors, self.transforms)
         results = on_both_sides(transform, products)
         here = op.outputs.moved(build, offsets, output)
-        corner = self.tiles.corner(build, build.add(first, place))
+        tile = build.wrap(first) + build.wrap(place)
+        corner = [start.value for start in self.tiles.corner(tile)]
         for loop, start in zip(op.sides, corner, strict=True):
             here = loop.moved(build, here, start)
         places = [
@@ -374,8 +377,8 @@ class WinogradKernel:
         build, op = self.build, self.op
         for loop, start, step in zip(op.sides, corner, (row, column), strict=True):
             count = static(loop.count)
-            steps = self.tiles.result(build, start, step, count)
-            offsets = loop.moved(build, offsets, steps)
+            steps = self.tiles.result(build.wrap(start), step, count)
+            offsets = loop.moved(build, offsets, unwrapped(steps))
         return offsets
 
     def added(self, at: Sequence[Size], x: SSAValue) -> SSAValue:
@@ -392,7 +395,9 @@ class WinogradKernel:
         return [
             replace(
                 loop,
-                count=self.tiles.results(self.build, start, static(loop.count)),
+                count=unwrapped(
+                    self.tiles.results(self.build.wrap(start), static(loop.count))
+                ),
             )
             for loop, start in zip(self.op.sides, corner, strict=True)
         ]

@@ -1,29 +1,18 @@
 """
-Where the tiles of Winograd's convolutions are: formulas over anything that adds.
+Where the tiles of Winograd's convolutions are, as formulas of `padc.ir.arithmetic`.
 
-`LlvmBuilder` evaluates them on sizes, and the proofs in the tests on z3's integers. No
-number is negative.
+No number is negative.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
 
+from padc.ir.arithmetic import Whole, minimum
 from padc.ir.winograd import TAPS
 
 
-class Arithmetic(Protocol):
-    """The operations that the formulas need."""
-
-    def add(self, a: Any, b: Any, /) -> Any: ...
-    def sub(self, a: Any, b: Any, /) -> Any: ...
-    def mul(self, a: Any, b: Any, /) -> Any: ...
-    def floordiv(self, a: Any, b: Any, /) -> Any: ...
-    def minimum(self, a: Any, b: Any, /) -> Any: ...
-
-
-def divides(a: Any, b: Any) -> bool:
+def divides(a: Whole, b: Whole) -> bool:
     """Whether `b` is known to be a multiple of `a`."""
     return isinstance(b, int) and b % a == 0
 
@@ -33,11 +22,11 @@ class Tiles:
     """
     Tiles of `size` x `size` results that cover an image, in blocks.
 
-    The number of rows may be one of z3's integers too.
+    The number of rows may be symbolic.
     """
 
     size: int
-    rows: Any
+    rows: Whole
     """The rows of the image's result."""
     columns: int
     block: int
@@ -49,35 +38,35 @@ class Tiles:
         return -(-self.columns // self.size)
 
     @property
-    def count(self) -> Any:
+    def count(self) -> Whole:
         """The number of tiles."""
         return -(-self.rows // self.size) * self.along
 
     @property
-    def blocks(self) -> Any:
+    def blocks(self) -> Whole:
         """The number of blocks."""
         return -(-self.count // self.block)
 
-    def left(self, build: Arithmetic, first: Any) -> Any:
+    def left(self, first: Whole) -> Whole:
         """The number of tiles in the block that starts at tile `first`."""
         if divides(self.block, self.count):
             return self.block
-        return build.minimum(build.sub(self.count, first), self.block)
+        return minimum(self.count - first, self.block)
 
-    def read(self, build: Arithmetic, first: Any, place: Any) -> Any:
+    def read(self, first: Whole, place: Whole) -> Whole:
         """The tile that is read as number `place` of a block; the last one again."""
-        tile = build.add(first, place)
+        tile = first + place
         if divides(self.block, self.count):
             return tile
-        return build.minimum(tile, self.count - 1)
+        return minimum(tile, self.count - 1)
 
-    def corner(self, build: Arithmetic, tile: Any) -> tuple[Any, Any]:
+    def corner(self, tile: Whole) -> tuple[Whole, Whole]:
         """The row and column of a tile's first result."""
-        row = build.floordiv(tile, self.along)
-        column = build.sub(tile, build.mul(row, self.along))
-        return build.mul(row, self.size), build.mul(column, self.size)
+        row = tile // self.along
+        column = tile - row * self.along
+        return row * self.size, column * self.size
 
-    def result(self, build: Arithmetic, first: Any, step: Any, count: Any) -> Any:
+    def result(self, first: Whole, step: Whole, count: Whole) -> Whole:
         """
         The distance of result `step` from a tile's `first` one in a row or column.
 
@@ -85,16 +74,16 @@ class Tiles:
         """
         if divides(self.size, count):
             return step
-        return build.minimum(build.sub(count - 1, first), step)
+        return minimum(count - 1 - first, step)
 
-    def input(self, build: Arithmetic, first: Any, step: Any, count: Any) -> Any:
+    def input(self, first: Whole, step: Whole, count: Whole) -> Whole:
         """The same for inputs, of which there are more than the `count` results."""
         if divides(self.size, count):
             return step
-        return build.minimum(build.sub(count + TAPS - 2, first), step)
+        return minimum(count + TAPS - 2 - first, step)
 
-    def results(self, build: Arithmetic, first: Any, count: Any) -> Any:
+    def results(self, first: Whole, count: Whole) -> Whole:
         """The number of a tile's results in a row or column."""
         if divides(self.size, count):
             return self.size
-        return build.minimum(build.sub(count, first), self.size)
+        return minimum(count - first, self.size)

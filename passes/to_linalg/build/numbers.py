@@ -26,7 +26,7 @@ from xdsl.utils.hints import isa
 
 from padc.errors import Obstacle
 from padc.ir.arith import RemFOp
-from padc.ir.arithmetic import SymbolicInteger
+from padc.ir.arithmetic import SymbolicInteger, unwrapped
 from padc.ir.element_types import is_float, is_half, is_unsigned, width
 from padc.ir.tcp import Amount, fill_type
 from padc.passes.aten.element import Element
@@ -134,7 +134,7 @@ def make_real(
     """Converts integers to floats of `type`; known ones become numpy's."""
 
     def real(x: SymbolicInteger | float) -> Number | np.floating[Any]:
-        known = x.value if isinstance(x, SymbolicInteger) else x
+        known = unwrapped(x)
         if isinstance(known, SSAValue):
             return from_size(build, known, type)
         return np.float64(known) if type == f64 else np.float32(known)

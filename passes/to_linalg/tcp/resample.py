@@ -17,7 +17,7 @@ from xdsl.ir import Attribute, SSAValue
 from xdsl.ir.affine import AffineExpr
 
 from padc.ir import resampling, tcp
-from padc.ir.arithmetic import SymbolicInteger
+from padc.ir.arithmetic import SymbolicInteger, unwrapped
 from padc.ir.element_types import is_unsigned
 from padc.ir.tcp import Amount, ResampleMode, Sampling, tensor_type
 from padc.passes.common.linalg_builder import (
@@ -278,7 +278,7 @@ def antialiased(build: LinalgBuilder, axis: Axis, real: AnyFloat) -> Windows:
 
     starts, lengths, centers = tabulated(build, axis.new_size, [i32, i32, real], bounds)
     longest = resampling.longest_antialiased(size, new_size, axis.sampling)
-    longest = longest.value if isinstance(longest, SymbolicInteger) else longest
+    longest = unwrapped(longest)
     weights = filter_weights(build, axis, longest, [starts, lengths, centers], real)
     return Windows(longest, starts, lengths, normalized(build, weights, axis, real))
 

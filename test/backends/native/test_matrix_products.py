@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import torch
-from proofs import holds, ints, quotient
+from proofs import holds, ints, quotient, symbolic
 from xdsl.backend.llvm.convert import convert_module
 from xdsl.dialects import llvm
 from z3 import And
@@ -164,7 +164,7 @@ def test_products_of_dynamic_sizes(layout: Layout, dynamic: str):
 
 
 def test_products_of_many_blocks():
-    """With the blocks of every day, and sums of more products than one block has."""
+    """With the default block sizes, and sums of more products than one block has."""
     torch.manual_seed(0)
     sizes = {"d": 1, "m": 301, "n": 419, "k": 1100}
     for layout in LAYOUTS[:2]:
@@ -172,28 +172,9 @@ def test_products_of_many_blocks():
         check(function, layout, sizes, torch.float32)
 
 
-class Integers:
-    """The arithmetic of sizes on Python's integers and z3's, as LlvmBuilder has it."""
-
-    def add(self, a, b):
-        return a + b
-
-    def sub(self, a, b):
-        return a - b
-
-    def mul(self, a, b):
-        return a * b
-
-    def floordiv(self, a, b):
-        return a // b if isinstance(a, int) else quotient(a, b)
-
-
-INTEGERS: Any = Integers()
-
-
 def test_static_tiles_cover_a_loop_once():
     for count, most in itertools.product(range(200), range(1, 15)):
-        tiles: list[Any] = tiles_of(INTEGERS, count, most)
+        tiles: list[Any] = tiles_of(count, most)
         places = [
             place
             for each in tiles
@@ -210,7 +191,7 @@ def test_static_tiles_cover_a_loop_once():
 @pytest.mark.parametrize("tiles", [panels_of, panels_in_place])
 def test_static_panels_cover_all_columns_once(tiles: Any, lanes: int):
     for count, most in itertools.product(range(1, 200), range(1, 5)):
-        panels: list[Any] = tiles(INTEGERS, count, lanes, most)
+        panels: list[Any] = tiles(count, lanes, most)
         place, number = 0, 0
         for each in panels:
             assert (each.first, each.begin) == (place, number)
@@ -226,7 +207,8 @@ def test_static_panels_cover_all_columns_once(tiles: Any, lanes: int):
 @pytest.mark.parametrize("most", range(1, 15))
 def test_dynamic_tiles_cover_a_loop_once(most: int):
     count = ints("count")[0]
-    tiles: list[Any] = tiles_of(INTEGERS, count, most)
+    with symbolic():
+        tiles: list[Any] = tiles_of(count, most)
     place, number = 0, 0
     for each in tiles:
         assert holds(And(each.first == place, each.begin == number), count >= 0)
@@ -253,7 +235,8 @@ def test_steps_have_all_terms_once(sums: int):
 @pytest.mark.parametrize("width", [2, 8, 48])
 def test_dynamic_panels_cover_all_columns_once(width: int):
     count = ints("count")[0]
-    panels: list[Any] = panels_of(INTEGERS, count, width, 1)
+    with symbolic():
+        panels: list[Any] = panels_of(count, width, 1)
     (each,) = panels
     end = each.end * each.size
     assert (each.begin, each.first) == (0, 0)
@@ -264,7 +247,8 @@ def test_dynamic_panels_cover_all_columns_once(width: int):
 @pytest.mark.parametrize("width", [2, 8, 48])
 def test_dynamic_panels_in_place_cover_all_columns_once(width: int):
     count = ints("count")[0]
-    panels: list[Any] = panels_in_place(INTEGERS, count, width, 1)
+    with symbolic():
+        panels: list[Any] = panels_in_place(count, width, 1)
     wholes, rest = panels
     end = rest.first + (rest.end - rest.begin) * width
     assert (wholes.begin, wholes.first) == (0, 0)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import torch
-from proofs import holds, ints, proves, quotient, smallest, symbolic
+from proofs import holds, ints, proves, quotient, symbolic
 from torch import Tensor, nn
 from torch.export import Dim
 from xdsl.builder import ImplicitBuilder
@@ -55,42 +55,22 @@ def test_input_and_output_transforms_are_exact_in_float32(size: int):
         assert [Fraction(float(torch.tensor(float(x)))) for x in row] == list(row)
 
 
-class Integers:
-    """Builds z3's integers."""
-
-    def add(self, a: Any, b: Any) -> Any:
-        return a + b
-
-    def sub(self, a: Any, b: Any) -> Any:
-        return a - b
-
-    def mul(self, a: Any, b: Any) -> Any:
-        return a * b
-
-    def floordiv(self, a: Any, b: Any) -> Any:
-        return quotient(a, b)
-
-    def minimum(self, a: Any, b: Any) -> Any:
-        return smallest(a, b)
-
-
 SIZES = [(size, columns) for size in POINTS for columns in (1, 2, 3, 4, 5, 7, 8, 31)]
 
 
 @proves("winograd-convolutions")
 @pytest.mark.parametrize("size, columns", SIZES)
 def test_each_result_is_in_one_tile(size: int, columns: int):
-    build = Integers()
     rows, y, x, t = ints("rows y x t")
     with symbolic():
         tiles = Tiles(size, rows, columns, 1)
         inside = And(rows >= 1, 0 <= y, y < rows, 0 <= x, x < columns)
         tile = y / size * tiles.along + x / size
         assert holds(And(0 <= tile, tile < tiles.count), inside)
-        row, column = tiles.corner(build, tile)
+        row, column = tiles.corner(tile)
         assert holds(And(row == y - y % size, column == x - x % size), inside)
 
-        row, column = tiles.corner(build, t)
+        row, column = tiles.corner(t)
         whole = And(rows >= 1, 0 <= t, t < tiles.count)
         within = And(0 <= row, row < rows, 0 <= column, column < columns)
         assert holds(And(within, row % size == 0, column % size == 0), whole)
@@ -100,21 +80,21 @@ def test_each_result_is_in_one_tile(size: int, columns: int):
 
 @proves("winograd-convolutions")
 @pytest.mark.parametrize("size", POINTS)
+@symbolic()
 def test_results_inside_are_computed_from_their_inputs_and_stored_last(size: int):
-    build = Integers()
     count, first, step, result, tap = ints("count first step result tap")
     tiles = Tiles(size, count, 1, 1)
     inside = And(0 <= first, first < count)
-    left = tiles.results(build, first, count)
+    left = tiles.results(first, count)
     assert holds(And(1 <= left, left <= size, first + left <= count), inside)
     assert holds(Or(left == size, first + left == count), inside)
-    of_result = tiles.result(build, first, result, count)
+    of_result = tiles.result(first, result, count)
     given = And(inside, 0 <= result, result < size)
     assert holds(Implies(result < left, of_result == result), given)
     # Those outside go to the last place inside, whose own result is stored later.
     assert holds(Implies(result >= left, of_result == left - 1), given)
 
-    of_input = tiles.input(build, first, step, count)
+    of_input = tiles.input(first, step, count)
     given = And(inside, 0 <= step, step < size + TAPS - 1)
     memory = And(0 <= of_input, first + of_input < count + TAPS - 1)
     assert holds(memory, given)
@@ -129,25 +109,24 @@ def test_results_inside_are_computed_from_their_inputs_and_stored_last(size: int
         if place < size:
             formulas.append(tiles.result)
         for formula in formulas:
-            assert holds(formula(build, first, place, count) == place, whole)
-    assert known.results(build, first, 3 * size) == size
+            assert holds(formula(first, place, count) == place, whole)
+    assert known.results(first, 3 * size) == size
     assert holds(left == size, whole)
 
 
 @proves("winograd-convolutions")
 @pytest.mark.parametrize("block", [1, 2, 7, 25, 28])
 def test_each_tile_is_in_one_block(block: int):
-    build = Integers()
     count, number, place, tile = ints("count number place tile")
     with symbolic():
         # A column of tiles of one result: as many tiles as rows.
         tiles = Tiles(1, count, 1, block)
         inside = And(count >= 1, 0 <= number, number < tiles.blocks)
         first = number * block
-        left = tiles.left(build, first)
+        left = tiles.left(first)
         assert holds(And(1 <= left, left <= block, first + left <= count), inside)
         assert holds(Or(left == block, first + left == count), inside)
-        read = tiles.read(build, first, place)
+        read = tiles.read(first, place)
         given = And(inside, 0 <= place, place < block)
         assert holds(And(0 <= read, read < count), given)
         assert holds(Implies(place < left, read == first + place), given)
@@ -155,7 +134,7 @@ def test_each_tile_is_in_one_block(block: int):
         mine = quotient(tile, block)
         rest = tile - mine * block
         assert holds(And(0 <= mine, mine < tiles.blocks), whole)
-        assert holds(rest < tiles.left(build, mine * block), whole)
+        assert holds(rest < tiles.left(mine * block), whole)
 
 
 def packed(x: Tensor, lanes: int) -> Tensor:
