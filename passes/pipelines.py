@@ -212,19 +212,30 @@ def legal_for_native() -> frozenset[str]:
     return frozenset(TO_TCP.keys() | TO_LINALG.keys() | whole)
 
 
+def legal_for(passes: Iterable[str]) -> frozenset[str] | None:
+    """The ATen ops that passes of these names lower; None if they leave ATen."""
+    for name in passes:
+        if name == "convert-torch-to-mil":
+            return legal_for_mil()
+        if name == "convert-torch-to-linalg":
+            return legal_for_native()
+    return None
+
+
 def import_program(
     exported: ExportedProgram,
     *,
     legal: Collection[str] | None = None,
     leave_out_constants: bool = False,
+    ctx: Context | None = None,
 ) -> tuple[Context, ModuleOp]:
     """
     A module at the torch level, and the context that holds its weights.
 
     The weights share the memory of the program's tensors. `legal` are the ops that the
-    path has: see `import_exported_program`.
+    path has: see `import_exported_program`. A context is made if none is given.
     """
-    ctx = make_context()
+    ctx = make_context() if ctx is None else ctx
     module = import_exported_program(
         exported,
         weights_of(ctx),

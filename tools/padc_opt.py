@@ -4,7 +4,7 @@ import argparse
 import io
 import sys
 import traceback
-from collections.abc import Callable, Collection, Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import IO, Literal, cast, get_args, get_origin, get_type_hints
@@ -103,7 +103,8 @@ class PadcOptMain(xDSLOptMain):
             return parser.parse_module(implicit)
 
         def import_pt2(file: IO[bytes]) -> ModuleOp:
-            from padc.frontends.torch_export import import_exported_program, load
+            from padc.frontends.torch_export import load
+            from padc.passes.pipelines import import_program, legal_for
 
             path = self.args.input_file
             if path is None:
@@ -111,20 +112,12 @@ class PadcOptMain(xDSLOptMain):
                     "standard input can't be a .pt2 file", hint="padc-opt model.pt2"
                 )
             program = load(path, trust=self.args.trust)
-            return import_exported_program(
-                program, weights_of(self.ctx), legal=self.legal_ops()
-            )
+            # Other ops are decomposed, as they are on the way that the passes are of.
+            names = [spec.name for spec in parse_pipeline(self.args.passes)]
+            _, module = import_program(program, legal=legal_for(names), ctx=self.ctx)
+            return module
 
         self.available_frontends |= {"mlir": import_mlir, "pt2": import_pt2}
-
-    def legal_ops(self) -> Collection[str] | None:
-        """The ops that need no decomposition; None if the passes do not lower them."""
-        names = [spec.name for spec in parse_pipeline(self.args.passes)]
-        if "convert-torch-to-mil" not in names:
-            return None
-        from padc.passes.pipelines import legal_for_mil
-
-        return legal_for_mil()
 
     def register_all_passes(self) -> None:
         for name, factory in (get_xdsl_passes() | get_all_passes()).items():

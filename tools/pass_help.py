@@ -12,7 +12,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 from xdsl.passes import ModulePass
 from xdsl.transforms import get_all_passes as get_xdsl_passes
 
-from padc.passes import PASSES, TO_CORE_ML, load_pass
+from padc.passes import ORDERS, PASSES, load_pass
 
 WIDTH = 88
 
@@ -41,8 +41,9 @@ def passes_help() -> str:
         lines += ["", f"  {folder}/"]
         for name in names:
             lines += pass_help(load_pass(folder, name))
-    lines += ["", "the passes from the torch level to the whole Core ML program:", ""]
-    lines += _wrapped(TO_CORE_ML.replace(",", ", "), 4)
+    for end, names in ORDERS.items():
+        lines += ["", f"the passes from the torch level to {end}:", ""]
+        lines += _wrapped(names.replace(",", ", "), 4)
     xdsl = get_xdsl_passes()
     lines += ["", f"passes of xDSL ({len(xdsl)}):", *_wrapped(", ".join(xdsl), 4)]
     return "\n".join(lines)

@@ -15,13 +15,14 @@ from torch import Tensor, nn
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
+from xdsl.utils.arg_spec import parse_pipeline
 
 import padc
 from padc.errors import UsageError
 from padc.ir.targets import DEFAULT_TARGET
 from padc.ir.weights import weights_of
-from padc.passes import TO_CORE_ML, get_all_passes
-from padc.passes.pipelines import to_mil
+from padc.passes import ORDERS, get_all_passes
+from padc.passes.pipelines import to_buffers, to_llvm, to_mil, to_native_tcp
 from padc.passes.tcp_to_mil.policies import (
     DEFAULT_GRID_SAMPLE_POLICY,
     DEFAULT_PAD_POLICY,
@@ -136,10 +137,11 @@ def test_reads_pt2(pt2: Path):
 def test_the_pipeline_to_core_ml(pt2: Path):
     """The passes that --help lists make what `padc convert` makes."""
     passes = to_mil(DEFAULT_TARGET, DEFAULT_PAD_POLICY, DEFAULT_GRID_SAMPLE_POLICY)
-    assert ",".join(each.name for each in passes) == TO_CORE_ML
-    assert TO_CORE_ML in "".join(run("--help").stdout.split())
+    order = ORDERS["the whole Core ML program"]
+    assert ",".join(each.name for each in passes) == order
+    assert order in "".join(run("--help").stdout.split())
 
-    text = printed("-p", TO_CORE_ML, pt2)
+    text = printed("-p", order, pt2)
 
     program = padc.convert(pt2)
     assert text.split() == program.mlir("mil").split()
@@ -147,6 +149,25 @@ def test_the_pipeline_to_core_ml(pt2: Path):
     assert early.returncode == UsageError.exit_code
     assert "aten.conv1d, aten.pad: convert-torch-to-mil takes what" in early.stderr
     assert "does not lower" not in early.stderr
+
+
+def test_the_pipeline_to_machine_code(tmp_path: Path):
+    """The passes that --help lists make what `padc.compile` makes."""
+    passes = [*to_native_tcp(), *to_buffers(32), *to_llvm(32)]
+    order = ORDERS["machine code"]
+    specs = [str(spec.normalize_parameter_names()) for spec in parse_pipeline(order)]
+    assert [str(each.pipeline_pass_spec()) for each in passes] == specs
+    assert order in "".join(run("--help").stdout.split())
+
+    class Addr(torch.nn.Module):
+        def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+            return torch.addr(x, y[0], y[1]).nansum()
+
+    path = tmp_path / "addr.pt2"
+    inputs = torch.randn(3, 3), torch.randn(2, 3)
+    torch.export.save(torch.export.export(Addr(), inputs), path)
+    # Neither op has a lowering: what they are decomposed to has.
+    assert "llvm.func" in printed("-p", order, path)
 
 
 def test_weights_and_locations_go_to_text_and_on_to_pymil(pt2: Path):
