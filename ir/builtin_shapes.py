@@ -1,4 +1,4 @@
-"""What MLIR verifies of the shapes in memref and tensor, and xDSL does not."""
+"""Checks of shapes in memref and tensor that MLIR makes and xDSL does not."""
 
 from __future__ import annotations
 

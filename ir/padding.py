@@ -281,7 +281,7 @@ def taps_below(end: Whole, dilation: Whole) -> Whole:
 
 @dataclass(frozen=True)
 class NeededTaps:
-    """What is left of VALID windows when taps at both of their ends are dropped."""
+    """VALID windows without some taps at both of their ends."""
 
     count: int
     """The number of taps that are left."""
@@ -415,7 +415,7 @@ def same(
     dilation: int = 1,
     maximum: Callable[[Any, Any], Any] = max,
 ) -> Amounts:
-    """What one of the systems adds; they are `same_pytorch` and the two after it."""
+    """The padding of one of the systems: `same_pytorch` and the two after it."""
     match rule:
         case "pytorch":
             return same_pytorch(kernel, dilation)

@@ -84,9 +84,6 @@ class Sampling:
 # R. Keys' cubic convolution kernel, a polynomial of the distance up to 1 and another
 # one from there to 2. PyTorch interpolates with a = -0.75, and antialiases with -0.5.
 
-CUBIC_OFFSETS = (-1, 0, 1, 2)
-"""The elements that cubic interpolation combines, from the one before a coordinate."""
-
 
 def cubic_near(a: float) -> tuple[float, ...]:
     """The coefficients up to a distance of 1, highest power first."""
@@ -98,6 +95,20 @@ def cubic_far(a: float) -> tuple[float, ...]:
     return a, -5 * a, 8 * a, -4 * a
 
 
+CUBIC_TAPS = tuple(
+    zip(
+        (-1, 0, 1, 2),
+        (cubic_far(-0.75), cubic_near(-0.75), cubic_near(-0.75), cubic_far(-0.75)),
+        strict=True,
+    )
+)
+"""
+The elements that cubic interpolation combines, from the one before a coordinate.
+
+The weight of each is a polynomial of its distance, whose coefficients follow it.
+"""
+
+
 def polynomial(x: Real, coefficients: Sequence[Real]) -> Real:
     """A polynomial by Horner's rule, of coefficients with the highest power first."""
     value, *others = coefficients
@@ -107,14 +118,11 @@ def polynomial(x: Real, coefficients: Sequence[Real]) -> Real:
     return value
 
 
-def cubic_weights(fraction: Real) -> list[Real]:
-    """The weights at `CUBIC_OFFSETS`, for a coordinate `fraction` after an element."""
-    near, far = cubic_near(-0.75), cubic_far(-0.75)
+def cubic(fraction: Real) -> list[tuple[int, Real]]:
+    """Offsets and weights of elements, for a coordinate `fraction` after an element."""
     return [
-        polynomial(abs(fraction + 1), far),
-        polynomial(abs(fraction), near),
-        polynomial(abs(fraction - 1), near),
-        polynomial(abs(fraction - 2), far),
+        (offset, polynomial(abs(fraction - offset if offset else fraction), powers))
+        for offset, powers in CUBIC_TAPS
     ]
 
 
@@ -165,7 +173,7 @@ def interpolation(
             offsets = [0, is_moved(size, new_size)]
             weights = [1 - fraction, fraction]
         case ResampleMode.CUBIC:
-            offsets, weights = CUBIC_OFFSETS, cubic_weights(fraction)
+            offsets, weights = zip(*cubic(fraction), strict=True)
         case ResampleMode.NEAREST:
             offsets, weights = [0], [None]
         case _:

@@ -24,7 +24,7 @@ PASSES = {
         "decompose-pads",
         "convert-tcp-to-mil",
     ),
-    "torch_to_mil": ("convert-torch-to-mil", "convert-buffers-to-states"),
+    "torch_to_mil": ("convert-torch-to-mil", "convert-model-buffers-to-states"),
     "to_linalg": (
         "decompose-conv-transpose",
         "convert-torch-to-linalg",
@@ -34,7 +34,7 @@ PASSES = {
         "fuse-elementwise",
         "pack-layouts",
         "pack-weights",
-        "winograd-convolutions",
+        "convert-to-winograd",
         "write-in-place",
     ),
     "buffers": (
@@ -58,11 +58,11 @@ ORDERS = {
     "the whole Core ML program": "fold-constants,split-complex,narrow-float64,"
     "widen-bfloat16,convert-torch-to-tcp,canonicalize,tabulate-scaled-sizes,reduce-ranks,decompose-computed-kernels,"
     "decompose-grid-sample,decompose-pads,convert-tcp-to-mil,convert-torch-to-mil,"
-    "convert-buffers-to-states,canonicalize",
+    "convert-model-buffers-to-states,canonicalize",
     "machine code": "convert-torch-to-tcp{nested=false},canonicalize,fold-batch-norm,"
     "split-conv-transpose,convert-torch-to-linalg,"
     "convert-tcp-to-linalg{border-pads=false},fuse-elementwise,pack-layouts,"
-    "pack-weights,winograd-convolutions,write-in-place,bufferize-tcp,canonicalize,cse,"
+    "pack-weights,convert-to-winograd,write-in-place,bufferize-tcp,canonicalize,cse,"
     "pad-into-producer,fill-border-only,canonicalize,plan-buffers,canonicalize,cse,"
     "convert-buffers-to-llvm",
 }

@@ -37,8 +37,8 @@ from padc.passes.tcp_to_mil.decompose_pads import DecomposePadsPass
 from padc.passes.tcp_to_mil.policies import GridSamplePolicy, PadPolicy
 from padc.passes.tcp_to_mil.reduce_ranks import ReduceRanksPass
 from padc.passes.tcp_to_mil.tabulate_scaled_sizes import TabulateScaledSizesPass
-from padc.passes.torch_to_mil.convert_buffers_to_states import (
-    ConvertBuffersToStatesPass,
+from padc.passes.torch_to_mil.convert_model_buffers_to_states import (
+    ConvertModelBuffersToStatesPass,
 )
 from padc.passes.torch_to_mil.convert_torch_to_mil import ConvertTorchToMilPass
 from padc.passes.torch_to_mil.states_policy import (
@@ -58,11 +58,6 @@ def to_reference() -> list[ModulePass]:
     return [ConvertTorchToTcpPass()]
 
 
-def to_real() -> list[ModulePass]:
-    """From torch to torch without complex tensors, which Core ML does not have."""
-    return [SplitComplexPass()]
-
-
 def to_tcp(nested: bool = True) -> list[ModulePass]:
     """From torch to tcp; `nested` tells whether that holds in branches and loops."""
     return [
@@ -72,16 +67,18 @@ def to_tcp(nested: bool = True) -> list[ModulePass]:
     ]
 
 
-def in_float32() -> list[ModulePass]:
-    """From torch to torch without float64 and bfloat16, which Core ML does not have."""
-    return [NarrowFloat64Pass(), WidenBfloat16Pass()]
-
-
 def to_mil_tcp() -> list[ModulePass]:
     """From torch to the tcp program that becomes a Core ML program."""
-    # First, since pads, resampling and pools of constants are single ops there.
-    # float64 values are narrowed after it, which computes them exactly.
-    return [FoldConstantsPass(), *to_real(), *in_float32(), *to_tcp()]
+    return [
+        # First, since pads, resampling and pools of constants are single ops there.
+        FoldConstantsPass(),
+        # Core ML has no complex tensors.
+        SplitComplexPass(),
+        # Nor float64 and bfloat16. After constants are folded, exactly, in float64.
+        NarrowFloat64Pass(),
+        WidenBfloat16Pass(),
+        *to_tcp(),
+    ]
 
 
 def to_mil(
@@ -107,22 +104,26 @@ def to_mil(
         # After it, since resampling and other lowerings build ATen ops.
         ConvertTorchToMilPass(target),
         # After all that lowers arguments, since it takes those of Core ML's types.
-        ConvertBuffersToStatesPass(target, states, precision),
+        ConvertModelBuffersToStatesPass(target, states, precision),
         # Removes what pads folded into convolutions and pools leave unused.
         CanonicalizePass(),
     ]
 
 
 CONVERSIONS_TO_MIL = ConvertTorchToTcpPass, ConvertTcpToMilPass, ConvertTorchToMilPass
-"""What suffices for a program whose ops need no decomposition."""
+"""The conversions that suffice for a program whose ops need no decomposition."""
 
 
 def to_native_tcp() -> list[ModulePass]:
     """From torch to the tcp program that is split into native parts."""
-    # Batch norms fold into the convolutions that remain after canonicalization.
-    # PyTorch runs branches and loops, and is faster on ATen's ops than on tcp's.
-    # The kernels that batch norms fold into may be those of transposed convolutions.
-    return [*to_tcp(nested=False), FoldBatchNormPass(), SplitConvTransposePass()]
+    return [
+        # PyTorch runs branches and loops, and is faster on ATen's ops than on tcp's.
+        *to_tcp(nested=False),
+        # Batch norms fold into the convolutions that remain after canonicalization.
+        FoldBatchNormPass(),
+        # After it, which folds into the kernels of transposed convolutions too.
+        SplitConvTransposePass(),
+    ]
 
 
 def to_buffers(
@@ -139,15 +140,16 @@ def to_buffers(
     from padc.passes.buffers.fill_border_only import FillBorderOnlyPass
     from padc.passes.buffers.pad_into_producer import PadIntoProducerPass
     from padc.passes.buffers.plan_buffers import PlanBuffersPass
+    from padc.passes.linalg.convert_to_winograd import ConvertToWinogradPass
     from padc.passes.linalg.fuse_elementwise import FuseElementwisePass
     from padc.passes.linalg.pack_layouts import PackLayoutsPass
     from padc.passes.linalg.pack_weights import PackWeightsPass
-    from padc.passes.linalg.winograd_convolutions import WinogradConvolutionsPass
     from padc.passes.linalg.write_in_place import WriteInPlacePass
     from padc.passes.to_linalg.convert_tcp_to_linalg import ConvertTcpToLinalgPass
     from padc.passes.to_linalg.convert_torch_to_linalg import ConvertTorchToLinalgPass
 
     return [
+        # First: some of its lowerings make tcp ops.
         ConvertTorchToLinalgPass(),
         # Border pads stay: as buffers they copy rows, as linalg ops each element.
         ConvertTcpToLinalgPass(border_pads=False),
@@ -160,9 +162,10 @@ def to_buffers(
             else [PackLayoutsPass(vector_bytes), PackWeightsPass(vector_bytes)]
         ),
         # After layouts are packed, and while initial values are tensors of their own.
-        *([] if strict else [WinogradConvolutionsPass()]),
+        *([] if strict else [ConvertToWinogradPass()]),
         # After all rewrites of elementwise ops, which expect an output of their own.
         WriteInPlacePass(),
+        # Each tensor gets memory of its own, or is a view.
         BufferizeTcpPass(),
         # Views of views become one, and equal ones the same, as later passes expect.
         CanonicalizePass(),
@@ -170,9 +173,11 @@ def to_buffers(
         PadIntoProducerPass(),
         # After it: a producer that writes the interior needs no fill there either.
         FillBorderOnlyPass(),
+        # Removes the copies and fills of what is written elsewhere now.
         CanonicalizePass(),
         # Last, since it fixes the address of each buffer.
         PlanBuffersPass(),
+        # Joins the views of the arena with those that read and write them.
         CanonicalizePass(),
         CommonSubexpressionElimination(),
     ]

@@ -313,7 +313,7 @@ def test_observer_is_told_of_each_step(model: Padded, image: Tensor):
         "decompose-pads",
         "convert-tcp-to-mil",
         "convert-torch-to-mil",
-        "convert-buffers-to-states",
+        "convert-model-buffers-to-states",
         "canonicalize",
         "emit",
         "optimize",

@@ -27,7 +27,7 @@ NOT_OF_INDEX_MAPS = {
     "widen-bfloat16": "types only",
     "fold-batch-norm": "weights only",
     "convert-torch-to-mil": "single ops, tested against PyTorch",
-    "convert-buffers-to-states": "arguments and results only",
+    "convert-model-buffers-to-states": "arguments and results only",
     "plan-buffers": "places of whole buffers",
     "convert-buffers-to-llvm": "tested by the random programs, in guarded memory",
 }

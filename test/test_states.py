@@ -406,7 +406,7 @@ def test_programs_from_text(
     torch.export.save(torch.export.export(model, (x,)), tmp_path / "m.pt2")
     to_mil = [
         "convert-torch-to-tcp,convert-tcp-to-mil{target=iOS18}",
-        "convert-torch-to-mil{target=iOS18},convert-buffers-to-states{target=iOS18}",
+        "convert-torch-to-mil{target=iOS18},convert-model-buffers-to-states{target=iOS18}",
     ]
     passes = {"torch": "canonicalize", "tcp": "convert-torch-to-tcp"}
     chosen = passes.get(level, ",".join(to_mil))

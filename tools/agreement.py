@@ -1,4 +1,4 @@
-"""What `padc convert --verify` and `padc verify` print of a comparison with PyTorch."""
+"""The lines that `padc convert --verify` and `padc verify` print of a comparison."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ Sizes: TypeAlias = tuple[int, int, int]
 """The smallest, the greatest and the default size of a dimension."""
 
 SIZES = r"\d{1,18}(\.\.\d{1,18}(=\d{1,18})?)?"
-"""What `Sizes` are written as."""
+"""The form of `Sizes` on the command line."""
 
 IMAGE_KEYS = ("mean", "std", "scale", "bias", "channels")
 
@@ -132,7 +132,7 @@ def add_repeated(group: Any, option: str, metavar: str, help: str) -> None:
 
 
 def feature_arguments(arguments: argparse.Namespace) -> dict[str, Any]:
-    """What the options ask for, as `padc.convert` takes it; raises UsageError."""
+    """The arguments of `padc.convert` that the options ask for; raises UsageError."""
     found: dict[str, Any] = {}
     if metadata := read_metadata(arguments):
         found["metadata"] = metadata
@@ -159,7 +159,7 @@ def feature_arguments(arguments: argparse.Namespace) -> dict[str, Any]:
 
 @dataclass
 class Described:
-    """What the options say of an input or output."""
+    """The description of an input or output by the options."""
 
     options: dict[str, Any] = field(default_factory=dict[str, Any])
     """The values of options, read, by the options' names."""

@@ -234,7 +234,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def instrumentations(
     args: argparse.Namespace, ctx: Context, every: Collection[str]
 ) -> list[Instrumentation]:
-    """What the options ask for; UsageError for a pass that is not one of `every`."""
+    """The instrumentations of the options; UsageError for a pass not in `every`."""
     before = _named(args.mlir_print_ir_before, every)
     after = _named(args.mlir_print_ir_after, every)
     if args.mlir_print_ir_before_all:

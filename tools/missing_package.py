@@ -8,7 +8,7 @@ from padc.errors import MissingEnvironmentError
 def missing_package(
     error: ModuleNotFoundError, extra: str | None
 ) -> MissingEnvironmentError:
-    """What to install; `extra` is the extra of padc that the command needs."""
+    """The error that says what to install; the command needs padc's extra `extra`."""
     package = (error.name or str(error)).partition(".")[0]
     extras = {"torch": extra, "coremltools": "coreml", "llvmlite": "native"}
     found = extras.get(package)

@@ -130,7 +130,7 @@ def describe(value: Any) -> str:
 
 
 def call_factory(name: str) -> Any:
-    """What the factory `pkg.module:function` returns."""
+    """The result of the factory `pkg.module:function`."""
     import torch
 
     module_name, _, attribute = name.partition(":")

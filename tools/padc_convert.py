@@ -235,7 +235,7 @@ def convert_model(
 
 
 def kept_names(arguments: argparse.Namespace) -> list[str]:
-    """What `--keep-float32` names."""
+    """The ops that `--keep-float32` names."""
     return [name for each in arguments.keep_float32 for name in each.split(",")]
 
 

@@ -36,7 +36,7 @@ MOST_UNPACKED, MOST_RATIO = 2**28, 100
 
 
 class Feature(Protocol):
-    """What is known about an input."""
+    """A described input."""
 
     @property
     def name(self) -> str: ...
@@ -206,7 +206,7 @@ def compiled(
 
 
 def default_backend(source: Source) -> str:
-    """What runs a model if the command line does not say it."""
+    """The default engine of a model."""
     from padc.mlir_model import MlirModel
 
     if not isinstance(source, MlirModel):

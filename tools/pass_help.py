@@ -94,7 +94,7 @@ PLACEHOLDERS = {int: "N", str: "NAME", bool: "true|false"}
 
 
 def _type_name(annotation: Any) -> str:
-    """What the user writes for a value of this type; None is an absent option."""
+    """The placeholder of a value of this type; None is an absent option."""
     if get_origin(annotation) is Literal:
         return "|".join(map(str, get_args(annotation)))
     if get_origin(annotation) is UnionType:

@@ -9,7 +9,7 @@ from padc.log_levels import log_level
 from padc.versions import require
 
 IMAGE_ORIGIN = "padc.image"
-"""The origin, in their scope, of ops between pixels and the model's tensors."""
+"""The origin that ops between pixels and the model's tensors have in their scope."""
 
 
 @contextmanager

@@ -16,13 +16,13 @@ from xdsl.ir import SSAValue
 
 from padc.backends.coreml import quiet
 from padc.backends.coreml.body_emitter import BodyEmitter, int32_of
-from padc.backends.coreml.buffers import BufferFeature
 from padc.backends.coreml.features import Features
 from padc.backends.coreml.interface import Interface
+from padc.backends.coreml.model_buffers import BufferFeature
 from padc.backends.coreml.symbolic_reshapes import quick_reshapes
 from padc.errors import Obstacle, Problem, SourceLocation, UnsupportedError
-from padc.ir.buffers import ChangedBuffer, changed_buffers
 from padc.ir.main_function import main
+from padc.ir.model_buffers import ChangedBuffer, changed_buffers
 from padc.ir.targets import resolve_target
 from padc.ir.weights import Weights
 

@@ -20,7 +20,7 @@ from padc.backends.coreml.checker.check import RESERVED
 from padc.backends.coreml.labels import Classifier, classifier_of
 from padc.backends.coreml.metadata import checked_metadata
 from padc.errors import UsageError
-from padc.ir.buffers import BUFFER, UPDATES, entries, text
+from padc.ir.model_buffers import BUFFER, UPDATES, entries, text
 from padc.ir.names import identifier
 
 with quiet():

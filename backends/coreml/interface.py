@@ -340,7 +340,7 @@ class Interface:
         return var if outside == dtype else mb.cast(x=var, dtype=outside)
 
     def denotation(self, names: Sequence[str]) -> Denotation:
-        """What images and labels stand for, after the outputs were named."""
+        """The meaning of images and labels, after the outputs were named."""
         own = [n for n, given in zip(names, result_names(self.main)) if given]
         labels, classifier = None, self.features.classifier
         if self.probabilities is not None and classifier is not None:

@@ -87,7 +87,7 @@ def kinds_of(program: Program) -> list[str]:
 
 
 def predicate_of(keep: str | OpPredicate, program: Program) -> OpPredicate:
-    """What a kind, or the path of a module, stands for."""
+    """The ops that a kind, or the path of a module, names."""
     if not isinstance(keep, str):
         return keep
     if keep == COORDINATES:

@@ -40,7 +40,7 @@ class Numerics:
     def named(
         precision: Precision, keep_float32: Keep, compress: str | None, target: str
     ) -> Numerics:
-        """What arguments of `padc.convert` stand for; UsageError if they do not fit."""
+        """The numerics for `padc.convert`'s arguments; UsageError if they are bad."""
         resolve_precision(precision)
         if isinstance(keep_float32, str):
             raise UsageError(

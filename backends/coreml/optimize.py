@@ -32,8 +32,8 @@ with quiet():
 # The order is that of coremltools' default pipeline. Left out are:
 # - passes for quantised weights, images, complex numbers, and ops that only its
 #   TensorFlow frontend emits: padc's programs have none of these.
-# - passes for states: convert-buffers-to-states orders the updates, and reads the new
-#   values from the states, as these passes would.
+# - passes for states: convert-model-buffers-to-states orders the updates, and reads
+#   the new values from the states, as these passes would.
 # - loop_invariant_elimination: it only removes carried values that stay the same.
 # - passes that change pads: Core ML needs them as padc wrote them.
 # - the guard of gathers against negative indices: padc makes them positive.

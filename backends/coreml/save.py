@@ -18,7 +18,6 @@ from typing import Any
 
 from padc.backends.coreml import quiet
 from padc.backends.coreml.blocks import line_of, operations_of
-from padc.backends.coreml.buffers import to_json
 from padc.backends.coreml.checker import Finding, check
 from padc.backends.coreml.description import Sources, to_proto
 from padc.backends.coreml.evaluator.metadata_keys import (
@@ -32,6 +31,7 @@ from padc.backends.coreml.locations import (
     relative_name,
     resolve_locations,
 )
+from padc.backends.coreml.model_buffers import to_json
 from padc.backends.coreml.replacing import replacing
 from padc.errors import Problem, SourceLocation, UnsupportedError, UsageError
 from padc.paths import path_of

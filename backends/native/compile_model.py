@@ -14,8 +14,8 @@ from xdsl.rewriter import InsertPoint
 from padc.backends.native.compile_program import compile_program, text_of
 from padc.backends.native.stored_model import Derivation, StoredModel
 from padc.frontends.torch_export import held_tensors
-from padc.ir.buffers import changed_names
 from padc.ir.main_function import main, value_names
+from padc.ir.model_buffers import changed_names
 from padc.ir.torch import BindSymbolicShapeOp, SymbolicIntOp
 from padc.ir.torch.tensors import weight_array
 from padc.ir.weights import Array, weights_of

@@ -50,7 +50,7 @@ def circular_guards(
 
 
 def cropped(node: Node) -> Iterator[tuple[sympy.Expr, int]]:
-    """What cropping leaves of each dimension of a circular pad, and what it needs."""
+    """The cropped size of each dimension of a circular pad, and its least size."""
     if node.target != torch.ops.aten.pad.default or "circular" not in node.args:
         return
     tensor, amounts = node.args[:2]

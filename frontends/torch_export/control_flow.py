@@ -55,7 +55,7 @@ class UnimportedError(Exception):
 
 
 class GraphImporter(Protocol):
-    """What control flow needs of `importer.Importer`: graphs, blocks and regions."""
+    """The part of `Importer` that control flow needs: graphs, blocks, regions."""
 
     function: FunctionBuilder
     """The function, or region of it, that ops are added to."""

@@ -207,11 +207,11 @@ ADVICE = re.compile(
     r"|Framework stack:(?:\n(?!  - ).*)*"
     r"|(?:For extended logs|The error above occurred when)[\s\S]*"
 )
-"""What PyTorch's errors say about PyTorch; suggested bounds of sizes are no part."""
+"""Advice on PyTorch in its errors, without the bounds of sizes that it suggests."""
 
 
 def explain(error: Exception) -> str:
-    """What an error of PyTorch says about the model, without advice on PyTorch."""
+    """The text of an error of PyTorch about the model, without advice on PyTorch."""
     lines = ADVICE.sub("", str(error)).splitlines()
     text = "\n".join(line.rstrip() for line in lines if line.strip())
     return f"{type(error).__name__}: {text}"

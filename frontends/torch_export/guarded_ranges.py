@@ -205,7 +205,7 @@ def refused(
     tensors: Sequence[torch.Tensor],
     why: str,
 ) -> UnsupportedError:
-    """What to say of guards that no range of sizes satisfies."""
+    """The message for guards that no range of sizes satisfies."""
     problems: list[Problem] = []
     for guard in guards:
         what = " and ".join(size.what for size in dict.fromkeys(guard.sizes.values()))

@@ -259,7 +259,7 @@ def input_numbers(ep: ExportedProgram) -> Mapping[str, tuple[int, str]]:
 
 
 def sources(path: Any, leaf: int, arguments: Sequence[str]) -> Iterator[str]:
-    """What a guard may call the input at a path of the arguments."""
+    """The names that a guard may have for the input at a path of the arguments."""
     yield f"L['flat_args'][{leaf}]"
     rest = pytree.keystr(path[2:])
     match path[1]:

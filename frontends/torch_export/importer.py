@@ -76,7 +76,7 @@ from padc.frontends.torch_export.symbolic_sizes import SymbolicSizes
 from padc.frontends.torch_export.types import describe, tensor_type
 from padc.frontends.torch_export.weights import held_tensors, is_shared
 from padc.ir import torch as torch_d
-from padc.ir.buffers import (
+from padc.ir.model_buffers import (
     BUFFER,
     Initial,
     buffer_attributes,
@@ -104,7 +104,7 @@ def import_exported_program(
     Its arguments are the program's tensor inputs, its results the tensor outputs; the
     attribute `padc.name` of each has its name (see `output_names`). An output that is
     None is left out. The buffers that the program changes are further arguments and
-    results (see `padc.ir.buffers`).
+    results (see `padc.ir.model_buffers`).
 
     Args:
         ep: The program, which is not changed.

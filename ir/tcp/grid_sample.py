@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import auto
 
 from xdsl.dialects.builtin import (
@@ -29,6 +30,8 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.str_enum import StrEnum
 
+from padc.ir.arithmetic import Real, Whole, clamp
+from padc.ir.resampling import MakeReal
 from padc.ir.tcp.resample import ResampleMode, ResampleModeAttr
 from padc.ir.tcp.tensors import AnyTensor, tensor_type, verify_result
 
@@ -125,6 +128,23 @@ class GridSampleOp(IRDLOperation):
     def spatial_rank(self) -> int:
         """The number of sampled dimensions."""
         return self.input_type.get_num_dims() - 2
+
+    def padded(
+        self, at: Real, size: Whole, real: MakeReal, reflected: Callable[..., Real]
+    ) -> Real:
+        """
+        A coordinate that padding has moved inside; unchanged with zeros.
+
+        `reflected` is `padc.ir.resampling.reflected` or a variant of it.
+        """
+        match self.padding.data:
+            case GridPadding.ZEROS:
+                return at
+            case GridPadding.BORDER:
+                pass
+            case GridPadding.REFLECTION:
+                at = reflected(at, size, self.align_corners is not None, real)
+        return clamp(at, 0.0, real(size - 1))
 
     def verify_(self) -> None:
         input_type, grid_type = self.input_type, self.grid_type

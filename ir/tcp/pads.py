@@ -362,13 +362,13 @@ class BorderPadOp(ExpandOp, HasCanonicalizationPatternsInterface, abc.ABC):
     upper = var_operand_def(IndexType)
 
     BORDER: ClassVar[Border]
-    """What the border shows, for lowerings that build it from slices and copies."""
+    """The content of the border, for lowerings that build it from slices and copies."""
 
     CROPS_FIRST: ClassVar[bool] = False
     """Whether negative amounts crop the input; otherwise they crop the result."""
 
     MIL_MODE: ClassVar[str | None] = None
-    """What Core ML's `pad` calls this mode; None if `pad` does not have it."""
+    """The name of this mode in Core ML's `pad`; None if `pad` does not have it."""
 
     @staticmethod
     @abc.abstractmethod

@@ -127,7 +127,7 @@ def static_windows(op: PoolOp, pad: PadOp) -> list[Window] | None:
 
 
 def common_divisor(op: PoolOp) -> int | None:
-    """What all sums of an average pool are divided by, if it is the same for all."""
+    """The divisor of all sums of an average pool, if there is only one."""
     if not isinstance(op, AvgPoolOp):
         return None
     if op.divisor is not None:

@@ -2,7 +2,8 @@
 What several lowerings of ATen ops share.
 
     aten_call, promotion  an op that is being lowered: its arguments, its types
-    builder, elements     build ATen ops: on tensors, and by operators on tensors
+    builder, symbolic_tensor
+                          build ATen ops: on tensors, and by operators on tensors
     element, elementwise_bodies, elementwise_tables
                           what each elementwise op computes, for every path
     bessel, chebyshev, chebyshev_tables, error_functions, gamma, polynomials

@@ -180,7 +180,7 @@ def conv_kernel(
 
 
 def weight(kernel: SSAValue, weights: Weights) -> DenseResourceAttr | None:
-    """The weight that a kernel is; None if it is computed or its data is missing."""
+    """The weight used as the kernel; None if it is computed or its data is missing."""
     match kernel.owner:
         case ToBuiltinTensorOp(
             operand=SSAValue(owner=LiteralOp(value=DenseResourceAttr() as value))

@@ -1,4 +1,4 @@
-"""What the body of an elementwise ATen op computes with, on every path."""
+"""The elements that the body of an elementwise ATen op computes with, on every path."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Element(abc.ABC):
     build: Any
     """Inserts the ops."""
     value: Any
-    """What the ops take."""
+    """The operands of the ops."""
     type: Attribute
     """The element type in PyTorch, with its sign."""
 

@@ -14,7 +14,7 @@ from padc.ir.weights import Weights
 
 @dataclass(frozen=True)
 class PhaseKernel:
-    """The names of such a kernel and of the one that it is part of."""
+    """A phase of a kernel: the names of both, and which taps it has."""
 
     weight: str
     kernel: str

@@ -13,21 +13,21 @@ from xdsl.ir import SSAValue
 
 from padc.ir import resampling
 from padc.passes.aten.builder import AtenBuilder, Integer
-from padc.passes.aten.elements import Elements
+from padc.passes.aten.symbolic_tensor import SymbolicTensor
 
 
 @dataclass(frozen=True)
 class Windows:
     """Windows along one dimension."""
 
-    starts: Elements
+    starts: SymbolicTensor
     """The position of each window's first element, as int64."""
-    lengths: Elements
+    lengths: SymbolicTensor
     """The number of elements of each, as int64; at least one."""
     longest: Integer
     """No window has more."""
 
-    def elements(self) -> Elements:
+    def elements(self) -> SymbolicTensor:
         """The numbers of all elements that a window may have."""
         build = self.starts.build
         return self.starts.like(build.arange(0, self.longest))
@@ -58,7 +58,7 @@ class Windows:
 def area_windows(build: AtenBuilder, size: Integer, new_size: Integer) -> Windows:
     """The windows of an adaptive pool."""
     sizes = build.wrap(size), build.wrap(new_size)
-    j = Elements(build.arange(0, new_size), build)
+    j = SymbolicTensor(build.arange(0, new_size), build)
     starts, ends = resampling.area_window(j, *sizes)
     longest = resampling.longest_area(*sizes)
     return Windows(starts, ends - starts, longest.value)

@@ -8,27 +8,15 @@ Pass: `convert_buffers_to_llvm`. The other files serve it:
     function_lowering  the walk over a function of buffers
     llvm_module        the functions made so far, each kernel once
     kernels            a linalg op as a function of its own
+    products/          kernels of matrix products and convolutions
+    winograd/          convolutions by Winograd's algorithm
+    sums/              reductions of rows
+    transpositions     copies that are contiguous in different loops
     work_sharing       kernels whose work several threads share
     shared_calls       calls of such kernels
     kernel_key         what two ops must share to become the same function
     loops              the order of the loops of a linalg op
     loop_fusion        ops that write parts of one buffer, in shared loops
-    extremes           greatest and least elements of rows, by integers
-    partial_sums       sums in blocks of a few hundred terms
-    transpositions     copies that are contiguous in different loops
-    sums               sums of many floats, with the errors of their additions
-    contractions       sums of products, in tiles of registers
-    packed_convolutions  convolutions of packed tensors
-    matrix_products    matrix products
-    matrix_product_loops, matrix_product_tiles
-                       which ops they are, and loops over tiles of their results
-    product_blocks     those with many rows: in blocks for the caches
-    dot_products       those with few rows
-    products           sums of products, by one of three kernels
-    fused_products     sums of products with the ops before and after them
-    winograd, winograd_tiles, fused_winograd
-                       convolutions by Winograd's algorithm, and the ops after them
-    accumulation       what sums are added to, and what follows
     vectors            loads, stores and shuffles of vectors
     vector_math        exp, tanh and others without calls and branches
     access_check       which ops a debugging build checks, and how it reports them

@@ -37,12 +37,6 @@ from padc.passes.buffers_to_llvm.buffer_descriptor import (
     refined,
     whole,
 )
-from padc.passes.buffers_to_llvm.fused_products import (
-    FusedProduct,
-    is_on_result,
-    start_of,
-)
-from padc.passes.buffers_to_llvm.fused_winograd import FusedWinograd
 from padc.passes.buffers_to_llvm.kernels import (
     Kernel,
     dim,
@@ -53,9 +47,15 @@ from padc.passes.buffers_to_llvm.kernels import (
 from padc.passes.buffers_to_llvm.llvm_builder import POINTER, LlvmBuilder, Size
 from padc.passes.buffers_to_llvm.llvm_module import LlvmModule
 from padc.passes.buffers_to_llvm.loop_fusion import Move, kernel_of_moves, move_of, runs
-from padc.passes.buffers_to_llvm.products import multiplied_type
+from padc.passes.buffers_to_llvm.products.fused_products import (
+    FusedProduct,
+    is_on_result,
+    start_of,
+)
+from padc.passes.buffers_to_llvm.products.kernel_choice import multiplied_type
 from padc.passes.buffers_to_llvm.scalars import lower_scalar
 from padc.passes.buffers_to_llvm.shared_calls import TABLE_HEAD, SharedCalls
+from padc.passes.buffers_to_llvm.winograd.fused_winograd import FusedWinograd
 from padc.passes.buffers_to_llvm.work_sharing import is_shared
 from padc.passes.common.memref_builder import AnyMemRef, memref_type
 

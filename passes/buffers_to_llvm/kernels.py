@@ -39,7 +39,6 @@ from padc.passes.buffers_to_llvm.buffer_descriptor import (
     Value,
     stored_bytes,
 )
-from padc.passes.buffers_to_llvm.extremes import Extreme, extreme_of
 from padc.passes.buffers_to_llvm.kernel_key import KernelKey
 from padc.passes.buffers_to_llvm.llvm_builder import (
     POINTER,
@@ -49,9 +48,10 @@ from padc.passes.buffers_to_llvm.llvm_builder import (
     predicate,
 )
 from padc.passes.buffers_to_llvm.loops import Loop, linear, merged, ordered
-from padc.passes.buffers_to_llvm.products import multiplied_type
+from padc.passes.buffers_to_llvm.products.kernel_choice import multiplied_type
 from padc.passes.buffers_to_llvm.scalars import lower_scalar
-from padc.passes.buffers_to_llvm.sums import BlockedSum, is_long, is_sum
+from padc.passes.buffers_to_llvm.sums.extremes import Extreme, extreme_of
+from padc.passes.buffers_to_llvm.sums.float_sums import BlockedSum, is_long, is_sum
 from padc.passes.buffers_to_llvm.transpositions import transposition_of
 from padc.passes.buffers_to_llvm.vector_math import ANGLES
 from padc.passes.buffers_to_llvm.work_sharing import (
@@ -343,11 +343,11 @@ class Body:
     values: Mapping[SSAValue, Value]
     outputs: int
     extreme: Extreme | None = None
-    """What the loops that reduce compute, if that is an extreme."""
+    """The extreme that the reduction loops compute, if any."""
     jammed: Loop | None = None
     """A loop inside of all others, whose steps are joined."""
     sum: BlockedSum | None = None
-    """What the loops that reduce compute, if that is a sum of many terms."""
+    """The blocked sum that the reduction loops compute, if any."""
 
     def share(self, loops: Sequence[Loop]) -> None:
         """Split `loops`, which `nest` then emits, if the work is shared."""
@@ -586,7 +586,7 @@ class Body:
         self.store(build, at, [lower_scalar(build, op, [found, old])])
 
     def load(self, build: LlvmBuilder, number: int, at: Sequence[Size]) -> SSAValue:
-        """The element of operand `number`, a buffer, whose offset `at` has."""
+        """Load the element of operand `number`, a buffer, at offset `at[number]`."""
         self.check(build)
         x = self.operands[number]
         assert isinstance(x, BufferDescriptor)
@@ -641,7 +641,7 @@ class Body:
         places: Places,
         given: Mapping[SSAValue, SSAValue],
     ) -> list[SSAValue]:
-        """What the body yields; elements of operands are loaded unless `given`."""
+        """The values of the body; elements of operands are loaded unless `given`."""
         block = self.op.body.block
         self.check(build)
         values = {**self.values, **given}

@@ -29,7 +29,7 @@ The least work, in grains, for which starting threads saves time.
 That is 0.1 to 0.2 ms; waking a thread that sleeps took a millisecond (bench.networks).
 """
 WORKER = "_part"
-"""What the names of workers end with."""
+"""The suffix of the names of workers."""
 HEAD = 24
 """The 64-bit words of a frame in front of a kernel's arguments, for the backend."""
 TABLE_HEAD = 2

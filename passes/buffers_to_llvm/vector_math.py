@@ -539,7 +539,7 @@ def pow(x: Term, y: Term) -> Term:
 PI_BITS = 300
 HALF_PI = math.pi / 2
 HALF_PI_LOW = (fixed_pi(PI_BITS) - int(math.pi * 2**PI_BITS)) / 2 ** (PI_BITS + 1)
-"""What pi / 2 has beyond the f64 `HALF_PI`."""
+"""The part of pi / 2 that the f64 `HALF_PI` lacks."""
 WORDS = tuple(
     (2 ** (PI_BITS + 225) // fixed_pi(PI_BITS)) >> (224 - 32 * i) & (2**32 - 1)
     for i in range(1, 8)

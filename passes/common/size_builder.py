@@ -68,7 +68,7 @@ class SizeBuilder(IntegerBuilder):
         return [maximum(self.wrap(amount), 0).value for amount in amounts]
 
     def removed(self, amounts: Sequence[Amount]) -> list[Amount]:
-        """What amounts crop, as negative numbers: 0 for those that add."""
+        """The amounts that crop, which are negative; 0 for the others."""
         return [minimum(self.wrap(amount), 0).value for amount in amounts]
 
     def padded(

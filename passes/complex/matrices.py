@@ -60,7 +60,7 @@ def split_determinant(call: ComplexCall) -> Complex:
 
 
 def determinant(z: Complex, columns: list[int], row: int) -> Complex:
-    """That of the rows from `row` on, expanded along the first of them."""
+    """The determinant of the rows from `row` on, expanded along the first of them."""
 
     def element(column: int) -> Complex:
         return each(z, lambda x: selected(selected(x, row, x.rank - 2), column, -1))

@@ -1,7 +1,7 @@
 """
 Rewrites of upstream's tensor ops: linalg, tensor, arith.
 
-Passes: `fuse_elementwise`, `pack_layouts`, `pack_weights`, `winograd_convolutions`,
+Passes: `fuse_elementwise`, `pack_layouts`, `pack_weights`, `convert_to_winograd`,
 `write_in_place`. `layout_plan` decides which layouts are packed, and `winograd_cost`
 how convolutions are computed; `packing`, `packed_tensor_ops` and `weights` pack
 tensors, ops and weights; `panels` says how weights of linear layers are packed.

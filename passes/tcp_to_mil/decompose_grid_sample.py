@@ -23,10 +23,14 @@ from xdsl.passes import ModulePass
 
 from padc.errors import Obstacle
 from padc.ir import resampling, tcp
-from padc.ir.resampling import MakeReal
 from padc.ir.tcp import GridPadding, GridSampleOp, ResampleMode, tensor_type
 from padc.passes.aten.builder import AtenBuilder, Integer
-from padc.passes.aten.elements import Elements, Operand, integers, make_real
+from padc.passes.aten.symbolic_tensor import (
+    Operand,
+    SymbolicTensor,
+    integers,
+    make_real,
+)
 from padc.passes.common.lowering import lower_all
 from padc.passes.tcp_to_mil.legality import can_resample, is_exact
 from padc.passes.tcp_to_mil.policies import DEFAULT_GRID_SAMPLE_POLICY, GridSamplePolicy
@@ -34,35 +38,28 @@ from padc.passes.tcp_to_mil.policies import DEFAULT_GRID_SAMPLE_POLICY, GridSamp
 OFFSETS = {
     ResampleMode.NEAREST: (0,),
     ResampleMode.LINEAR: (0, 1),
-    ResampleMode.CUBIC: (-1, 0, 1, 2),
+    ResampleMode.CUBIC: tuple(offset for offset, _ in resampling.CUBIC_TAPS),
 }
 """The taps of a point along a dimension, relative to the element before it."""
 
-CUBIC = np.array(
-    [
-        resampling.cubic_far(-0.75),
-        resampling.cubic_near(-0.75),
-        resampling.cubic_near(-0.75),
-        resampling.cubic_far(-0.75),
-    ]
-)
+CUBIC = np.array([powers for _, powers in resampling.CUBIC_TAPS])
 """The weights of the four taps: polynomials of the distance from each tap, highest
 power first. Polynomials of a single distance would be equal, but PyTorch's weights are
 rounded as these are."""
 
-Vector: TypeAlias = Elements | npt.NDArray[np.int64]
+Vector: TypeAlias = SymbolicTensor | npt.NDArray[np.int64]
 """An integer for each dimension, last first; an array if all are known."""
 
 
-class GridPoints(Elements):
+class GridPoints(SymbolicTensor):
     """Points of a grid, and coordinates computed from them."""
 
-    def multiply_add(self, a: Operand, b: Operand, c: Operand) -> Elements:
+    def multiply_add(self, a: Operand, b: Operand, c: Operand) -> SymbolicTensor:
         """
         `a * b + c`, rounded once, where `a` is a point and `b` at most 2^12.
 
         The point is split in two, one part of which is a multiple of 1 / 1024: the
-        first product is exact. Unlike the split of `Elements`, this one has no
+        first product is exact. Unlike the split of `SymbolicTensor`, this one has no
         differences that are 0 except for rounding, which a GPU might simplify.
         """
         assert isinstance(a, GridPoints)
@@ -95,7 +92,7 @@ def decompose(op: GridSampleOp) -> SSAValue:
     else:
         number = weights.type.get_shape()[-1]
         y = build.reshape(y, [channels, batch, count, number])
-        terms = Elements(y, build).cast(type_of_points) * weights
+        terms = SymbolicTensor(y, build).cast(type_of_points) * weights
         y = terms.reduced("sum").cast(type.element_type).value
     y = build.reshape(swapped(build, y), [batch, channels, *shape])
     return build.refined(y, op.result.type)
@@ -114,7 +111,7 @@ def swapped(build: AtenBuilder, x: SSAValue) -> SSAValue:
 
 def taps(
     op: GridSampleOp, points: GridPoints, sizes: Sequence[Integer]
-) -> tuple[Elements, Elements | None]:
+) -> tuple[SymbolicTensor, SymbolicTensor | None]:
     """
     The positions [N, P, T, D] of the taps of points [N, P, 1, D], as whole floats.
 
@@ -128,7 +125,7 @@ def taps(
     low, high = -float(outside), real(vector + (outside - 1))
     at = resampling.pixel(points, vector, rank, op.align_corners is not None, real)
     if mode is not ResampleMode.CUBIC:
-        at = padded(op, at, vector, real)
+        at = op.padded(at, vector, real, resampling.reflected_by_remainder)
     if mode is ResampleMode.NEAREST:
         return at.unary("round").clamp(low, high), None
     offsets = np.array([*itertools.product(OFFSETS[mode], repeat=rank)])
@@ -141,7 +138,7 @@ def taps(
         weights = resampling.polynomial(abs(fraction - offsets), list(coefficients))
     places = before + offsets
     if mode is ResampleMode.CUBIC:
-        places = padded(op, places, vector, real)
+        places = op.padded(places, vector, real, resampling.reflected_by_remainder)
     return places.clamp(low, high), weights.reduced("prod")
 
 
@@ -153,16 +150,6 @@ def surround(op: GridSampleOp) -> int:
 def plus(build: AtenBuilder, sizes: Sequence[Integer], number: int) -> list[Integer]:
     """Each of the sizes plus `number`."""
     return [(build.wrap(size) + number).value for size in sizes]
-
-
-def padded(op: GridSampleOp, at: Elements, sizes: Vector, real: MakeReal) -> Elements:
-    """Positions that padding has moved inside; unchanged with zeros."""
-    if op.padding.data is GridPadding.ZEROS:
-        return at
-    if op.padding.data is GridPadding.REFLECTION:
-        aligned = op.align_corners is not None
-        at = resampling.reflected_by_remainder(at, sizes, aligned, real)
-    return at.clamp(0.0, real(sizes - 1))
 
 
 def rows(build: AtenBuilder, op: GridSampleOp, shape: Sequence[Integer]) -> SSAValue:
@@ -177,7 +164,7 @@ def rows(build: AtenBuilder, op: GridSampleOp, shape: Sequence[Integer]) -> SSAV
 
 
 def positions(
-    op: GridSampleOp, places: Elements, batch: Integer, sizes: Sequence[Integer]
+    op: GridSampleOp, places: SymbolicTensor, batch: Integer, sizes: Sequence[Integer]
 ) -> SSAValue:
     """The indices in a row of positions [N, P, T, D], as a vector."""
     build, outside = places.build, surround(op)
@@ -193,7 +180,7 @@ def positions(
         index = index + begins if begins.any() else index
     else:
         begins = build.reshape(build.arange(0, batch), [batch, 1, 1])
-        index += Elements(begins, build) * build.wrap(plane) + build.wrap(first)
+        index += SymbolicTensor(begins, build) * build.wrap(plane) + build.wrap(first)
     shape = index.type.get_shape()
     count = DYNAMIC_INDEX if DYNAMIC_INDEX in shape else math.prod(shape)
     return build.reshape(index.value, [count])

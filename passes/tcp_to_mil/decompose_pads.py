@@ -29,7 +29,7 @@ from padc.ir.padding import Amounts, padded_size
 from padc.ir.tcp import AnyTensor, tensor_type
 from padc.ir.weights import numpy_dtype
 from padc.passes.aten.builder import AtenBuilder, Integer, integer_of
-from padc.passes.aten.elements import Elements
+from padc.passes.aten.symbolic_tensor import SymbolicTensor
 from padc.passes.common.lowering import lower_all
 from padc.passes.tcp_to_mil.legality import (
     can_pad_natively,
@@ -352,7 +352,7 @@ def gather_border(
     """Gather the elements of `x` at the positions of the op's index map."""
     size, lower, upper = map(build.wrap, (build.size(x, dim), *amounts))
     places = build.arange(0, padded_size(size, lower, upper).value)
-    positions = op.source_index(Elements(places, build), size, lower, upper)
+    positions = op.source_index(SymbolicTensor(places, build), size, lower, upper)
     return build.index_select(x, dim, positions.value)
 
 

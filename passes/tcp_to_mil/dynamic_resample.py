@@ -19,9 +19,9 @@ from padc.errors import origin
 from padc.ir import resampling
 from padc.ir.tcp import Sampling, tensor_type
 from padc.passes.aten.builder import AtenBuilder, Integer
-from padc.passes.aten.elements import Elements, constant, make_real
+from padc.passes.aten.symbolic_tensor import SymbolicTensor, constant, make_real
 
-Taps: TypeAlias = Sequence[tuple[Elements, Elements | None]]
+Taps: TypeAlias = Sequence[tuple[SymbolicTensor, SymbolicTensor | None]]
 
 
 def resample_dynamic(
@@ -35,16 +35,16 @@ def resample_dynamic(
         taps = static_taps(grid, size, new_size, sampling)
     else:
         sizes = grid.wrap(size), grid.wrap(new_size)
-        j = Elements(grid.arange(0, new_size), grid)
+        j = SymbolicTensor(grid.arange(0, new_size), grid)
         taps = resampling.interpolation(j, *sizes, sampling, make_real(grid, f32))
     trailing = [1] * (tensor_type(x).get_num_dims() - dim - 1)
-    terms: list[Elements] = []
+    terms: list[SymbolicTensor] = []
     for places, weights in taps:
-        terms.append(Elements(build.index_select(x, dim, places.value), build))
+        terms.append(SymbolicTensor(build.index_select(x, dim, places.value), build))
         if weights is not None:
             shape = [*weights.type.get_shape(), *trailing]
             column = build.reshape(weights.value, shape)
-            terms[-1] *= Elements(column, build)
+            terms[-1] *= SymbolicTensor(column, build)
     return reduce(lambda a, b: a + b, terms).value
 
 
@@ -63,8 +63,8 @@ def static_taps(
 ) -> Taps:
     """`resampling.taps` as constants."""
 
-    def tensor(values: npt.NDArray[Any]) -> Elements:
-        return Elements(constant(build, values, f32), build)
+    def tensor(values: npt.NDArray[Any]) -> SymbolicTensor:
+        return SymbolicTensor(constant(build, values, f32), build)
 
     return [
         (tensor(places), None if weights is None else tensor(weights))

@@ -13,7 +13,7 @@ from xdsl.ir import Operation, SSAValue
 from padc.ir import resampling
 from padc.ir.tcp import Sampling
 from padc.passes.aten.builder import AtenBuilder, Integer
-from padc.passes.aten.elements import Elements, make_real
+from padc.passes.aten.symbolic_tensor import SymbolicTensor, make_real
 from padc.passes.aten.windows import Windows, area_windows
 from padc.passes.tcp_to_mil.dynamic_resample import grid_of
 
@@ -30,7 +30,7 @@ def resample_windows(
         windows = area_windows(grid, size, new_size)
         weights = (1 / windows.lengths.cast(f32)).unsqueeze(1)
     counts, weights = is_counted(windows).unsqueeze(2), weights.unsqueeze(2)
-    elements = Elements(windows.gather(build, x, dim), build)
+    elements = SymbolicTensor(windows.gather(build, x, dim), build)
     before, count, _, after = elements.type.get_shape()
     # An infinite element times a weight of 0 would be NaN.
     terms = counts.select(elements, 0.0) * weights
@@ -39,17 +39,17 @@ def resample_windows(
     return windows.restore(build, total, x, dim)
 
 
-def is_counted(windows: Windows) -> Elements:
+def is_counted(windows: Windows) -> SymbolicTensor:
     """The elements that each window has, `[windows, elements]`."""
     return windows.lengths.unsqueeze(1) > windows.elements()
 
 
 def antialiased(
     build: AtenBuilder, size: Integer, new_size: Integer, sampling: Sampling
-) -> tuple[Windows, Elements]:
+) -> tuple[Windows, SymbolicTensor]:
     """The windows of a filter as wide as the step, and their elements' weights."""
     sizes, real = (build.wrap(size), build.wrap(new_size)), make_real(build, f32)
-    j = Elements(build.arange(0, new_size), build)
+    j = SymbolicTensor(build.arange(0, new_size), build)
     starts, ends, centers = resampling.antialiased_window(j, *sizes, sampling, real)
     longest = build.wrap(0) + resampling.longest_antialiased(*sizes, sampling)
     windows = Windows(starts, ends - starts, longest.value)

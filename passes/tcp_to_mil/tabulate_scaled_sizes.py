@@ -34,7 +34,7 @@ from padc.ir.torch import (
     constant_value,
 )
 from padc.passes.aten.builder import INTEGER_OPS, LARGEST_SIZE, AtenBuilder
-from padc.passes.aten.elements import Elements, integers
+from padc.passes.aten.symbolic_tensor import SymbolicTensor, integers
 from padc.passes.common.lowering import lower_all
 
 MOST_TABLED = 2**20
@@ -161,7 +161,7 @@ def looked_up(build: AtenBuilder, size: SSAValue, values: Sequence[int]) -> SSAV
         quotient = build.wrap(size) * ratio.numerator // ratio.denominator
         return build.operand(quotient.value, "int")
     place = integers(build, [size])
-    assert isinstance(place, Elements)
+    assert isinstance(place, SymbolicTensor)
     found = build.index_select(build.literal(values), 0, place.value)
     return build.emit("aten.Int.Tensor", IntType(), {"a": found})
 

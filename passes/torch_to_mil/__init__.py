@@ -13,7 +13,8 @@ Passes, in the order in which they run, and the files that serve them:
       builtin_types            arguments, constants and results
       control_flow             branches and loops
       widened_integers         int8 and int16 as int32, for targets without them
-    convert_buffers_to_states  makes changed buffers states
+    convert_model_buffers_to_states
+                               makes changed buffers states
       states_policy            which ones
 
 Every other file holds the rows of a family of ATen ops. A row says how an op is

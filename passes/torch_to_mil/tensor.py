@@ -380,7 +380,7 @@ FOLDED: Mapping[str, Callable[..., np.generic]] = {
 
 
 def as_input(x: Any) -> Any:
-    """What `mil.op` takes for an input that may be a Tensor, or a list of them."""
+    """The operand of `mil.op` for an input that may be a Tensor, or a list of them."""
     match x:
         case Tensor():
             return x.value

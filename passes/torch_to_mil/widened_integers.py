@@ -16,7 +16,7 @@ from padc.passes.common.retyping import retype
 
 
 def widen_integers(module: ModuleOp, weights: Weights, target: str) -> None:
-    """Make tensors of integers that `target` does not have tensors of int32."""
+    """Widen the integer tensors that `target` lacks to int32."""
     for type, name in mil_types.ELEMENT_TYPES.items():
         if mil.is_widened(name, target):
             retype(module, weights, type, i32)

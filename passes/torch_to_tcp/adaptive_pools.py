@@ -17,7 +17,7 @@ from padc.ir import resampling, tcp
 from padc.ir.padding import Amounts
 from padc.ir.tcp import Coordinates, ResampleMode, tensor_type
 from padc.passes.aten.builder import AtenBuilder, Integer
-from padc.passes.aten.elements import Elements
+from padc.passes.aten.symbolic_tensor import SymbolicTensor
 from padc.passes.aten.windows import area_windows
 from padc.passes.torch_to_tcp.pools import max_pool
 from padc.passes.torch_to_tcp.tcp_call import TcpCall, last_dims, lowers
@@ -88,11 +88,15 @@ def dynamic_max_pool(
             places = build.elementwise("mul.Scalar", build.arange(0, size), other=step)
             places = build.reshape(places, along)
             if indices is not None:
-                places = (Elements(indices, build) + Elements(places, build)).value
-            places = Elements(windows.gather(build, places, dim), build)
-            chosen = is_chosen(Elements(elements, build), Elements(peak, build))
+                places = (
+                    SymbolicTensor(indices, build) + SymbolicTensor(places, build)
+                ).value
+            places = SymbolicTensor(windows.gather(build, places, dim), build)
+            chosen = is_chosen(
+                SymbolicTensor(elements, build), SymbolicTensor(peak, build)
+            )
             place = largest(build, (chosen.cast(i64) * (places + 1)).value)
-            place = (Elements(place, build) - 1).value
+            place = (SymbolicTensor(place, build) - 1).value
             indices = windows.restore(build, place, x, dim)
             step = build.mul(size, step)
         x = windows.restore(build, peak, x, dim)
@@ -110,11 +114,11 @@ def largest(build: AtenBuilder, elements: SSAValue) -> SSAValue:
     return build.call("amax", result, self=elements, dim=[2], keepdim=True)
 
 
-def is_chosen(elements: Elements, peak: Elements) -> Elements:
+def is_chosen(elements: SymbolicTensor, peak: SymbolicTensor) -> SymbolicTensor:
     """A mask of the first largest element of each window, or the last NaN."""
     build = elements.build
     count = build.size(elements.value, 2)
-    forwards = Elements(build.arange(0, count), build)
+    forwards = SymbolicTensor(build.arange(0, count), build)
     # Position i of n scores n - i if it is a largest element, n + 1 + i if it is NaN.
     backwards = build.wrap(count) - forwards
     numbers = forwards + (build.wrap(count) + 1)

@@ -11,7 +11,7 @@ from padc.errors import Obstacle
 from padc.ir import tcp
 from padc.ir.tcp import GridPadding, ResampleMode
 from padc.passes.aten.builder import AtenBuilder
-from padc.passes.aten.elements import Elements, constant
+from padc.passes.aten.symbolic_tensor import SymbolicTensor, constant
 from padc.passes.torch_to_tcp.tcp_call import TcpCall, lowers
 
 MODES = (ResampleMode.LINEAR, ResampleMode.NEAREST, ResampleMode.CUBIC)
@@ -59,16 +59,16 @@ def lower_affine_grid(call: TcpCall) -> SSAValue | None:
     real = f64 if type.element_type == f64 else f32
     theta = build.cast(theta, real)
 
-    def column(number: int) -> Elements:
+    def column(number: int) -> SymbolicTensor:
         part = build.slice(theta, 2, number, number + 1)
-        return Elements(build.reshape(part, [batch, *[1] * rank, rank]), build)
+        return SymbolicTensor(build.reshape(part, [batch, *[1] * rank, rank]), build)
 
     grid = column(rank)
     for number in range(rank):
         dim = rank - 1 - number
         along = linspace(sizes[dim], call.boolean("align_corners"))
         along = along.reshape([-1 if d == dim else 1 for d in range(rank)] + [1])
-        points = Elements(constant(build, along, type.element_type), build)
+        points = SymbolicTensor(constant(build, along, type.element_type), build)
         grid = column(number) * points.cast(real) + grid
     return build.refined(grid.cast(type.element_type).value, type)
 

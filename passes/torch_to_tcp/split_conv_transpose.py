@@ -51,7 +51,7 @@ class Phase:
 
     taps: PhaseTaps
     pad: Amounts
-    """What its convolution adds to the input; negative amounts crop."""
+    """The padding of its convolution's input; negative amounts crop."""
     count: int
     """Its size, minus that of the input."""
 

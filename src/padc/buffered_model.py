@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from padc.backends.coreml.buffers import BufferFeature, buffers_in
 from padc.backends.coreml.evaluator import Model
+from padc.backends.coreml.model_buffers import BufferFeature, buffers_in
 from padc.errors import InvalidProgramError
 
 

@@ -29,8 +29,8 @@ from padc.frontends.torch_export.fingerprint import fingerprint
 from padc.frontends.torch_export.guards import GuardCheck, guards_of
 from padc.garbage_collection import without_collection
 from padc.ir import make_context
-from padc.ir.buffers import changed_names
 from padc.ir.main_function import value_names
+from padc.ir.model_buffers import changed_names
 from padc.ir.precisions import NativePrecision, native_precision
 from padc.ir.weights import weights_of
 from padc.native_model import NativeModel

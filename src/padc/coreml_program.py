@@ -31,8 +31,8 @@ from padc.exported import Source, as_source, imported
 from padc.float16_report import Float16Report, pytorch_errors, report_of
 from padc.garbage_collection import without_collection
 from padc.interpreter import initial_tensor
-from padc.ir.buffers import changed_buffers
 from padc.ir.main_function import main
+from padc.ir.model_buffers import changed_buffers
 from padc.ir.precisions import DEFAULT_PRECISION, Precision
 from padc.ir.targets import DEFAULT_TARGET, resolve_target
 from padc.mlir_model import MlirModel
@@ -93,7 +93,7 @@ class Program:
     states: StatesPolicy
     """Which buffers that the model changes are states; see `convert`."""
     numerics: Numerics
-    """What the program computes in, and how its weights are stored; see `convert`."""
+    """The precision of the program, and how its weights are stored; see `convert`."""
     _pymil: Any = field(repr=False)
     _emitter: Callable[[], Callable[[Numerics], Any]] = field(repr=False)
     """Lowers the model again; returns a function that emits it with other numerics."""

@@ -24,7 +24,7 @@ LARGEST_HALF = 65504.0
 
 
 class Denoted:
-    """What the features of a package stand for, by its metadata."""
+    """The meaning of the features of a package, by its metadata."""
 
     def __init__(self, model: Model):
         denotation = denotation_in(model.metadata)

@@ -17,8 +17,8 @@ from padc.backends.calls.input_check import check_sizes, symbolic_sizes
 from padc.errors import UsageError
 from padc.exported import Source
 from padc.frontends.torch_export.guards import GuardCheck, guards_of
-from padc.ir.buffers import BUFFER, entries, text
 from padc.ir.main_function import main, value_names
+from padc.ir.model_buffers import BUFFER, entries, text
 from padc.ir.torch.describe import shape_of
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ import torch
 from xdsl.dialects.builtin import ModuleOp
 
 from padc.backends import reference
-from padc.ir.buffers import ChangedBuffer, changed_buffers
 from padc.ir.main_function import main
 from padc.ir.mil_types import StateType
+from padc.ir.model_buffers import ChangedBuffer, changed_buffers
 from padc.ir.torch.tensors import weight_tensor
 from padc.ir.type_tests import is_tensor
 from padc.ir.weights import Weights

@@ -9,8 +9,8 @@ from typing import Any, cast
 import numpy.typing as npt
 import torch
 
-from padc.backends.coreml.buffers import BufferFeature
 from padc.backends.coreml.evaluator import Feature, Model
+from padc.backends.coreml.model_buffers import BufferFeature
 from padc.buffered_model import BufferedModel
 from padc.denoted import Denoted, as_input
 from padc.errors import UsageError

@@ -17,11 +17,11 @@ SUPPORTED: Mapping[str, Mapping[str, str]] = {
     "coreml": {"torch": ">=2.8,<2.16", "coremltools": ">=9.0,<9.1", "numpy": "<2.4"},
     "native": {"torch": ">=2.8,<2.16", "llvmlite": ">=0.50,<0.51"},
 }
-"""What each extra of padc needs, as pyproject.toml has it."""
+"""The packages that each extra of padc needs, as pyproject.toml has it."""
 
 
 def versions_text() -> str:
-    """What `--version` prints: padc and what it runs on, one per line."""
+    """The text of `--version`: padc and what it runs on, one per line."""
     names = ("padc", *PACKAGES)
     lines = [f"{name} {installed(name) or '(not installed)'}" for name in names]
     lines.insert(1, f"Python {platform.python_version()}")

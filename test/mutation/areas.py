@@ -90,7 +90,7 @@ AREAS: Mapping[str, Area] = {
             "passes/linalg/fuse_elementwise.py": (),
             "passes/linalg/pack_weights.py": (),
             "passes/linalg/panels.py": (),
-            "passes/linalg/winograd_convolutions.py": (),
+            "passes/linalg/convert_to_winograd.py": (),
             "passes/linalg/winograd_cost.py": (),
             "passes/linalg/write_in_place.py": (),
         },
@@ -99,7 +99,7 @@ AREAS: Mapping[str, Area] = {
     ),
     "loop fusion": Area(
         {
-            "passes/buffers_to_llvm/fused_products.py": (),
+            "passes/buffers_to_llvm/products/fused_products.py": (),
             "passes/buffers_to_llvm/loop_fusion.py": (),
         },
         (

@@ -34,14 +34,14 @@ EXPLAINED: dict[str, str] = {
     "passes/aten/eager_evaluation.py without_elements: `not known` is false": (
         "torch_dtype refuses the type, which says as much"
     ),
-    "passes/buffers_to_llvm/fused_products.py FusedProduct.kernel: `self.start.value` is true": (
+    "passes/buffers_to_llvm/products/fused_products.py FusedProduct.kernel: `self.start.value` is true": (
         "a buffer or a value, which is true already"
     ),
-    "passes/buffers_to_llvm/fused_products.py FusedProduct.kernel: "
+    "passes/buffers_to_llvm/products/fused_products.py FusedProduct.kernel: "
     "`of.op(self.end.op, self.end.values)` is true": (
         "a tuple with elements, which is true already"
     ),
-    "passes/buffers_to_llvm/fused_products.py FusedProduct.kernel: "
+    "passes/buffers_to_llvm/products/fused_products.py FusedProduct.kernel: "
     "`check.of(self.end.op)` is true": "a check, which is true already",
     "passes/buffers_to_llvm/loop_fusion.py kernel_of_moves: `check.of(move.op)` is true": (
         "a check, which is true already"

@@ -20,7 +20,7 @@ from padc.ir import padding, resampling
 from padc.ir.arithmetic import clamp, maximum, minimum
 from padc.ir.torch import IntType
 from padc.passes.aten.builder import AtenBuilder
-from padc.passes.aten.elements import Elements
+from padc.passes.aten.symbolic_tensor import SymbolicTensor
 from padc.passes.common.size_builder import SizeBuilder
 
 FORMULAS: Mapping[str, Callable[..., Any]] = {
@@ -95,7 +95,7 @@ def program(formula: Callable[..., Any], tensors: int) -> ModuleOp:
     block.add_op(end)
     build = AtenBuilder(end)
     operands = [
-        Elements(arg, build) if i < tensors else build.wrap(arg)
+        SymbolicTensor(arg, build) if i < tensors else build.wrap(arg)
         for i, arg in enumerate(block.args)
     ]
     value = formula(*operands).value

@@ -307,7 +307,7 @@ def test_print_ir_after_all(padc: Padc):
         "decompose-pads",
         "convert-tcp-to-mil",
         "convert-torch-to-mil",
-        "convert-buffers-to-states",
+        "convert-model-buffers-to-states",
         "canonicalize",
     ]
     assert all(part.splitlines()[1] == "builtin.module {" for part in parts)

@@ -35,7 +35,7 @@ def required(annotation: Any) -> Any:
 
 
 def accepted(annotation: Any) -> tuple[Any, str, Any]:
-    """What an annotation accepts: class of type; dtype, in words and as a test."""
+    """The values of an annotation: class of type; dtype, in words and as a test."""
 
     def is_int(dtype: Dtype) -> bool:
         return not dtype.is_float and dtype is not BOOL

@@ -87,7 +87,7 @@ class Loader:
         self.types[name] = kind
 
     def all_problems(self) -> list[Problem]:
-        """What is not supported: unknown ops, one problem a type, then the rest."""
+        """The unsupported parts: unknown ops, one problem per type, then the rest."""
         unknown = [
             Problem(
                 f"Core ML evaluator: no op '{op_type}' (output {outputs[0]!r}"

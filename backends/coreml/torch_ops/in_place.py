@@ -67,7 +67,7 @@ class Storage:
     version: int = 0
     """How often it has been written."""
     related: "set[Storage]" = field(default_factory=set["Storage"])
-    """What may be the same memory."""
+    """The storages that may be the same memory."""
     spoilt_by: Any = None
     """A write after which the elements are not known."""
 
@@ -95,7 +95,7 @@ class View:
     """Its value in the graph when the storage had `version`."""
     version: int = 0
     parent: "View | None" = None
-    """What `node` makes it from; None if it is the whole storage."""
+    """The view that `node` makes it from; None if it is the whole storage."""
     node: Any = None
     index: int = 0
     """Which of the node's results it is."""
@@ -173,7 +173,7 @@ class Replacer:
     # --- reads ------------------------------------------------------------------------
 
     def view(self, value: Any) -> View:
-        """What is known of a value; at first that it shares nothing."""
+        """The view of a value; one that shares nothing if it is new."""
         key = value.unique()
         if key not in self.views:
             self.views[key] = View(Storage(), value)
@@ -472,7 +472,7 @@ def sizes(value: Any) -> Sequence[int] | None:
 
 
 def memory_of(parameter: Any) -> int:
-    """What equals for parameters that share memory."""
+    """A key that is equal for parameters that share memory."""
     is_tensor = isinstance(parameter, torch.Tensor) and parameter.numel() > 0
     return parameter.untyped_storage().data_ptr() if is_tensor else id(parameter)
 

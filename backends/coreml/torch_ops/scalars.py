@@ -26,7 +26,7 @@ SCALARS: Mapping[str, Callable[..., Any]] = {
     "sym_max": lambda a, b, name: mb.maximum(x=a, y=b, name=name),
     "sym_min": lambda a, b, name: mb.minimum(x=a, y=b, name=name),
 }
-"""What builds each, by the name of the function of Python or PyTorch."""
+"""The builder of each, by the name of the function of Python or PyTorch."""
 
 
 def scalar_converter(kind: str, original: Converter | None) -> Converter:

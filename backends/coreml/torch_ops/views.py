@@ -295,7 +295,7 @@ DECIDED: Mapping[str, Callable[[Any], Inverse | Copy | None]] = {
     "permute": permuted,
     "view": as_view,
 }
-"""What finds the inverse of an op whose arguments tell whether it returns a view."""
+"""How to invert an op whose arguments tell whether it returns a view."""
 
 UNMARKED = frozenset(
     """

@@ -125,7 +125,7 @@ def part(
     dim: int,
     axis: int | None,
 ) -> SSAValue:
-    """A part of `x` along `dim`, whose place in `value` is `axis`; None if removed."""
+    """A part of `x` along `dim`, which is `axis` of `value`; None if removed."""
     along: list[Integer] = []
     if axis is not None:
         size = type.get_shape()[dim]

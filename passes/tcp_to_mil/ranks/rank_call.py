@@ -54,7 +54,7 @@ class RefusedOperandError(Exception):
 
 @dataclass(frozen=True)
 class Views:
-    """What is known about views while the pass runs."""
+    """The views that the pass knows."""
 
     groups: dict[Operation, Groups | None] = field(
         default_factory=dict[Operation, Groups | None]

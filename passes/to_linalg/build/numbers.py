@@ -134,7 +134,7 @@ def make_real(
     """Converts integers to floats of `type`; known ones become numpy's."""
 
     def real(x: SymbolicInteger | float) -> Number | np.floating[Any]:
-        known = unwrapped(x)
+        known: SSAValue | float = unwrapped(x)
         if isinstance(known, SSAValue):
             return from_size(build, known, type)
         return np.float64(known) if type == f64 else np.float32(known)

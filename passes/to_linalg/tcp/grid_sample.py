@@ -169,13 +169,13 @@ def axis_taps(
     mode = op.mode.data
     if mode is ResampleMode.CUBIC:
         low = at.floor()
-        weights = resampling.cubic_weights(at - low)
+        offsets, weights = zip(*resampling.cubic(at - low), strict=True)
         coordinates = [
-            padded(op, low + offset if offset else low, size, real)
-            for offset in resampling.CUBIC_OFFSETS
+            op.padded(low + offset if offset else low, size, real, reflected)
+            for offset in offsets
         ]
     else:
-        at = padded(op, at, size, real)
+        at = op.padded(at, size, real, reflected)
         if mode is ResampleMode.NEAREST:
             return [(position(at.apply("round"), size, real), None)]
         low = at.floor()
@@ -208,18 +208,6 @@ def with_unknown(
     return [
         [(unknown.select(0, index), weight) for index, weight in taps] for taps in axes
     ]
-
-
-def padded(
-    op: tcp.GridSampleOp, at: Number, size: SymbolicInteger, real: MakeReal
-) -> Number:
-    """`at` moved into the input; unchanged if zeros surround the input."""
-    padding = op.padding.data
-    if padding is GridPadding.ZEROS:
-        return at
-    if padding is GridPadding.REFLECTION:
-        at = reflected(at, size, op.align_corners is not None, real)
-    return at.clamp(0.0, real(size - 1))
 
 
 def reflected(

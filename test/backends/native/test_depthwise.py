@@ -10,8 +10,8 @@ from proofs import holds, ints
 from z3 import And
 
 import padc
-from padc.passes.buffers_to_llvm.contractions import Window
 from padc.passes.buffers_to_llvm.loops import Loop
+from padc.passes.buffers_to_llvm.products.convolutions import Window
 
 CASES: list[tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]] = [
     ((2, 6, 20, 37), (6, 1, 3, 3), {"padding": 1}),

@@ -22,13 +22,13 @@ from padc.ir import make_context
 from padc.ir.main_function import main
 from padc.ir.text import Parser
 from padc.passes import pipelines
-from padc.passes.buffers_to_llvm import product_blocks
-from padc.passes.buffers_to_llvm.matrix_product_tiles import (
+from padc.passes.buffers_to_llvm.products import product_blocks
+from padc.passes.buffers_to_llvm.products.matrix_product_tiles import (
     panels_in_place,
     panels_of,
     tiles_of,
 )
-from padc.passes.buffers_to_llvm.partial_sums import STEP_PRODUCTS, terms_of_step
+from padc.passes.buffers_to_llvm.sums.partial_sums import STEP_PRODUCTS, terms_of_step
 
 GUARD = 64
 """Elements before and after each tensor; they are NaN, which results would show."""

@@ -22,7 +22,7 @@ import numpy.typing as npt
 from padc.backends.coreml.evaluator.values.limits import allowed
 
 ZERO = bytes(16)
-"""What all arrays here point to: an element of any dtype."""
+"""The element, of any dtype, that all arrays here point to."""
 
 
 class NoDataError(Exception):

@@ -367,7 +367,7 @@ def _every(
     counts: Sequence[int],
     strides: Sequence[int],
 ) -> list[slice]:
-    """What one element of a kernel sees: every `stride`-th position."""
+    """The elements that one tap of a kernel reads: every `stride`-th position."""
     return [
         slice(k * dilation, k * dilation + (count - 1) * stride + 1, stride)
         for k, dilation, count, stride in zip(

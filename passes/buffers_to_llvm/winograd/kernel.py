@@ -26,11 +26,6 @@ from xdsl.ir import SSAValue
 
 from padc.ir.arithmetic import unwrapped
 from padc.ir.winograd import Winograd, winograd
-from padc.passes.buffers_to_llvm.accumulation import (
-    RESULT_OPERAND,
-    START_OPERAND,
-    Accumulation,
-)
 from padc.passes.buffers_to_llvm.buffer_descriptor import (
     BufferDescriptor,
     bounds_of,
@@ -38,12 +33,17 @@ from padc.passes.buffers_to_llvm.buffer_descriptor import (
 )
 from padc.passes.buffers_to_llvm.llvm_builder import LlvmBuilder, Size
 from padc.passes.buffers_to_llvm.loops import Loop
-from padc.passes.buffers_to_llvm.packed_convolutions import (
+from padc.passes.buffers_to_llvm.products.accumulation import (
+    RESULT_OPERAND,
+    START_OPERAND,
+    Accumulation,
+)
+from padc.passes.buffers_to_llvm.products.packed_convolutions import (
     PackedConvolution,
     PackedConvolutionKernel,
 )
 from padc.passes.buffers_to_llvm.vectors import Vectors
-from padc.passes.buffers_to_llvm.winograd_tiles import Tiles
+from padc.passes.buffers_to_llvm.winograd.tiles import Tiles
 from padc.passes.buffers_to_llvm.work_sharing import share, split_loop
 from padc.passes.common.kernel_tiles import WINOGRAD_VECTORS, register_count
 

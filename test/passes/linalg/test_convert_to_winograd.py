@@ -24,8 +24,8 @@ from padc.errors import UsageError
 from padc.ir import tcp
 from padc.ir.winograd import POINTS, TAPS, winograd
 from padc.passes import pipelines
-from padc.passes.buffers_to_llvm.winograd_tiles import Tiles
-from padc.passes.linalg.winograd_convolutions import WinogradConvolutionsPass
+from padc.passes.buffers_to_llvm.winograd.tiles import Tiles
+from padc.passes.linalg.convert_to_winograd import ConvertToWinogradPass
 from padc.passes.linalg.winograd_cost import Shape
 
 BOUND = 2e-5
@@ -58,7 +58,7 @@ def test_input_and_output_transforms_are_exact_in_float32(size: int):
 SIZES = [(size, columns) for size in POINTS for columns in (1, 2, 3, 4, 5, 7, 8, 31)]
 
 
-@proves("winograd-convolutions")
+@proves("convert-to-winograd")
 @pytest.mark.parametrize("size, columns", SIZES)
 def test_each_result_is_in_one_tile(size: int, columns: int):
     rows, y, x, t = ints("rows y x t")
@@ -78,7 +78,7 @@ def test_each_result_is_in_one_tile(size: int, columns: int):
         assert holds(same == t, whole)
 
 
-@proves("winograd-convolutions")
+@proves("convert-to-winograd")
 @pytest.mark.parametrize("size", POINTS)
 @symbolic()
 def test_results_inside_are_computed_from_their_inputs_and_stored_last(size: int):
@@ -114,7 +114,7 @@ def test_results_inside_are_computed_from_their_inputs_and_stored_last(size: int
     assert holds(left == size, whole)
 
 
-@proves("winograd-convolutions")
+@proves("convert-to-winograd")
 @pytest.mark.parametrize("block", [1, 2, 7, 25, 28])
 def test_each_tile_is_in_one_block(block: int):
     count, number, place, tile = ints("count number place tile")
@@ -256,7 +256,7 @@ def tiles_of(model: nn.Module, *inputs: Tensor, strict: bool = False, **options:
     pipelines.run_passes(ctx, module, pipelines.to_native_tcp())
     for each in pipelines.to_buffers(64, strict):
         each.apply(ctx, module)
-        if isinstance(each, WinogradConvolutionsPass):
+        if isinstance(each, ConvertToWinogradPass):
             break
     convolutions = [op for op in module.walk() if isinstance(op, tcp.WinogradConvOp)]
     return [op.tile.value.data for op in convolutions]

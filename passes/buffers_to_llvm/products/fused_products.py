@@ -16,12 +16,6 @@ from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.ir import SSAValue
 
 from padc.ir import tcp
-from padc.passes.buffers_to_llvm.accumulation import (
-    RESULT_OPERAND,
-    START_OPERAND,
-    Accumulation,
-    Epilogue,
-)
 from padc.passes.buffers_to_llvm.buffer_descriptor import Value
 from padc.passes.buffers_to_llvm.kernel_key import KernelKey
 from padc.passes.buffers_to_llvm.kernels import (
@@ -34,7 +28,13 @@ from padc.passes.buffers_to_llvm.kernels import (
 from padc.passes.buffers_to_llvm.llvm_builder import LlvmBuilder, Size
 from padc.passes.buffers_to_llvm.loop_fusion import Move
 from padc.passes.buffers_to_llvm.loops import Loop, coefficients, merged, ordered
-from padc.passes.buffers_to_llvm.products import (
+from padc.passes.buffers_to_llvm.products.accumulation import (
+    RESULT_OPERAND,
+    START_OPERAND,
+    Accumulation,
+    Epilogue,
+)
+from padc.passes.buffers_to_llvm.products.kernel_choice import (
     Product,
     emit_product,
     product_of,
@@ -170,7 +170,7 @@ def start_of(
 
 
 def epilogue(move: Move, kernel: Outline) -> Epilogue:
-    """What runs `move` on a tile."""
+    """A function that runs `move` on a tile."""
     values = {x: kernel.value(value) for x, value in move.values.items()}
     body = Body(move.op, kernel, [values[x] for x in move.op.operands], values, 1)
 

@@ -8,16 +8,16 @@ from dataclasses import dataclass, replace
 from xdsl.dialects.builtin import AnyFloat
 from xdsl.ir import SSAValue
 
-from padc.passes.buffers_to_llvm.accumulation import (
+from padc.passes.buffers_to_llvm.buffer_descriptor import BufferDescriptor
+from padc.passes.buffers_to_llvm.llvm_builder import LlvmBuilder, Size
+from padc.passes.buffers_to_llvm.loops import Loop
+from padc.passes.buffers_to_llvm.products.accumulation import (
     RESULT_OPERAND,
     START_OPERAND,
     Accumulation,
     ProductKernel,
 )
-from padc.passes.buffers_to_llvm.buffer_descriptor import BufferDescriptor
-from padc.passes.buffers_to_llvm.llvm_builder import LlvmBuilder, Size
-from padc.passes.buffers_to_llvm.loops import Loop
-from padc.passes.buffers_to_llvm.matrix_product_tiles import Block, Tiles
+from padc.passes.buffers_to_llvm.products.matrix_product_tiles import Block, Tiles
 from padc.passes.buffers_to_llvm.vectors import Mask
 from padc.passes.buffers_to_llvm.work_sharing import split_loop
 from padc.passes.common.kernel_tiles import register_count
@@ -98,7 +98,7 @@ def pays(op: MatrixProduct) -> bool:
 
 
 class MatrixProductLoops(ProductKernel[MatrixProduct]):
-    """What both ways to compute a matrix product need: loops over tiles, and places."""
+    """Loops over tiles, and places, for both ways to compute a matrix product."""
 
     def __init__(
         self,

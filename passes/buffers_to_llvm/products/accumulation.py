@@ -24,7 +24,7 @@ RESULT_OPERAND, START_OPERAND = 2, 3
 """The numbers of the result and of the initial values among the operands."""
 
 Start: TypeAlias = BufferDescriptor | SSAValue
-"""What sums start from: a buffer, or one number."""
+"""The initial value of sums: a buffer, or one number."""
 Epilogue: TypeAlias = "Callable[[Sequence[Loop], Sequence[Size]], None]"
 """Runs the op that follows on a tile, whose loops and operands' offsets it takes."""
 
@@ -36,7 +36,7 @@ class Accumulation:
     vectors: Vectors
     result: BufferDescriptor
     start: Start | None = None
-    """What sums are added to; by default the result."""
+    """The initial values of the sums; by default the result."""
     epilogue: Epilogue | None = None
 
     def first(self, offset: Size, step: Size, mask: Mask | None) -> SSAValue | None:

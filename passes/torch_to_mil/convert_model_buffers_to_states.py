@@ -39,9 +39,9 @@ from xdsl.rewriter import Rewriter
 
 from padc.errors import Obstacle, Problem, SourceLocation, UnsupportedError
 from padc.ir import mil, mil_types
-from padc.ir.buffers import ChangedBuffer, changed_buffers
 from padc.ir.element_types import LARGEST_FINITE
 from padc.ir.main_function import body_of, main, value_names
+from padc.ir.model_buffers import ChangedBuffer, changed_buffers
 from padc.ir.names import unique_name
 from padc.ir.precisions import DEFAULT_PRECISION, resolve_precision
 from padc.ir.targets import DEFAULT_TARGET, TARGETS, resolve_target
@@ -68,10 +68,10 @@ NO_OUTPUT = "the model returns nothing, and a Core ML program needs an output"
 
 
 @dataclass(frozen=True)
-class ConvertBuffersToStatesPass(ModulePass):
+class ConvertModelBuffersToStatesPass(ModulePass):
     """Make the buffers that a program changes states of Core ML."""
 
-    name = "convert-buffers-to-states"
+    name = "convert-model-buffers-to-states"
 
     target: str = DEFAULT_TARGET
     """The oldest system that runs the program: iOS15, iOS16, iOS17, iOS18, ..."""
@@ -83,7 +83,7 @@ class ConvertBuffersToStatesPass(ModulePass):
     """
 
     precision: str = DEFAULT_PRECISION
-    """What floats will be computed in: float16 lets float32 buffers become states."""
+    """The precision of floats: float16 lets float32 buffers become states."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         target = resolve_target(self.target)

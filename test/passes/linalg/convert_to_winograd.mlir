@@ -1,5 +1,5 @@
-// RUN: padc-opt -p winograd-convolutions %s | filecheck %s
-// RUN: padc-opt -p winograd-convolutions{tile=2} %s | filecheck %s --check-prefix=TWO
+// RUN: padc-opt -p convert-to-winograd %s | filecheck %s
+// RUN: padc-opt -p convert-to-winograd{tile=2} %s | filecheck %s --check-prefix=TWO
 
 // The kernel that is packed for the direct convolution is no argument any more.
 // CHECK-LABEL: func.func @main(

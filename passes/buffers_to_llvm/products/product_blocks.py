@@ -15,12 +15,12 @@ from padc.passes.buffers_to_llvm.buffer_descriptor import (
 )
 from padc.passes.buffers_to_llvm.llvm_builder import LlvmBuilder, Size, predicate
 from padc.passes.buffers_to_llvm.loops import Loop, nested
-from padc.passes.buffers_to_llvm.matrix_product_loops import (
+from padc.passes.buffers_to_llvm.products.matrix_product_loops import (
     PRODUCTS,
     MatrixProduct,
     MatrixProductLoops,
 )
-from padc.passes.buffers_to_llvm.matrix_product_tiles import (
+from padc.passes.buffers_to_llvm.products.matrix_product_tiles import (
     Block,
     emitted,
     panels_in_place,
@@ -29,7 +29,7 @@ from padc.passes.buffers_to_llvm.matrix_product_tiles import (
     tile_shape,
     tiles_of,
 )
-from padc.passes.buffers_to_llvm.partial_sums import carry_terms
+from padc.passes.buffers_to_llvm.sums.partial_sums import carry_terms
 from padc.passes.buffers_to_llvm.work_sharing import product
 
 PANEL_BYTES = 48 * 1024

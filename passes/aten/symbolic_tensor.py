@@ -27,16 +27,15 @@ from padc.ir.torch import LiteralOp, ToBuiltinTensorOp
 from padc.passes.aten.builder import AtenBuilder, Integer
 from padc.passes.common.broadcast import broadcast
 
-Operand: TypeAlias = (
-    "Elements | SymbolicInteger | int | float | np.floating[Any] | npt.NDArray[Any]"
-)
-"""The other operand of a tensor's operators; numbers and arrays are constants."""
+Known: TypeAlias = int | float | np.floating[Any] | npt.NDArray[Any]
+Operand: TypeAlias = "SymbolicTensor | SymbolicInteger | Known"
+"""The other operand of a tensor's operators; what is known becomes a constant."""
 
 SI64 = IntegerType(64, Signedness.SIGNED)
 
 
 @dataclass(frozen=True, eq=False)
-class Elements:
+class SymbolicTensor:
     """A tensor; its operators insert ops that compute element by element."""
 
     value: SSAValue
@@ -49,65 +48,65 @@ class Elements:
     def type(self) -> AnyTensor:
         return tensor_type(self.value)
 
-    def __add__(self, other: Operand) -> Elements:
+    def __add__(self, other: Operand) -> SymbolicTensor:
         return self._binary("add", other, alpha=1)
 
-    def __radd__(self, other: Operand) -> Elements:
+    def __radd__(self, other: Operand) -> SymbolicTensor:
         return self + other
 
-    def __sub__(self, other: Operand) -> Elements:
+    def __sub__(self, other: Operand) -> SymbolicTensor:
         return self._binary("sub", other, alpha=1)
 
-    def __rsub__(self, other: Operand) -> Elements:
+    def __rsub__(self, other: Operand) -> SymbolicTensor:
         if (number := self._scalar(other)) is not None:
             return self._with_scalar("rsub", number)
         return self._operand(other) - self
 
-    def __mul__(self, other: Operand) -> Elements:
+    def __mul__(self, other: Operand) -> SymbolicTensor:
         return self._binary("mul", other)
 
-    def __rmul__(self, other: Operand) -> Elements:
+    def __rmul__(self, other: Operand) -> SymbolicTensor:
         return self * other
 
-    def __mod__(self, other: Operand) -> Elements:
+    def __mod__(self, other: Operand) -> SymbolicTensor:
         return self._binary("remainder", other)
 
-    def __abs__(self) -> Elements:
+    def __abs__(self) -> SymbolicTensor:
         return self.unary("abs")
 
-    def __truediv__(self, other: Operand) -> Elements:
+    def __truediv__(self, other: Operand) -> SymbolicTensor:
         divisor = self._operand(other)
-        if not isinstance(other, Elements):
+        if not isinstance(other, SymbolicTensor):
             # coremltools rewrites `x / 7` as `x * (1 / 7)`, which is rounded twice.
             divisor = self * 0.0 + divisor
         return self._binary("div", divisor)
 
-    def __rtruediv__(self, other: Operand) -> Elements:
+    def __rtruediv__(self, other: Operand) -> SymbolicTensor:
         if isinstance(other, (int, float)) and other == 1:
             return self.unary("reciprocal")
         return self._operand(other) / self
 
-    def __floordiv__(self, other: SymbolicInteger | int) -> Elements:
+    def __floordiv__(self, other: SymbolicInteger | int) -> SymbolicTensor:
         number = other if isinstance(other, SymbolicInteger) else self.build.wrap(other)
         divisor = integers(self.build, [number.value])
         return self._binary("div", divisor, "Tensor_mode", rounding_mode="floor")
 
-    def __gt__(self, other: Operand) -> Elements:
+    def __gt__(self, other: Operand) -> SymbolicTensor:
         return self._binary("gt", other)
 
-    def __lt__(self, other: Operand) -> Elements:
+    def __lt__(self, other: Operand) -> SymbolicTensor:
         return self._operand(other) > self
 
-    def __le__(self, other: Operand) -> Elements:
+    def __le__(self, other: Operand) -> SymbolicTensor:
         return self._binary("le", other)
 
-    def equals(self, other: Operand) -> Elements:
+    def equals(self, other: Operand) -> SymbolicTensor:
         """The elements that are equal, as booleans."""
         return self._binary("eq", other)
 
-    def select(self, a: Operand, b: Operand) -> Elements:
+    def select(self, a: Operand, b: Operand) -> SymbolicTensor:
         """`a` where these booleans are true, `b` elsewhere."""
-        typed = next((x for x in (a, b) if isinstance(x, Elements)), None)
+        typed = next((x for x in (a, b) if isinstance(x, SymbolicTensor)), None)
         if typed is None:
             assert isinstance(a, np.floating)
             type = f64 if a.dtype == np.float64 else f32
@@ -120,32 +119,32 @@ class Elements:
         arguments = {"condition": self.value, "self": x.value, "other": y.value}
         return x.like(self.build.call("where.self", result, **arguments))
 
-    def maximum(self, other: Operand) -> Elements:
-        if isinstance(other, (Elements, np.ndarray)):
+    def maximum(self, other: Operand) -> SymbolicTensor:
+        if isinstance(other, (SymbolicTensor, np.ndarray)):
             return self._binary("maximum", other, None)
         return self._bounded(min=other)
 
-    def minimum(self, other: Operand) -> Elements:
-        if isinstance(other, (Elements, np.ndarray)):
+    def minimum(self, other: Operand) -> SymbolicTensor:
+        if isinstance(other, (SymbolicTensor, np.ndarray)):
             return self._binary("minimum", other, None)
         return self._bounded(max=other)
 
-    def clamp(self, low: Operand, high: Operand) -> Elements:
+    def clamp(self, low: Operand, high: Operand) -> SymbolicTensor:
         """Each element, or the bound that it exceeds."""
         if isinstance(high, np.ndarray) and (high == high.flat[0]).all():
             high = high.flat[0]
-        if isinstance(high, (Elements, np.ndarray)):
+        if isinstance(high, (SymbolicTensor, np.ndarray)):
             return self._binary("minimum", high, None)._binary("maximum", low, None)
         return self._bounded(min=low, max=high)
 
-    def _bounded(self, **bounds: Any) -> Elements:
+    def _bounded(self, **bounds: Any) -> SymbolicTensor:
         is_float = isinstance(self.type.element_type, AnyFloat)
         numbers = {name: unwrapped(bound) for name, bound in bounds.items()}
         if is_float:
             numbers = {name: float(number) for name, number in numbers.items()}
         return self.like(self.build.elementwise("clamp", self.value, **numbers))
 
-    def multiply_add(self, a: Operand, b: Operand, c: Operand) -> Elements:
+    def multiply_add(self, a: Operand, b: Operand, c: Operand) -> SymbolicTensor:
         """
         `a * b + c`, rounded once where `b` has at most 12 bits, in float32.
 
@@ -157,22 +156,22 @@ class Elements:
         upper, lower = halves(a)
         return b * upper + c + b * lower
 
-    def floor(self) -> Elements:
+    def floor(self) -> SymbolicTensor:
         return self.unary("floor")
 
-    def sine(self) -> Elements:
+    def sine(self) -> SymbolicTensor:
         return self.unary("sin")
 
-    def whole(self) -> Elements:
+    def whole(self) -> SymbolicTensor:
         return self.cast(i64)
 
-    def cast(self, element_type: Attribute) -> Elements:
+    def cast(self, element_type: Attribute) -> SymbolicTensor:
         return self.like(self.build.cast(self.value, element_type))
 
-    def unsqueeze(self, dim: int) -> Elements:
+    def unsqueeze(self, dim: int) -> SymbolicTensor:
         return self.like(self.build.unsqueeze(self.value, dim))
 
-    def reduced(self, name: Literal["sum", "prod"]) -> Elements:
+    def reduced(self, name: Literal["sum", "prod"]) -> SymbolicTensor:
         """The sum or product along the last dimension."""
         *shape, _ = self.type.get_shape()
         result = TensorType(self.type.element_type, shape)
@@ -182,17 +181,17 @@ class Elements:
             y = self.build.call("prod.dim_int", result, self=self.value, dim=-1)
         return self.like(y)
 
-    def unary(self, name: str) -> Elements:
+    def unary(self, name: str) -> SymbolicTensor:
         """`aten.<name>` of each element."""
         return self.like(self.build.elementwise(name, self.value))
 
-    def like(self, value: SSAValue) -> Elements:
+    def like(self, value: SSAValue) -> SymbolicTensor:
         """Another tensor, whose ops go to the same place."""
         return replace(self, value=value)
 
     def _binary(
         self, name: str, other: Operand, overload: str | None = "Tensor", **others: Any
-    ) -> Elements:
+    ) -> SymbolicTensor:
         if (number := self._scalar(other)) is not None:
             return self._with_scalar(name, number)
         y = self._operand(other)
@@ -211,12 +210,12 @@ class Elements:
             return other.value
         return other if isinstance(other, int) else None
 
-    def _with_scalar(self, name: str, number: Integer) -> Elements:
+    def _with_scalar(self, name: str, number: Integer) -> SymbolicTensor:
         name = f"{name}.Scalar"
         return self.like(self.build.elementwise(name, self.value, other=number))
 
-    def _operand(self, x: Operand) -> Elements:
-        if isinstance(x, Elements):
+    def _operand(self, x: Operand) -> SymbolicTensor:
+        if isinstance(x, SymbolicTensor):
             return x
         assert not isinstance(x, SymbolicInteger)
         if isinstance(self.type.element_type, AnyFloat):
@@ -238,14 +237,14 @@ def halves(x: Any) -> tuple[Any, Any]:
 
 def integers(
     build: AtenBuilder, numbers: Sequence[Integer]
-) -> Elements | npt.NDArray[np.int64]:
+) -> SymbolicTensor | npt.NDArray[np.int64]:
     """A vector of int64; an array if all its numbers are known."""
     known = [number for number in numbers if isinstance(number, int)]
     if len(known) == len(numbers):
         return np.array(known)
     zero = constant(build, [0], i64)
     parts = [build.elementwise("add.Scalar", zero, other=number) for number in numbers]
-    return Elements(build.cat(parts, 0), build)
+    return SymbolicTensor(build.cat(parts, 0), build)
 
 
 def make_real(build: AtenBuilder, element_type: Attribute) -> Callable[[Any], Any]:
@@ -258,7 +257,7 @@ def make_real(build: AtenBuilder, element_type: Attribute) -> Callable[[Any], An
             x = x.value if known else integers(build, [x.value])
         return (
             x.cast(element_type)
-            if isinstance(x, Elements)
+            if isinstance(x, SymbolicTensor)
             else np.asarray(x, dtype)[()]
         )
 

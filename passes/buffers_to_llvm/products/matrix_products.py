@@ -27,10 +27,10 @@ from collections.abc import Sequence
 
 from xdsl.dialects import llvm
 
-from padc.passes.buffers_to_llvm.dot_products import DotProducts
 from padc.passes.buffers_to_llvm.llvm_builder import Size, predicate
-from padc.passes.buffers_to_llvm.matrix_product_loops import MatrixProductLoops
-from padc.passes.buffers_to_llvm.product_blocks import Blocks
+from padc.passes.buffers_to_llvm.products.dot_products import DotProducts
+from padc.passes.buffers_to_llvm.products.matrix_product_loops import MatrixProductLoops
+from padc.passes.buffers_to_llvm.products.product_blocks import Blocks
 from padc.passes.buffers_to_llvm.work_sharing import share
 from padc.passes.common.kernel_tiles import FEW_ROWS
 

@@ -9,16 +9,19 @@ from xdsl.dialects.builtin import f32
 from xdsl.ir import SSAValue
 
 from padc.ir import tcp
-from padc.passes.buffers_to_llvm.accumulation import RESULT_OPERAND, Accumulation
 from padc.passes.buffers_to_llvm.buffer_descriptor import BufferDescriptor, Value
-from padc.passes.buffers_to_llvm.fused_products import Start, epilogue
 from padc.passes.buffers_to_llvm.kernel_key import KernelKey
 from padc.passes.buffers_to_llvm.kernels import Kernel, Outline
 from padc.passes.buffers_to_llvm.llvm_builder import LlvmBuilder, Size
 from padc.passes.buffers_to_llvm.loop_fusion import Move
 from padc.passes.buffers_to_llvm.loops import Loop
+from padc.passes.buffers_to_llvm.products.accumulation import (
+    RESULT_OPERAND,
+    Accumulation,
+)
+from padc.passes.buffers_to_llvm.products.fused_products import Start, epilogue
 from padc.passes.buffers_to_llvm.vectors import Vectors
-from padc.passes.buffers_to_llvm.winograd import (
+from padc.passes.buffers_to_llvm.winograd.kernel import (
     WinogradConvolution,
     WinogradKernel,
     static,

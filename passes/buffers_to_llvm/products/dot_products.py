@@ -9,11 +9,11 @@ from xdsl.ir import SSAValue
 
 from padc.passes.buffers_to_llvm.llvm_builder import Size
 from padc.passes.buffers_to_llvm.loops import nested
-from padc.passes.buffers_to_llvm.matrix_product_loops import (
+from padc.passes.buffers_to_llvm.products.matrix_product_loops import (
     PRODUCTS,
     MatrixProductLoops,
 )
-from padc.passes.buffers_to_llvm.matrix_product_tiles import (
+from padc.passes.buffers_to_llvm.products.matrix_product_tiles import (
     emitted,
     steps,
     tile_shape,

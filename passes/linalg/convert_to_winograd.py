@@ -58,10 +58,10 @@ def shape_of(op: linalg.GenericOp) -> Shape | None:
 
 
 @dataclass(frozen=True)
-class WinogradConvolutionsPass(ModulePass):
+class ConvertToWinogradPass(ModulePass):
     """Compute packed 3x3 convolutions by Winograd's algorithm where that is faster."""
 
-    name = "winograd-convolutions"
+    name = "convert-to-winograd"
 
     tile: int | None = None
     """The size of all tiles. (default: a cost model chooses for each convolution)"""

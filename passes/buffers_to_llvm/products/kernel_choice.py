@@ -8,21 +8,24 @@ from typing import TypeAlias
 from xdsl.dialects.builtin import AnyFloat, Float32Type, Float64Type
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 
-from padc.passes.buffers_to_llvm.accumulation import START_OPERAND, Accumulation
 from padc.passes.buffers_to_llvm.buffer_descriptor import BufferDescriptor
-from padc.passes.buffers_to_llvm.contractions import (
+from padc.passes.buffers_to_llvm.llvm_builder import Size
+from padc.passes.buffers_to_llvm.loops import Loop
+from padc.passes.buffers_to_llvm.products.accumulation import (
+    START_OPERAND,
+    Accumulation,
+)
+from padc.passes.buffers_to_llvm.products.convolutions import (
     Contraction,
     ContractionKernel,
     contraction_of,
 )
-from padc.passes.buffers_to_llvm.llvm_builder import Size
-from padc.passes.buffers_to_llvm.loops import Loop
-from padc.passes.buffers_to_llvm.matrix_product_loops import (
+from padc.passes.buffers_to_llvm.products.matrix_product_loops import (
     MatrixProduct,
     matrix_product_of,
 )
-from padc.passes.buffers_to_llvm.matrix_products import MatrixProductKernel
-from padc.passes.buffers_to_llvm.packed_convolutions import (
+from padc.passes.buffers_to_llvm.products.matrix_products import MatrixProductKernel
+from padc.passes.buffers_to_llvm.products.packed_convolutions import (
     PackedConvolution,
     PackedConvolutionKernel,
     packed_convolution_of,

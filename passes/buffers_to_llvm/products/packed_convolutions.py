@@ -18,16 +18,16 @@ from xdsl.dialects import llvm
 from xdsl.dialects.builtin import AnyFloat
 from xdsl.ir import SSAValue
 
-from padc.passes.buffers_to_llvm.accumulation import (
+from padc.passes.buffers_to_llvm.buffer_descriptor import BufferDescriptor
+from padc.passes.buffers_to_llvm.llvm_builder import LlvmBuilder, Size
+from padc.passes.buffers_to_llvm.loops import Loop, nested
+from padc.passes.buffers_to_llvm.products.accumulation import (
     RESULT_OPERAND,
     START_OPERAND,
     Accumulation,
     ProductKernel,
 )
-from padc.passes.buffers_to_llvm.buffer_descriptor import BufferDescriptor
-from padc.passes.buffers_to_llvm.llvm_builder import LlvmBuilder, Size
-from padc.passes.buffers_to_llvm.loops import Loop, nested
-from padc.passes.buffers_to_llvm.partial_sums import sum_in_parts
+from padc.passes.buffers_to_llvm.sums.partial_sums import sum_in_parts
 from padc.passes.buffers_to_llvm.work_sharing import share, split_loop
 from padc.passes.common.kernel_tiles import register_count
 
@@ -267,7 +267,7 @@ class PackedConvolutionKernel(ProductKernel[PackedConvolution]):
         return results
 
     def factor(self, place: Size) -> SSAValue:
-        """What the weights of a pixel are multiplied by."""
+        """The factors of the weights at a pixel."""
         vectors, x = self.vectors, self.operands[INPUT]
         if self.op.channels.steps[INPUT] == 0:
             return vectors.repeated(x, place)

@@ -22,15 +22,15 @@ from xdsl.dialects import llvm
 from xdsl.dialects.builtin import AnyFloat
 from xdsl.ir import SSAValue
 
-from padc.passes.buffers_to_llvm.accumulation import (
+from padc.passes.buffers_to_llvm.buffer_descriptor import BufferDescriptor
+from padc.passes.buffers_to_llvm.llvm_builder import LlvmBuilder, Size
+from padc.passes.buffers_to_llvm.loops import Loop, nested
+from padc.passes.buffers_to_llvm.products.accumulation import (
     RESULT_OPERAND,
     START_OPERAND,
     ProductKernel,
 )
-from padc.passes.buffers_to_llvm.buffer_descriptor import BufferDescriptor
-from padc.passes.buffers_to_llvm.llvm_builder import LlvmBuilder, Size
-from padc.passes.buffers_to_llvm.loops import Loop, nested
-from padc.passes.buffers_to_llvm.partial_sums import (
+from padc.passes.buffers_to_llvm.sums.partial_sums import (
     PRODUCTS,
     steps_of,
     sum_in_parts,

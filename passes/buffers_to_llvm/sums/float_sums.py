@@ -23,7 +23,7 @@ from xdsl.ir import OpResult, SSAValue
 from padc.passes.buffers_to_llvm.buffer_descriptor import BufferDescriptor
 from padc.passes.buffers_to_llvm.llvm_builder import LlvmBuilder, Size
 from padc.passes.buffers_to_llvm.loops import Loop
-from padc.passes.buffers_to_llvm.partial_sums import added_up, in_blocks, steps_of
+from padc.passes.buffers_to_llvm.sums.partial_sums import added_up, in_blocks, steps_of
 from padc.passes.buffers_to_llvm.work_sharing import ELEMENTS, items_of, split_loop
 
 Add: TypeAlias = "Callable[[Sequence[Size], SSAValue], SSAValue]"
