@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -28,8 +28,15 @@ from padc.passes.aten.builder import AtenBuilder, Integer
 from padc.passes.common.broadcast import broadcast
 
 Known: TypeAlias = int | float | np.floating[Any] | npt.NDArray[Any]
-Operand: TypeAlias = "SymbolicTensor | SymbolicInteger | Known"
-"""The other operand of a tensor's operators; what is known becomes a constant."""
+Operand: TypeAlias = "SymbolicTensor | SymbolicInteger | SSAValue | Known"
+"""
+The other operand of a tensor's operators; what is known becomes a constant.
+
+An SSA value is a number of the torch dialect, which a program computes.
+"""
+
+BOOLEAN = ("eq", "ge", "gt", "le", "logical_and", "lt", "ne")
+"""The binary ops here whose results are booleans."""
 
 SI64 = IntegerType(64, Signedness.SIGNED)
 
@@ -48,63 +55,66 @@ class SymbolicTensor:
     def type(self) -> AnyTensor:
         return tensor_type(self.value)
 
-    def __add__(self, other: Operand) -> SymbolicTensor:
+    def __add__(self, other: Operand) -> Self:
         return self._binary("add", other, alpha=1)
 
-    def __radd__(self, other: Operand) -> SymbolicTensor:
+    def __radd__(self, other: Operand) -> Self:
         return self + other
 
-    def __sub__(self, other: Operand) -> SymbolicTensor:
+    def __sub__(self, other: Operand) -> Self:
         return self._binary("sub", other, alpha=1)
 
-    def __rsub__(self, other: Operand) -> SymbolicTensor:
+    def __rsub__(self, other: Operand) -> Self:
         if (number := self._scalar(other)) is not None:
             return self._with_scalar("rsub", number)
         return self._operand(other) - self
 
-    def __mul__(self, other: Operand) -> SymbolicTensor:
+    def __mul__(self, other: Operand) -> Self:
         return self._binary("mul", other)
 
-    def __rmul__(self, other: Operand) -> SymbolicTensor:
+    def __rmul__(self, other: Operand) -> Self:
         return self * other
 
-    def __mod__(self, other: Operand) -> SymbolicTensor:
+    def __mod__(self, other: Operand) -> Self:
         return self._binary("remainder", other)
 
-    def __abs__(self) -> SymbolicTensor:
+    def __neg__(self) -> Self:
+        return self.unary("neg")
+
+    def __abs__(self) -> Self:
         return self.unary("abs")
 
-    def __truediv__(self, other: Operand) -> SymbolicTensor:
+    def __truediv__(self, other: Operand) -> Self:
         divisor = self._operand(other)
         if not isinstance(other, SymbolicTensor):
             # coremltools rewrites `x / 7` as `x * (1 / 7)`, which is rounded twice.
             divisor = self * 0.0 + divisor
         return self._binary("div", divisor)
 
-    def __rtruediv__(self, other: Operand) -> SymbolicTensor:
+    def __rtruediv__(self, other: Operand) -> Self:
         if isinstance(other, (int, float)) and other == 1:
             return self.unary("reciprocal")
         return self._operand(other) / self
 
-    def __floordiv__(self, other: SymbolicInteger | int) -> SymbolicTensor:
+    def __floordiv__(self, other: SymbolicInteger | int) -> Self:
         number = other if isinstance(other, SymbolicInteger) else self.build.wrap(other)
         divisor = integers(self.build, [number.value])
         return self._binary("div", divisor, "Tensor_mode", rounding_mode="floor")
 
-    def __gt__(self, other: Operand) -> SymbolicTensor:
+    def __gt__(self, other: Operand) -> Self:
         return self._binary("gt", other)
 
-    def __lt__(self, other: Operand) -> SymbolicTensor:
+    def __lt__(self, other: Operand) -> Self:
         return self._operand(other) > self
 
-    def __le__(self, other: Operand) -> SymbolicTensor:
+    def __le__(self, other: Operand) -> Self:
         return self._binary("le", other)
 
-    def equals(self, other: Operand) -> SymbolicTensor:
+    def equals(self, other: Operand) -> Self:
         """The elements that are equal, as booleans."""
         return self._binary("eq", other)
 
-    def select(self, a: Operand, b: Operand) -> SymbolicTensor:
+    def select(self, a: Operand, b: Operand) -> Self:
         """`a` where these booleans are true, `b` elsewhere."""
         typed = next((x for x in (a, b) if isinstance(x, SymbolicTensor)), None)
         if typed is None:
@@ -117,19 +127,19 @@ class SymbolicTensor:
             shape = broadcast(shape, operand.type.get_shape())
         result = TensorType(x.type.element_type, shape)
         arguments = {"condition": self.value, "self": x.value, "other": y.value}
-        return x.like(self.build.call("where.self", result, **arguments))
+        return self.like(self.build.call("where.self", result, **arguments))
 
-    def maximum(self, other: Operand) -> SymbolicTensor:
+    def maximum(self, other: Operand) -> Self:
         if isinstance(other, (SymbolicTensor, np.ndarray)):
             return self._binary("maximum", other, None)
         return self._bounded(min=other)
 
-    def minimum(self, other: Operand) -> SymbolicTensor:
+    def minimum(self, other: Operand) -> Self:
         if isinstance(other, (SymbolicTensor, np.ndarray)):
             return self._binary("minimum", other, None)
         return self._bounded(max=other)
 
-    def clamp(self, low: Operand, high: Operand) -> SymbolicTensor:
+    def clamp(self, low: Operand, high: Operand) -> Self:
         """Each element, or the bound that it exceeds."""
         if isinstance(high, np.ndarray) and (high == high.flat[0]).all():
             high = high.flat[0]
@@ -137,7 +147,7 @@ class SymbolicTensor:
             return self._binary("minimum", high, None)._binary("maximum", low, None)
         return self._bounded(min=low, max=high)
 
-    def _bounded(self, **bounds: Any) -> SymbolicTensor:
+    def _bounded(self, **bounds: Any) -> Self:
         is_float = isinstance(self.type.element_type, AnyFloat)
         numbers = {name: unwrapped(bound) for name, bound in bounds.items()}
         if is_float:
@@ -156,22 +166,22 @@ class SymbolicTensor:
         upper, lower = halves(a)
         return b * upper + c + b * lower
 
-    def floor(self) -> SymbolicTensor:
+    def floor(self) -> Self:
         return self.unary("floor")
 
-    def sine(self) -> SymbolicTensor:
+    def sine(self) -> Self:
         return self.unary("sin")
 
-    def whole(self) -> SymbolicTensor:
+    def whole(self) -> Self:
         return self.cast(i64)
 
-    def cast(self, element_type: Attribute) -> SymbolicTensor:
+    def cast(self, element_type: Attribute) -> Self:
         return self.like(self.build.cast(self.value, element_type))
 
-    def unsqueeze(self, dim: int) -> SymbolicTensor:
+    def unsqueeze(self, dim: int) -> Self:
         return self.like(self.build.unsqueeze(self.value, dim))
 
-    def reduced(self, name: Literal["sum", "prod"]) -> SymbolicTensor:
+    def reduced(self, name: Literal["sum", "prod"]) -> Self:
         """The sum or product along the last dimension."""
         *shape, _ = self.type.get_shape()
         result = TensorType(self.type.element_type, shape)
@@ -181,43 +191,47 @@ class SymbolicTensor:
             y = self.build.call("prod.dim_int", result, self=self.value, dim=-1)
         return self.like(y)
 
-    def unary(self, name: str) -> SymbolicTensor:
+    def unary(self, name: str) -> Self:
         """`aten.<name>` of each element."""
         return self.like(self.build.elementwise(name, self.value))
 
-    def like(self, value: SSAValue) -> SymbolicTensor:
+    def like(self, value: SSAValue) -> Self:
         """Another tensor, whose ops go to the same place."""
         return replace(self, value=value)
 
     def _binary(
         self, name: str, other: Operand, overload: str | None = "Tensor", **others: Any
-    ) -> SymbolicTensor:
+    ) -> Self:
         if (number := self._scalar(other)) is not None:
             return self._with_scalar(name, number)
         y = self._operand(other)
         shape = broadcast(self.type.get_shape(), y.type.get_shape())
-        element_type = i1 if name in ("eq", "gt", "le") else self.type.element_type
+        element_type = i1 if name in BOOLEAN else self.type.element_type
         result = TensorType(element_type, shape)
         arguments = {"self": self.value, "other": y.value, **others}
         full = name if overload is None else f"{name}.{overload}"
         return self.like(self.build.call(full, result, **arguments))
 
-    def _scalar(self, other: Operand) -> Integer | None:
-        """An integer that ops on integers take as it is."""
+    def _scalar(self, other: Operand) -> Any:
+        """A number that ops take as it is; None if they take a constant tensor."""
+        if isinstance(other, SSAValue):
+            return other
         if isinstance(self.type.element_type, AnyFloat):
             return None
         if isinstance(other, SymbolicInteger):
             return other.value
         return other if isinstance(other, int) else None
 
-    def _with_scalar(self, name: str, number: Integer) -> SymbolicTensor:
-        name = f"{name}.Scalar"
-        return self.like(self.build.elementwise(name, self.value, other=number))
+    def _with_scalar(self, name: str, number: Any) -> Self:
+        element_type = i1 if name in BOOLEAN else self.type.element_type
+        result = TensorType(element_type, self.type.get_shape())
+        y = self.build.call(f"{name}.Scalar", result, self=self.value, other=number)
+        return self.like(y)
 
-    def _operand(self, x: Operand) -> SymbolicTensor:
+    def _operand(self, x: Operand) -> Self:
         if isinstance(x, SymbolicTensor):
-            return x
-        assert not isinstance(x, SymbolicInteger)
+            return self.like(x.value)
+        assert not isinstance(x, (SymbolicInteger, SSAValue))
         if isinstance(self.type.element_type, AnyFloat):
             x = np.asarray(x, np.float64)
         return self.like(constant(self.build, x, self.type.element_type))

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 
-from xdsl.dialects.builtin import i1
 from xdsl.ir import SSAValue
 
 from padc.errors import Obstacle
 from padc.ir.torch import AtenOp, NotConstantError
 from padc.passes.complex.complex_call import ComplexCall, Made, row
-from padc.passes.complex.numbers import Complex, Number, Real, polar
+from padc.passes.complex.numbers import Complex, Operand, RealTensor, polar
 
 
 @row("aten.complex")
@@ -34,7 +33,7 @@ def split_view_as_complex(call: ComplexCall) -> Complex:
 
 
 @row("aten.view_as_real", "aten.view_as_real_copy")
-def split_view_as_real(call: ComplexCall) -> Real | None:
+def split_view_as_real(call: ComplexCall) -> RealTensor | None:
     """A stack of the parts; if only one part of it is used, that part."""
     z = call.complex("self")
     result, rank = call.op.results[0], z.real.rank
@@ -53,12 +52,12 @@ def split_view_as_real(call: ComplexCall) -> Real | None:
 
 
 @row("aten.real")
-def split_real(call: ComplexCall) -> Real:
+def split_real(call: ComplexCall) -> RealTensor:
     return call.complex("self").real
 
 
 @row("aten.imag")
-def split_imag(call: ComplexCall) -> Real:
+def split_imag(call: ComplexCall) -> RealTensor:
     return call.complex("self").imaginary
 
 
@@ -84,7 +83,7 @@ def split_neg(call: ComplexCall) -> Made:
 
 
 @row("aten.abs")
-def split_abs(call: ComplexCall) -> Real | None:
+def split_abs(call: ComplexCall) -> RealTensor | None:
     """|z|, or its square where only that is used."""
     z = call.complex("self")
     result = call.op.results[0]
@@ -102,12 +101,12 @@ def is_square(op: AtenOp) -> bool:
 
 
 @row("aten.angle")
-def split_angle(call: ComplexCall) -> Real:
+def split_angle(call: ComplexCall) -> RealTensor:
     """The angle; of a real number 0 or pi, or NaN for NaN."""
     z = call.complex("self")
     if call.is_complex("self"):
         return z.angle()
-    is_negative, is_nan = z.real.binary("lt", 0.0, i1), z.real.binary("ne", z.real, i1)
+    is_negative, is_nan = z.real.binary("lt", 0.0), z.real.binary("ne", z.real)
     angle = is_negative.select(z.real.zeros() + math.pi, 0.0)
     return is_nan.select(z.real, angle)
 
@@ -125,7 +124,7 @@ def split_sgn(call: ComplexCall) -> Complex:
 # --- two operands ---------------------------------------------------------------------
 
 
-def other(call: ComplexCall) -> Complex | Number:
+def other(call: ComplexCall) -> Complex | Operand:
     """The second operand: a tensor, or a number, which may be complex."""
     if call.is_tensor("other"):  # or a complex number
         return call.complex("other")
@@ -135,7 +134,7 @@ def other(call: ComplexCall) -> Complex | Number:
         return call.op.arg("other")
 
 
-def times_alpha(call: ComplexCall, z: Complex | Number) -> Complex | Number:
+def times_alpha(call: ComplexCall, z: Complex | Operand) -> Complex | Operand:
     """An operand times `alpha`."""
     if not call.has("alpha"):
         return z
@@ -177,7 +176,7 @@ def split_div(call: ComplexCall) -> Complex:
 
 
 @row("aten.eq.Tensor", "aten.eq.Scalar", "aten.ne.Tensor", "aten.ne.Scalar")
-def split_equality(call: ComplexCall) -> Real:
+def split_equality(call: ComplexCall) -> RealTensor:
     a = call.as_complex(call.op.arg("self"))
     if call.is_tensor("other"):
         b = call.as_complex(call.op.arg("other"))

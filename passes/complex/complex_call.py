@@ -40,7 +40,7 @@ from padc.ir.weights import Array, Weights, numpy_dtype
 from padc.passes.aten.aten_call import AtenCall
 from padc.passes.aten.builder import AtenBuilder
 from padc.passes.common.lowering import LoweringTable
-from padc.passes.complex.numbers import Complex, Real
+from padc.passes.complex.numbers import Complex, RealTensor
 
 Lists: TypeAlias = "tuple[SSAValue, SSAValue | None]"
 """A list of real parts, and one of imaginary parts; None if these are 0."""
@@ -77,7 +77,7 @@ class ComplexCall(AtenCall):
         type = self.real_type()
         return Complex(z.real.cast(type), None if z.imag is None else z.imag.cast(type))
 
-    def real(self, name: str) -> Real:
+    def real(self, name: str) -> RealTensor:
         """A tensor argument that is real, in the precision of the result."""
         return self.as_real(self.op.arg(name)).cast(self.real_type())
 
@@ -91,9 +91,9 @@ class ComplexCall(AtenCall):
         imag = None if z.imag is None else replace(z.imag, build=self.build)
         return Complex(real, imag)
 
-    def as_real(self, x: SSAValue) -> Real:
+    def as_real(self, x: SSAValue) -> RealTensor:
         """A real value of the torch dialect."""
-        return Real(self.build, self.builtin(x))
+        return RealTensor(self.builtin(x), self.build)
 
     def complex_number(self, name: str) -> complex | None:
         """A known number, which may be complex; None if the argument is a tensor."""
@@ -135,8 +135,11 @@ class ComplexCall(AtenCall):
     # --- the same op on other tensors -------------------------------------------
 
     def clone(
-        self, part: Callable[[str, SSAValue], Real | None], *, is_imag: bool = False
-    ) -> Real:
+        self,
+        part: Callable[[str, SSAValue], RealTensor | None],
+        *,
+        is_imag: bool = False,
+    ) -> RealTensor:
         """
         This op on `part(name, x)` for each tensor `x`, an element of argument `name`.
 
@@ -144,14 +147,14 @@ class ComplexCall(AtenCall):
         elements of the result become their imaginary parts.
         """
         made = self.insert(self.cloned(part, is_imag))
-        return Real(self.build, self.insert(ToBuiltinTensorOp(made)))
+        return RealTensor(self.insert(ToBuiltinTensorOp(made)), self.build)
 
-    def clone_list(self, part: Callable[[str, SSAValue], Real]) -> SSAValue:
+    def clone_list(self, part: Callable[[str, SSAValue], RealTensor]) -> SSAValue:
         """The same for an op whose result is no tensor: a list, or a size."""
         return self.insert(self.cloned(part, False))
 
     def cloned(
-        self, part: Callable[[str, SSAValue], Real | None], is_imag: bool
+        self, part: Callable[[str, SSAValue], RealTensor | None], is_imag: bool
     ) -> AtenOp:
         operands = [
             self.argument(argument, self.op.arg(argument.name), part, is_imag)
@@ -164,7 +167,7 @@ class ComplexCall(AtenCall):
         self,
         argument: Argument,
         x: SSAValue,
-        part: Callable[[str, SSAValue], Real | None],
+        part: Callable[[str, SSAValue], RealTensor | None],
         is_imag: bool,
     ) -> SSAValue:
         """An argument of the same op on other tensors."""
@@ -211,7 +214,7 @@ class ComplexCall(AtenCall):
         real = REAL_DTYPES.get(number) if isinstance(number, int) else None
         return x if real is None else self.insert(ConstantIntOp(real))
 
-    def replace(self, old: SSAValue, new: Real) -> None:
+    def replace(self, old: SSAValue, new: RealTensor) -> None:
         """Use a real tensor in place of a value of the torch dialect."""
         assert isinstance(old.type, VTensorType)
         type = builtin_type(old.type)
@@ -222,7 +225,7 @@ class ComplexCall(AtenCall):
 
     # --- constants --------------------------------------------------------------
 
-    def literal(self, key: Any, array: Array) -> Real:
+    def literal(self, key: Any, array: Array) -> RealTensor:
         """A constant that the weights hold; one for all uses of the same `key`."""
         constants = self.split.constants
         if key not in constants:
@@ -233,14 +236,14 @@ class ComplexCall(AtenCall):
             )
             literal = self.insert(LiteralOp(value))
             constants[key] = self.insert(ToBuiltinTensorOp(literal))
-        return Real(self.build, constants[key])
+        return RealTensor(constants[key], self.build)
 
-    def matrix(self, key: Any, array: Callable[[], Array]) -> Real:
+    def matrix(self, key: Any, array: Callable[[], Array]) -> RealTensor:
         """A constant in the precision of the result, computed at first use."""
         type = self.real_type()
         key = (*key, type)
         if key in self.split.constants:
-            return Real(self.build, self.split.constants[key])
+            return RealTensor(self.split.constants[key], self.build)
         return self.literal(key, array().astype(numpy_dtype(type)))
 
     def data(self, name: str) -> Array | None:
@@ -304,7 +307,7 @@ def part_type(type: Attribute) -> Attribute:
     return type
 
 
-Made: TypeAlias = Complex | Real
+Made: TypeAlias = Complex | RealTensor
 """The result of a row."""
 
 Row: TypeAlias = Callable[[ComplexCall], Made | Sequence[Made] | None]

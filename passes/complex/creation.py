@@ -7,7 +7,7 @@ from xdsl.ir import Attribute, SSAValue
 
 from padc.errors import Obstacle
 from padc.passes.complex.complex_call import ComplexCall, Made, is_complex, row
-from padc.passes.complex.numbers import Complex, Real
+from padc.passes.complex.numbers import Complex, RealTensor
 
 FILLED = (
     *("zeros", "ones", "full", "empty.memory_format", "new_zeros", "new_ones"),
@@ -20,7 +20,7 @@ FILLED = (
 def split_filled(call: ComplexCall) -> Made:
     """A tensor that is filled with a number, which may be complex."""
 
-    def part(name: str, x: SSAValue) -> Real:
+    def part(name: str, x: SSAValue) -> RealTensor:
         return call.as_complex(x).real
 
     real = call.clone(part)
@@ -48,7 +48,7 @@ def split_cast(call: ComplexCall) -> Made:
 def split_copy(call: ComplexCall) -> Made:
     """The elements of `src`, in the shape of `self`."""
     z, shape = converted(call, "src"), call.result_type().get_shape()
-    parts = [z] if isinstance(z, Real) else [z.real, z.imag]
+    parts = [z] if isinstance(z, RealTensor) else [z.real, z.imag]
     if any(x is not None and x.shape != shape for x in parts):
         if DYNAMIC_INDEX in shape:
             raise Obstacle(
@@ -81,7 +81,7 @@ def split_view_as_type(call: ComplexCall) -> Made:
         )
     if not call.is_complex("self"):
         x = call.as_real(call.op.arg("self"))
-        check_size(x.type, call.real_type())
+        check_size(x.element_type, call.real_type())
         pairs = x.call("reshape", [*shape, 2], self=x, shape=[*shape, 2])
         dim = len(shape)
         return Complex(
@@ -89,9 +89,9 @@ def split_view_as_type(call: ComplexCall) -> Made:
         )
     z = call.as_complex(call.op.arg("self"))
     if is_complex(call.op.results[0].type):
-        check_size(z.real.type, call.real_type())
+        check_size(z.real.element_type, call.real_type())
         return z
-    check_size(z.real.type, call.real_type())
+    check_size(z.real.element_type, call.real_type())
     stacked = z.real.call(
         "stack", [*z.real.shape, 2], tensors=[z.real, z.imaginary], dim=z.real.rank
     )

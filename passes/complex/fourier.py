@@ -14,7 +14,7 @@ import numpy as np
 from padc.errors import Obstacle
 from padc.ir.torch import AtenOp
 from padc.passes.complex.complex_call import ComplexCall, row
-from padc.passes.complex.numbers import Complex, Real
+from padc.passes.complex.numbers import Complex, RealTensor
 from padc.passes.complex.transforms import (
     Sign,
     each,
@@ -117,7 +117,9 @@ def transform_real(call: ComplexCall, sign: Sign, default: Sequence[int]) -> Com
     return transform_all(call, z, others, sign, scale) if others else z
 
 
-def transform_to_real(call: ComplexCall, sign: Sign, default: Sequence[int]) -> Real:
+def transform_to_real(
+    call: ComplexCall, sign: Sign, default: Sequence[int]
+) -> RealTensor:
     """The last dimension is half of the spectrum of a real signal."""
     z = call.complex("self")
     dims = dims_of(call, z.real.rank, default)
@@ -137,7 +139,7 @@ def transform_to_real(call: ComplexCall, sign: Sign, default: Sequence[int]) -> 
     return from_half_transform(call, z, last, lengths[-1], sign, scale)
 
 
-TRANSFORMS: Mapping[str, tuple[Callable[..., Complex | Real], Sign]] = {
+TRANSFORMS: Mapping[str, tuple[Callable[..., Complex | RealTensor], Sign]] = {
     "": (complex_transform, -1),
     "i": (complex_transform, 1),
     "r": (transform_real, -1),
@@ -156,7 +158,7 @@ for prefix, (lower, sign) in TRANSFORMS.items():
 
 
 @row("aten.fft_fftshift", "aten.fft_ifftshift")
-def split_shift(call: ComplexCall) -> Complex | Real:
+def split_shift(call: ComplexCall) -> Complex | RealTensor:
     """The half of the frequencies that is negative moves before the other, or back."""
     z = call.complex("self")
     dims = dims_of(call, z.real.rank, ())
@@ -194,7 +196,7 @@ def split_r2c(call: ComplexCall) -> Complex:
 
 
 @row("aten._fft_c2r")
-def split_c2r(call: ComplexCall) -> Real:
+def split_c2r(call: ComplexCall) -> RealTensor:
     z, dims = call.complex("self"), own_dims(call)
     *others, last = dims
     length = call.integer("last_dim_size")

@@ -5,10 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from xdsl.dialects.builtin import i1
-
 from padc.passes.complex.complex_call import ComplexCall, row
-from padc.passes.complex.numbers import Complex, Real
+from padc.passes.complex.numbers import Complex, RealTensor
 
 
 def times_i(z: Complex) -> Complex:
@@ -72,7 +70,7 @@ def log1p(z: Complex) -> Complex:
     """Exact near 0: |1 + z|^2 is 1 + a (a + 2) + b^2."""
     whole = (z + 1.0).log()
     a, b = z.real, z.imaginary
-    is_small = a.unary("abs").binary("maximum", b.unary("abs")).binary("lt", 0.5, i1)
+    is_small = a.unary("abs").binary("maximum", b.unary("abs")).binary("lt", 0.5)
     exact = (a * (a + 2.0) + b * b).unary("log1p") * 0.5
     return Complex(is_small.select(exact, whole.real), whole.imag)
 
@@ -159,10 +157,10 @@ def split_nan_to_num(call: ComplexCall) -> Complex:
 
 
 @row("aten.isfinite")
-def split_isfinite(call: ComplexCall) -> Real:
+def split_isfinite(call: ComplexCall) -> RealTensor:
     z = call.as_complex(call.op.arg("self"))
     real, imag = (call.clone(lambda name, x: each) for each in (z.real, z.imaginary))
-    return real.binary("logical_and", imag, i1)
+    return real.binary("logical_and", imag)
 
 
 @row("aten.pow.Tensor_Scalar", "aten.pow.Tensor_Tensor", "aten.pow.Scalar")
@@ -181,7 +179,7 @@ def power(z: Complex, exponent: Complex) -> Complex:
     """exp(exponent log z); 0 to a power with a positive real part is 0."""
     made = (z.log() * exponent).exp()
     is_zero = z.equals(Complex(z.real.zeros())).binary(
-        "logical_and", exponent.real.binary("gt", 0.0, i1), i1
+        "logical_and", exponent.real.binary("gt", 0.0)
     )
     parts = (made.real, made.imaginary)
     return Complex(*(is_zero.select(x.zeros(), x) for x in parts))
@@ -191,12 +189,12 @@ def power(z: Complex, exponent: Complex) -> Complex:
 def split_logaddexp(call: ComplexCall) -> Complex:
     """The operand with the larger real part, plus log1p(exp(the difference))."""
     a, b = call.complex("self"), call.complex("other")
-    is_more = a.real.binary("ge", b.real, i1)
+    is_more = a.real.binary("ge", b.real)
     most, least = selected(is_more, a, b), selected(is_more, b, a)
     return most + log1p((least - most).exp())
 
 
-def selected(condition: Real, a: Complex, b: Complex) -> Complex:
+def selected(condition: RealTensor, a: Complex, b: Complex) -> Complex:
     return Complex(
         condition.select(a.real, b.real), condition.select(a.imaginary, b.imaginary)
     )

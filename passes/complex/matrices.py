@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from padc.errors import Obstacle
 from padc.passes.complex.complex_call import ComplexCall, row
-from padc.passes.complex.numbers import Complex, Real
+from padc.passes.complex.numbers import Complex, RealTensor
 from padc.passes.complex.transforms import each, joined, sliced
 
 LARGEST_DETERMINANT = 3
 """The most rows of a matrix whose determinant is written out."""
 
 
-def block(z: Complex) -> Real:
+def block(z: Complex) -> RealTensor:
     """[[a, -b], [b, a]], whose products are those of a + bi."""
     a, b = z.real, z.imaginary
     last = a.rank - 1
     return joined([joined([a, -b], last), joined([b, a], last)], last - 1)
 
 
-def halves(x: Real, dim: int) -> Complex:
+def halves(x: RealTensor, dim: int) -> Complex:
     """The complex tensor whose parts are the halves of `x` along `dim`."""
     size = x.shape[dim] // 2
     return Complex(sliced(x, dim, 0, size), sliced(x, dim, size, 2 * size))
@@ -77,5 +77,5 @@ def determinant(z: Complex, columns: list[int], row: int) -> Complex:
     return total
 
 
-def selected(x: Real, index: int, dim: int) -> Real:
+def selected(x: RealTensor, index: int, dim: int) -> RealTensor:
     return x.like(x.build.select(x.value, dim % x.rank, index))

@@ -4,139 +4,108 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
-from xdsl.dialects.builtin import TensorType, i1
-from xdsl.ir import Attribute, SSAValue
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Attribute
 
-from padc.ir.tcp import tensor_type
 from padc.ir.weights import numpy_dtype
-from padc.passes.aten.builder import AtenBuilder
+from padc.passes.aten.symbolic_tensor import Operand, SymbolicTensor
 from padc.passes.common.broadcast import broadcast
-
-Number: TypeAlias = "float | SSAValue"
-"""A number; a value of the torch dialect if it is known only at run time."""
 
 WITHOUT_OVERLOADS = ("atan2", "logical_and", "maximum", "minimum")
 """Binary ops that do not take numbers."""
 
 
-@dataclass(frozen=True, eq=False)
-class Real:
-    """A real tensor. Operands broadcast."""
+class RealTensor(SymbolicTensor):
+    """
+    A real tensor.
 
-    build: AtenBuilder
-    value: SSAValue
-    """A builtin tensor."""
+    Numbers stay operands of the ops, as they are in the program.
+    """
 
     @property
     def shape(self) -> tuple[int, ...]:
         """The sizes; `DYNAMIC_INDEX` for those that vary."""
-        return tuple(tensor_type(self.value).get_shape())
+        return tuple(self.type.get_shape())
 
     @property
     def rank(self) -> int:
         return len(self.shape)
 
     @property
-    def type(self) -> Attribute:
-        """The element type."""
-        return tensor_type(self.value).element_type
-
-    def like(self, value: SSAValue) -> Real:
-        return replace(self, value=value)
+    def element_type(self) -> Attribute:
+        return self.type.element_type
 
     def call(
         self,
         name: str,
         shape: Sequence[int] | None = None,
-        type: Attribute | None = None,
+        element_type: Attribute | None = None,
         /,
         **arguments: Any,
-    ) -> Real:
+    ) -> RealTensor:
         """`aten.<name>`; its result has this shape and type unless others are given."""
         result = TensorType(
-            self.type if type is None else type, self.shape if shape is None else shape
+            self.element_type if element_type is None else element_type,
+            self.shape if shape is None else shape,
         )
         given = {key: unwrapped(x) for key, x in arguments.items()}
         return self.like(self.build.call(name, result, **given))
 
-    def unary(self, name: str, type: Attribute | None = None) -> Real:
+    def unary(self, name: str, element_type: Attribute | None = None) -> RealTensor:
         """`aten.<name>` of each element."""
-        return self.call(name, None, type, self=self)
+        return self.call(name, None, element_type, self=self)
 
-    def binary(
-        self, name: str, other: Real | Number, type: Attribute | None = None
-    ) -> Real:
+    def binary(self, name: str, other: Operand) -> RealTensor:
         """`aten.<name>` of each element and one of `other`."""
-        if isinstance(other, Real):
-            shape = broadcast(self.shape, other.shape)
-            if name not in WITHOUT_OVERLOADS:
-                name = f"{name}.Tensor"
-            return self.call(name, shape, type, self=self, other=other)
-        return self.call(f"{name}.Scalar", None, type, self=self, other=other)
+        return self._binary(
+            name, other, None if name in WITHOUT_OVERLOADS else "Tensor"
+        )
 
-    def __add__(self, other: Real | Number) -> Real:
-        return self.binary("add", other)
-
-    def __sub__(self, other: Real | Number) -> Real:
-        return self.binary("sub", other)
-
-    def __mul__(self, other: Real | Number) -> Real:
-        return self.binary("mul", other)
-
-    def __truediv__(self, other: Real | Number) -> Real:
-        return self.binary("div", other)
-
-    def __neg__(self) -> Real:
-        return self.unary("neg")
-
-    def equals(self, other: Real | Number) -> Real:
-        return self.binary("eq", other, i1)
-
-    def select(self, a: Real, b: Real | Number) -> Real:
-        """`a` if this boolean is true, otherwise `b`."""
-        if isinstance(b, Real):
-            shape = broadcast(self.shape, broadcast(a.shape, b.shape))
-            return a.call("where.self", shape, condition=self, self=a, other=b)
+    def select(self, a: Operand, b: Operand) -> RealTensor:
+        """`a`, a tensor, if this boolean is true, otherwise `b`."""
+        if isinstance(b, SymbolicTensor):
+            return super().select(a, b)
+        assert isinstance(a, RealTensor)
         shape = broadcast(self.shape, a.shape)
         return a.call("where.ScalarOther", shape, condition=self, self=a, other=b)
 
-    def zeros(self) -> Real:
+    def zeros(self) -> RealTensor:
         return self.unary("zeros_like")
 
     @property
     def most(self) -> float:
         """The largest finite number of the element type."""
-        return float(np.finfo(numpy_dtype(self.type)).max)
+        return float(np.finfo(numpy_dtype(self.element_type)).max)
 
-    def clamped(self, low: float, high: float) -> Real:
-        return self.call("clamp", None, None, self=self, min=low, max=high)
-
-    def cast(self, type: Attribute) -> Real:
-        return self.like(self.build.cast(self.value, type))
-
-    def spread(self, shape: Sequence[int]) -> Real:
+    def spread(self, shape: Sequence[int]) -> RealTensor:
         """This tensor, repeated to a shape that it broadcasts to."""
         if tuple(shape) == self.shape:
             return self
         return self.call("expand", shape, self=self, size=list(shape))
 
+    def __truediv__(self, other: Operand) -> RealTensor:
+        return self.binary("div", other)
+
+    def _scalar(self, other: Operand) -> Any:
+        return None if isinstance(other, SymbolicTensor) else other
+
 
 def unwrapped(x: Any) -> Any:
     """An argument for `AtenBuilder.call`."""
     match x:
-        case Real():
+        case RealTensor():
             return x.value
-        case [Real(), *_]:
+        case [RealTensor(), *_]:
             return [each.value for each in x]  # pyright: ignore
         case _:
             return x
 
 
-Part: TypeAlias = "Real | None"
+Part: TypeAlias = RealTensor | None
 """An imaginary part; None if it is 0."""
 
 
@@ -144,18 +113,18 @@ Part: TypeAlias = "Real | None"
 class Complex:
     """A complex tensor. Operands broadcast."""
 
-    real: Real
+    real: RealTensor
     imag: Part = None
 
     @property
-    def imaginary(self) -> Real:
+    def imaginary(self) -> RealTensor:
         """The imaginary part as a tensor."""
         return self.real.zeros() if self.imag is None else self.imag
 
     def conj(self) -> Complex:
         return Complex(self.real, None if self.imag is None else -self.imag)
 
-    def scaled(self, factor: Real | Number) -> Complex:
+    def scaled(self, factor: RealTensor | Operand) -> Complex:
         """This times a real number."""
         imag = None if self.imag is None else self.imag * factor
         return Complex(self.real * factor, imag)
@@ -163,17 +132,17 @@ class Complex:
     def __neg__(self) -> Complex:
         return Complex(-self.real, None if self.imag is None else -self.imag)
 
-    def __add__(self, other: Complex | Number) -> Complex:
+    def __add__(self, other: Complex | Operand) -> Complex:
         if not isinstance(other, Complex):
             return Complex(self.real + other, self.imag)
         return Complex(self.real + other.real, total(self.imag, other.imag))
 
-    def __sub__(self, other: Complex | Number) -> Complex:
+    def __sub__(self, other: Complex | Operand) -> Complex:
         if not isinstance(other, Complex):
             return Complex(self.real - other, self.imag)
         return self + -other
 
-    def __mul__(self, other: Complex | Number) -> Complex:
+    def __mul__(self, other: Complex | Operand) -> Complex:
         if not isinstance(other, Complex):
             return self.scaled(other)
         if other.imag is None:
@@ -185,7 +154,7 @@ class Complex:
             self.real * other.imag + self.imag * other.real,
         )
 
-    def __truediv__(self, other: Complex | Number) -> Complex:
+    def __truediv__(self, other: Complex | Operand) -> Complex:
         if not isinstance(other, Complex):
             imag = None if self.imag is None else self.imag / other
             return Complex(self.real / other, imag)
@@ -195,9 +164,9 @@ class Complex:
         # Scaled, so that no square overflows. 1/0 is infinite, not undefined.
         # An infinite part becomes 1 or -1, a finite one next to it almost 0.
         size = largest(other)
-        is_zero, finite = size.equals(0.0), size.clamped(-size.most, size.most)
+        is_zero, finite = size.equals(0.0), size.clamp(-size.most, size.most)
         c, d = (
-            is_zero.select(x.zeros(), (x / finite).clamped(-1.0, 1.0))
+            is_zero.select(x.zeros(), (x / finite).clamp(-1.0, 1.0))
             for x in (other.real, other.imag)
         )
         square = (c * c + d * d) * size
@@ -212,12 +181,12 @@ class Complex:
         real, imag = (x / square for x in whole)
         return Complex(real, imag)
 
-    def equals(self, other: Complex) -> Real:
+    def equals(self, other: Complex) -> RealTensor:
         """Whether both parts are equal."""
         equal = self.real.equals(other.real)
         if self.imag is None and other.imag is None:
             return equal
-        return equal.binary("logical_and", self.imaginary.equals(other.imaginary), i1)
+        return equal.binary("logical_and", self.imaginary.equals(other.imaginary))
 
     def square(self) -> Complex:
         if self.imag is None:
@@ -226,12 +195,12 @@ class Complex:
             self.real * self.real - self.imag * self.imag, self.real * self.imag * 2.0
         )
 
-    def squared_size(self) -> Real:
+    def squared_size(self) -> RealTensor:
         """|z|^2."""
         square = self.real * self.real
         return square if self.imag is None else square + self.imag * self.imag
 
-    def size(self) -> Real:
+    def size(self) -> RealTensor:
         """
         |z|, scaled so that no square overflows.
 
@@ -240,12 +209,12 @@ class Complex:
         if self.imag is None:
             return self.real.unary("abs")
         a, b = self.real.unary("abs"), self.imag.unary("abs")
-        is_more = a.binary("gt", b, i1)
+        is_more = a.binary("gt", b)
         most, least = is_more.select(a, b), is_more.select(b, a)
         ratio = (most * 2.0).equals(most).select(least, least / most)
         return most * (ratio * ratio + 1.0).unary("sqrt")
 
-    def angle(self) -> Real:
+    def angle(self) -> RealTensor:
         return self.imaginary.binary("atan2", self.real)
 
     def exp(self) -> Complex:
@@ -269,7 +238,7 @@ class Complex:
         other = b / is_zero.select(double.unary("ones_like"), double)
         is_infinite = b.unary("abs").equals(math.inf)
         other = is_infinite.select(b, other)
-        is_left = a.binary("lt", 0.0, i1)
+        is_left = a.binary("lt", 0.0)
         return Complex(
             is_left.select(other.unary("abs"), root),
             is_left.select(root.binary("copysign", b), other),
@@ -298,10 +267,10 @@ def total(a: Part, b: Part) -> Part:
     return a + b
 
 
-def largest(z: Complex) -> Real:
+def largest(z: Complex) -> RealTensor:
     """The larger size of the two parts."""
     return z.real.unary("abs").binary("maximum", z.imaginary.unary("abs"))
 
 
-def polar(size: Real, angle: Real) -> Complex:
+def polar(size: RealTensor, angle: RealTensor) -> Complex:
     return Complex(size * angle.unary("cos"), size * angle.unary("sin"))

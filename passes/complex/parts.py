@@ -8,7 +8,7 @@ from xdsl.ir import SSAValue
 
 from padc.ir.torch import VTensorType
 from padc.passes.complex.complex_call import ComplexCall, Made, is_complex, row
-from padc.passes.complex.numbers import Complex, Real, total
+from padc.passes.complex.numbers import Complex, RealTensor, total
 from padc.passes.complex.transforms import each
 
 MOVES = (
@@ -90,7 +90,7 @@ def split_lists(call: ComplexCall) -> None:
     call.split.lists[call.op.results[0]] = real, imag
 
 
-def imaginary(call: ComplexCall, name: str, x: SSAValue) -> Real:
+def imaginary(call: ComplexCall, name: str, x: SSAValue) -> RealTensor:
     """The imaginary part of an argument; an argument of positions is unchanged."""
     if not is_complex(x.type) and name in POSITIONS:
         return call.as_real(x)
@@ -131,8 +131,8 @@ def split_product(call: ComplexCall) -> Complex:
         [(x, power) for power, x in enumerate((z.real, z.imag)) if x is not None]
         for z in map(call.as_complex, factors)
     ]
-    real: Real | None = None
-    imag: Real | None = None
+    real: RealTensor | None = None
+    imag: RealTensor | None = None
     for choice in itertools.product(*parts):
         chosen = iter(choice)
         made = call.clone(lambda name, x: None if name == "bias" else next(chosen)[0])
@@ -157,7 +157,7 @@ def bias(call: ComplexCall) -> Complex:
     return each(z, lambda x: x.call("reshape", shape, self=x, shape=shape))
 
 
-def added(sum: Real | None, term: Real, is_negative: bool) -> Real:
+def added(sum: RealTensor | None, term: RealTensor, is_negative: bool) -> RealTensor:
     if not is_negative:
         made = total(sum, term)
         assert made is not None

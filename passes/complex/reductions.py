@@ -8,12 +8,12 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX
 
 from padc.errors import Obstacle
 from padc.passes.complex.complex_call import ComplexCall, is_complex, row
-from padc.passes.complex.numbers import Complex, Real
+from padc.passes.complex.numbers import Complex, RealTensor
 from padc.passes.complex.transforms import each, joined, sliced
 
 
 @row("aten.linalg_vector_norm")
-def split_vector_norm(call: ComplexCall) -> Real:
+def split_vector_norm(call: ComplexCall) -> RealTensor:
     """The norm of the sizes."""
     size = call.as_complex(call.op.arg("self")).size()
     return call.clone(lambda name, x: size)
@@ -24,7 +24,7 @@ DEVIATIONS = ("std", "std.dim", "std.correction")
 
 
 @row(*(f"aten.{name}" for name in VARIANCES))
-def split_variance(call: ComplexCall) -> Real:
+def split_variance(call: ComplexCall) -> RealTensor:
     """The sum of the variances of the parts."""
     z = call.complex("self")
     real, imag = (call.clone(lambda name, x: part) for part in (z.real, z.imaginary))
@@ -32,7 +32,7 @@ def split_variance(call: ComplexCall) -> Real:
 
 
 @row(*(f"aten.{name}" for name in DEVIATIONS))
-def split_deviation(call: ComplexCall) -> Real:
+def split_deviation(call: ComplexCall) -> RealTensor:
     z = call.complex("self")
     real, imag = (call.clone(lambda name, x: part) for part in (z.real, z.imaginary))
     return Complex(real, imag).size()

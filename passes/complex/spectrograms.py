@@ -14,7 +14,7 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX
 from padc.errors import Obstacle
 from padc.ir.weights import Array
 from padc.passes.complex.complex_call import ComplexCall, row
-from padc.passes.complex.numbers import Complex, Real
+from padc.passes.complex.numbers import Complex, RealTensor
 from padc.passes.complex.transforms import (
     check_length,
     from_half,
@@ -59,7 +59,7 @@ def key_of(call: ComplexCall, window: Array, *rest: object) -> tuple[object, ...
 
 
 @row("aten.stft", "aten.stft.center")
-def split_stft(call: ComplexCall) -> Complex | Real:
+def split_stft(call: ComplexCall) -> Complex | RealTensor:
     x, length = call.real("self"), call.integer("n_fft")
     if call.is_complex("self"):
         raise Obstacle("a transform of a complex signal", "transform its two parts")
@@ -100,7 +100,7 @@ def split_stft(call: ComplexCall) -> Complex | Real:
     return y.call("stack", [*z.real.shape, 2], tensors=parts, dim=z.real.rank)
 
 
-def padded_window(call: ComplexCall, length: int) -> Real:
+def padded_window(call: ComplexCall, length: int) -> RealTensor:
     """A computed window function, with zeros around it up to the length of a frame."""
     window = call.real("window")
     left = (length - window.shape[0]) // 2
@@ -108,7 +108,7 @@ def padded_window(call: ComplexCall, length: int) -> Real:
     return window.call("constant_pad_nd", [length], self=window, pad=pad, value=0.0)
 
 
-def centered(call: ComplexCall, signal: Real, amount: int) -> Real:
+def centered(call: ComplexCall, signal: RealTensor, amount: int) -> RealTensor:
     """The signal, padded at both ends, so that each frame is centered at its time."""
     mode, shape = call.constant("pad_mode"), [*signal.shape]
     if shape[-1] != DYNAMIC_INDEX:
@@ -117,7 +117,7 @@ def centered(call: ComplexCall, signal: Real, amount: int) -> Real:
 
 
 @row("aten.istft")
-def split_istft(call: ComplexCall) -> Real:
+def split_istft(call: ComplexCall) -> RealTensor:
     if call.boolean("return_complex"):
         raise Obstacle("a complex signal", "leave return_complex=False")
     check_length(call.integer("n_fft"))
@@ -135,7 +135,7 @@ def split_istft(call: ComplexCall) -> Real:
     )
 
 
-def half_spectrum(call: ComplexCall) -> Real:
+def half_spectrum(call: ComplexCall) -> RealTensor:
     """The real parts of the frequencies that a real signal has, then the imaginary."""
     z, size = call.complex("self"), call.integer("n_fft") // 2 + 1
     dim = z.real.rank - 2
@@ -150,7 +150,7 @@ def kept_range(call: ComplexCall) -> tuple[int, int | None]:
     return start, -start or None
 
 
-def inverse_kernel(call: ComplexCall) -> Real:
+def inverse_kernel(call: ComplexCall) -> RealTensor:
     """The frame that each real and each imaginary part adds to the signal."""
     window, length = window_of(call), call.integer("n_fft")
 
@@ -162,7 +162,9 @@ def inverse_kernel(call: ComplexCall) -> Real:
     return call.matrix(key_of(call, window, "istft"), kernel)
 
 
-def envelope(call: ComplexCall, spectrum: Real, start: int, stop: int | None) -> Real:
+def envelope(
+    call: ComplexCall, spectrum: RealTensor, start: int, stop: int | None
+) -> RealTensor:
     """The kept part of the sum of the squared window functions of all frames."""
     window, hop, count = window_of(call), hop_of(call), spectrum.shape[-1]
     if count == DYNAMIC_INDEX:
@@ -186,7 +188,7 @@ def envelope(call: ComplexCall, spectrum: Real, start: int, stop: int | None) ->
     return call.matrix(key, lambda: total)
 
 
-def overlapped(x: Real, weight: Real, hop: int) -> Real:
+def overlapped(x: RealTensor, weight: RealTensor, hop: int) -> RealTensor:
     """The sum of all frames, each `hop` after the one before."""
     count = x.shape[-1]
     length = weight.shape[-1]
@@ -195,7 +197,7 @@ def overlapped(x: Real, weight: Real, hop: int) -> Real:
     return x.call("conv_transpose1d", shape, input=x, weight=weight, stride=[hop])
 
 
-def sliced_to(x: Real, start: int, stop: int | None) -> Real:
+def sliced_to(x: RealTensor, start: int, stop: int | None) -> RealTensor:
     return x.like(x.build.slice(x.value, x.rank - 1, start, stop))
 
 

@@ -50,7 +50,7 @@ from padc.passes.complex.complex_call import (
     is_complex,
     real_tensor,
 )
-from padc.passes.complex.numbers import Complex, Real
+from padc.passes.complex.numbers import Complex, RealTensor
 
 __all__ = [
     "arithmetic",
@@ -179,11 +179,11 @@ def split_literal(op: LiteralOp, split: Split) -> None:
     assert isinstance(real, VTensorType)
     dtype = numpy_dtype(real.element_type)
 
-    def literal(suffix: str, part: Array) -> Real:
+    def literal(suffix: str, part: Array) -> RealTensor:
         stored = split.weights.add(f"{name}.{suffix}", part.astype(dtype))
         type = TensorType(real.element_type, real.get_shape())
         value = LiteralOp(DenseResourceAttr.from_params(stored, type))
-        return Real(build, build.insert(ToBuiltinTensorOp(build.insert(value))))
+        return RealTensor(build.insert(ToBuiltinTensorOp(build.insert(value))), build)
 
     imag = literal("imag", numbers.imag) if numbers.imag.any() else None
     split.parts[op.result] = Complex(literal("real", numbers.real), imag)
@@ -194,10 +194,13 @@ def split_unpacked(op: ListUnpackOp, split: Split) -> None:
     build = AtenBuilder(op)
     types = [real_tensor(x.type) for x in op.results]
 
-    def unpacked(list_: SSAValue) -> list[Real]:
+    def unpacked(list_: SSAValue) -> list[RealTensor]:
         unpack = ListUnpackOp(list_, types)
         build.insert(unpack)
-        return [Real(build, build.insert(ToBuiltinTensorOp(x))) for x in unpack.results]
+        return [
+            RealTensor(build.insert(ToBuiltinTensorOp(x)), build)
+            for x in unpack.results
+        ]
 
     real, imag = split.lists[op.operand]
     imags = [None] * len(types) if imag is None else unpacked(imag)
@@ -218,7 +221,7 @@ def split_aten(op: AtenOp, split: Split) -> None:
     if made is None:
         return
     for old, new in zip(op.results, made if isinstance(made, Sequence) else [made]):
-        if isinstance(new, Real):
+        if isinstance(new, RealTensor):
             call.replace(old, new)
         else:
             assert is_complex(old.type), op.schema.name

@@ -18,7 +18,7 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX
 from padc.errors import Obstacle
 from padc.ir.weights import Array
 from padc.passes.complex.complex_call import ComplexCall
-from padc.passes.complex.numbers import Complex, Real
+from padc.passes.complex.numbers import Complex, RealTensor
 
 Sign = Literal[-1, 1]
 """The sign of the exponent: -1 in a transform, 1 in its inverse."""
@@ -72,18 +72,18 @@ def from_half(length: int, sign: Sign) -> Spectra:
 # --- products -------------------------------------------------------------------------
 
 
-def turned(x: Real, a: int, b: int) -> Real:
+def turned(x: RealTensor, a: int, b: int) -> RealTensor:
     """`x` with two dimensions exchanged."""
     shape = [*x.shape]
     shape[a], shape[b] = shape[b], shape[a]
     return x.call("transpose.int", shape, self=x, dim0=a, dim1=b)
 
 
-def sliced(x: Real, dim: int, start: int, stop: int) -> Real:
+def sliced(x: RealTensor, dim: int, start: int, stop: int) -> RealTensor:
     return x.like(x.build.slice(x.value, dim, start, stop))
 
 
-def joined(parts: Sequence[Real], dim: int) -> Real:
+def joined(parts: Sequence[RealTensor], dim: int) -> RealTensor:
     return parts[0].like(parts[0].build.cat([part.value for part in parts], dim))
 
 
@@ -119,11 +119,11 @@ def times(
 
 def along(
     call: ComplexCall,
-    x: Real,
+    x: RealTensor,
     dim: int,
     key: tuple[object, ...],
     matrix: Callable[[], Array],
-) -> Real:
+) -> RealTensor:
     """`x` along `dim` times a constant matrix [old size, new size]."""
     last = x.rank - 1
     if x.rank == 1:
@@ -186,21 +186,21 @@ def factors(length: int) -> tuple[int, int] | None:
     return None
 
 
-def each(z: Complex, function: Callable[[Real], Real]) -> Complex:
+def each(z: Complex, function: Callable[[RealTensor], RealTensor]) -> Complex:
     return Complex(function(z.real), None if z.imag is None else function(z.imag))
 
 
-def split_up(x: Real, dim: int, a: int, b: int) -> Real:
+def split_up(x: RealTensor, dim: int, a: int, b: int) -> RealTensor:
     shape = [*x.shape[:dim], a, b, *x.shape[dim + 1 :]]
     return x.call("unflatten.int", shape, self=x, dim=dim, sizes=[a, b])
 
 
-def flattened(x: Real, dim: int) -> Real:
+def flattened(x: RealTensor, dim: int) -> RealTensor:
     return x.like(x.build.flatten(x.value, dim, dim + 1))
 
 
 def half_transform(
-    call: ComplexCall, x: Real, dim: int, sign: Sign, scale: float
+    call: ComplexCall, x: RealTensor, dim: int, sign: Sign, scale: float
 ) -> Complex:
     """The frequencies of a real signal, without those that are conjugates."""
     z = Complex(x)
@@ -215,7 +215,7 @@ def half_transform(
 
 def from_half_transform(
     call: ComplexCall, z: Complex, dim: int, length: int, sign: Sign, scale: float
-) -> Real:
+) -> RealTensor:
     """The real signal of `length` with these frequencies."""
     z = resized(z, dim, length // 2 + 1)
     if length > LONG and factors(length) is not None:
@@ -233,7 +233,7 @@ def from_half_transform(
     return times(call, z, dim, key, matrix, is_real=True).real
 
 
-def reversed_part(x: Real, dim: int, count: int) -> Real:
+def reversed_part(x: RealTensor, dim: int, count: int) -> RealTensor:
     """Elements `count` to 1, in this order."""
     part = sliced(x, dim, 1, count + 1)
     return part.like(part.build.flip(part.value, [dim]))
@@ -262,7 +262,7 @@ def resized(z: Complex, dim: int, length: int) -> Complex:
     if size >= length:
         return each(z, lambda x: sliced(x, dim, 0, length))
 
-    def padded(x: Real) -> Real:
+    def padded(x: RealTensor) -> RealTensor:
         shape = [*x.shape]
         shape[dim] = length
         pad = [0, 0] * (x.rank - dim - 1) + [0, length - size]

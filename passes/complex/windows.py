@@ -8,7 +8,7 @@ import numpy as np
 
 from padc.ir.weights import Array
 from padc.passes.complex.complex_call import ComplexCall, row
-from padc.passes.complex.numbers import Real
+from padc.passes.complex.numbers import RealTensor
 
 
 def cosines(*factors: float) -> Callable[[Array], Array]:
@@ -26,7 +26,7 @@ def cosines(*factors: float) -> Callable[[Array], Array]:
 
 def window_of(
     call: ComplexCall, values: Callable[[Array], Array], *factors: float
-) -> Real:
+) -> RealTensor:
     """A window: `values` at positions from 0 to 1; `factors` identify `values`."""
     length = call.integer("window_length")
     positions = call.op.schema.positions
@@ -42,7 +42,7 @@ def window_of(
 
 
 @row("aten.hann_window", "aten.hann_window.periodic")
-def split_hann(call: ComplexCall) -> Real:
+def split_hann(call: ComplexCall) -> RealTensor:
     return window_of(call, cosines(0.5, 0.5))
 
 
@@ -50,7 +50,7 @@ def split_hann(call: ComplexCall) -> Real:
     *("aten.hamming_window", "aten.hamming_window.periodic"),
     *("aten.hamming_window.periodic_alpha", "aten.hamming_window.periodic_alpha_beta"),
 )
-def split_hamming(call: ComplexCall) -> Real:
+def split_hamming(call: ComplexCall) -> RealTensor:
     positions = call.op.schema.positions
     alpha = call.number("alpha") if "alpha" in positions else 0.54
     beta = call.number("beta") if "beta" in positions else 0.46
@@ -58,19 +58,19 @@ def split_hamming(call: ComplexCall) -> Real:
 
 
 @row("aten.blackman_window", "aten.blackman_window.periodic")
-def split_blackman(call: ComplexCall) -> Real:
+def split_blackman(call: ComplexCall) -> RealTensor:
     return window_of(call, cosines(0.42, 0.5, 0.08))
 
 
 @row("aten.bartlett_window", "aten.bartlett_window.periodic")
-def split_bartlett(call: ComplexCall) -> Real:
+def split_bartlett(call: ComplexCall) -> RealTensor:
     return window_of(call, lambda x: 1 - np.abs(2 * x - 1))
 
 
 @row(
     *("aten.kaiser_window", "aten.kaiser_window.periodic", "aten.kaiser_window.beta"),
 )
-def split_kaiser(call: ComplexCall) -> Real:
+def split_kaiser(call: ComplexCall) -> RealTensor:
     beta = call.number("beta") if "beta" in call.op.schema.positions else 12.0
 
     def values(x: Array) -> Array:

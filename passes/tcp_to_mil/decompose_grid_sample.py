@@ -12,7 +12,7 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -67,7 +67,7 @@ class GridPoints(SymbolicTensor):
             return a * b + c
         scaled = a.clamp(-(2.0**24), 2.0**24) * 1024.0
         whole = scaled.floor()
-        scale = b * (1 / 1024)  # pyright: ignore
+        scale: Operand = cast(Any, b) * (1 / 1024)
         return whole * scale + c + (scaled - whole) * scale
 
 
