@@ -182,6 +182,17 @@ def test_images_as_outputs(layout: str, tmp_path: Path):
     assert tensor.shape == x.shape and tensor.dtype == torch.float32
 
 
+def test_a_mean_is_not_that_of_an_output():
+    described = padc.coreml.image_type(color_layout="GRAYSCALE", mean=0.5, std=0.5)
+
+    with pytest.raises(
+        padc.UsageError, match="output 'relu' has a mean and std"
+    ) as error:
+        padc.convert(nn.ReLU(), (torch.rand(1, 1, 4, 4),), outputs=[described])
+
+    assert "255 * std" in (error.value.hint or "")
+
+
 def test_a_mask_of_integers_as_an_output(tmp_path: Path):
     x = torch.randn(1, 4, 5, 7)
     model = Apply(lambda x: x.argmax(1, keepdim=True))

@@ -153,6 +153,12 @@ def test_images_defaults_and_descriptions(tmp_path: Path):
         "main": program(Encoder(), 4, inputs=[photo], metadata={"author": "A"}),
         "tensor": program(Encoder(), 4, inputs=[plain], metadata=texts),
     }
+    with pytest.raises(padc.UsageError, match="'tensor' has other metadata than"):
+        padc.save_functions(programs, path)
+    assert not path.exists()
+
+    del texts["author"]
+    programs["tensor"] = program(Encoder(), 4, inputs=[plain], metadata=texts)
     padc.save_functions(programs, path)
 
     spec = Package(path).spec.description

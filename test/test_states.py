@@ -16,12 +16,16 @@ from torch import Tensor, nn
 from torch.torch_version import TorchVersion
 
 import padc
+from padc.backends.coreml import quiet
 from padc.backends.coreml.evaluator import load
 from padc.errors import UnsupportedError, WrongResultError
 from padc.mlir_model import MlirModel
 from padc.testing import compile_for_oracle
 from padc.tools import padc_opt
 from padc.verification import run_package
+
+with quiet():
+    import coremltools as ct
 
 HALF = torch.float16
 
@@ -652,3 +656,31 @@ def test_verify_leaves_the_buffers_of_the_model():
     padc.convert(model, (torch.ones(3),), verify=True)
 
     assert torch.equal(model.get_buffer("0.c"), Z)
+
+
+def test_inputs_are_described_in_order_next_to_states(tmp_path: Path):
+    class Counter(nn.Module):
+        count: Tensor
+
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("count", torch.ones(2))
+
+        def forward(self, x: Tensor) -> Tensor:
+            self.count.add_(1)
+            return x + self.count
+
+    program = padc.convert(
+        Counter(),
+        (torch.ones(2),),
+        target="iOS18",
+        precision="float16",
+        inputs=[ct.TensorType("z")],  # The flag of the state is not described.
+        verify=True,
+    )
+    program.save(tmp_path / "counter.mlpackage")
+
+    model = load(tmp_path / "counter.mlpackage")
+    assert [each.name for each in model.inputs] == ["z"]
+    assert {each.name for each in model.states} == {"count", "is_initialized"}
+    assert program.run(torch.zeros(2))[0].tolist() == [2, 2]

@@ -211,8 +211,12 @@ def made(described: Described) -> Any:
         if "default" in given:
             made.default_value = given["default"]
         return made
-    if excess := [name for name in ("dtype", "default") if name in given]:
-        raise UsageError(f"an image has no {excess[0]}")
+    others = [each for each in described.options if each.endswith(("dtype", "default"))]
+    if others:
+        raise UsageError(
+            f"an input or output with {others[0]} is described as an image",
+            hint=f"leave out {others[0]}: images have neither a dtype nor a default",
+        )
     layout, options = given["image"]
     return made_image(given.get("name"), shape, layout, options)
 

@@ -28,6 +28,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="the error that is allowed, in parts of the range of the expected output: "
         "for compressed weights, say 0.05",
     )
+    parser.add_argument(
+        "--function",
+        metavar="NAME",
+        help="the function of the package that the model is; its default function if "
+        "not given",
+    )
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -45,5 +51,6 @@ def run(arguments: argparse.Namespace) -> None:
             arguments.package,
             precision=arguments.precision,
             tolerance=arguments.tolerance,
+            function_name=arguments.function,
         )
     )

@@ -17,9 +17,11 @@ from xdsl.dialects.func import FuncOp
 
 from padc.backends.coreml import quiet
 from padc.backends.coreml.checker.check import RESERVED
+from padc.backends.coreml.image_type import NormalizedImage
 from padc.backends.coreml.labels import Classifier, classifier_of
 from padc.backends.coreml.metadata import checked_metadata
 from padc.errors import UsageError
+from padc.ir import mil_types
 from padc.ir.model_buffers import BUFFER, UPDATES, entries, text
 from padc.ir.names import identifier
 
@@ -56,6 +58,9 @@ class Features:
         """The description of each argument; None for buffers and undescribed ones."""
         names = model_names("input", entries(function.arg_attrs), BUFFER)
         names += [None] * (len(function.args) - len(names))
+        for argument in function.args:
+            if isinstance(argument.type, mil_types.StateType):
+                names[argument.index] = None
         return matched("input", self.inputs, names)
 
     def of_outputs(self, function: FuncOp) -> list[InputType | None]:
@@ -180,4 +185,11 @@ def check_output(name: str | None, described: Any) -> None:
         raise UsageError(
             f"the description of output '{name}' has a default value",
             hint="only inputs can be left out",
+        )
+    if isinstance(described, NormalizedImage):
+        raise UsageError(
+            f"the description of output '{name}' has a mean and std, which say how an "
+            "input is normalized",
+            hint="a pixel of an output is scale * value + bias: for a model that "
+            "returns normalized images, 255 * std and 255 * mean",
         )

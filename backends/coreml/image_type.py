@@ -15,6 +15,10 @@ with quiet():
     import coremltools as ct
 
 
+class NormalizedImage(ct.ImageType):
+    """An image input whose scale and bias come from a mean and standard deviation."""
+
+
 def normalized(
     name: str | None,
     color_layout: str,
@@ -35,7 +39,7 @@ def normalized(
         raise UsageError(f"std is {std}", hint="a standard deviation is positive")
     scale, bias = (1 / (largest * stds)).tolist(), (0.0 - means / stds).tolist()
     try:
-        return ct.ImageType(
+        return NormalizedImage(
             name,
             shape,
             scale=scale[0] if len(set(scale)) == 1 else scale,

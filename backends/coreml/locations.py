@@ -38,9 +38,11 @@ def relative_name(file: str) -> str:
     A file's name as Python packages and projects know it, without the folders above.
 
     - An installed package's file: its path below `site-packages`.
-    - Another file: its path in the nearest folder above that is a project.
-    - Outside of projects: its path below the entry of `sys.path` that it is found by.
-    - Otherwise, as in a program that was exported on another machine: its last part.
+    - The file of another module that is imported: its path in the nearest folder above
+      that is a project; outside of projects, below the entry of `sys.path` that it is
+      found by.
+    - Otherwise, as in a program that was exported before: its last part, whatever the
+      folders of this machine are.
 
     Names that are not absolute paths stay as they are.
     """
@@ -51,6 +53,9 @@ def relative_name(file: str) -> str:
     for index in reversed(range(len(path.parts) - 1)):
         if path.parts[index] in LIBRARIES:
             return Path(*path.parts[index + 1 :]).as_posix()
+    modules = [*sys.modules.values()]
+    if not any(getattr(module, "__file__", None) == file for module in modules):
+        return path.name
     for folder in path.parents:
         if any((folder / name).exists() for name in PROJECT_FILES):
             return path.relative_to(folder).as_posix()

@@ -24,6 +24,7 @@ import torch.utils._pytree as pytree
 from torch.export import ExportedProgram
 
 from padc.errors import Problem, SourceLocation, UnsupportedError, UsageError
+from padc.frontends.torch_export.equal_sizes import with_equal_sizes
 from padc.frontends.torch_export.locations import error_location
 from padc.log_levels import log_level
 
@@ -57,7 +58,8 @@ def export_module(
         args: Example arguments by position. A tensor that occurs twice is two inputs;
             torch.export alone would take it for one.
         kwargs: Example arguments by keyword.
-        dynamic_shapes: As in `torch.export.export`.
+        dynamic_shapes: As in `torch.export.export`. Dimensions with the same bounds
+            become one if the model needs them to be equal.
 
     Returns:
         The exported program.
@@ -73,6 +75,8 @@ def export_module(
             exported = trace(module, args, named, dynamic_shapes)
     except Exception as error:
         reason, location = explain(error), error_location(error)
+        if (equal := with_equal_sizes(dynamic_shapes, reason)) is not None:
+            return export_module(module, args, named, dynamic_shapes=equal)
         check_runs(module, args, named)
         if "dynamic_shapes" in reason or "Constraints violated" in reason:
             raise UsageError(

@@ -46,8 +46,8 @@ def save_functions(
 
     Raises:
         UsageError: There are no programs, a name or the default does not fit, targets
-            differ or are too old, a program is a classifier, or the package cannot be
-            written.
+            differ or are too old, a program is a classifier or has other metadata than
+            the default, or the package cannot be written.
         UnsupportedError: The package breaks a rule of Core ML (see `Program.check`).
 
     Example:
@@ -67,13 +67,21 @@ def save_functions(
     check_programs(programs)
     default = checked_default([*programs], default)
     pymil = {name: program._pymil for name, program in programs.items()}  # pyright: ignore[reportPrivateUsage]
+    of_package = package_metadata(pymil[default])
     for name, program in pymil.items():
         features = getattr(program, "features", None)
         if features is not None and features.classifier is not None:
             raise UsageError(
-                f"the function '{name}' is a classifier, which a package with several "
-                "functions cannot have",
-                hint="convert it without classifier_config",
+                f"the function '{name}' is a classifier, which padc writes as the only "
+                "function of a package",
+                hint="convert it without class labels, or save it alone",
+            )
+        own = package_metadata(program)
+        if own and own != of_package:
+            raise UsageError(
+                f"the function '{name}' has other metadata than the default function "
+                f"'{default}', whose the package has",
+                hint="give both the same, or only the default function",
             )
     save.save_functions(
         pymil,
@@ -82,6 +90,15 @@ def save_functions(
         common_target(programs),
         locations,
     )
+
+
+def package_metadata(program: Any) -> dict[str, Any]:
+    """What the metadata of a program say of the whole package."""
+    from padc.backends.coreml.metadata import DESCRIPTIONS
+
+    features = getattr(program, "features", None)
+    metadata: dict[str, Any] = {} if features is None else {**features.metadata}
+    return {key: x for key, x in metadata.items() if key not in DESCRIPTIONS}
 
 
 def check_programs(programs: Any) -> None:

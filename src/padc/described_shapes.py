@@ -32,9 +32,9 @@ def described_export(
     Example inputs, and the dynamic dimensions as `torch.export.export` takes them.
 
     Sizes that a description lists or gives a range may vary; None if there are none.
-    PyTorch finds out which of them are equal in the model, except those that may be 1:
-    for these, the same `ct.RangeDim` stands for the same size. A size of 1 in an
-    example would be static: such an example is repeated.
+    PyTorch finds out which of them are equal in the model, also among those that may be
+    1 if their bounds are the same. A size of 1 in an example would be static: such an
+    example is repeated.
     """
     if described is None or not isinstance(example_inputs, list | tuple):
         return example_inputs, None

@@ -171,6 +171,7 @@ def verify_package(
     precision: str = DEFAULT_PRECISION,
     *,
     tolerance: float | None = None,
+    function_name: str | None = None,
 ) -> list[Comparison]:
     """
     Run a saved package and its model on the same inputs, and compare all outputs.
@@ -189,6 +190,8 @@ def verify_package(
             the error that is allowed.
         tolerance: The error that is allowed instead, in parts of the expected output's
             range; for packages with compressed weights.
+        function_name: The function of the package to run; by default its default
+            function.
 
     Returns:
         For each output, the comparison with the largest relative error.
@@ -210,7 +213,7 @@ def verify_package(
         >>> verify_package(program.model, program.exported, "relu.mlpackage", [sample])
         [Comparison(name='relu', max_error=0.0, relative_error=0.0)]
     """
-    session = Session(load(path))
+    session = Session(load(path, function_name=function_name))
     return compare_calls(
         model, exported, session, inputs, precision, tolerance=tolerance
     )

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from functions import Function
 from torch import nn
 from torch.export import Dim, ExportedProgram
 from torch.torch_version import TorchVersion
@@ -578,3 +579,35 @@ def test_file_of_something_else(tmp_path: Path):
             load(tmp_path / name)
     with pytest.raises(UsageError, match="no file"):
         load(tmp_path / "nothing.pt2")
+
+
+def add(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    return x + y
+
+
+def test_sizes_that_must_be_equal_are_one_dimension():
+    x, y = (Dim(name, min=1, max=8) for name in ("rows_x", "rows_y"))
+
+    exported = export_module(
+        Function(add),
+        (torch.ones(3, 2), torch.ones(3, 2)),
+        dynamic_shapes=(({0: x}, {0: y}),),
+    )
+
+    sizes = {
+        str(node.meta["val"].shape[0])
+        for node in exported.graph.nodes
+        if "val" in node.meta
+    }
+    assert len(sizes) == 1 and not sizes & {"3"}
+
+
+def test_equal_sizes_of_different_bounds_are_refused():
+    x, y = Dim("rows_x", min=1, max=8), Dim("rows_y", min=1, max=9)
+
+    with pytest.raises(UsageError, match="must always be equal"):
+        export_module(
+            Function(add),
+            (torch.ones(3, 2), torch.ones(3, 2)),
+            dynamic_shapes=(({0: x}, {0: y}),),
+        )

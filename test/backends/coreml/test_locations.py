@@ -2,7 +2,9 @@
 
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 import torch
@@ -33,22 +35,41 @@ def test_relative_names(file: str, expected: str):
     assert relative_name(file) == expected
 
 
-def test_the_nearest_project(tmp_path: Path):
+@pytest.fixture
+def imported(monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], str]:
+    """Let a file be that of an imported module; returns its name."""
+
+    def imported(path: Path) -> str:
+        module = ModuleType(path.stem)
+        module.__file__ = str(path)
+        monkeypatch.setitem(sys.modules, f"{path.parent.name}_{path.stem}", module)
+        return str(path)
+
+    return imported
+
+
+def test_the_nearest_project(tmp_path: Path, imported: Callable[[Path], str]):
     inner = tmp_path / "repository" / "packages" / "models"
     inner.mkdir(parents=True)
     (tmp_path / "repository" / ".git").mkdir()
     (inner / "pyproject.toml").touch()
 
-    assert relative_name(str(inner / "src" / "net.py")) == "src/net.py"
-    assert relative_name(str(inner.parent / "net.py")) == "packages/net.py"
+    assert relative_name(imported(inner / "src" / "net.py")) == "src/net.py"
+    assert relative_name(imported(inner.parent / "net.py")) == "packages/net.py"
+    # What another process exported, which may be on another machine.
+    assert relative_name(str(inner / "src" / "other.py")) == "other.py"
 
 
-def test_below_sys_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_below_sys_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, imported: Callable[[Path], str]
+):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", ["", "lib", "/"])
+    model, script = tmp_path / "lib" / "models" / "net.py", tmp_path / "scripts/run.py"
 
-    assert relative_name(str(tmp_path / "lib" / "models" / "net.py")) == "models/net.py"
-    assert relative_name(str(tmp_path / "scripts" / "run.py")) == "scripts/run.py"
+    assert relative_name(imported(model)) == "models/net.py"
+    assert relative_name(imported(script)) == "scripts/run.py"
+    assert relative_name(str(tmp_path / "other" / "run.py")) == "run.py"
 
 
 class Rectifier(nn.Module):
