@@ -7,7 +7,7 @@ each. This file only runs those that can apply to a program of padc's.
 """
 
 import contextlib
-from collections.abc import Generator
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -17,14 +17,17 @@ from padc.backends.coreml.blocks import operations_of
 from padc.backends.coreml.float16 import keep_masks_finite, selector
 from padc.backends.coreml.keep_float32 import kept_ops
 from padc.backends.coreml.numerics import Keep
+from padc.backends.coreml.repaired_passes import (
+    HARMFUL,
+    exact_batch_norms,
+    exact_casts,
+)
 from padc.backends.coreml.symbolic_reshapes import quick_reshapes
 from padc.errors import Problem, UnsupportedError
 from padc.ir.precisions import DEFAULT_PRECISION, resolve_precision
 
 with quiet():
     from coremltools.converters.mil.mil import Program
-    from coremltools.converters.mil.mil.input_type import DefaultInputs
-    from coremltools.converters.mil.mil.ops.defs.iOS15.normalization import batch_norm
     from coremltools.converters.mil.mil.passes.pass_registry import PASS_REGISTRY
     from coremltools.converters.mil.mil.types.symbolic import is_symbolic
     from coremltools.converters.mil.mil.types.type_mapping import nptype_from_builtin
@@ -37,24 +40,20 @@ with quiet():
 # - loop_invariant_elimination: it only removes carried values that stay the same.
 # - passes that change pads: Core ML needs them as padc wrote them.
 # - the guard of gathers against negative indices: padc makes them positive.
-# Three are wrong in coremltools 9.0:
-# - fuse_conv_bias negates a constant in place, for all its users and in the model.
-# - fuse_conv_scale takes c / conv(x) for conv(x) / c.
-# - select_optimization replaces select(c, -inf, b) by -inf + b: NaN where b is inf.
+# - those of `repaired_passes.LEFT_OUT`, and three more that are wrong:
+#   - fuse_conv_bias negates a constant in place, for all its users and in the model.
+#   - fuse_conv_scale takes c / conv(x) for conv(x) / c.
+#   - select_optimization replaces select(c, -inf, b) by -inf + b: NaN where b is inf.
 PASSES = (
     "common::dead_code_elimination",
     "common::cast_optimization",
     "common::const_elimination",
-    "common::divide_to_multiply",
     "common::add_conv_transpose_output_shape",
     "common::const_elimination",
     "common::remove_symbolic_reshape",
     "common::noop_elimination",
-    "common::fuse_matmul_weight_bias",
-    "common::fuse_linear_bias",
     "common::fuse_gelu_tanh_approximation",
     "common::fuse_gelu_exact",
-    "common::fuse_leaky_relu",
     "common::rank0_expand_dims_swap",
     "common::fuse_squeeze_expand_dims",
     "common::replace_stack_reshape",
@@ -73,21 +72,16 @@ PASSES = (
     "common::merge_consecutive_transposes",
     "common::fuse_transpose_matmul",
     "common::expand_high_rank_reshape_and_transpose",
-    "common::fuse_stack_split",
     "common::reduce_transposes",
     "common::remove_redundant_ops",
 )
 # Passes that look for an op of these types, and are skipped in a program without them:
 # each pass walks through the program, and its end through all paths to the outputs.
 LOOKS_FOR = {
-    "common::divide_to_multiply": {"real_div"},
     "common::add_conv_transpose_output_shape": {"conv_transpose"},
     "common::remove_symbolic_reshape": {"reshape"},
-    "common::fuse_matmul_weight_bias": {"matmul"},
-    "common::fuse_linear_bias": {"linear"},
     "common::fuse_gelu_tanh_approximation": {"tanh"},
     "common::fuse_gelu_exact": {"erf"},
-    "common::fuse_leaky_relu": {"maximum"},
     "common::rank0_expand_dims_swap": {"expand_dims"},
     "common::fuse_squeeze_expand_dims": {"squeeze"},
     "common::replace_stack_reshape": {"stack"},
@@ -106,17 +100,16 @@ LOOKS_FOR = {
     "common::merge_consecutive_transposes": {"transpose"},
     "common::fuse_transpose_matmul": {"matmul"},
     "common::expand_high_rank_reshape_and_transpose": {"transpose"},
-    "common::fuse_stack_split": {"stack"},
     "common::expand_dynamic_linear": {"linear"},
     "mil_backend::fuse_activation_silu": {"sigmoid"},
-    "mil_backend::fuse_pow2_sqrt": {"pow"},
 }
 INT16_MAX = 2**15 - 1
-# fuse_conv_batchnorm mixes up the channels of the weight of a grouped conv_transpose.
-WRONG_FOR_GROUPED_TRANSPOSE = ("common::fuse_conv_batchnorm",)
-# fuse_elementwise_to_batchnorm writes a batch_norm with variance 1 and without epsilon,
-# whose default of 1e-5 would be added.
 WITHOUT_EPSILON = ("common::fuse_elementwise_to_batchnorm",)
+# Instead of those of coremltools' registry.
+OWN: Mapping[str, Any] = {
+    name: exact_casts(type(PASS_REGISTRY[name]))()
+    for name in ("common::cast_optimization",)
+}
 FLOAT16_PASSES = (
     "common::dedup_op_and_var_names",
     "common::add_fp16_cast",
@@ -130,7 +123,6 @@ LAST_PASSES = (
     "common::noop_elimination",
     "mil_backend::adjust_io_to_supported_types",
     "mil_backend::fuse_activation_silu",
-    "mil_backend::fuse_pow2_sqrt",
     "common::const_elimination",
     "common::cast_optimization",
     "common::dead_code_elimination",
@@ -159,14 +151,12 @@ def optimize(
     resolve_precision(precision)
     with quiet():
         for name in PASSES:
-            if name in WRONG_FOR_GROUPED_TRANSPOSE and _has_grouped_transpose(program):
-                continue
             exact = name in WITHOUT_EPSILON
             with exact_batch_norms() if exact else contextlib.nullcontext():
                 run_pass(program, name)
         if precision == "float16":
             for name in FLOAT16_PASSES:
-                float16_pass: Any = PASS_REGISTRY[name]
+                float16_pass: Any = OWN.get(name, PASS_REGISTRY[name])
                 if name == "common::add_fp16_cast":
                     keep_masks_finite(program)
                     kept = kept_ops(program, keep_float32)
@@ -189,9 +179,13 @@ def optimize(
 
 
 def run_pass(program: Program, name: str) -> None:
-    """Run a pass of coremltools, unless it would find nothing to do."""
-    if name not in LOOKS_FOR or LOOKS_FOR[name] & op_types(program):
-        PASS_REGISTRY[name](program)
+    """Run a pass of coremltools, unless it would find nothing to do, or be wrong."""
+    if name in LOOKS_FOR and not LOOKS_FOR[name] & op_types(program):
+        return
+    if (is_harmful := HARMFUL.get(name)) is not None:
+        if any(is_harmful(op) for op in operations_of(program)):
+            return
+    OWN.get(name, PASS_REGISTRY[name])(program)
     if name == "common::const_elimination":
         give_constants_types(program)
 
@@ -216,17 +210,6 @@ def op_types(program: Program) -> set[str]:
     return {op.op_type for op in operations_of(program)}
 
 
-@contextlib.contextmanager
-def exact_batch_norms() -> Generator[None]:
-    """Let the epsilon of a batch norm default to 0, not to coremltools' 1e-5."""
-    original = batch_norm.default_inputs
-    batch_norm.default_inputs = lambda self: original(self) + DefaultInputs(epsilon=0.0)
-    try:
-        yield
-    finally:
-        batch_norm.default_inputs = original
-
-
 def is_for_int16(op: Any) -> bool:
     """
     Whether coremltools may let an op compute with integers of 16 bits.
@@ -239,8 +222,3 @@ def is_for_int16(op: Any) -> bool:
         return True
     sizes = op.x.shape if op.op_type == "gather_nd" else [op.x.shape[op.axis.val]]
     return all(not is_symbolic(size) and size <= INT16_MAX for size in sizes)
-
-
-def _has_grouped_transpose(program: Program) -> bool:
-    transposes = program.functions["main"].find_ops(op_type="conv_transpose")
-    return any(op.groups.val > 1 for op in transposes)

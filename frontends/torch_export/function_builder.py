@@ -141,6 +141,10 @@ class FunctionBuilder:
                     raise Obstacle(f"the number {value}, which no node computes")
                 case _ if value in ENUM_CODES:
                     return self.constant("int", ENUM_CODES[value])
+                case torch.dtype():
+                    raise Obstacle(
+                        f"padc does not compute with {value}", "use float32 or float16"
+                    )
                 case _:
                     raise Obstacle(f"the constant {value!r}")
             self.constants[key] = named(self.add(op).results[0], hint)

@@ -157,8 +157,7 @@ def airy_ai(x: Element) -> Element:
     size = abs(x)
     root = size.apply("sqrt")
     # Far from 0 the result depends on the rounding of zeta: this is PyTorch's.
-    # coremltools rewrites `x / 3` as `x * (1 / 3)`, which is rounded twice.
-    fourth_root, zeta = root.apply("sqrt"), size * 2 * root / (root * 0 + 3)
+    fourth_root, zeta = root.apply("sqrt"), size * 2 * root / 3
     inverse = 1 / zeta
     angle, w = zeta + math.pi / 4, inverse * inverse
     wave = angle.apply("sin") * tables.AIRY_P(w)

@@ -15,6 +15,7 @@ from xdsl.ir import Attribute
 from padc.errors import Obstacle
 from padc.ir.element_types import LARGEST_FINITE, is_unsigned, wide, width
 from padc.passes.aten.element import Element
+from padc.passes.aten.refusals import TRAINING
 
 Body: TypeAlias = Callable[..., Element]
 """
@@ -181,7 +182,7 @@ def rrelu(
     x: Element, lower: float, upper: float, training: bool, generator: None
 ) -> Element:
     if training:
-        raise Obstacle("it draws random numbers", "call model.eval() before converting")
+        raise Obstacle(*TRAINING)
     return (x > 0).select(x, x * ((lower + upper) / 2))
 
 

@@ -16,7 +16,10 @@ OTHERWISE = (
     "lowers",
     "write it with other ops of PyTorch",
 )
-TRAINING = "it draws random numbers", "call model.eval() before converting"
+TRAINING = (
+    "it draws random numbers",
+    "call model.eval() before converting; F.dropout takes training=self.training",
+)
 RANDOM = (
     "it draws random numbers, and each run would give others",
     "pass the numbers as an input",
@@ -54,6 +57,7 @@ CAUSES: Mapping[str, tuple[str, str]] = {
     **dict.fromkeys(("native_dropout", "feature_alpha_dropout"), TRAINING),
     "rrelu_with_noise_functional": TRAINING,
     "bernoulli": NUMBERS,  # PyTorch makes it of dropouts, too.
+    **dict.fromkeys(("fractional_max_pool2d", "fractional_max_pool3d"), NUMBERS),
     "unique_consecutive": SIZES,
     **dict.fromkeys(("_unique", "_unique2", "unique_dim"), SIZES),
     "unique_dim_consecutive": SIZES,

@@ -85,11 +85,7 @@ class SymbolicTensor:
         return self.unary("abs")
 
     def __truediv__(self, other: Operand) -> Self:
-        divisor = self._operand(other)
-        if not isinstance(other, SymbolicTensor):
-            # coremltools rewrites `x / 7` as `x * (1 / 7)`, which is rounded twice.
-            divisor = self * 0.0 + divisor
-        return self._binary("div", divisor)
+        return self._binary("div", self._operand(other))
 
     def __rtruediv__(self, other: Operand) -> Self:
         if isinstance(other, (int, float)) and other == 1:

@@ -18,6 +18,7 @@ from padc.errors import Obstacle
 from padc.ir import mil
 from padc.ir.element_types import wide
 from padc.ir.mil import MAX_RANK
+from padc.passes.aten.refusals import TRAINING
 from padc.passes.torch_to_mil.contraction import matmul
 from padc.passes.torch_to_mil.mil_call import MilCall, lowers
 from padc.passes.torch_to_mil.movement import (
@@ -40,7 +41,7 @@ from padc.passes.torch_to_mil.tensor import Tensor, as_input, is_constant
 )
 def lower_attention(call: MilCall) -> list[Tensor]:
     if call.number("dropout_p"):
-        raise Obstacle("it draws random numbers", "call model.eval() before converting")
+        raise Obstacle(*TRAINING)
     type = wide(call.result_element_type())
     q, k, v = (call.tensor(name).to(type) for name in ("query", "key", "value"))
     name = "attn_mask" if "attn_mask" in call.op.schema.positions else "attn_bias"

@@ -72,7 +72,8 @@ def lower_cumulative_sum(call: MilCall) -> Tensor:
     x = as_number(as_wide_result(call))
     if not x.rank:
         return x
-    return x.emit("cumsum", x.shape, x=x, axis=call.dim("dim", x.rank))
+    y = x.emit("cumsum", x.shape, x=x, axis=call.dim("dim", x.rank))
+    return y.wrapped(y)
 
 
 @lowers("aten.cumprod")

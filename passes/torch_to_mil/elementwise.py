@@ -30,6 +30,7 @@ from padc.passes.aten.elementwise_tables import (
     names_of,
 )
 from padc.passes.aten.promotion import promoted
+from padc.passes.aten.refusals import TRAINING
 from padc.passes.torch_to_mil.mil_call import MilCall, lowers
 from padc.passes.torch_to_mil.tensor import Tensor, is_constant
 
@@ -51,7 +52,10 @@ def softplus(x: Tensor, beta: float, threshold: float) -> Tensor:
     scaled = x if beta == 1 else x * beta
     y = scaled.unary("softplus")
     y = y if beta == 1 else y / beta
-    return y if threshold >= 20 else (scaled > threshold).select(x, y)
+    if threshold >= 20 and beta == 1:
+        return y
+    # Beyond the threshold the product may overflow in float16.
+    return (scaled > threshold).select(x, y)
 
 
 def elu(x: Tensor, alpha: float, scale: float, input_scale: float) -> Tensor:
@@ -215,5 +219,5 @@ def lower_cast(call: MilCall) -> Tensor:
 @lowers(*(f"aten.{name}" for name in ("dropout", "alpha_dropout", "feature_dropout")))
 def lower_dropout(call: MilCall) -> Tensor:
     if call.boolean("train"):
-        raise Obstacle("it draws random numbers", "call model.eval() before converting")
+        raise Obstacle(*TRAINING)
     return call.tensor("input")

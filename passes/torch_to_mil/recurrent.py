@@ -20,6 +20,7 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, f32
 from padc.errors import Obstacle
 from padc.ir import mil
 from padc.ir.weights import Array
+from padc.passes.aten.refusals import TRAINING
 from padc.passes.torch_to_mil.mil_call import MilCall, lowers
 from padc.passes.torch_to_mil.movement import (
     concat,
@@ -195,7 +196,7 @@ def lower_layers(call: MilCall, cell: Cell, states: States) -> list[Tensor]:
     """All layers: the sequence of the last one, and the final states of all."""
     count = call.integer("num_layers")
     if call.boolean("train") and call.number("dropout") and count > 1:
-        raise Obstacle("it draws random numbers", "call model.eval() before converting")
+        raise Obstacle(*TRAINING)
     directions = 2 if call.boolean("bidirectional") else 1
     weights = call.tensors("params")
     size = len(weights) // (count * directions)

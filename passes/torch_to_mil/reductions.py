@@ -97,7 +97,8 @@ def count(x: Tensor, dims: Sequence[int]) -> Size:
 @lowers("aten.sum", "aten.sum.dim_IntList")
 def lower_sum(call: MilCall) -> Tensor:
     x = as_number(as_wide_result(call))
-    return reduce("sum", x, reduced_dims(call, x), keeps(call))
+    y = reduce("sum", x, reduced_dims(call, x), keeps(call))
+    return y.wrapped(y)
 
 
 @lowers("aten.prod", "aten.prod.dim_int")
@@ -106,7 +107,8 @@ def lower_product(call: MilCall) -> Tensor:
     type = call.result_element_type()
     type = type if call.name == "aten.prod.dim_int" else wide(type)
     x = as_number(call.tensor("self").to(type))
-    return reduce("prod", x, reduced_dims(call, x), keeps(call))
+    y = reduce("prod", x, reduced_dims(call, x), keeps(call))
+    return y.wrapped(y)
 
 
 @lowers("aten.mean", "aten.mean.dim")
@@ -118,7 +120,8 @@ def lower_mean(call: MilCall) -> Tensor:
 @lowers("aten.nansum")
 def lower_sum_without_nan(call: MilCall) -> Tensor:
     x = as_number(without_nan(as_wide_result(call)))
-    return reduce("sum", x, reduced_dims(call, x), keeps(call))
+    y = reduce("sum", x, reduced_dims(call, x), keeps(call))
+    return y.wrapped(y)
 
 
 @lowers("aten.nanmean")

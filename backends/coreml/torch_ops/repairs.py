@@ -16,7 +16,15 @@ import numpy as np
 from padc.backends.coreml import quiet
 from padc.backends.coreml.blocks import operations_of
 from padc.backends.coreml.float16 import keep_masks_finite, selector
-from padc.backends.coreml.optimize import exact_batch_norms, is_for_int16
+from padc.backends.coreml.optimize import is_for_int16
+from padc.backends.coreml.repaired_passes import (
+    LEFT_OUT,
+    Pass,
+    exact_batch_norms,
+    exact_casts,
+    has_factor_of_rank,
+    scales_integers,
+)
 from padc.errors import Problem, SourceLocation, UnsupportedError
 from padc.frontends.torch_export.locations import stack_location
 
@@ -24,7 +32,6 @@ with quiet():
     from coremltools.converters.mil.mil import ListVar, Program, types
     from coremltools.converters.mil.mil.scope import ScopeSource
 
-Pass = type[Any]
 Repair = Callable[[Pass], Pass]
 CONVOLUTIONS = ("conv", "conv_transpose")
 MOST_DIMENSIONS = 5
@@ -99,11 +106,17 @@ def is_border_pad(op: Any) -> bool:
 
 
 def nothing(original: Any, program: Program) -> None:
-    """The pass looks for ops that only TensorFlow's converter writes."""
+    """
+    Leave a program as it is.
+
+    use_reflection_padding looks for ops that only TensorFlow's converter writes.
+    """
 
 
 def with_exact_batch_norms(original: Any, program: Program) -> None:
-    """It writes batch norms without an epsilon, whose default is 1e-5."""
+    """It writes batch norms without an epsilon, and of integers, which fails."""
+    if any(scales_integers(op) for op in operations_of(program)):
+        return
     with exact_batch_norms():
         original.apply(program)
 
@@ -181,7 +194,9 @@ REPAIRS: Mapping[str, Repair] = {
     "common::select_optimization": unless(selects_infinity),
     "common::fuse_conv_batchnorm": unless(is_grouped_transpose),
     "common::merge_consecutive_paddings": unless(is_border_pad),
-    "common::use_reflection_padding": around(nothing),
+    "common::fuse_reduce_mean": unless(has_factor_of_rank),
+    "common::cast_optimization": exact_casts,
+    **dict.fromkeys(("common::use_reflection_padding", *LEFT_OUT), around(nothing)),
     "common::fuse_elementwise_to_batchnorm": around(with_exact_batch_norms),
     "common::const_elimination": around(with_plain_constants),
     "common::add_fp16_cast": around(to_float16),
