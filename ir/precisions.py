@@ -12,9 +12,11 @@ NativePrecision: TypeAlias = Literal["default", "strict"]
 DEFAULT_PRECISION: Precision = "float32"
 
 
-def resolve_precision(name: str) -> str:
-    """The precision of this name; UsageError for another name."""
-    return resolve("precision", name, get_args(Precision))
+def resolve_precision(precision: object) -> Precision:
+    """A precision by name, or as a `ct.precision`; UsageError for any other one."""
+    name = getattr(precision, "name", None)
+    name = str(precision) if name is None else str(name).lower()
+    return cast(Precision, resolve("precision", name, get_args(Precision)))
 
 
 def native_precision(name: str) -> NativePrecision:

@@ -8,8 +8,13 @@ TARGETS = ("iOS15", "iOS16", "iOS17", "iOS18", "iOS26")
 DEFAULT_TARGET = "iOS17"
 
 
-def resolve_target(name: str) -> str:
-    """One of `TARGETS`, by name or "newest"; `UsageError` for any other name."""
+def resolve_target(target: object) -> str:
+    """
+    One of `TARGETS`, by name or "newest", or as a `ct.target`.
+
+    Raises `UsageError` for any other one.
+    """
+    name = str(getattr(target, "name", target))
     if name == "newest":
         return TARGETS[-1]
     if name not in TARGETS:

@@ -182,6 +182,25 @@ def test_images_as_outputs(layout: str, tmp_path: Path):
     assert tensor.shape == x.shape and tensor.dtype == torch.float32
 
 
+def test_targets_and_precisions_of_coremltools():
+    program = padc.convert(
+        nn.ReLU(),
+        (torch.ones(2),),
+        target=ct.target.iOS16,
+        precision=ct.precision.FLOAT16,
+    )
+
+    assert (program.target, program.precision) == ("iOS16", "float16")
+
+
+def test_an_image_of_two_values_is_noticed():
+    black = ct.ImageType(color_layout="G")
+    sample = (torch.rand(1, 1, 4, 4),)
+
+    with pytest.warns(padc.PadcWarning, match="pixels from 0 to 1 only"):
+        padc.convert(nn.Sigmoid(), sample, outputs=[black], verify=True)
+
+
 def test_a_mean_is_not_that_of_an_output():
     described = padc.coreml.image_type(color_layout="GRAYSCALE", mean=0.5, std=0.5)
 

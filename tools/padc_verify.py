@@ -18,8 +18,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--precision",
         default=DEFAULT_PRECISION,
-        help="what the package computes floats in, float32 or float16, which decides "
-        "the error that is allowed (default: %(default)s)",
+        help="what the package computes floats in, float32 or float16, as it was given "
+        "to padc convert: it decides the error that is allowed (default: %(default)s)",
     )
     parser.add_argument(
         "--tolerance",

@@ -33,7 +33,7 @@ from padc.garbage_collection import without_collection
 from padc.interpreter import initial_tensor
 from padc.ir.main_function import main
 from padc.ir.model_buffers import changed_buffers
-from padc.ir.precisions import DEFAULT_PRECISION, Precision
+from padc.ir.precisions import DEFAULT_PRECISION, Precision, resolve_precision
 from padc.ir.targets import DEFAULT_TARGET, resolve_target
 from padc.mlir_model import MlirModel
 from padc.passes import pipelines
@@ -486,7 +486,7 @@ def convert(
         >>> [output.shape for output in program.run(torch.zeros(1, 3, 20, 8))]
         [torch.Size([1, 4, 20, 8])]
     """
-    target = resolve_target(target)
+    target, precision = resolve_target(target), resolve_precision(precision)
     numerics = Numerics.named(precision, keep_float32, compress, target)
     resolve_pad_policy(pad_policy)
     resolve_grid_sample_policy(grid_sample_policy)

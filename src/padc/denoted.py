@@ -17,6 +17,7 @@ import torch
 from padc.backends.coreml.denotation import Image, denotation_in
 from padc.backends.coreml.evaluator import Feature, Model
 from padc.errors import InvalidProgramError, UsageError
+from padc.warn import warn
 
 Array = npt.NDArray[Any]
 
@@ -127,6 +128,7 @@ class Denoted:
         if feature.dtype != np.uint8:
             return nearest_between(*half_bounds(is_.astype(np.float16)), should)
         pixels = is_.round()
+        check_pixels(feature, pixels, expected)
         return nearest_between(pixels - 0.5, pixels + 0.5, should.clip(0, 255))
 
     def alike(
@@ -293,3 +295,13 @@ def as_input(feature: Feature, tensor: Any) -> npt.NDArray[Any]:
             f"package's {feature.dtype} does not have"
         )
     return array.reshape(feature.shape) if tensor.dim() == 0 else array
+
+
+def check_pixels(feature: Feature, pixels: Array, expected: torch.Tensor) -> None:
+    """Warn of an image that shows next to nothing of the values that it is made of."""
+    if expected.numel() and np.ptp(pixels) <= 1 and expected.min() < expected.max():
+        warn(
+            f"the image '{feature.name}' has pixels from {pixels.min():g} to "
+            f"{pixels.max():g} only: a pixel is scale * value + bias, and with a scale "
+            "of 255 the values 0 to 1 are the pixels 0 to 255"
+        )
