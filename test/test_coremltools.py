@@ -17,14 +17,15 @@ from coremltools.converters.mil.frontend.torch.torch_op_registry import (
     _TORCH_OPS_REGISTRY,
 )
 from coremltools.converters.mil.mil.passes.pass_registry import PASS_REGISTRY
-from functions import Function
+from functions import Function, Several, check_each
+from optimized_functions import ALLOWED, FUNCTIONS
 from torch import Tensor, nn
 
 import padc
 import padc.coremltools
 from padc.backends.coreml import quiet
 from padc.backends.coreml.torch_ops.operators import kinds
-from padc.verification import compare
+from padc.verification import compare, run_package
 from padc.versions import numbers
 
 ct: Any = coremltools
@@ -395,6 +396,23 @@ def test_passes_of_coremltools_that_are_wrong(tmp_path: Path):
     model, x = Model().eval(), torch.rand(1, 2, 5, 5)
 
     check(model, convert(model, [x]), tmp_path, x)
+
+
+@pytest.mark.parametrize("name", ["images", "counts"])
+def test_passes_that_change_values(name: str, tmp_path: Path):
+    functions, x = FUNCTIONS[name]
+    converted, path = convert(Several(functions), [x]), tmp_path / "m.mlpackage"
+    converted.save(str(path))
+
+    results = [y.to(torch.float32) for y in run_package(path, [x])]
+
+    floats = {key: as_float(function) for key, function in functions.items()}
+    check_each(floats, results, x, **ALLOWED[name], equal_nan=True)
+
+
+def as_float(function: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
+    """The function, with the results that a package has for integers and booleans."""
+    return lambda x: function(x).float()
 
 
 def test_what_padc_refuses_is_coremltools_affair():
