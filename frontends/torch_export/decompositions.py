@@ -94,7 +94,10 @@ def decompositions_of(ep: ExportedProgram, legal: Collection[str]) -> Decomposit
         always |= legal_too
         calls |= {op: nodes[op] for op in legal_too & nodes.keys()}
     # PyTorch writes one of these ops as others of them, where it replaces ops in place.
-    return {**rules, **strided.RULES} if rules.keys() & strided.RULES.keys() else rules
+    names = {schema_name(node.target) for node in nodes_of(ep.graph_module)}
+    if rules.keys() & strided.RULES.keys() or names & strided.WRITES:
+        return {**rules, **strided.RULES}
+    return rules
 
 
 def rules_of(

@@ -104,3 +104,6 @@ RULES: Mapping[OpOverload, Callable[..., Any]] = {
     aten.resize_as.default: resize_as,
 }
 """By the op."""
+
+WRITES = frozenset(("aten.fill_diagonal_",))
+"""Ops in place that have no other form: PyTorch writes to a strided view instead."""

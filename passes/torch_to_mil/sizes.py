@@ -94,6 +94,7 @@ float_arithmetic("add", lambda a, b: a + b, *MIXED)
 float_arithmetic("sub", lambda a, b: a - b, *MIXED)
 float_arithmetic("mul", lambda a, b: a * b, *MIXED)
 float_arithmetic("div", lambda a, b: a / b, "float", "int")
+float_arithmetic("pow", lambda a, b: a.binary("pow", b), *MIXED)
 
 
 @lowers("aten.Int.Scalar", "aten.Int.float", "aten.ceil.float", "aten.floor.float")

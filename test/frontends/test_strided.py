@@ -58,6 +58,19 @@ REFUSED: Functions = {
 }
 
 
+def test_a_diagonal_is_filled() -> None:
+    functions: Functions = {
+        "of numbers": lambda x: (x * 2).fill_diagonal_(3.0),
+        "of booleans": lambda x: (x > 0).fill_diagonal_(False),
+        "again": lambda x: torch.cat([x, x]).fill_diagonal_(1.0, wrap=True),
+    }
+    x = torch.randn(4, 3)
+
+    results = padc.convert(Several(functions), (x,)).run(x)
+
+    check_each(functions, results, x, rtol=0, atol=0)
+
+
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_is_not_in_the_tensor_is_refused(name: str) -> None:
     # PyTorch 2.15 itself says that a tensor cannot grow.

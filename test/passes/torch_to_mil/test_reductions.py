@@ -225,6 +225,24 @@ OF_NOTHING: Functions = {
 }
 
 
+@pytest.mark.parametrize("dtype", [torch.int8, torch.uint8, torch.int16])
+def test_sums_and_products_of_narrow_types_wrap(dtype: torch.dtype) -> None:
+    most = torch.iinfo(dtype).max
+    x = torch.tensor([[most, 3, most], [most - 50, 7, 120]], dtype=dtype)
+
+    functions: Functions = {
+        "sum": lambda x: x.sum(dtype=dtype),
+        "sum of rows": lambda x: x.sum(1, dtype=dtype),
+        "nansum": lambda x: x.nansum(1, dtype=dtype),
+        "prod": lambda x: x.prod(dtype=dtype),
+        "prod of rows": lambda x: x.prod(1, dtype=dtype),
+        "cumsum": lambda x: x.cumsum(1, dtype=dtype),
+        "cumprod": lambda x: x.cumprod(1, dtype=dtype),
+    }
+
+    check(functions, x)
+
+
 def test_reductions_of_nothing() -> None:
     check(OF_NOTHING, torch.randn(3, 4))
 

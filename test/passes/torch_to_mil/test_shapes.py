@@ -201,6 +201,7 @@ DYNAMIC: Functions = {
     "diagonal static": lambda x: x.diagonal(-1, 1, 3),
     "diag_embed": lambda x: torch.diag_embed(x[0, :, :, 0], 1),
     "zeros": lambda x: torch.zeros(x.shape[0], 3, x.shape[1]) + 1,
+    "roots": lambda x: x * x.shape[1] ** 0.5 + x * x.shape[2] ** -0.5,
     "zeros_like": lambda x: torch.zeros_like(x) + 1,
     "full size": lambda x: torch.full((2,), x.shape[1]) * 1,
     "arange": lambda x: torch.arange(x.shape[1]) + 1,
