@@ -20,6 +20,7 @@ from padc.backends.coreml.evaluator.ops.registry import (
 from padc.backends.coreml.evaluator.values import kernels
 from padc.backends.coreml.evaluator.values.dataless import is_dataless
 from padc.backends.coreml.evaluator.values.types import FP16, Array, TensorType
+from padc.errors import Obstacle
 
 
 def promoted(x: Array, y: Array) -> tuple[Array, Array]:
@@ -215,5 +216,8 @@ def cast(x: Array, dtype: CastType) -> Array:
             whole = np.trunc(x) if x.dtype.kind == "f" else x.astype(np.int64)
             is_inside = (whole >= limits.min) & (whole < limits.max + 1)
             if not is_dataless(x) and not np.all(is_inside):
-                raise UnknownValueError(f"a value outside of {dtype}")
+                raise Obstacle(
+                    f"a value outside of {dtype}, whose cast is not documented",
+                    "clamp the values before the cast",
+                )
             return whole.astype(np.int32)
