@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 from xdsl.dialects.builtin import f64, i1
-from xdsl.ir import Attribute
+from xdsl.ir import Attribute, Operation, SSAValue
 
 from padc.errors import Obstacle
 from padc.ir.element_types import is_float, wide
@@ -211,9 +211,38 @@ def lower_frexp(call: MilCall) -> list[Tensor]:
     return [part for part in parts if isinstance(part, Tensor)]
 
 
+ARITHMETIC = (
+    *("mil.add", "mil.cast", "mil.ceil", "mil.floor"),
+    *("mil.mul", "mil.real_div", "mil.sub"),
+)
+"""Ops whose result is infinite if an operand is."""
+
+
 @lowers(*CASTS)
 def lower_cast(call: MilCall) -> Tensor:
-    return call.tensor(call.op.schema.arguments[0].name)
+    """
+    The first argument; the driver casts it.
+
+    T5's buckets of positions take the logarithm of 0 and select something else then.
+    Core ML does not say which integer -inf becomes: a bound does.
+    """
+    x, type = call.tensor(call.op.schema.arguments[0].name), call.result_element_type()
+    is_truncated = x.is_float and not is_float(type) and type != i1
+    if is_truncated and isinstance(x.value, SSAValue) and follows_logarithm(x.value):
+        return clip(x, -(2.0**31), 2.0**31 - 128)
+    return x
+
+
+def follows_logarithm(x: SSAValue, steps: int = 6) -> bool:
+    """Whether `x` is a logarithm, or a few steps of arithmetic on one."""
+    op = x.owner
+    if not isinstance(op, Operation) or not steps:
+        return False
+    if op.name == "mil.log":
+        return True
+    return op.name in ARITHMETIC and any(
+        follows_logarithm(operand, steps - 1) for operand in op.operands
+    )
 
 
 @lowers(*(f"aten.{name}" for name in ("dropout", "alpha_dropout", "feature_dropout")))

@@ -24,8 +24,9 @@ from aten_cases import (
     only,
     without,
 )
-from functions import Functions, Several, check_each
+from functions import Function, Functions, Several, check_each
 from mil_functions import check, size
+from torch import Tensor
 
 import padc
 from padc.errors import UnsupportedError
@@ -238,3 +239,19 @@ def test_bounds_that_are_not_numbers() -> None:
 
 def test_an_element_as_an_index() -> None:
     check({"select": lambda x, i: x[i]}, torch.randn(3, 4), torch.tensor(1))
+
+
+def test_integers_of_the_logarithm_of_zero_are_not_selected() -> None:
+    """T5's buckets of positions."""
+
+    def buckets(x: Tensor) -> Tensor:
+        places = torch.arange(x.shape[0])
+        far = 8 + ((places.float() / 8).log() * 3).to(torch.long)
+        return torch.where(places < 8, places, far.clamp(max=15))
+
+    x = torch.ones(20)
+    sizes = ({0: torch.export.Dim("n", min=2, max=64)},)
+    program = padc.convert(Function(buckets), (x,), dynamic_shapes=(sizes,))
+
+    for each in (x, torch.ones(50)):
+        assert torch.equal(program.run(each)[0].long(), buckets(each))
