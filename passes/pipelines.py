@@ -173,7 +173,7 @@ def to_buffers(
         PadIntoProducerPass(),
         # After it: a producer that writes the interior needs no fill there either.
         FillBorderOnlyPass(),
-        # Removes the copies and fills of what is written elsewhere now.
+        # Removes copies and fills of buffers that are now written in place.
         CanonicalizePass(),
         # Last, since it fixes the address of each buffer.
         PlanBuffersPass(),

@@ -112,7 +112,7 @@ class PadcOptMain(xDSLOptMain):
                     "standard input can't be a .pt2 file", hint="padc-opt model.pt2"
                 )
             program = load(path, trust=self.args.trust)
-            # Other ops are decomposed, as they are on the way that the passes are of.
+            # Other ops are decomposed, as in the pipeline that these passes belong to.
             names = [spec.name for spec in parse_pipeline(self.args.passes)]
             _, module = import_program(program, legal=legal_for(names), ctx=self.ctx)
             return module

@@ -104,7 +104,7 @@ def _type_name(annotation: Any) -> str:
 
 
 def _default(field: dataclasses.Field[Any]) -> str:
-    """The default; an option that is None by default says itself what that means."""
+    """The default; the docstring of an option says what None as its default means."""
     if field.default is dataclasses.MISSING:
         return "(required)"
     value: object = field.default

@@ -1,5 +1,5 @@
 # pyright: basic
-"""Sizes that are declared apart, and that the model needs to be equal."""
+"""Sizes that are declared separately, and that the model needs to be equal."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ class Float16Report:
 
     @property
     def advice(self) -> str:
-        """What to do, in a line."""
+        """A recommendation in one line."""
         if self.error <= self.bound:
             return f"float16 is within {self.bound:g} of the range: nothing to keep"
         advice = f"float16 is off by more than {self.bound:g} of the range"

@@ -6,6 +6,7 @@ Sizes and counts are not the formulas of `padc.ir.padding`: independent on purpo
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 
@@ -14,7 +15,6 @@ import torch
 from padc.backends.reference.tcp.evaluator import Value, evaluates
 from padc.backends.reference.tcp.windows import along, wide, windows
 from padc.ir import tcp
-from padc.ir.tcp.pools import ArgMaxPositions
 
 
 def max_pool(
@@ -66,32 +66,45 @@ def arg_max_pool(
     strides: Sequence[int],
     dilations: Sequence[int],
     dims: Sequence[int],
-    positions: ArgMaxPositions,
+    uncounted: Sequence[tuple[int, int]],
 ) -> torch.Tensor:
     """`tcp.arg_max_pool`: tap by tap, a larger element replaces the largest so far."""
-
-    def over_windows(parts: Sequence[Sequence[int]]) -> torch.Tensor:
-        return sum(
-            (
-                along(torch.tensor(part), dim, x.dim())
-                for dim, part in zip(dims, parts, strict=True)
-            ),
-            start=torch.zeros((), dtype=torch.int64),
+    counted = [
+        x.shape[dim] - lower - upper
+        for dim, (lower, upper) in zip(dims, uncounted, strict=True)
+    ]
+    firsts = [
+        [n - lower for n in range(0, x.shape[dim] - dilation * (size - 1), stride)]
+        for dim, size, stride, dilation, (lower, _) in zip(
+            dims, kernel, strides, dilations, uncounted, strict=True
         )
+    ]
 
+    def positions(places: Sequence[Sequence[int]]) -> torch.Tensor:
+        """The positions, among those counted, of a place in each window."""
+        flat = torch.zeros((), dtype=torch.int64)
+        for dim, size, each in zip(dims, counted, places, strict=True):
+            flat = flat * size + along(torch.tensor(each), dim, x.dim())
+        return flat
+
+    starts = [
+        [next(n for n in itertools.count(first, dilation) if n >= 0) for first in each]
+        for each, dilation in zip(firsts, dilations, strict=True)
+    ]
     largest = where = None
     for offsets, tap in windows(x, dims, kernel, strides, dilations):
         if largest is None or where is None:
             largest = torch.full_like(tap, least_value(x.dtype))
-            where = over_windows(positions.starts).expand(tap.shape)
+            where = positions(starts).expand(tap.shape)
+        here = [
+            [first + offset * dilation for first in each]
+            for each, offset, dilation in zip(firsts, offsets, dilations, strict=True)
+        ]
         takes_over = (tap > largest) | tap.isnan()
-        offset = sum(
-            map(math.prod, zip(offsets, dilations, positions.steps, strict=True))
-        )
         largest = torch.where(takes_over, tap, largest)
-        where = torch.where(takes_over, offset, where)
+        where = torch.where(takes_over, positions(here), where)
     assert where is not None
-    return where + over_windows(positions.windows)
+    return where
 
 
 def least_value(dtype: torch.dtype) -> float | int:
@@ -117,7 +130,7 @@ def evaluate_arg_max_pool(
     op: tcp.ArgMaxPoolOp, args: Sequence[Value]
 ) -> Sequence[Value]:
     (x,) = args
-    return [arg_max_pool(x, *_window(op), op.positions(x.shape))]
+    return [arg_max_pool(x, *_window(op), op.uncounted)]
 
 
 def _window(

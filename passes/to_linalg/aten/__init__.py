@@ -1,4 +1,9 @@
-"""Lowerings of ordinary ATen ops to linalg, by family."""
+"""
+Lowerings of ordinary ATen ops to linalg, by family.
+
+Three files serve them: `linalg_call` is the call that a lowering takes, `lower_op`
+finds the lowering of an op, and `tensors` has loops over operands.
+"""
 
 from padc.passes.to_linalg.aten import (
     creation,

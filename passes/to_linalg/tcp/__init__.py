@@ -1,4 +1,8 @@
-"""How each `tcp` op is written in upstream's tensor ops."""
+"""
+How each `tcp` op is written in upstream's tensor ops.
+
+`linalg_lowering` is the table of them, which each file registers its ops in.
+"""
 
 from padc.passes.to_linalg.tcp import (
     convolutions,
