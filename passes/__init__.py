@@ -56,9 +56,10 @@ The passes of each folder, in the order in which they run.
 
 ORDERS = {
     "the whole Core ML program": "fold-constants,split-complex,narrow-float64,"
-    "widen-bfloat16,convert-torch-to-tcp,canonicalize,tabulate-scaled-sizes,reduce-ranks,decompose-computed-kernels,"
-    "decompose-grid-sample,decompose-pads,convert-tcp-to-mil,convert-torch-to-mil,"
-    "convert-model-buffers-to-states,canonicalize",
+    "widen-bfloat16,convert-torch-to-tcp,canonicalize,tabulate-scaled-sizes,"
+    "reduce-ranks,decompose-computed-kernels,decompose-grid-sample,decompose-pads,"
+    "convert-tcp-to-mil,convert-torch-to-mil,convert-model-buffers-to-states,"
+    "canonicalize",
     "machine code": "convert-torch-to-tcp{nested=false},canonicalize,fold-batch-norm,"
     "split-conv-transpose,convert-torch-to-linalg,"
     "convert-tcp-to-linalg{border-pads=false},fuse-elementwise,pack-layouts,"

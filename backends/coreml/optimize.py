@@ -106,10 +106,8 @@ LOOKS_FOR = {
 INT16_MAX = 2**15 - 1
 WITHOUT_EPSILON = ("common::fuse_elementwise_to_batchnorm",)
 # Instead of those of coremltools' registry.
-OWN: Mapping[str, Any] = {
-    name: exact_casts(type(PASS_REGISTRY[name]))()
-    for name in ("common::cast_optimization",)
-}
+CASTS = "common::cast_optimization"
+OWN: Mapping[str, Any] = {CASTS: exact_casts(type(PASS_REGISTRY[CASTS]))()}
 FLOAT16_PASSES = (
     "common::dedup_op_and_var_names",
     "common::add_fp16_cast",

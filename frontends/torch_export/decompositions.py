@@ -94,10 +94,10 @@ def decompositions_of(ep: ExportedProgram, legal: Collection[str]) -> Decomposit
         always |= legal_too
         calls |= {op: nodes[op] for op in legal_too & nodes.keys()}
     # PyTorch writes one of these ops as others of them, where it replaces ops in place.
-    names = {schema_name(node.target) for node in nodes_of(ep.graph_module)}
-    if rules.keys() & strided.RULES.keys() or names & strided.WRITES:
-        return {**rules, **strided.RULES}
-    return rules
+    is_strided = rules.keys() & strided.RULES.keys() or any(
+        schema_name(node.target) in strided.WRITES for node in nodes_of(ep.graph_module)
+    )
+    return {**rules, **strided.RULES} if is_strided else rules
 
 
 def rules_of(

@@ -124,7 +124,7 @@ class Complex:
     def conj(self) -> Complex:
         return Complex(self.real, None if self.imag is None else -self.imag)
 
-    def scaled(self, factor: RealTensor | Operand) -> Complex:
+    def scaled(self, factor: Operand) -> Complex:
         """This times a real number."""
         imag = None if self.imag is None else self.imag * factor
         return Complex(self.real * factor, imag)

@@ -1,4 +1,4 @@
-"""Warnings of what padc does with a model, at the line of the user's Python."""
+"""Warnings, which Python shows at the user's line that calls padc."""
 
 from __future__ import annotations
 

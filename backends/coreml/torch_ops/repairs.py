@@ -23,6 +23,7 @@ from padc.backends.coreml.repaired_passes import (
     exact_batch_norms,
     exact_casts,
     has_factor_of_rank,
+    is_grouped_transpose,
     scales_integers,
 )
 from padc.errors import Problem, SourceLocation, UnsupportedError
@@ -84,7 +85,7 @@ def is_badly_scaled(op: Any) -> bool:
     """
     if op.op_type == "real_div" and op.x.val is not None:
         return follows_convolution(op.y)
-    return op.op_type == "conv_transpose" and (op.groups.val > 1 or op.x.rank > 4)
+    return mixes_channels(op)
 
 
 def selects_infinity(op: Any) -> bool:
@@ -95,9 +96,10 @@ def selects_infinity(op: Any) -> bool:
     )
 
 
-def is_grouped_transpose(op: Any) -> bool:
-    """fuse_conv_batchnorm mixes up the channels of its weight."""
-    return op.op_type == "conv_transpose" and (op.groups.val > 1 or op.x.rank > 4)
+def mixes_channels(op: Any) -> bool:
+    """A grouped or 3-D transposed convolution: passes mix up the channels of it."""
+    is_solid = op.op_type == "conv_transpose" and op.x.rank > 4
+    return is_solid or is_grouped_transpose(op)
 
 
 def is_border_pad(op: Any) -> bool:
@@ -192,7 +194,7 @@ REPAIRS: Mapping[str, Repair] = {
     "common::fuse_conv_bias": unless(is_constant_less_convolution),
     "common::fuse_conv_scale": unless(is_badly_scaled),
     "common::select_optimization": unless(selects_infinity),
-    "common::fuse_conv_batchnorm": unless(is_grouped_transpose),
+    "common::fuse_conv_batchnorm": unless(mixes_channels),
     "common::merge_consecutive_paddings": unless(is_border_pad),
     "common::fuse_reduce_mean": unless(has_factor_of_rank),
     "common::cast_optimization": exact_casts,
