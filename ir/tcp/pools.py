@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import abc
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
@@ -27,6 +25,7 @@ from xdsl.pattern_rewriter import RewritePattern
 from xdsl.utils.exceptions import VerifyException
 
 from padc.ir import padding
+from padc.ir.arithmetic import Whole
 from padc.ir.tcp.tensors import (
     AnyTensor,
     IntegerList,
@@ -331,38 +330,25 @@ class ArgMaxPoolOp(CountingPoolOp):
     def result_element_type(self) -> Attribute:
         return i64
 
-    def positions(self, sizes: Sequence[int]) -> ArgMaxPositions:
-        """The positions of the windows of an input of `sizes`, by `dims`."""
-        dims = self.dims.get_values()
-        counted = [
-            sizes[dim] - lower - upper
-            for dim, (lower, upper) in zip(dims, self.uncounted, strict=True)
-        ]
-        steps = [math.prod(counted[i + 1 :]) for i in range(len(dims))]
-        kernel, strides = self.kernel.get_values(), self.strides.get_values()
-        dilations = self.dilations.get_values()
-        windows: list[list[int]] = []
-        starts: list[list[int]] = []
-        for i, (dim, step, (lower, _)) in enumerate(
-            zip(dims, steps, self.uncounted, strict=True)
+    # A position is the sum over `dims` of a place along the dimension times its step.
+
+    def steps(self, sizes: Sequence[Whole]) -> list[Whole]:
+        """The distance between neighbours in each of `dims`, of an input of `sizes`."""
+        steps: list[Whole] = []
+        step: Whole = 1
+        for dim, (lower, upper) in reversed(
+            list(zip(self.dims.get_values(), self.uncounted, strict=True))
         ):
-            stride, dilation = strides[i], dilations[i]
-            count = padding.conv_output_size(sizes[dim], kernel[i], stride, dilation)
-            firsts = [window * stride - lower for window in range(count)]
-            windows.append([first * step for first in firsts])
-            starts.append(
-                [padding.search_start(first, dilation) * step for first in firsts]
-            )
-        return ArgMaxPositions(steps, windows, starts)
+            steps.insert(0, step)
+            step = (sizes[dim] - (lower + upper)) * step
+        return steps
 
+    def first_place(self, i: int, window: Whole) -> Whole:
+        """Where a window begins along `dims[i]`; negative in the lower padding."""
+        return window * self.strides.get_values()[i] - self.uncounted[i][0]
 
-@dataclass(frozen=True)
-class ArgMaxPositions:
-    """The summands of the positions of `tcp.arg_max_pool`, over its `dims`."""
-
-    steps: list[int]
-    """The distance between neighbours in each of `dims`."""
-    windows: list[list[int]]
-    """The position of each window's first element; negative in the padding."""
-    starts: list[list[int]]
-    """The distance from there to the first position after the lower padding."""
+    def search_start(self, i: int, first: Whole) -> Whole:
+        """The distance from a window's first place to where its search starts."""
+        if not self.uncounted[i][0]:
+            return 0
+        return padding.search_start(first, self.dilations.get_values()[i])

@@ -75,7 +75,10 @@ def lower_arg_max_pool(build: MilBuilder, op: tcp.ArgMaxPoolOp) -> SSAValue:
         raise Obstacle(
             "positions in a tensor of dynamic size", "make the pooled sizes static"
         )
-    positions, sizes = op.positions(shape), where.get_shape()
+    steps, sizes = op.steps(shape), where.get_shape()
+    windows = [np.arange(sizes[dim]) for dim in op.dims.get_values()]
+    firsts = [op.first_place(i, window) for i, window in enumerate(windows)]
+    skipped = [op.search_start(i, first) for i, first in enumerate(firsts)]
     is_float = type.element_type in (f16, f32)
     dtype = numpy_dtype(type.element_type) if is_float else np.int32
     least = least_value(type.element_type)
@@ -83,33 +86,34 @@ def lower_arg_max_pool(build: MilBuilder, op: tcp.ArgMaxPoolOp) -> SSAValue:
     least = np.array(least if is_float else max(least, -(2**31)), dtype)
     x = comparable(build, op)
     largest, *others = taps(build, op, x)
-    # A first tap with the least value is not selected: the search starts at `starts`.
+    # A first tap with the least value is not selected: the search starts after it,
+    # where nothing is skipped any more.
     found = takes_over(build, largest, least)
     booleans = TensorType(i1, sizes)
     nothing = build.emit("logical_not", booleans, sizes, x=found)
     one = build.emit("cast", where, sizes, x=nothing, dtype="int32")
-    starts = over_windows(op, positions.starts)
-    distance = build.emit("mul", where, sizes, x=one, y=starts)
+    start = positions(op, skipped, steps)
+    distance = build.emit("mul", where, sizes, x=one, y=start)
     _, *distances = tap_offsets(op.kernel.get_values())
     for offsets, tap in zip(distances, others, strict=True):
         larger = takes_over(build, tap, largest)
-        terms = zip(offsets, op.dilations.get_values(), positions.steps, strict=True)
+        terms = zip(offsets, op.dilations.get_values(), steps, strict=True)
         here = np.int32(sum(map(math.prod, terms)))
         compared = tensor_type(x)
         largest = build.emit("select", compared, sizes, cond=larger, a=tap, b=largest)
         distance = build.emit("select", where, sizes, cond=larger, a=here, b=distance)
-    firsts = over_windows(op, positions.windows)
-    return build.emit("add", where, sizes, x=distance, y=firsts)
+    first = positions(op, firsts, steps)
+    return build.emit("add", where, sizes, x=distance, y=first)
 
 
-def over_windows(
-    op: tcp.PoolOp, parts: Sequence[Sequence[int]]
+def positions(
+    op: tcp.PoolOp, places: Sequence[npt.ArrayLike], steps: Sequence[int]
 ) -> npt.NDArray[np.int32]:
-    """For each window the sum of one number per dimension; broadcasts to the result."""
+    """For each window the sum of places times steps; broadcasts to the result."""
     total = np.zeros([1] * op.input_type.get_num_dims(), np.int32)
-    for dim, part in zip(op.dims.get_values(), parts, strict=True):
+    for dim, place, step in zip(op.dims.get_values(), places, steps, strict=True):
         along = [-1 if d == dim else 1 for d in range(total.ndim)]
-        total = total + np.array(part, np.int32).reshape(along)
+        total = total + np.array(np.multiply(place, step), np.int32).reshape(along)
     return total
 
 

@@ -10,9 +10,8 @@ from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineExpr
 
 from padc.ir import tcp
-from padc.ir.arithmetic import SymbolicInteger
 from padc.ir.element_types import is_unsigned, least_value, wide
-from padc.ir.padding import conv_output_size, search_start, window_count
+from padc.ir.padding import conv_output_size, window_count
 from padc.ir.tcp import Amount, tensor_type
 from padc.passes.common.linalg_builder import (
     Body,
@@ -124,16 +123,7 @@ def lower_arg_max_pool(build: LinalgBuilder, op: tcp.ArgMaxPoolOp) -> SSAValue:
     unsigned = is_unsigned(op.input_type.element_type)
     input_sizes, sizes = build.sizes(x), result_sizes(build, op, x)
     dims, dilations = op.dims.get_values(), op.dilations.get_values()
-    counted = [
-        build.wrap(input_sizes[dim]) - (lower + upper)
-        for dim, (lower, upper) in zip(dims, op.uncounted, strict=True)
-    ]
-    steps: list[SymbolicInteger] = []
-    step = build.wrap(1)
-    for size in reversed(counted):
-        steps.insert(0, step)
-        step = size * step
-    lower_uncounted = [lower for lower, _ in op.uncounted]
+    steps = op.steps([build.wrap(size) for size in input_sizes])
 
     def position(
         inner: LinalgBuilder, windows: Sequence[Amount], taps: Sequence[Amount] | None
@@ -141,12 +131,12 @@ def lower_arg_max_pool(build: LinalgBuilder, op: tcp.ArgMaxPoolOp) -> SSAValue:
         """The flat index of a tap, or of the first element of its window."""
         total = inner.wrap(0)
         for i, (window, step) in enumerate(zip(windows, steps, strict=True)):
-            first = inner.wrap(window) * op.strides.get_values()[i] - lower_uncounted[i]
-            if taps is not None:
-                first += inner.wrap(taps[i]) * dilations[i]
-            elif lower_uncounted[i]:
-                first += search_start(first, dilations[i])
-            total = first * step + total
+            place = op.first_place(i, inner.wrap(window))
+            if taps is None:
+                place += op.search_start(i, place)
+            else:
+                place += inner.wrap(taps[i]) * dilations[i]
+            total = place * step + total
         return inner.insert(arith.IndexCastOp(inner.index(total.value), i64))
 
     def takes_over(inner: LinalgBuilder, args: Sequence[SSAValue]) -> list[SSAValue]:
