@@ -1,10 +1,14 @@
 """The passes of padc, in a folder for each step, and the table of them."""
 
+from __future__ import annotations
+
 import importlib
 from collections.abc import Callable
 from functools import partial
+from typing import TYPE_CHECKING
 
-from xdsl.passes import ModulePass
+if TYPE_CHECKING:
+    from xdsl.passes import ModulePass
 
 PASSES = {
     "complex": ("split-complex",),

@@ -11,6 +11,11 @@ from padc.backends.coreml.locations import DEFAULT_LOCATIONS, resolve_locations
 from padc.backends.coreml.numerics import Numerics
 from padc.ir.precisions import DEFAULT_PRECISION
 from padc.ir.targets import DEFAULT_TARGET, resolve_target
+from padc.passes.tcp_to_mil.policies import (
+    DEFAULT_GRID_SAMPLE_POLICY,
+    DEFAULT_PAD_POLICY,
+)
+from padc.passes.torch_to_mil.states_policy import DEFAULT_STATES_POLICY
 from padc.tools.agreement import print_agreement
 from padc.tools.app_options import add_feature_options, feature_arguments
 from padc.tools.function_options import add_function_options, named_models
@@ -113,7 +118,7 @@ def add_op_options(parser: argparse.ArgumentParser) -> None:
     )
     ops.add_argument(
         "--pad-policy",
-        default="auto",
+        default=DEFAULT_PAD_POLICY,
         help=(
             "which pads use Core ML's pad op (default: %(default)s): auto, all that it "
             "supports; native, all, transposed if that helps, else an error; "
@@ -122,7 +127,7 @@ def add_op_options(parser: argparse.ArgumentParser) -> None:
     )
     ops.add_argument(
         "--grid-sample-policy",
-        default="auto",
+        default=DEFAULT_GRID_SAMPLE_POLICY,
         help=(
             "which grid samples use Core ML's resample op (default: %(default)s): "
             "auto, those that it computes as PyTorch does; native, all, else an error; "
@@ -131,7 +136,7 @@ def add_op_options(parser: argparse.ArgumentParser) -> None:
     )
     ops.add_argument(
         "--states",
-        default="auto",
+        default=DEFAULT_STATES_POLICY,
         help=(
             "which buffers that the model changes are states of Core ML (default: "
             "%(default)s): auto, those that a state of iOS18 holds as they are, and "
