@@ -7,7 +7,11 @@ Pass: `convert_buffers_to_llvm`. The other files serve it:
     buffer_descriptor  a buffer as LLVM sees it: pointer, sizes, strides
     function_lowering  the walk over a function of buffers
     llvm_module        the functions made so far, each kernel once
-    kernels            a linalg op as a function of its own
+    kernels            an op as a function of its own
+    linalg_kernels     the kernel of one linalg op
+    op_loops           the loops of a linalg op, and how long they take
+    loop_nests         loops around a body, in the form that is fastest for it
+    bodies             the body of a linalg op, at some place of its loops
     products/          kernels of matrix products and convolutions
     winograd/          convolutions by Winograd's algorithm
     sums/              reductions of rows

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from xdsl.dialects import memref
 from xdsl.dialects.builtin import DYNAMIC_INDEX, FixedBitwidthType
 from xdsl.ir import Attribute, SSAValue
+from xdsl.utils.exceptions import PassFailedException
 
 from padc.passes.buffers_to_llvm.bounds import Bounds, checked
 from padc.passes.buffers_to_llvm.llvm_builder import LlvmBuilder, Size, stored_type
@@ -53,6 +55,33 @@ class BufferDescriptor:
 
 Value: TypeAlias = BufferDescriptor | Size
 """A value of a function of buffers: a buffer, an index or size, or a scalar."""
+
+
+def scalar(build: LlvmBuilder, value: Value) -> SSAValue:
+    """A value that is no buffer, as an operand of ops."""
+    return build.value(size(value))
+
+
+def size(value: Value) -> Size:
+    """A value that is no buffer."""
+    assert not isinstance(value, BufferDescriptor)
+    return value
+
+
+def dim(values: Mapping[SSAValue, Value], op: memref.DimOp) -> Size:
+    """
+    The result of `memref.dim`.
+
+    Raises:
+        PassFailedException: the dimension is not a constant below the rank.
+    """
+    buffer, number = values[op.source], values[op.index]
+    assert isinstance(buffer, BufferDescriptor)
+    if not isinstance(number, int) or not 0 <= number < len(buffer.sizes):
+        raise PassFailedException(
+            f"'memref.dim' needs a constant below the rank, {len(buffer.sizes)}"
+        )
+    return buffer.sizes[number]
 
 
 def whole(

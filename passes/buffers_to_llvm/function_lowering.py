@@ -34,16 +34,14 @@ from padc.passes.buffers_to_llvm.buffer_descriptor import (
     Value,
     bounds_of,
     contiguous,
-    refined,
-    whole,
-)
-from padc.passes.buffers_to_llvm.kernels import (
-    Kernel,
     dim,
-    kernel_of,
+    refined,
     scalar,
     size,
+    whole,
 )
+from padc.passes.buffers_to_llvm.kernels import Kernel
+from padc.passes.buffers_to_llvm.linalg_kernels import kernel_of
 from padc.passes.buffers_to_llvm.llvm_builder import POINTER, LlvmBuilder, Size
 from padc.passes.buffers_to_llvm.llvm_module import LlvmModule
 from padc.passes.buffers_to_llvm.loop_fusion import Move, kernel_of_moves, move_of, runs

@@ -17,18 +17,14 @@ from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineMap
 
+from padc.passes.buffers_to_llvm.bodies import Body
 from padc.passes.buffers_to_llvm.buffer_descriptor import BufferDescriptor, Value
 from padc.passes.buffers_to_llvm.kernel_key import KernelKey
-from padc.passes.buffers_to_llvm.kernels import (
-    Body,
-    Kernel,
-    Outline,
-    captured,
-    loops_of,
-    work_of,
-)
+from padc.passes.buffers_to_llvm.kernels import Kernel, Outline
 from padc.passes.buffers_to_llvm.llvm_builder import LlvmBuilder, Size
+from padc.passes.buffers_to_llvm.loop_nests import LoopNest
 from padc.passes.buffers_to_llvm.loops import Loop, merged, ordered
+from padc.passes.buffers_to_llvm.op_loops import captured, loops_of, work_of
 from padc.passes.buffers_to_llvm.work_sharing import share, split_loop, threads_for
 
 
@@ -211,17 +207,17 @@ def outline_moves(kernel: Outline, moves: Sequence[Move], plan: Sequence[Nest]) 
     pointers = {buffer.pointer for move in moves for buffer in move.own}
     if len(pointers) > 1:
         kernel.aliases |= pointers
-    bodies: list[Body] = []
+    by_move: list[LoopNest] = []
     for move in moves:
         inner = {x: kernel.value(value) for x, value in move.values.items()}
         operands = [inner[x] for x in move.op.operands]
-        bodies.append(Body(move.op, kernel, operands, inner, 1))
+        by_move.append(LoopNest(Body(move.op, kernel, operands, inner, 1)))
 
     def emit(nest: Nest, offsets: Mapping[int, Sequence[Size]]) -> None:
         """Emit a nest; the operands of each move are at `offsets`."""
         if isinstance(nest, Alone):
             loops = [kernel.loop(loop) for loop in nest.loops]
-            return bodies[nest.move].nest(loops, offsets[nest.move], {})
+            return by_move[nest.move].nest(loops, offsets[nest.move], {})
 
         def inside(build: LlvmBuilder, place: Size) -> None:
             moved: dict[int, Sequence[Size]] = {}

@@ -8,7 +8,7 @@ elementwise one, runs on each tile while that is in the first cache.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from xdsl.dialects.linalg import ops as linalg
@@ -16,18 +16,16 @@ from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.ir import SSAValue
 
 from padc.ir import tcp
+from padc.passes.buffers_to_llvm.access_check import AccessCheck
+from padc.passes.buffers_to_llvm.bodies import Body
 from padc.passes.buffers_to_llvm.buffer_descriptor import Value
 from padc.passes.buffers_to_llvm.kernel_key import KernelKey
-from padc.passes.buffers_to_llvm.kernels import (
-    Body,
-    Kernel,
-    Outline,
-    loops_of,
-    work_of,
-)
+from padc.passes.buffers_to_llvm.kernels import Kernel, Outline
 from padc.passes.buffers_to_llvm.llvm_builder import LlvmBuilder, Size
 from padc.passes.buffers_to_llvm.loop_fusion import Move
+from padc.passes.buffers_to_llvm.loop_nests import LoopNest
 from padc.passes.buffers_to_llvm.loops import Loop, coefficients, merged, ordered
+from padc.passes.buffers_to_llvm.op_loops import loops_of, work_of
 from padc.passes.buffers_to_llvm.products.accumulation import (
     RESULT_OPERAND,
     START_OPERAND,
@@ -79,10 +77,7 @@ class FusedProduct:
             of.op(self.op, self.values),
             of.loops(loops),
             of.sizes(firsts),
-            source is None or of.value(source),
-            self.end and of.op(self.end.op, self.end.values),
-            of.check(check),
-            of.check(check and self.end and check.of(self.end.op)),
+            key_around(of, check, self.start, self.end),
         )
 
         def make() -> Outline:
@@ -145,6 +140,18 @@ class FusedProduct:
         return merged(main, [loop for loop in extended if loop.count != 1]), firsts
 
 
+def key_around(
+    of: KernelKey, check: AccessCheck | None, start: Start | None, end: Move | None
+) -> Hashable:
+    """What kernels of an op with `check` share if the ops before and after it do."""
+    return (
+        start is None or of.value(start.value),
+        end and of.op(end.op, end.values),
+        of.check(check),
+        of.check(check and end and check.of(end.op)),
+    )
+
+
 def is_on_result(
     move: Move, op: LinalgStructuredOperation | tcp.WinogradConvOp
 ) -> bool:
@@ -173,12 +180,13 @@ def epilogue(move: Move, kernel: Outline) -> Epilogue:
     """A function that runs `move` on a tile."""
     values = {x: kernel.value(value) for x, value in move.values.items()}
     body = Body(move.op, kernel, [values[x] for x in move.op.operands], values, 1)
+    nest = LoopNest(body)
 
     def run(loops: Sequence[Loop], offsets: Sequence[Size]) -> None:
         build, own = kernel.build, slice(START_OPERAND + 1, None)
         check = build.check
         tile = [replace(loop, steps=loop.steps[own]) for loop in loops]
-        body.nest(ordered(merged(build, tile), 1), offsets[own], {})
+        nest.nest(ordered(merged(build, tile), 1), offsets[own], {})
         build.check = check
 
     return run

@@ -19,7 +19,11 @@ from padc.passes.buffers_to_llvm.products.accumulation import (
     RESULT_OPERAND,
     Accumulation,
 )
-from padc.passes.buffers_to_llvm.products.fused_products import Start, epilogue
+from padc.passes.buffers_to_llvm.products.fused_products import (
+    Start,
+    epilogue,
+    key_around,
+)
 from padc.passes.buffers_to_llvm.vectors import Vectors
 from padc.passes.buffers_to_llvm.winograd.kernel import (
     WinogradConvolution,
@@ -65,10 +69,7 @@ class FusedWinograd:
             tuple(map(of.value, operands)),
             of.loops(loops),
             of.sizes(firsts),
-            source is None or of.value(source),
-            self.end and of.op(self.end.op, self.end.values),
-            of.check(check),
-            of.check(check and self.end and check.of(self.end.op)),
+            key_around(of, check, self.start, self.end),
         )
 
         def make() -> Outline:

@@ -1,0 +1,179 @@
+"""The body of a linalg op: one element of each output, or several at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from xdsl.dialects import arith, memref
+from xdsl.dialects.builtin import IntegerAttr
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
+from xdsl.ir import Operation, SSAValue
+
+from padc.passes.buffers_to_llvm.buffer_descriptor import (
+    BufferDescriptor,
+    Value,
+    dim,
+    scalar,
+    size,
+)
+from padc.passes.buffers_to_llvm.kernels import Outline
+from padc.passes.buffers_to_llvm.llvm_builder import LlvmBuilder, Size
+from padc.passes.buffers_to_llvm.loops import Loop
+from padc.passes.buffers_to_llvm.scalars import lower_scalar
+
+Places: TypeAlias = "dict[int | tuple[int, int], SSAValue]"
+"""Numbers of loops by dimension, and their quotients by dimension and divisor."""
+
+
+@dataclass
+class Body:
+    """The body of a linalg op, inside a kernel, at some place of its loops."""
+
+    op: LinalgStructuredOperation
+    kernel: Outline
+    operands: Sequence[Value]
+    values: Mapping[SSAValue, Value]
+    outputs: int
+    jammed: Loop | None = None
+    """A loop inside of all others, whose steps are joined."""
+
+    def elements(
+        self, build: LlvmBuilder, offsets: Sequence[Size], places: Places
+    ) -> None:
+        """Compute the elements of each output of all steps of the jammed loop."""
+        if self.jammed is None:
+            return self.element(build, offsets, places)
+        dim, *_ = self.jammed.dims  # If it is merged, the body uses no numbers.
+        for number in range(count(self.jammed)):
+            here = {**places, dim: build.value(number)}
+            self.element(build, self.jammed.moved(build, offsets, number), here)
+
+    def element(
+        self, build: LlvmBuilder, offsets: Sequence[Size], places: Places
+    ) -> None:
+        """Compute one element of each output."""
+        self.store(build, offsets, self.results(build, offsets, places, {}))
+
+    def results(
+        self,
+        build: LlvmBuilder,
+        offsets: Sequence[Size],
+        places: Places,
+        given: Mapping[SSAValue, SSAValue],
+    ) -> list[SSAValue]:
+        """The values of the body; elements of operands are loaded unless `given`."""
+        block = self.op.body.block
+        self.check(build)
+        values = {**self.values, **given}
+        for arg, x, offset in zip(block.args, self.operands, offsets, strict=True):
+            if not isinstance(x, BufferDescriptor):
+                values[arg] = x
+            elif arg.first_use is not None and arg not in given:
+                address = build.address(x.pointer, offset, x.element_type)
+                values[arg] = x.load(build, address)
+        for op in block.ops:
+            match op:
+                case linalg.YieldOp():
+                    break
+                case linalg.IndexOp():
+                    values[op.result] = places[op.dim.value.data]
+                case arith.DivUIOp() if (key := quotient_of(op)) in places:
+                    values[op.result] = places[key]
+                case memref.LoadOp():
+                    buffer = values[op.memref]
+                    assert isinstance(buffer, BufferDescriptor)
+                    indices = [size(values[index]) for index in op.indices]
+                    address = buffer.element(build, indices)
+                    values[op.res] = buffer.load(build, address)
+                case memref.DimOp():
+                    values[op.result] = dim(values, op)
+                case _:
+                    args = [scalar(build, values[x]) for x in op.operands]
+                    is_sum = self.is_sum(op)
+                    values[op.results[0]] = lower_scalar(build, op, args, is_sum)
+        end = block.last_op
+        assert isinstance(end, linalg.YieldOp)
+        return [scalar(build, values[x]) for x in end.operands]
+
+    def is_sum(self, op: Operation) -> bool:
+        """Whether `op` adds to an output, or computes a product that is then added."""
+        block = self.op.body.block
+        adds = isinstance(op, arith.AddfOp) and any(
+            x in block.args[-self.outputs :] for x in op.operands
+        )
+        uses = list(op.results[0].uses)
+        return adds or (
+            isinstance(op, arith.MulfOp)
+            and len(uses) == 1
+            and isinstance(uses[0].operation, arith.AddfOp)
+            and self.is_sum(uses[0].operation)
+        )
+
+    def joined(
+        self, build: LlvmBuilder, steps: Sequence[tuple[Sequence[Size], Places]]
+    ) -> Sequence[SSAValue]:
+        """One element of each output, after steps with these offsets and places."""
+        outs = self.op.body.block.args[-self.outputs :]
+        (first, here), *others = steps
+        values = self.results(build, first, here, {})
+        for at, here in others:
+            given = dict[SSAValue, SSAValue](zip(outs, values, strict=True))
+            values = self.results(build, at, here, given)
+        return values
+
+    def add(self, offsets: Sequence[Size], sum: SSAValue) -> SSAValue:
+        """`sum`, in place of the element of the result, plus one term."""
+        out = self.op.body.block.args[-1]
+        (result,) = self.results(self.kernel.build, offsets, {}, {out: sum})
+        return result
+
+    def join(
+        self, build: LlvmBuilder, op: Operation, found: SSAValue, at: Sequence[Size]
+    ) -> None:
+        """Join an extreme with the one so far by `op`."""
+        old = self.load(build, len(at) - 1, at)
+        self.store(build, at, [lower_scalar(build, op, [found, old])])
+
+    def load(self, build: LlvmBuilder, number: int, at: Sequence[Size]) -> SSAValue:
+        """Load the element of operand `number`, a buffer, at offset `at[number]`."""
+        self.check(build)
+        x = self.operands[number]
+        assert isinstance(x, BufferDescriptor)
+        return x.load(build, build.address(x.pointer, at[number], x.element_type))
+
+    def store(
+        self, build: LlvmBuilder, offsets: Sequence[Size], results: Sequence[SSAValue]
+    ) -> None:
+        """Store one element of each output."""
+        for result, x, offset in zip(
+            results,
+            self.operands[-self.outputs :],
+            offsets[-self.outputs :],
+            strict=True,
+        ):
+            assert isinstance(x, BufferDescriptor)
+            address = build.address(x.pointer, offset, x.element_type)
+            x.store(build, result, address)
+
+    def check(self, build: LlvmBuilder) -> None:
+        """Let checks of accesses name the op, if there are any."""
+        if build.check is not None:
+            build.check = build.check.of(self.op)
+
+
+def quotient_of(op: arith.DivUIOp) -> tuple[int, int]:
+    """The loop whose number `op` divides, and the constant divisor; (-1, 0) if none."""
+    match op.lhs.owner, op.rhs.owner:
+        case linalg.IndexOp() as index, arith.ConstantOp(value=IntegerAttr() as number):
+            return index.dim.value.data, number.value.data
+        case _:
+            return -1, 0
+
+
+def count(loop: Loop) -> int:
+    """The number of steps of a loop, which is known."""
+    assert isinstance(loop.count, int)
+    return loop.count
