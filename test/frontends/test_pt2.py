@@ -186,12 +186,12 @@ def test_many_inputs_of_a_small_pickle(saved: bytes):
     )
 
 
-@pytest.mark.parametrize("folder", ["weights", "constants"])
-def test_pickled_weights(saved: bytes, folder: str):
+@pytest.mark.parametrize("kind", ["weights", "constants"])
+def test_pickled_weights(saved: bytes, kind: str):
     # The format of PyTorch 2.8, where weights are pickles.
-    path = with_member(saved, f"data/{folder}/model.pt", torch_pickle({"a": Touch()}))
+    path = with_member(saved, f"data/{kind}/model.pt", torch_pickle({"a": Touch()}))
 
-    check_refused(path, f"data/{folder}/model.pt is pickled and names posix.mkdir")
+    check_refused(path, f"data/{kind}/model.pt is pickled and names posix.mkdir")
 
 
 def test_a_weight_that_is_pickled(saved: bytes):
