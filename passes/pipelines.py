@@ -25,7 +25,7 @@ from xdsl.transforms.common_subexpression_elimination import (
 from padc.frontends.torch_export import import_exported_program
 from padc.ir import make_context
 from padc.ir.precisions import DEFAULT_PRECISION
-from padc.ir.torch.schemas import ON_COMPLEX
+from padc.ir.torch.schemas import NOT_ON_HIGH_RANK, ON_COMPLEX
 from padc.ir.weights import weights_of
 from padc.passes.complex.split_complex import SplitComplexPass
 from padc.passes.tcp_to_mil.convert_tcp_to_mil import ConvertTcpToMilPass
@@ -199,11 +199,15 @@ def to_llvm(vector_bytes: int, check: bool = False) -> list[ModulePass]:
 def legal_for_mil() -> frozenset[str]:
     """The ATen ops that have a lowering on the way to Core ML, by schema."""
     from padc.passes.complex.split_complex import LEGAL, LEGAL_IF_COMPLEX
+    from padc.passes.tcp_to_mil.ranks.lowerings import RULES
     from padc.passes.torch_to_mil.lowerings import LOWERINGS as TO_MIL
     from padc.passes.torch_to_tcp.lowerings import LOWERINGS as TO_TCP
 
     on_complex = {ON_COMPLEX + name for name in LEGAL_IF_COMPLEX}
-    return frozenset(TO_TCP.keys() | TO_MIL.keys() | LEGAL | on_complex)
+    # reduce-ranks has to take what split-complex and convert-torch-to-tcp leave.
+    low = TO_MIL.keys() - TO_TCP.keys() - LEGAL - RULES.keys()
+    not_high = {NOT_ON_HIGH_RANK + name for name in low}
+    return frozenset(TO_TCP.keys() | TO_MIL.keys() | LEGAL | on_complex | not_high)
 
 
 def legal_for_native() -> frozenset[str]:

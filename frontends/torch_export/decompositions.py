@@ -40,8 +40,9 @@ from padc.frontends.torch_export.nodes import (
     schema_name,
 )
 from padc.frontends.torch_export.scalars import SCALAR_OPS
+from padc.ir.mil_forms import MAX_RANK
 from padc.ir.torch import schema_of
-from padc.ir.torch.schemas import ON_COMPLEX
+from padc.ir.torch.schemas import NOT_ON_HIGH_RANK, ON_COMPLEX
 
 Decompositions: TypeAlias = Mapping[OpOverload, Callable[..., Any]]
 
@@ -84,7 +85,7 @@ def decompositions_of(ep: ExportedProgram, legal: Collection[str]) -> Decomposit
         if (illegal := [n for n in each if is_illegal(target, n, legal)])
     }
     # The table is the same for all of the program: an op that is decomposed for complex
-    # tensors has to be decomposed for real ones.
+    # tensors, or those of high rank, has to be decomposed for all.
     always: frozenset[OpOverload] = frozenset()
     while True:
         rules = rules_of(calls, legal, always)
@@ -188,8 +189,11 @@ def is_legal(op: OpOverload, args: Any, kwargs: Any, legal: Collection[str]) -> 
     """Whether the path has a lowering of a call of `op`."""
     if (name := imported_name(op, args)) is None:
         return False
-    is_complex = any(map(is_complex_argument, pytree.tree_leaves((args, kwargs))))
-    return (ON_COMPLEX + name if is_complex else name) in legal
+    arguments = pytree.tree_leaves((args, kwargs))
+    if any(map(is_complex_argument, arguments)):
+        return ON_COMPLEX + name in legal
+    is_high = any(isinstance(x, torch.Tensor) and x.dim() > MAX_RANK for x in arguments)
+    return name in legal and not (is_high and NOT_ON_HIGH_RANK + name in legal)
 
 
 def is_complex_argument(x: Any) -> bool:

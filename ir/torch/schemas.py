@@ -36,6 +36,13 @@ Precedes the name of a schema among those that a path has on complex tensors.
 A path that has an op on real tensors need not have it on complex ones.
 """
 
+NOT_ON_HIGH_RANK = "not on high rank "
+"""
+Precedes the name of a schema that a path has, but not on tensors of high rank.
+
+These have more dimensions than Core ML's tensors.
+"""
+
 
 @dataclass(frozen=True)
 class Argument:

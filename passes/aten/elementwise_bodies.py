@@ -245,7 +245,9 @@ def hypot(x: Element, y: Element) -> Element:
     large, small = large.maximum(small), large.minimum(small)
     ratio = small / large
     length = large * (1 + ratio * ratio).apply("sqrt")
-    return (large.equals(0) | small.equals(math.inf)).select(large, length)
+    # An infinite side counts more than NaN.
+    is_infinite = abs(x).equals(math.inf) | abs(y).equals(math.inf)
+    return is_infinite.select(math.inf, large.equals(0).select(0, length))
 
 
 def logaddexp(x: Element, y: Element) -> Element:

@@ -23,9 +23,9 @@ from padc.passes.tcp_to_mil.ranks.rank_call import (
 REDUCTIONS = (
     *("all", "all.dim", "all.dims", "amax", "amin", "aminmax", "any", "any.dim"),
     *("any.dims", "count_nonzero", "count_nonzero.dim_IntList", "linalg_vector_norm"),
-    *("logsumexp", "max", "mean", "mean.dim", "min", "nansum", "norm.Scalar"),
-    *("norm.ScalarOpt_dim", "norm.ScalarOpt_dim_dtype", "prod", "std", "std.dim"),
-    *("special_logsumexp", "std.correction", "std_mean.correction", "sum"),
+    *("logsumexp", "max", "mean", "mean.dim", "median", "min", "nanmedian", "nansum"),
+    *("norm.Scalar", "norm.ScalarOpt_dim", "norm.ScalarOpt_dim_dtype", "prod", "std"),
+    *("special_logsumexp", "std.correction", "std.dim", "std_mean.correction", "sum"),
     *("sum.dim_IntList", "var", "var.correction", "var.dim", "var_mean.correction"),
 )
 """Ops that reduce any number of dimensions: none given means all."""
@@ -33,9 +33,9 @@ REDUCTIONS = (
 ALONG_ONE = (
     *("_log_softmax", "_safe_softmax", "_softmax", "argmax", "argmin", "argsort"),
     *("argsort.stable", "cummax", "cummin", "cumprod", "cumsum", "gather", "glu"),
-    "kthvalue",
     *("index_select", "log_softmax.int", "logcumsumexp", "max.dim", "median.dim"),
-    *("min.dim", "narrow", "prod.dim_int", "select.int", "slice.Tensor"),
+    *("min.dim", "mode", "nanmedian.dim", "narrow", "prod.dim_int", "select.int"),
+    *("kthvalue", "slice.Tensor"),
     *("softmax.int", "sort", "sort.stable", "special_log_softmax", "special_softmax"),
     "topk",
 )
@@ -52,7 +52,9 @@ def rewrite_along(call: RankCall) -> Sequence[SSAValue]:
     required = grouped(apart(x.sizes, dims))
     if len(required) > mil.MAX_RANK:
         return along_last(call, x, dims)
-    groups = call.build.choose(required, [x])
+    # The row of mode adds a dimension.
+    most = mil.MAX_RANK - (call.name == "aten.mode")
+    groups = call.build.choose(required, [x], most)
     return along(call, x, groups, dims, **merged_index(call, x, groups, dims))
 
 
@@ -62,16 +64,27 @@ def merged_index(
     """The index of `gather`, with a dimension for each group; other ops have none."""
     if call.name != "aten.gather":
         return {}
-    index = call.carrier("index")
+    return {"index": merged_like(call, x, groups, dims, "index")}
+
+
+def merged_like(
+    call: RankCall, x: Carrier, groups: Groups, dims: Collection[int], name: str
+) -> SSAValue:
+    """
+    An operand that has the sizes of `x` but along `dims`, with its groups.
+
+    Obstacle if it has other sizes elsewhere.
+    """
+    index = call.carrier(name)
     sizes = [*enumerate(zip(x.sizes, index.sizes, strict=True))]
     if any(own != other for dim, (own, other) in sizes if dim not in dims):
         raise Obstacle(
-            "apart from the dimension that it is along, its index has other sizes than "
-            "the tensor, or unknown ones, and Core ML's tensors have rank "
+            f"apart from the dimension that it is along, its {name} has other sizes "
+            "than the tensor, or unknown ones, and Core ML's tensors have rank "
             f"{mil.MAX_RANK} at most",
             "slice the tensor to these sizes, or flatten both in the same way",
         )
-    return {"index": call.build.merged(index, groups)}
+    return call.build.merged(index, groups)
 
 
 def dims_of(call: RankCall, x: Carrier) -> list[int]:

@@ -9,12 +9,13 @@ from xdsl.dialects.builtin import i1
 from xdsl.ir import SSAValue
 
 from padc.errors import Obstacle
+from padc.ir import mil
 from padc.ir.tcp import tensor_type
 from padc.ir.torch import NoneType
 from padc.passes.aten.builder import Argument, Integer
-from padc.passes.tcp_to_mil.ranks.carrier import Carrier
+from padc.passes.tcp_to_mil.ranks.carrier import Carrier, shape_of
 from padc.passes.tcp_to_mil.ranks.elementwise import broadcast
-from padc.passes.tcp_to_mil.ranks.grouping import Groups, grouped
+from padc.passes.tcp_to_mil.ranks.grouping import Groups, apart, grouped
 from padc.passes.tcp_to_mil.ranks.rank_call import RankCall, product_in_type, rewrites
 from padc.passes.tcp_to_mil.ranks.repeats import expanded
 
@@ -28,13 +29,8 @@ def rewrite_index(call: RankCall) -> SSAValue:
     are expanded to one shape. It is `x[.., i.flatten(), :][.., j.flatten()]` if they
     broadcast in different dimensions, those of `i` before those of `j`.
     """
-    x = call.carrier("self")
-    given = {
-        dim: call.build.carrier(index)
-        for dim, index in enumerate(call.elements("indices"))
-        if not isinstance(index.type, NoneType)
-    }
-    if any(tensor_type(index.value).element_type == i1 for index in given.values()):
+    x, given = call.carrier("self"), indices_of(call)
+    if any(map(is_mask, given.values())):
         raise Obstacle("the shape depends on values", "use torch.where")
     rank = max(index.rank for index in given.values())
     indices = {dim: index.aligned(rank) for dim, index in given.items()}
@@ -53,6 +49,58 @@ def rewrite_index(call: RankCall) -> SSAValue:
         }
         x = indexed(call, x, vectors)
     return call.view(x.value, result)
+
+
+def indices_of(call: RankCall) -> dict[int, Carrier]:
+    """The indices, by the first dimension that each indexes."""
+    found: dict[int, Carrier] = {}
+    dim = 0
+    for index in call.elements("indices"):
+        if isinstance(index.type, NoneType):
+            dim += 1
+        else:
+            found[dim] = call.build.carrier(index)
+            dim += found[dim].rank if is_mask(found[dim]) else 1
+    return found
+
+
+def is_mask(index: Carrier) -> bool:
+    return tensor_type(index.value).element_type == i1
+
+
+@rewrites("aten.index_put", "aten._unsafe_index_put", "aten._index_put_impl")
+def rewrite_index_put(call: RankCall) -> SSAValue:
+    """The op along one dimension: the indexed one, or those of a mask, merged."""
+    x, given, values = call.carrier("self"), indices_of(call), call.carrier("values")
+    if len(given) != 1:
+        raise Obstacle(
+            "it has several indices, and Core ML's tensors have rank "
+            f"{mil.MAX_RANK} at most",
+            "join dimensions before the assignment",
+        )
+    ((first, index),) = given.items()
+    dims = range(first, first + (index.rank if is_mask(index) else 1))
+    if not values.is_single and is_mask(index):
+        raise Obstacle(
+            "it assigns different values by a mask, and Core ML's tensors have rank "
+            f"{mil.MAX_RANK} at most",
+            "use torch.where",
+        )
+    groups = grouped(apart(x.sizes, dims))
+    value = call.build.merged(x, groups)
+    (axis,) = {i for i, group in enumerate(groups) if first in group}
+    vector = flattened(call, index)
+    indices: list[Argument] = [*[None] * axis, vector.value]
+    arguments: dict[str, Argument] = {"self": value, "indices": indices}
+    if values.is_single:
+        arguments["values"] = call.build.merged(values, ((),))
+    else:
+        sizes = [*x.sizes[:first], *index.sizes, *x.sizes[first + 1 :]]
+        whole = expanded(call.build, values, sizes)
+        between = apart(sizes, range(first, first + index.rank))
+        arguments["values"] = call.build.merged(whole, grouped(between))
+    (y,) = call.again(shape_of(value), **arguments)
+    return call.view(y, x.sizes, groups)
 
 
 def is_outer(indices: Sequence[Carrier]) -> bool:

@@ -10,6 +10,7 @@ from padc.passes.tcp_to_mil.ranks import (
     permutes,
     products,
     repeats,
+    updates,
     views,
 )
 from padc.passes.tcp_to_mil.ranks.constants import rewrite_literal
@@ -29,5 +30,6 @@ __all__ = [
     "repeats",
     "rewrite_literal",
     "rewrite_pad",
+    "updates",
     "views",
 ]

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from xdsl.ir import SSAValue
 
+from padc.errors import Obstacle
 from padc.ir import mil
 from padc.passes.aten.builder import Argument, Integer
 from padc.passes.tcp_to_mil.ranks.carrier import Carrier, shape_of
@@ -70,10 +71,10 @@ def rewrite_attention(call: RankCall) -> SSAValue:
 
 
 def batched(
-    call: RankCall, given: Mapping[str, Carrier]
+    call: RankCall, given: Mapping[str, Carrier], most: int = mil.MAX_RANK - 2
 ) -> tuple[list[Integer], dict[str, Argument], Groups]:
     """
-    Operands with merged batch dimensions: all but the last two of each.
+    Operands with up to `most` merged batch dimensions: all but the last two of each.
 
     Returns the sizes that they broadcast to, the operands, and the groups.
     """
@@ -81,7 +82,6 @@ def batched(
     operands = {name: x.aligned(rank) for name, x in given.items()}
     sizes = broadcast([x.sizes[: rank - 2] for x in operands.values()])
     carriers = list(operands.values())
-    most = mil.MAX_RANK - 2
     for name, x in operands.items():
         groups = common(carriers, sizes)
         if len(groups) <= most:
@@ -94,6 +94,73 @@ def batched(
         name: call.build.merged(x, (*groups, *matrix)) for name, x in operands.items()
     }
     return sizes, values, groups
+
+
+@rewrites("aten.cdist")
+def rewrite_distances(call: RankCall) -> SSAValue:
+    """Distances of the rows of batches."""
+    given = {name: call.carrier(name) for name in ("x1", "x2")}
+    sizes, values, groups = batched(call, given, mil.MAX_RANK - 3)
+    shape = [product_in_type([sizes[dim] for dim in group]) for group in groups]
+    rows = [x.sizes[-2] for x in given.values()]
+    (y,) = call.again([*shape, *(product_in_type([size]) for size in rows)], **values)
+    return call.view(y, [*sizes, *rows])
+
+
+OF_MATRICES = (
+    *("_linalg_det", "_linalg_slogdet", "cholesky", "det", "inverse"),
+    *("linalg_cholesky", "linalg_cholesky_ex", "linalg_det", "linalg_inv"),
+    *("linalg_inv_ex", "linalg_slogdet", "slogdet"),
+)
+"""Ops on each matrix of the last two dimensions."""
+
+
+@rewrites(*(f"aten.{name}" for name in OF_MATRICES))
+def rewrite_matrices(call: RankCall) -> list[SSAValue]:
+    """The op on a batch of one dimension."""
+    name = call.op.schema.arguments[0].name
+    x = call.carrier(name)
+    batch, matrix = tuple(range(x.rank - 2)), x.sizes[-2:]
+    ranks = [len(call.result_type(i).get_shape()) for i in range(len(call.op.results))]
+    first = product_in_type(x.sizes[:-2])
+    made = call.again(
+        *(
+            [first, *map(product_in_type, ([n] for n in matrix[: r - len(batch)]))]
+            for r in ranks
+        ),
+        **{name: call.build.merged(x, (batch, (x.rank - 2,), (x.rank - 1,)))},
+    )
+    return [
+        call.view(y, x.sizes[:rank], None, index)
+        for index, (y, rank) in enumerate(zip(made, ranks, strict=True))
+    ]
+
+
+@rewrites("aten.diag_embed")
+def rewrite_diagonals(call: RankCall) -> SSAValue:
+    """Matrices with the vectors along the last dimension as diagonals, as a batch."""
+    x = call.carrier("self")
+    rank = x.rank + 1
+    if [call.integer(name) % rank for name in ("dim1", "dim2")] != [rank - 2, rank - 1]:
+        raise Obstacle(
+            f"Core ML's tensors have rank {mil.MAX_RANK} at most, and this adds other "
+            "dimensions than the last",
+            "make the matrices the last dimensions, and permute after it",
+        )
+    groups = tuple(range(rank - 2)), (rank - 2,)
+    value, size = call.build.merged(x, groups), call.result_shape[-1]
+    (y,) = call.again([shape_of(value)[0], size, size], self=value, dim1=1, dim2=2)
+    sizes = call.build.size(y, 1), call.build.size(y, 2)
+    return call.view(y, [*x.sizes[:-1], *sizes])
+
+
+@rewrites("aten.one_hot")
+def rewrite_one_hot(call: RankCall) -> SSAValue:
+    """The op on a vector of indices."""
+    indices = call.carrier("self")
+    vector = call.build.merged(indices, (tuple(range(indices.rank)),))
+    (y,) = call.again([*shape_of(vector), call.result_shape[-1]], self=vector)
+    return call.view(y, [*indices.sizes, call.build.size(y, 1)])
 
 
 @rewrites("aten.embedding")

@@ -76,9 +76,11 @@ def rewrite_view_as(call: RankCall) -> SSAValue:
 
 
 COPIES = tuple(f"aten.{name}" for name in ("clone", "contiguous", "alias", "detach"))
+UNCHANGED = tuple(f"aten.atleast_{rank}d" for rank in (1, 2, 3))
+"""Ops that change tensors of few dimensions only."""
 
 
-@rewrites(*COPIES)
+@rewrites(*COPIES, *UNCHANGED)
 def rewrite_copy(call: RankCall) -> SSAValue:
     """A copy is the tensor itself: nothing is changed in place."""
     x = call.carrier("self")

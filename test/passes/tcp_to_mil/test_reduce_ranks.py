@@ -491,7 +491,109 @@ PRODUCTS: Functions = {
         .reshape(-1)
     ),
 }
-FAMILIES = PRODUCTS, PERMUTED, ELEMENTWISE, REPEATED, INDEXED, ALONG, PARTS, PADS
+VECTORS = torch.tensor([0, 2])
+UPDATED: Functions = {
+    "index_add": lambda x: (
+        six(x).index_add(1, VECTORS, six(x)[:, :2].transpose(0, 2)).reshape(-1)
+    ),
+    "index_copy": lambda x: six(x).index_copy(4, VECTORS, six(x)[..., 1:, :]).sum(2),
+    "index_fill": lambda x: six(x).index_fill(1, torch.tensor([-1]), 3.0).reshape(-1),
+    "index_reduce": lambda x: (
+        six(x).index_reduce(1, VECTORS, six(x)[:, 1:], "amax").reshape(-1)
+    ),
+    "scatter": lambda x: (
+        six(x).scatter(4, six(x).argmax(4, keepdim=True), 7.0).reshape(-1)
+    ),
+    "scatter_add": lambda x: (
+        six(x)
+        .scatter_add(1, (six(x)[:, :2] > 0).long(), six(x)[:, 1:])
+        .transpose(0, 1)
+        .reshape(-1)
+    ),
+    "put": lambda x: six(x).put(VECTORS - 3, x[:2, 0, 0], True).reshape(-1),
+    "take": lambda x: six(x).take((six(x) > 0).long()).reshape(-1),
+    "histc": lambda x: six(x).histc(4, -2, 2),
+    "masked_scatter": lambda x: (
+        six(x).masked_scatter(six(x)[:1, :, :1] > 0, -six(x)).reshape(-1)
+    ),
+    "assigned": lambda x: assigned(six(x), (slice(None), VECTORS), 1).reshape(-1),
+    "assigned values": lambda x: assigned(
+        six(x), (..., VECTORS - 2, slice(None)), x[0, :2, :2]
+    ).reshape(-1),
+    "assigned by a matrix": lambda x: assigned(
+        six(x),
+        (slice(None), VECTORS[:, None] - 1),
+        VECTORS.view(2, 1, 1, 1, 1, 1).float(),
+    ).reshape(-1),
+    "assigned by a mask": lambda x: assigned(six(x), six(x) > 0, 3).reshape(-1),
+    "by a mask of the first": lambda x: assigned(
+        six(x), six(x)[:, :, 0, 0, 0, 0] > 0, 3
+    ).reshape(-1),
+    "bucketize": lambda x: torch.bucketize(six(x), torch.tensor([-0.5, 0.5])).reshape(
+        -1
+    ),
+    "searchsorted": lambda x: torch.searchsorted(
+        six(x).sort().values, six(x).sin(), right=True
+    ).reshape(-1),
+    "searchsorted in a vector": lambda x: torch.searchsorted(
+        torch.tensor([-0.5, 0.5]), six(x)
+    ).reshape(-1),
+    "mode": lambda x: six(x).round().mode(1).values.reshape(-1),
+    "nanmedian": lambda x: six(x).nanmedian(1).values.reshape(-1),
+    "median": lambda x: six(x).median(),
+    "one_hot": lambda x: F.one_hot((x.view(6, 2, 1, 3, 2) > 0).long(), 3).reshape(-1),
+    "diag_embed": lambda x: x.view(6, 2, 1, 3, 2).diag_embed(-1).reshape(-1),
+    "cdist": lambda x: torch.cdist(six(x), six(x)[:1, :, :1, :, :2]).reshape(-1),
+    "inverse": lambda x: torch.linalg.inv(matrices(x)).reshape(-1),
+    "determinant": lambda x: torch.linalg.det(matrices(x)).reshape(-1),
+    "slogdet": lambda x: [y.reshape(-1) for y in torch.linalg.slogdet(matrices(x))],
+}
+
+
+def assigned(x: Tensor, index: Any, values: Any) -> Tensor:
+    """`x` after `x[index] = values`."""
+    x = x.clone()
+    x[index] = values
+    return x
+
+
+def matrices(x: Tensor) -> Tensor:
+    """Matrices that have an inverse, in a tensor of six dimensions."""
+    return six(x)[..., :2, :] + 5 * torch.eye(2)
+
+
+DECOMPOSED: Functions = {
+    "mse_loss": lambda x: F.mse_loss(six(x), six(x).sin(), reduction="none").sum(1),
+    "smooth_l1_loss": lambda x: F.smooth_l1_loss(six(x), six(x).sin()),
+    "prelu": lambda x: F.prelu(six(x), torch.arange(3.0)).reshape(-1),
+    "var_mean": lambda x: list(torch.var_mean(six(x), (1, 2, 3, 4, 5))),
+    "hstack": lambda x: torch.hstack([six(x), six(x)]).reshape(-1),
+    "rot90": lambda x: six(x).rot90(1, (1, 4)).reshape(-1),
+    "fliplr": lambda x: six(x).fliplr().reshape(-1),
+    "atleast_3d": lambda x: torch.atleast_3d(six(x)).reshape(-1),
+    "isin": lambda x: torch.isin(six(x), x[0, 0]).reshape(-1),
+    "quantile": lambda x: six(x).quantile(0.3, 4).reshape(-1),
+    "cosine_similarity": lambda x: F.cosine_similarity(six(x), six(x) + 1, 4).sum(1),
+    "tensordot": lambda x: (
+        torch.tensordot(six(x), six(x)[..., 0], ((0, 4), (0, 4))).sum((0, 1, 2))
+    ).reshape(-1),
+    "cross": lambda x: torch.linalg.cross(six(x), six(x) + 1, dim=1).reshape(-1),
+    "group_norm": lambda x: F.group_norm(six(x), 3).reshape(-1),
+    "of three dimensions too": lambda x: F.mse_loss(x, x.sin()),
+}
+"""Ops that PyTorch decomposes to ops with rules."""
+
+FAMILIES = (
+    UPDATED,
+    PRODUCTS,
+    PERMUTED,
+    ELEMENTWISE,
+    REPEATED,
+    INDEXED,
+    ALONG,
+    PARTS,
+    PADS,
+)
 
 
 @pytest.mark.parametrize("functions", FAMILIES)
@@ -502,6 +604,10 @@ def test_families(functions: Functions):
 @pytest.mark.parametrize("functions", FAMILIES)
 def test_families_in_a_package(functions: Functions):
     check_package(without(functions, "diagonal"), torch.randn(6, 2, 6))
+
+
+def test_decomposed_ops_in_a_package():
+    check_package(DECOMPOSED, torch.randn(6, 2, 6))
 
 
 def varied(x: Tensor) -> Tensor:
