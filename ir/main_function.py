@@ -19,13 +19,22 @@ def main(module: ModuleOp) -> func.FuncOp:
 
 
 def body_of(function: func.FuncOp) -> Block:
-    """The block of a function; InvalidProgramError unless it has exactly one."""
+    """
+    The block of a function.
+
+    Raises InvalidProgramError unless it has exactly one, which ends in `func.return`.
+    """
     blocks = list(function.body.blocks)
     if len(blocks) != 1:
         raise InvalidProgramError(
             f"@{function.sym_name.data} has {len(blocks)} blocks, expected one"
         )
-    return blocks[0]
+    (block,) = blocks
+    if not isinstance(block.last_op, func.ReturnOp):
+        raise InvalidProgramError(
+            f"@{function.sym_name.data} does not end in 'func.return'"
+        )
+    return block
 
 
 def value_names(attributes: ArrayAttr[DictionaryAttr] | None) -> list[str]:

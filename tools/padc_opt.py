@@ -55,17 +55,24 @@ def usage(hint: str) -> Generator[None]:
         raise UsageError(str(error), hint=hint) from error
 
 
-def check_choices(pass_class: type[ModulePass], spec: ArgSpec) -> None:
+def check_options(pass_class: type[ModulePass], spec: ArgSpec) -> None:
     """
-    UsageError if an option is not one of the choices that its type lists.
+    UsageError if an option is not the number or the choice that its type asks for.
 
     xDSL's error shows the type as Python prints it.
     """
     types = get_type_hints(pass_class)
     for name, values in spec.normalize_parameter_names().parameters.items():
-        choices = types.get(name)
-        if get_origin(choices) is Literal and len(values) == 1:
-            resolve(f"{spec.name} {name}", str(values[0]), get_args(choices))
+        option, type_ = f"{spec.name} {name.replace('_', '-')}", types.get(name)
+        is_choice = get_origin(type_) is Literal
+        if not is_choice and type_ not in (int, int | None):
+            continue
+        if len(values) != 1:
+            raise UsageError(f"{option} has {len(values)} values", hint="give one")
+        if is_choice:
+            resolve(option, str(values[0]), get_args(type_))
+        elif type(values[0]) is not int:
+            raise UsageError(f"{option} is {values[0]}", hint="give a number")
 
 
 def check_order(failed: ModulePass, module: ModuleOp) -> None:
@@ -169,7 +176,7 @@ class PadcOptMain(xDSLOptMain):
         with usage("see --help; options are written 'name{option=value}'"):
             for spec in parse_pipeline(self.args.passes):
                 if spec.name in self.available_passes:
-                    check_choices(self.available_passes[spec.name](), spec)
+                    check_options(self.available_passes[spec.name](), spec)
             super().setup_pipeline()
             # A wrong option of the target is reported before any work is done.
             target = parse_spec(self.args.target)

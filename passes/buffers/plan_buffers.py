@@ -14,6 +14,7 @@ sizes of each result.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -50,6 +51,7 @@ from padc.passes.buffers.live_ranges import (
 from padc.passes.buffers.size_replay import SizeReplay
 from padc.passes.buffers.views import root
 from padc.passes.common.memref_builder import MemRefBuilder, memref_type
+from padc.passes.common.options import check_option
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,9 @@ class PlanBuffersPass(ModulePass):
 
     guard: int = 0
     """Free bytes after each buffer; a caller can check that nothing writes there."""
+
+    def __post_init__(self) -> None:
+        check_option(self, "guard", range(sys.maxsize), "a number from 0 on")
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in list(op.ops):

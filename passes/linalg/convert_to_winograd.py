@@ -28,8 +28,10 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from padc.ir import tcp
+from padc.ir.main_function import body_of
 from padc.ir.tcp import tensor_type
-from padc.ir.winograd import TAPS
+from padc.ir.winograd import POINTS, TAPS
+from padc.passes.common.options import check_option
 from padc.passes.linalg.convolutions import multiplies_and_adds
 from padc.passes.linalg.weights import WinogradFilters
 from padc.passes.linalg.winograd_cost import Shape
@@ -64,7 +66,12 @@ class ConvertToWinogradPass(ModulePass):
     name = "convert-to-winograd"
 
     tile: int | None = None
-    """The size of all tiles. (default: a cost model chooses for each convolution)"""
+    """
+    The size of all tiles: 2 or 4. (default: a cost model chooses for each convolution)
+    """
+
+    def __post_init__(self) -> None:
+        check_option(self, "tile", (None, *POINTS), "2 or 4")
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in op.ops:
@@ -73,7 +80,7 @@ class ConvertToWinogradPass(ModulePass):
 
     def rewrite(self, function: func.FuncOp) -> None:
         filters = WinogradFilters(function)
-        for op in list(function.body.block.ops):
+        for op in list(body_of(function).ops):
             if isinstance(op, linalg.GenericOp) and op.inputs[1:]:
                 kernel = op.inputs[1]
                 if kernel in filters and (shape := shape_of(op)) is not None:

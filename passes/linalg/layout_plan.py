@@ -23,6 +23,7 @@ from xdsl.ir.affine import AffineDimExpr
 from xdsl.utils.disjoint_set import DisjointSet
 from xdsl.utils.hints import isa
 
+from padc.ir.main_function import body_of
 from padc.ir.tcp import AnyTensor, tensor_type
 from padc.passes.linalg.convolutions import convolution_of, row_stride
 from padc.passes.linalg.packed_tensor_ops import PACKED_OPS, source_tile
@@ -66,7 +67,7 @@ class LayoutPlan:
     @staticmethod
     def of(function: func.FuncOp, vector_bytes: int) -> LayoutPlan:
         plan = LayoutPlan(vector_bytes, weight_arguments(function))
-        ops = list(function.body.block.ops)
+        ops = list(body_of(function).ops)
         for op in ops:
             if isinstance(op, LinalgStructuredOperation):
                 plan.add_structured(op)

@@ -28,8 +28,10 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.transforms.dead_code_elimination import region_dce
 from xdsl.utils.hints import isa
 
+from padc.ir.main_function import body_of
 from padc.ir.tcp import AnyTensor
 from padc.passes.common.linalg_builder import LinalgBuilder
+from padc.passes.common.options import check_vector_bytes
 from padc.passes.linalg.layout_plan import LayoutPlan
 from padc.passes.linalg.packed_tensor_ops import PACKED_OPS
 from padc.passes.linalg.packing import (
@@ -52,7 +54,10 @@ class PackLayoutsPass(ModulePass):
     name = "pack-layouts"
 
     vector_bytes: int = 32
-    """The bytes of a vector of this CPU."""
+    """The bytes of a vector of this CPU: 16, 32 or 64."""
+
+    def __post_init__(self) -> None:
+        check_vector_bytes(self)
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in op.ops:
@@ -72,7 +77,7 @@ class LayoutPacker:
         """The packed forms of tensors."""
 
     def run(self) -> None:
-        block = self.function.body.block
+        block = body_of(self.function)
         for op in list(block.ops):
             build = LinalgBuilder(Builder(InsertPoint.before(op)))
             if isinstance(op, LinalgStructuredOperation) and op in self.plan.loops:

@@ -27,7 +27,9 @@ from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
+from padc.ir.main_function import body_of
 from padc.passes.common.kernel_tiles import FEW_ROWS
+from padc.passes.common.options import check_vector_bytes
 from padc.passes.linalg.convolutions import multiplies_and_adds
 from padc.passes.linalg.packing import Tile
 from padc.passes.linalg.panels import column_of, panel_of, rows
@@ -111,14 +113,17 @@ class PackWeightsPass(ModulePass):
     name = "pack-weights"
 
     vector_bytes: int = 32
-    """The bytes of a vector of this CPU."""
+    """The bytes of a vector of this CPU: 16, 32 or 64."""
+
+    def __post_init__(self) -> None:
+        check_vector_bytes(self)
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in op.ops:
             if not isinstance(function, func.FuncOp) or function.is_declaration:
                 continue
             weights = PackedWeights(function)
-            for inner in list(function.body.block.ops):
+            for inner in list(body_of(function).ops):
                 if not isinstance(inner, LinalgStructuredOperation):
                     continue
                 linear = linear_of(inner, weights, self.vector_bytes)

@@ -18,6 +18,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import BlockArgument, SSAValue
 
+from padc.ir.main_function import body_of
 from padc.ir.tcp import tensor_type
 from padc.ir.winograd import TAPS, winograd
 from padc.passes.linalg.packing import Tiles, packed_type, split_order, split_sizes
@@ -29,7 +30,7 @@ def weight_arguments(function: func.FuncOp) -> Mapping[SSAValue, StringAttr]:
     names = [each.data.get("padc.weight") for each in attributes]
     return {
         arg: name
-        for arg, name in zip(function.body.block.args, names, strict=False)
+        for arg, name in zip(body_of(function).args, names, strict=False)
         if isinstance(name, StringAttr)
     }
 
@@ -68,7 +69,7 @@ class PackedWeights:
         return self._forms[x, tiles]
 
     def _argument(self, x: SSAValue, tiles: Tiles) -> SSAValue:
-        block, shape = self.function.body.block, tensor_type(x).get_shape()
+        block, shape = body_of(self.function), tensor_type(x).get_shape()
         arg = block.insert_arg(packed_type(x, tiles), len(block.args))
         arg.name_hint = x.name_hint
         split = [size for size in split_sizes(shape, tiles) if isinstance(size, int)]
@@ -88,7 +89,7 @@ class PackedWeights:
         function, known = self.function, self.function.arg_attrs
         function.arg_attrs = ArrayAttr([*(known or ()), *self._attributes])
         function.function_type = FunctionType.from_lists(
-            list(function.body.block.arg_types), list(function.function_type.outputs)
+            list(body_of(function).arg_types), list(function.function_type.outputs)
         )
 
 
@@ -109,7 +110,7 @@ class WinogradFilters:
     def __post_init__(self) -> None:
         self._attributes = dict(
             zip(
-                self.function.body.block.args,
+                body_of(self.function).args,
                 self.function.arg_attrs or (),
                 strict=False,
             )
@@ -127,7 +128,7 @@ class WinogradFilters:
         return self._forms[kernel, tile]
 
     def _argument(self, kernel: SSAValue, tile: int) -> SSAValue:
-        block, type = self.function.body.block, tensor_type(kernel)
+        block, type = body_of(self.function), tensor_type(kernel)
         outputs, inputs, *_, lanes, output_lanes = type.get_shape()
         side = winograd(tile).inputs
         split = [outputs, output_lanes, inputs, lanes, TAPS, TAPS]
@@ -149,7 +150,7 @@ class WinogradFilters:
         """Give the function the type and the attributes of its arguments."""
         if not self._forms:
             return
-        block = self.function.body.block
+        block = body_of(self.function)
         for kernel, _ in self._forms:
             if kernel.first_use is None and kernel in self._attributes:
                 del self._attributes[kernel]

@@ -751,6 +751,46 @@ def test_a_reproducer_that_cannot_be_written_does_not_hide_the_error(
     assert "IndexError: out of range" in result.stderr
 
 
+@pytest.mark.parametrize(
+    "option, message",
+    [
+        ("plan-buffers{guard=-64}", "plan-buffers guard is -64"),
+        ("plan-buffers{guard=many}", "plan-buffers guard is many"),
+        ("plan-buffers{guard=1,2}", "plan-buffers guard has 2 values"),
+        ("pack-weights{vector-bytes=-4}", "pack-weights vector-bytes is -4"),
+        ("pack-layouts{vector-bytes=0}", "pack-layouts vector-bytes is 0"),
+        ("convert-to-winograd{tile=3}", "convert-to-winograd tile is 3"),
+        ("convert-to-winograd{tile=0}", "convert-to-winograd tile is 0"),
+        ("convert-buffers-to-llvm{vector-bytes=6}", "vector-bytes is 6"),
+        ("convert-buffers-to-llvm{grain=0}", "convert-buffers-to-llvm grain is 0"),
+        ("decompose-pads{policy=native,auto}", "decompose-pads policy has 2 values"),
+    ],
+)
+def test_options_that_a_pass_does_not_take(option: str, message: str):
+    result = run("-p", option, input="")
+
+    assert result.returncode == 2
+    assert message in result.stderr
+
+
+@pytest.mark.parametrize(
+    "pass_name",
+    ["pack-layouts", "pack-weights", "convert-to-winograd", "bufferize-tcp"],
+)
+@pytest.mark.parametrize(
+    "end, message",
+    [
+        ("cf.br ^next\n ^next:\n return", "@f has 2 blocks, expected one"),
+        ('"test.termop"() : () -> ()', "@f does not end in 'func.return'"),
+    ],
+)
+def test_functions_that_are_no_single_block(pass_name: str, end: str, message: str):
+    result = run("-p", pass_name, input=f"func.func @f() {{ {end} }}")
+
+    assert result.returncode == 4
+    assert message in result.stderr
+
+
 def test_nothing_is_written_without_a_failure(tmp_path: Path):
     path = tmp_path / "reproducer.mlir"
     write = f"--mlir-pass-pipeline-crash-reproducer={path}"
