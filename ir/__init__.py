@@ -1,6 +1,18 @@
 """
 Dialects of padc, and the table that registers them.
 
+    torch, tcp, mil     the dialects of padc; `mil_forms` and `mil_types` serve `mil`
+    arith, linalg       xDSL's dialects, with what they lack
+    padding, resampling, phases, winograd
+                        formulas over the numbers of `arithmetic`
+    weights, text, names
+                        arrays that the IR refers to, how floats and names are written
+    element_types, type_tests, builtin_shapes
+                        questions about types
+    main_function, model_buffers, dominance
+                        functions: their arguments, changed buffers, valid uses
+    targets, precisions what a program is made for, and how exactly it computes
+
 This file does not import xDSL: what runs packages needs the targets only.
 """
 

@@ -303,14 +303,14 @@ def test_images_of_a_model_that_changes_a_buffer(target: str):
 
 def test_a_wrong_scale_of_pixels_is_found(monkeypatch: pytest.MonkeyPatch):
     # What the metadata says is not what the ops compute.
-    from padc.backends.coreml import images
+    from padc.backends.coreml.app import images
 
     tensor_of = images.tensor_of
 
     def wrong(image: Any, pixels: Any, name: Any) -> Any:
         return tensor_of(type(image)((1.01,), image.bias), pixels, name)
 
-    monkeypatch.setattr("padc.backends.coreml.interface.tensor_of", wrong)
+    monkeypatch.setattr("padc.backends.coreml.app.interface.tensor_of", wrong)
     with pytest.raises(padc.WrongResultError):
         padc.convert(
             Apply(double),

@@ -1,4 +1,22 @@
-"""The Core ML backend: emission of `.mlpackage` and an evaluator that runs one."""
+"""
+The Core ML backend: emission of `.mlpackage` and an evaluator that runs one.
+
+    emit, body_emitter, blocks   from `mil` to a program of coremltools
+    app/                inputs and outputs as an app wants them
+    float16/            which ops of a float16 program compute in float32
+    numerics            what a program computes in, and how its weights are stored
+    optimize, repaired_passes    coremltools' passes on a program
+    compress, compressions       compression of weights
+    symbolic_reshapes   sizes that coremltools infers wrongly
+    uninitialized       outputs that a model never fills
+    locations           lines of Python that a package records
+    model_buffers       changed buffers in a package's metadata
+    save, replacing     from a program to a package on disk
+    target              `padc-opt -t mil`
+    checker             whether Core ML would take a package
+    evaluator           runs packages, on any machine
+    torch_ops           padc's lowerings inside of `ct.convert`
+"""
 
 import logging
 from collections.abc import Generator

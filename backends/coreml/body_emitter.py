@@ -23,8 +23,8 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from padc.backends.coreml import quiet
-from padc.backends.coreml.interface import INT32
-from padc.backends.coreml.io_types import pymil_dtype
+from padc.backends.coreml.app.interface import INT32
+from padc.backends.coreml.app.io_types import pymil_dtype
 from padc.errors import (
     Obstacle,
     Problem,

@@ -15,9 +15,9 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import SSAValue
 
 from padc.backends.coreml import quiet
+from padc.backends.coreml.app.features import Features
+from padc.backends.coreml.app.interface import Interface
 from padc.backends.coreml.body_emitter import BodyEmitter, int32_of
-from padc.backends.coreml.features import Features
-from padc.backends.coreml.interface import Interface
 from padc.backends.coreml.model_buffers import BufferFeature
 from padc.backends.coreml.symbolic_reshapes import quick_reshapes
 from padc.errors import Obstacle, Problem, SourceLocation, UnsupportedError

@@ -14,8 +14,8 @@ import numpy as np
 
 from padc.backends.coreml import quiet
 from padc.backends.coreml.blocks import operations_of
-from padc.backends.coreml.float16 import keep_masks_finite, selector
-from padc.backends.coreml.keep_float32 import kept_ops
+from padc.backends.coreml.float16.float32_ops import keep_masks_finite, selector
+from padc.backends.coreml.float16.keep_float32 import kept_ops
 from padc.backends.coreml.numerics import Keep
 from padc.backends.coreml.repaired_passes import (
     HARMFUL,

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from padc.backends.coreml import quiet
+from padc.backends.coreml.app.description import Sources, to_proto
 from padc.backends.coreml.blocks import line_of, operations_of
 from padc.backends.coreml.checker import Finding, check
-from padc.backends.coreml.description import Sources, to_proto
 from padc.backends.coreml.evaluator.metadata_keys import (
     BUFFERS,
     LOCATIONS,

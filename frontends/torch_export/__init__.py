@@ -3,7 +3,7 @@
 
 - `export`: modules to exported programs, with errors for users.
 - `pt2`: `.pt2` files to exported programs; `archive`, `program_text` and
-  `expressions` check that these run no code.
+  `expressions` check that these run no code, `consistency` that sizes fit the ops.
 - `importer`: exported programs to modules with a function `main`.
 - `calls`, `scalars`, `control_flow`: a node of the graph becomes an op, or a branch or
   a loop.
@@ -13,12 +13,14 @@
   importer reads from a program.
 - `functional`, `dropouts`: programs with ops in place, and with idle dropouts.
 - `decompositions`: which ops PyTorch decomposes, since the path does not have them;
-  `strided`: decompositions of padc's own, of ops on strides.
+  `strided`, `quantized`, `fake_quantized`: decompositions of padc's own.
 - `expansions`: replaces calls by the graphs of their decompositions, one at a time.
+- `equal_sizes`: sizes that are declared separately and that must be equal.
 - `guards`: the conditions on input sizes that a program holds under;
   `circular_guards`: those that PyTorch lacks; `guarded_ranges`: the ranges of sizes in
   which all of them hold.
 - `fingerprint`: a key of all that an import depends on.
+- `single_call`: a call of one op as an exported program.
 """
 
 from padc.frontends.torch_export.export import export_module, module_of, trace

@@ -5,7 +5,8 @@ A pad op gives, for each dimension, how far the tensor expands below and above, 
 where the new elements come from: a fill, or the tensor itself through an index map
 (clamp, mirror, wrap). Convolutions and pools are VALID: no window leaves the input.
 Every op takes any rank; attributes give the roles of dimensions, so no op assumes
-NCHW. The reference semantics of each op is its implementation in
+NCHW. `tensors` has what all ops share, `pad_patterns` and `pool_patterns` have
+canonicalizations; every other file holds a family of ops. The reference semantics of each op is its implementation in
 `padc.backends.reference`.
 """
 

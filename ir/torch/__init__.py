@@ -5,7 +5,8 @@ The `torch` dialect: an ATen graph, in the text that torch-mlir reads and writes
 - `schemas`, `aten`: one op for each ATen schema in `aten_schemas.txt`.
 - `constants`, `containers`: Python constants, literals, lists and tuples.
 - `control_flow`: branches and loops.
-- `symbolic_sizes`: sizes that are known only at run time.
+- `symbolic_sizes`, `size_ranges`: sizes that are known only at run time.
+- `describe`: tensor types in messages.
 - `casts`: the dialect `torch_c`, casts to and from builtin types.
 """
 

@@ -55,7 +55,7 @@ def image_type(
             last one are floats, which are not divided by 255.
         mean: A number, or one for each channel in the order of the model's tensor; by
             default 0.
-        std: Likewise; by default 1.
+        std: A number, or one for each channel in the same order; by default 1.
         shape: Shapes among those that the model takes, as in `ct.ImageType`.
         channel_first: False if the tensor is [1, height, width, channels], not
             [1, channels, height, width].
@@ -74,6 +74,6 @@ def image_type(
         >>> [round(1 / each, 2) for each in photo.scale], photo.bias
         ([63.75, 127.5, 127.5], [-2.0, -1.0, -1.0])
     """
-    from padc.backends.coreml.image_type import normalized
+    from padc.backends.coreml.app.image_type import normalized
 
     return normalized(name, color_layout, mean, std, shape, channel_first)

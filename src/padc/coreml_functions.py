@@ -94,7 +94,7 @@ def save_functions(
 
 def package_metadata(program: Any) -> dict[str, Any]:
     """What the metadata of a program say of the whole package."""
-    from padc.backends.coreml.metadata import DESCRIPTIONS
+    from padc.backends.coreml.app.metadata import DESCRIPTIONS
 
     features = getattr(program, "features", None)
     metadata: dict[str, Any] = {} if features is None else {**features.metadata}

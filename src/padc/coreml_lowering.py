@@ -28,7 +28,7 @@ from padc.ir.weights import Weights, weights_of
 from padc.passes import pipelines
 
 if TYPE_CHECKING:
-    from padc.backends.coreml.features import Features
+    from padc.backends.coreml.app.features import Features
 
 Observer: TypeAlias = Callable[[str, ModuleOp | None, float], None]
 """Called after each step with its name, its module if any, and its seconds."""
@@ -42,7 +42,7 @@ def lowered(
     steps: Steps,
 ) -> tuple[ModuleOp, Weights]:
     """The program after `passes`, verified, and its own copy of the weights."""
-    from padc.backends.coreml.interface import check_features, check_interface
+    from padc.backends.coreml.app.interface import check_features, check_interface
 
     ctx, module = imported(exported, pipelines.legal_for_mil())
     check_interface(module, target)
@@ -103,9 +103,9 @@ def emitted(
     steps: Steps | None = None,
 ) -> Any:
     """The program as coremltools has it, after coremltools' passes."""
+    from padc.backends.coreml.app.labels import add_classify
     from padc.backends.coreml.compress import compress
     from padc.backends.coreml.emit import emit
-    from padc.backends.coreml.labels import add_classify
     from padc.backends.coreml.optimize import optimize
 
     steps = steps or Steps(None)

@@ -351,7 +351,7 @@ class Program:
             >>> program.float16_report().advice
             'float16 is within 0.01 of the range: nothing to keep'
         """
-        from padc.backends.coreml.keep_float32 import kinds_of
+        from padc.backends.coreml.float16.keep_float32 import kinds_of
 
         if inputs is None:
             inputs = self._session().samples(sample_inputs(self.exported))
@@ -494,7 +494,7 @@ def convert(
     steps = Steps(observer)
     features = None
     if any(each is not None for each in (inputs, outputs, classifier_config, metadata)):
-        from padc.backends.coreml.features import Features
+        from padc.backends.coreml.app.features import Features
 
         features = Features.of(inputs, outputs, classifier_config, metadata)
         if dynamic_shapes is None and isinstance(model, torch.nn.Module):

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from padc.backends.coreml.denotation import Image, denotation_in
+from padc.backends.coreml.app.denotation import Image, denotation_in
 from padc.backends.coreml.evaluator import Feature, Model
 from padc.errors import InvalidProgramError, UsageError
 from padc.warn import warn
@@ -298,7 +298,7 @@ def as_input(feature: Feature, tensor: Any) -> npt.NDArray[Any]:
 
 
 def check_pixels(feature: Feature, pixels: Array, expected: torch.Tensor) -> None:
-    """Warn of an image that shows next to nothing of the values that it is made of."""
+    """Warn of an image that shows next to nothing of its values."""
     if expected.numel() and np.ptp(pixels) <= 1 and expected.min() < expected.max():
         warn(
             f"the image '{feature.name}' has pixels from {pixels.min():g} to "

@@ -22,7 +22,7 @@ from padc.ir.model_buffers import BUFFER, entries, text
 from padc.ir.torch.describe import shape_of
 
 if TYPE_CHECKING:
-    from padc.backends.coreml.features import Features
+    from padc.backends.coreml.app.features import Features
 
 
 def described_export(

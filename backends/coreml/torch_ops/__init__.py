@@ -4,7 +4,7 @@ padc's lowerings as operators of coremltools' converter of PyTorch models.
 A node of coremltools' graph is lowered as it is in a program of padc's:
 
 - `arguments` reads the node's arguments, `overloads` finds the ATen op that takes them;
-- `sizes` knows the bounds of the sizes that vary;
+- `sizes` knows the bounds of the sizes that vary, `scalars` computes with sizes;
 - `lowering` builds a program of that one op, lowers it, and emits its ops into the
   function that coremltools is building;
 - `expansions` and `in_place` prepare a TorchScript graph before coremltools reads it:

@@ -15,7 +15,7 @@ import numpy as np
 
 from padc.backends.coreml import quiet
 from padc.backends.coreml.blocks import operations_of
-from padc.backends.coreml.float16 import keep_masks_finite, selector
+from padc.backends.coreml.float16.float32_ops import keep_masks_finite, selector
 from padc.backends.coreml.optimize import is_for_int16
 from padc.backends.coreml.repaired_passes import (
     LEFT_OUT,

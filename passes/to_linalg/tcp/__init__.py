@@ -1,7 +1,8 @@
 """
 How each `tcp` op is written in upstream's tensor ops.
 
-`linalg_lowering` is the table of them, which each file registers its ops in.
+`linalg_lowering` is the table of them, in which every other file registers the ops of
+a family.
 """
 
 from padc.passes.to_linalg.tcp import (

@@ -14,9 +14,9 @@ from torch.export import Dim
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
+from padc.backends.coreml.app.interface import check_interface
 from padc.backends.coreml.emit import emit
 from padc.backends.coreml.evaluator import load
-from padc.backends.coreml.interface import check_interface
 from padc.backends.coreml.optimize import optimize
 from padc.backends.coreml.save import save_package
 from padc.errors import UnsupportedError, UsageError

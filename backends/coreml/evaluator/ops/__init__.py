@@ -1,4 +1,5 @@
-"""The kernels of all ops, a file for each file of coremltools' documentation.
+"""The kernels of all ops: the table is in `registry`, and every other file is named as
+one of coremltools' documentation.
 
 Importing this package fills the table that `find` searches. The formulas are those of
 an oracle, independent of padc's passes on purpose: each is written from the

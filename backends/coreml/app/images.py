@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from padc.backends.coreml import IMAGE_ORIGIN, quiet
-from padc.backends.coreml.denotation import Image
-from padc.backends.coreml.shapes import Ranges, Size, permuted
+from padc.backends.coreml.app.denotation import Image
+from padc.backends.coreml.app.shapes import Ranges, Size, permuted
 from padc.errors import Obstacle, shortened
 
 with quiet():

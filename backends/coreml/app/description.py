@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from padc.backends.coreml import quiet
+from padc.backends.coreml.app.metadata import describe_features, write_metadata
 from padc.backends.coreml.evaluator.metadata_keys import FEATURES, metadata_key
-from padc.backends.coreml.metadata import describe_features, write_metadata
 
 with quiet():
     import coremltools as ct

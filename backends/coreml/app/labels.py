@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from padc.backends.coreml import quiet
-from padc.backends.coreml.metadata import check_text
+from padc.backends.coreml.app.metadata import check_text
 from padc.errors import UsageError, first_line
 
 with quiet():

@@ -17,17 +17,17 @@ import numpy as np
 
 from padc.backends.coreml import IMAGE_ORIGIN, quiet
 from padc.backends.coreml.blocks import blocks_of, line_of, operations_of, origins
-from padc.backends.coreml.coordinates import coordinates, decisions
-from padc.backends.coreml.integers import ops_on_integers
-from padc.backends.coreml.ranges import (
+from padc.backends.coreml.float16.coordinates import coordinates, decisions
+from padc.backends.coreml.float16.integers import ops_on_integers
+from padc.backends.coreml.float16.ranges import (
     LARGEST_FLOAT16,
     LEADS_TO_SOFTMAX,
     Ranges,
     floats,
     is_wide,
 )
-from padc.backends.coreml.squares import ops_on_squares
-from padc.backends.coreml.tiny_numbers import LEAST_FLOAT16, TinyNumbers
+from padc.backends.coreml.float16.squares import ops_on_squares
+from padc.backends.coreml.float16.tiny_numbers import LEAST_FLOAT16, TinyNumbers
 from padc.errors import Problem, UnsupportedError
 
 with quiet():

@@ -16,7 +16,7 @@ from typing import Any
 
 from padc.backends.coreml import quiet
 from padc.backends.coreml.blocks import modules, operations_of, origins
-from padc.backends.coreml.coordinates import coordinates
+from padc.backends.coreml.float16.coordinates import coordinates
 from padc.backends.coreml.numerics import Keep, OpPredicate
 from padc.errors import UsageError
 

@@ -23,24 +23,24 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 
 from padc.backends.coreml import quiet
-from padc.backends.coreml.defaults import check_apart, default_of
-from padc.backends.coreml.denotation import Denotation, Image, Labels
-from padc.backends.coreml.features import Features, check_name, result_names
-from padc.backends.coreml.images import (
+from padc.backends.coreml.app.defaults import check_apart, default_of
+from padc.backends.coreml.app.denotation import Denotation, Image, Labels
+from padc.backends.coreml.app.features import Features, check_name, result_names
+from padc.backends.coreml.app.images import (
     check_image,
     image_input,
     image_scope,
     pixels_of,
     tensor_of,
 )
-from padc.backends.coreml.io_types import (
+from padc.backends.coreml.app.io_types import (
     described_dtype,
     dtype_outside,
     pymil_dtype,
 )
-from padc.backends.coreml.labels import check_probabilities, probabilities_of
-from padc.backends.coreml.metadata import check_described
-from padc.backends.coreml.shapes import Ranges, Size
+from padc.backends.coreml.app.labels import check_probabilities, probabilities_of
+from padc.backends.coreml.app.metadata import check_described
+from padc.backends.coreml.app.shapes import Ranges, Size
 from padc.backends.coreml.uninitialized import unfilled
 from padc.errors import (
     Obstacle,

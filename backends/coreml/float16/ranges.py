@@ -17,7 +17,7 @@ from xdsl.dialects.builtin import Float16Type, Float32Type
 
 from padc.backends.coreml import quiet
 from padc.backends.coreml.blocks import operations_of
-from padc.backends.coreml.coordinates import operands, sources
+from padc.backends.coreml.float16.coordinates import operands, sources
 from padc.backends.coreml.model_buffers import BufferFeature
 from padc.ir.element_types import LARGEST_FINITE
 

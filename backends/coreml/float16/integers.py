@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from padc.backends.coreml import quiet
-from padc.backends.coreml.coordinates import WEIGHTED
-from padc.backends.coreml.ranges import BOUNDED, floats
+from padc.backends.coreml.float16.coordinates import WEIGHTED
+from padc.backends.coreml.float16.ranges import BOUNDED, floats
 
 with quiet():
     from coremltools.converters.mil.mil import Program, types

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from padc.backends.coreml import quiet
-from padc.backends.coreml.io_types import numpy_name
-from padc.backends.coreml.shapes import Ranges, Size
+from padc.backends.coreml.app.io_types import numpy_name
+from padc.backends.coreml.app.shapes import Ranges, Size
 from padc.errors import Obstacle, shortened
 from padc.ir.torch.size_ranges import SizeRange
 

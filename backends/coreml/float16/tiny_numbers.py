@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from padc.backends.coreml import quiet
-from padc.backends.coreml.coordinates import sources
-from padc.backends.coreml.ranges import KEEPING, floats
+from padc.backends.coreml.float16.coordinates import sources
+from padc.backends.coreml.float16.ranges import KEEPING, floats
 
 with quiet():
     from coremltools.converters.mil.mil import Program

@@ -13,7 +13,7 @@ from typing import Any
 
 from padc.backends.coreml import quiet
 from padc.backends.coreml.blocks import operations_of
-from padc.backends.coreml.coordinates import operands, sources
+from padc.backends.coreml.float16.coordinates import operands, sources
 
 with quiet():
     from coremltools.converters.mil.mil import Program

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from padc.backends.coreml import quiet
-from padc.backends.coreml.images import COLORS
+from padc.backends.coreml.app.images import COLORS
 from padc.errors import UsageError, resolve, shortened
 
 with quiet():

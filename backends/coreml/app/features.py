@@ -16,10 +16,10 @@ import numpy as np
 from xdsl.dialects.func import FuncOp
 
 from padc.backends.coreml import quiet
+from padc.backends.coreml.app.image_type import NormalizedImage
+from padc.backends.coreml.app.labels import Classifier, classifier_of
+from padc.backends.coreml.app.metadata import checked_metadata
 from padc.backends.coreml.checker.check import RESERVED
-from padc.backends.coreml.image_type import NormalizedImage
-from padc.backends.coreml.labels import Classifier, classifier_of
-from padc.backends.coreml.metadata import checked_metadata
 from padc.errors import UsageError
 from padc.ir import mil_types
 from padc.ir.model_buffers import BUFFER, UPDATES, entries, text
