@@ -2,6 +2,7 @@ PYTHON ?= python3
 SHELL := bash
 TORCH := torch==2.13.0# whose wheel for the CPU is small; pyproject.toml has the range
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
+unexport PYTHONDONTWRITEBYTECODE # or each process compiles all modules again
 
 .PHONY: demo
 demo: .venv/ready ## networks to Core ML, each run and compared with PyTorch

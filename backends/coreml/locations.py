@@ -53,8 +53,7 @@ def relative_name(file: str) -> str:
     for index in reversed(range(len(path.parts) - 1)):
         if path.parts[index] in LIBRARIES:
             return Path(*path.parts[index + 1 :]).as_posix()
-    modules = [*sys.modules.values()]
-    if not any(getattr(module, "__file__", None) == file for module in modules):
+    if not is_imported(file):
         return path.name
     for folder in path.parents:
         if any((folder / name).exists() for name in PROJECT_FILES):
@@ -63,3 +62,19 @@ def relative_name(file: str) -> str:
     found = [each for each in entries if path.is_relative_to(each)]
     folder = max(found, key=lambda each: len(each.parts), default=path.parent)
     return path.relative_to(folder).as_posix()
+
+
+modules_of_files: dict[str, str] = {}
+"""The modules that were found for files: a process imports thousands."""
+
+
+def is_imported(file: str) -> bool:
+    """Whether a file is that of a module that is imported now."""
+    known = sys.modules.get(modules_of_files.get(file, ""))
+    if getattr(known, "__file__", None) == file:
+        return True
+    for name, module in [*sys.modules.items()]:
+        if getattr(module, "__file__", None) == file:
+            modules_of_files[file] = name
+            return True
+    return False

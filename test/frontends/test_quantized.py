@@ -67,15 +67,53 @@ FUNCTIONS = {
 }
 
 
-def test_saved_programs(tmp_path):
-    """The ops are defined when a file is loaded, also in a new process."""
-    model = Several({"weight": FUNCTIONS["weight"]})
-    save(export(model, (X,)), tmp_path / "model.pt2")
-    program = [sys.executable, "-m", "padc", "run", "model.pt2", "--inputs", "random:0"]
+FACTORIES = """
+import torch
 
-    done = subprocess.run(program, cwd=tmp_path, capture_output=True, text=True)
+
+def rectified():
+    return torch.nn.ReLU(), (torch.ones(3),)
+"""
+RUNS = """
+import sys
+import torch
+from padc.tools.padc import main
+
+
+def run(model, *options):
+    try:
+        main(["run", model, "--inputs", "random:0", *options])
+    except SystemExit as exit:
+        assert exit.code == 0, model
+
+
+sys.modules["llvmlite"] = None
+run("factories:rectified", "--backend", "reference")
+assert "padc.backends.native" not in sys.modules
+del sys.modules["llvmlite"]
+assert not hasattr(torch.ops.quantized_decomposed, "dequantize_per_channel")
+run("quantized.pt2")
+"""
+
+
+def test_saved_programs(tmp_path):
+    """
+    The ops are defined when a file is loaded, also in a new process.
+
+    The reference, which runs in it before, needs no llvmlite.
+    """
+    weight = FUNCTIONS["weight"]
+    save(export(Several({"weight": weight}), (X,)), tmp_path / "quantized.pt2")
+    (tmp_path / "factories.py").write_text(FACTORIES)
+
+    done = subprocess.run(
+        [sys.executable, "-c", RUNS], cwd=tmp_path, capture_output=True, text=True
+    )
 
     assert (done.returncode, done.stderr) == (0, "")
+    rectified, quantized = done.stdout.splitlines()
+    assert ": float32 (3,), " in rectified
+    assert ": float32 (2, 2, 7), " in quantized
 
 
 @pytest.mark.parametrize("path", [compile_for_coreml, compile_for_native])

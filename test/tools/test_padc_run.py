@@ -4,7 +4,6 @@
 import argparse
 import importlib
 import struct
-import subprocess
 import sys
 import zipfile
 from pathlib import Path
@@ -257,22 +256,6 @@ def test_a_model(backend: list[str], form: str, models: Any, tmp_path: Path):
         np.testing.assert_allclose(saved["scaled"], expected["scaled"], atol=1e-6)
         np.testing.assert_allclose(saved["parts_0"], expected["parts"][0], atol=1e-6)
         np.testing.assert_array_equal(saved["parts_1"], expected["parts"][1])
-
-
-def test_the_reference_needs_no_llvmlite(models: Any, tmp_path: Path):
-    program = (
-        "import sys; sys.modules['llvmlite'] = None; from padc.tools.padc import main;"
-        "main(['run', 'factories:half', '--inputs', 'random:0',"
-        " '--backend', 'reference']);"
-        "assert 'padc.backends.native' not in sys.modules"
-    )
-
-    done = subprocess.run(
-        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True
-    )
-
-    assert done.returncode == 0, done.stderr
-    assert "float32 (3,)" in done.stdout
 
 
 def test_sizes_of_inputs_that_are_described(

@@ -7,6 +7,10 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
+from torch import nn
+
+import padc
 
 SCRIPT = """
 import sys
@@ -15,6 +19,18 @@ from deterministic_model import mixed
 import padc
 
 padc.convert(*mixed(), precision="float16", target="iOS18").save("m.mlpackage")
+"""
+# The messages that packages are read with live next to those of coremltools.
+READ_BEFORE = """
+import sys
+from padc.backends.coreml.evaluator import load
+load("given.mlpackage")
+assert not any(name.startswith("coremltools") for name in sys.modules)
+"""
+READ_AFTER = """
+assert "coremltools" in sys.modules
+load("given.mlpackage")
+load("m.mlpackage")
 """
 
 
@@ -27,14 +43,16 @@ def files(package: Path) -> dict[str, bytes]:
 
 
 def test_two_processes_in_two_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """The process of its own also reads packages, without and with coremltools."""
     source = Path(__file__).with_name("deterministic_model.py")
     one, two = tmp_path / "one", tmp_path / "other" / "two"
     for folder in (one, two):
         (folder / "sources").mkdir(parents=True)
         shutil.copy(source, folder / "sources")
+    padc.convert(nn.ReLU(), (torch.ones(2),)).save(one / "given.mlpackage")
     seed = "2" if os.environ.get("PYTHONHASHSEED") == "1" else "1"
     subprocess.run(
-        [sys.executable, "-c", SCRIPT],
+        [sys.executable, "-c", READ_BEFORE + SCRIPT + READ_AFTER],
         cwd=one,
         env={**os.environ, "PYTHONHASHSEED": seed},
         check=True,

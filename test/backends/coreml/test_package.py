@@ -3,8 +3,6 @@
 
 import json
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -79,18 +77,6 @@ def test_description_and_prediction(saved: Path):
     assert (y.name, y.dtype) == ("y", np.float32)
     outputs = model.predict({"x": X * 5})
     np.testing.assert_array_equal(outputs["y"], np.maximum(5 - WEIGHT, 0))
-
-
-def test_evaluator_does_not_import_coremltools(saved: Path):
-    script = f"""
-import sys
-from padc.backends.coreml.evaluator import load
-load({str(saved)!r})
-assert not any(name.startswith("coremltools") for name in sys.modules)
-import coremltools
-load({str(saved)!r})
-"""
-    subprocess.run([sys.executable, "-c", script], check=True, capture_output=True)
 
 
 def test_messages_are_those_of_coremltools():
