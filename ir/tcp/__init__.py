@@ -6,8 +6,8 @@ where the new elements come from: a fill, or the tensor itself through an index 
 (clamp, mirror, wrap). Convolutions and pools are VALID: no window leaves the input.
 Every op takes any rank; attributes give the roles of dimensions, so no op assumes
 NCHW. `tensors` has what all ops share, `pad_patterns` and `pool_patterns` have
-canonicalizations; every other file holds a family of ops. The reference semantics of each op is its implementation in
-`padc.backends.reference`.
+canonicalizations; every other file holds a family of ops. The reference semantics of
+each op is its implementation in `padc.backends.reference`.
 """
 
 from xdsl.ir import Dialect

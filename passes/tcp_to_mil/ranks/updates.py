@@ -6,7 +6,7 @@ from xdsl.ir import SSAValue
 
 from padc.passes.aten.builder import Argument
 from padc.passes.tcp_to_mil.ranks.along import axes_of, merged_like
-from padc.passes.tcp_to_mil.ranks.carrier import shape_of
+from padc.passes.tcp_to_mil.ranks.carrier import Carrier, shape_of
 from padc.passes.tcp_to_mil.ranks.grouping import apart, grouped
 from padc.passes.tcp_to_mil.ranks.rank_call import RankCall, rewrites
 from padc.passes.tcp_to_mil.ranks.repeats import expanded
@@ -73,8 +73,11 @@ def rewrite_masked_scatter(call: RankCall) -> SSAValue:
 
 @rewrites("aten.bucketize.Tensor")
 def rewrite_bucketize(call: RankCall) -> SSAValue:
-    """The op on each element."""
-    x = call.carrier("self")
+    return of_each(call, call.carrier("self"))
+
+
+def of_each(call: RankCall, x: Carrier) -> SSAValue:
+    """The op on each element of `x`, its argument `self`."""
     (y,) = call.again(shape_of(x.value), self=x.value)
     return call.view(y, x.sizes, x.groups)
 
@@ -84,7 +87,7 @@ def rewrite_searchsorted(call: RankCall) -> SSAValue:
     """The op on a batch of one dimension."""
     sequence, x = call.carrier("sorted_sequence"), call.carrier("self")
     if sequence.rank == 1:
-        return rewrite_bucketize(call)
+        return of_each(call, x)
     names = ["sorted_sequence", "self"]
     names += ["sorter"] if call.has("sorter") else []
     groups = tuple(range(x.rank - 1)), (x.rank - 1,)
