@@ -222,6 +222,35 @@ def test_a_traced_model_of_dynamic_size(tmp_path: Path):
         check(model, converted, tmp_path, torch.rand(1, 3, *size))
 
 
+COMPUTED_PLACES = {
+    "start": lambda x: x[:, x.shape[1] // 2 :],
+    "both ends": lambda x: x[:, x.shape[1] // 2 : x.shape[1]],
+    "a quarter": lambda x: x[:, x.shape[1] // 4 : x.shape[1] // 2],
+    "negative start": lambda x: x[:, -(x.shape[1] // 2) :],
+    "negative end": lambda x: x[:, : -(x.shape[1] // 2)],
+    "the last": lambda x: x[:, x.shape[1] - 1 :],
+    "some at the end": lambda x: x.roll(1, 1)[:, x.shape[1] - 3 :],
+    "without two at each end": lambda x: x[:, 2 : x.shape[1] - 2],
+    "filled": lambda x: filled(x, slice(x.shape[1] // 2, None)),
+}
+"""Slices at integers that the model computes."""
+
+
+def filled(x: Tensor, places: slice) -> Tensor:
+    y = x * 1
+    y[:, places].zero_()
+    return y
+
+
+def test_slices_at_computed_integers(tmp_path: Path):
+    model = Several({k: lambda x, f=f: f(x) * 2 for k, f in COMPUTED_PLACES.items()})
+    shape = 1, ct.RangeDim(5, 512, default=6)
+    converted = convert(model, [torch.rand(1, 6)], [ct.TensorType("x", shape)])
+
+    for size in 6, 11:
+        check(model, converted, tmp_path, torch.rand(1, size))
+
+
 @pytest.mark.parametrize(
     "build",
     [

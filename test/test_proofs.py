@@ -50,10 +50,12 @@ WITHOUT_PROOF = {
     **{
         f"rewrite_{name}": "tested against PyTorch, for tensors of six and more ranks"
         for name in (
-            *("along", "attention", "cat", "diagonal", "einsum", "elementwise"),
-            *("embedding", "expand", "expand_as", "flip", "full", "index"),
-            *("layer_norm", "linear", "matmul", "numel", "repeat", "scatter", "size"),
-            *("split", "stack", "triangle", "unfold"),
+            *("along", "attention", "bucketize", "cat", "diagonal", "diagonals"),
+            *("distances", "einsum", "elementwise", "embedding", "expand", "expand_as"),
+            *("flat", "flip", "full", "index", "index_put", "layer_norm", "linear"),
+            *("masked_scatter", "matmul", "matrices", "numel", "one_hot", "repeat"),
+            *("scatter", "searchsorted", "size", "split", "stack", "triangle"),
+            *("unfold", "update"),
         )
     },
 }

@@ -53,7 +53,8 @@ class Compression:
     @property
     def target(self) -> str:
         """The oldest system that has it."""
-        return "iOS18" if (self.kind, self.bits) == ("int", 4) else "iOS16"
+        is_new = (self.kind, self.bits) in (("int", 4), ("palette", 3))
+        return "iOS18" if is_new else "iOS16"
 
     def check_target(self, target: str) -> None:
         """Raise UsageError if a target does not have it."""

@@ -44,7 +44,11 @@ from padc.frontends.torch_export.export import quiet, tracing
 
 @dataclass(frozen=True)
 class Size:
-    """A size that is known only at run time; `low` and `high` are included."""
+    """
+    A size that is known only at run time, or an integer, which may be negative.
+
+    `low` and `high` are included.
+    """
 
     key: Hashable
     """Sizes with equal keys are equal."""
@@ -181,6 +185,10 @@ class CallBuilder:
             raise Obstacle(f"PyTorch refuses the arguments: {first}") from error
         if any(is_fixed(size) for size in self.sizes.values()):
             raise Obstacle("PyTorch takes one size for a size that varies")
+        if any(isinstance(leaf, Number) for leaf in leaves) and is_empty(made):
+            raise Obstacle(
+                "whether the result is empty depends on an integer that is computed"
+            )
         call.meta["val"] = made
         outputs, shapes = self.parts(call, made), self.shapes(made)
         if first_only:
@@ -250,6 +258,7 @@ class CallBuilder:
                 StrictMinMaxConstraint(
                     vr=ValueRanges(size.low, size.high), warn_only=False
                 ),
+                positive=True if size.low >= 0 else None,
             )
             made = self.env.create_symintnode(symbol, hint=size.example, source=source)
             self.sizes[size.key] = made
@@ -331,6 +340,13 @@ class CallBuilder:
 def is_fixed(size: int | torch.SymInt) -> bool:
     """Whether code of PyTorch has fixed a symbol to its example."""
     return isinstance(size, torch.SymInt) and size.node.expr.is_Integer
+
+
+def is_empty(values: Any) -> bool:
+    """Whether a tensor among `values` has no elements, for the examples of sizes."""
+    tensors = [x for x in pytree.tree_leaves(values) if isinstance(x, torch.Tensor)]
+    sizes = [size for x in tensors for size in x.shape]
+    return 0 in [x if isinstance(x, int) else x.node.hint for x in sizes]
 
 
 def value_of(node: Node) -> Any:

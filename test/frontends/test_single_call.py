@@ -96,6 +96,16 @@ def test_products_of_sizes_are_refused():
         pipelines.import_program(call.program)
 
 
+def test_results_that_are_empty_for_some_integers_are_refused():
+    place = Number(Operand(torch.int64, []), Size("place", -100, 100, 2))
+
+    call = call_program(aten.slice.Tensor, [image(), 2, place], {})
+    *_, height, _ = call.results[0]
+    assert (height.example, height.low) == (HEIGHT.example - 2, 0)
+    with pytest.raises(Obstacle, match="on an integer that is computed"):
+        call_program(aten.slice.Tensor, [image(), 2, 2, place], {})
+
+
 def test_sizes_that_nothing_computes_are_refused():
     graph = call_program(aten.relu.default, [image()], {}).program.graph
     (node,) = (each for each in graph.nodes if each.op == "call_function")

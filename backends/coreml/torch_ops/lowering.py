@@ -25,7 +25,7 @@ from padc.backends.coreml import quiet
 from padc.backends.coreml.body_emitter import BodyEmitter
 from padc.backends.coreml.torch_ops.arguments import arguments_of
 from padc.backends.coreml.torch_ops.overloads import Call, RuntimeInteger, call_of
-from padc.backends.coreml.torch_ops.sizes import UNBOUNDED, Sizes, size_of
+from padc.backends.coreml.torch_ops.sizes import Sizes
 from padc.errors import Obstacle, Problem, UnsupportedError
 from padc.frontends.torch_export.single_call import (
     CallProgram,
@@ -197,9 +197,8 @@ class NodeLowering:
     def number(self, value: RuntimeInteger) -> Number | int:
         """The operand for an integer, unless bounds tell its value."""
         symbol = symbol_of(value)
-        size = (
-            size_of(value, 0, UNBOUNDED) if symbol is None else self.sizes.find(symbol)
-        )
+        sizes = self.sizes
+        size = sizes.any_integer(value) if symbol is None else sizes.integer(symbol)
         if isinstance(size, int):
             return size
         if value not in self.operands:

@@ -6,7 +6,8 @@ pymil has symbols without bounds. Those of the inputs have the bounds that the u
 gave; for others, the op that makes a tensor tells what its sizes can be.
 """
 
-from collections.abc import Callable, Sequence
+import itertools
+from collections.abc import Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -80,25 +81,48 @@ class Sizes:
             self.known[expression] = self.computed(expression)
         return self.known[expression]
 
+    def integer(self, expression: Any) -> int | Size:
+        """The integer that an expression of pymil stands for; it may be negative."""
+        if not is_symbolic(expression) or expression in self.known:
+            return self.find(expression)
+        found = self.range_of(expression)
+        if found is None or found.low < 0:
+            return self.any_integer(expression)
+        return self.find(expression)
+
+    def any_integer(self, key: Any) -> Size:
+        """An integer without known bounds."""
+        # Of a slice that it starts, something is left.
+        return Size(key, -UNBOUNDED, UNBOUNDED, 2)
+
     def computed(self, expression: Any) -> int | Size:
         """A size that is an expression of others."""
-        symbols = expression.free_symbols
-        if expression.is_Symbol or not symbols <= self.known.keys():
+        if (found := self.range_of(expression)) is None:
             return size_of(expression, 1, UNBOUNDED)
-
-        def value(choose: Callable[[Size], int]) -> int:
-            found = {symbol: self.known[symbol] for symbol in symbols}
-            numbers = {
-                symbol: size if isinstance(size, int) else choose(size)
-                for symbol, size in found.items()
-            }
-            return int(sympy.floor(expression.subs(numbers)))
-
-        ends = value(lambda size: size.low), value(lambda size: size.high)
-        low, high = max(min(ends), 0), min(max(ends), UNBOUNDED)
-        if not low <= (example := value(lambda size: size.example)) <= high:
+        low, high = max(found.low, 0), min(max(found.high, 0), UNBOUNDED)
+        if not low <= found.example <= high:
             return size_of(expression, low, high)
-        return Size(expression, low, high, example)
+        return Size(expression, low, high, found.example)
+
+    def range_of(self, expression: Any) -> Size | None:
+        """
+        What an expression of known sizes can be; None if some are unknown.
+
+        Sums, products and quotients are least and greatest where each size is.
+        """
+        symbols = list(expression.free_symbols)
+        if expression.is_Symbol or not set(symbols) <= self.known.keys():
+            return None
+        found = [self.known[symbol] for symbol in symbols]
+
+        def value(numbers: Sequence[int]) -> int:
+            pairs = dict(zip(symbols, numbers, strict=True))
+            return int(sympy.floor(expression.subs(pairs)))
+
+        ends = [(x, x) if isinstance(x, int) else (x.low, x.high) for x in found]
+        values = [*map(value, itertools.product(*ends))]
+        example = value([x if isinstance(x, int) else x.example for x in found])
+        return Size(expression, min(values), max(values), example)
 
 
 class SameSizes(Sizes):
@@ -109,6 +133,10 @@ class SameSizes(Sizes):
         if isinstance(size, int):
             return size
         return Size(size.key, size.low, size.high, min(SAME_EXAMPLE, size.high))
+
+    def any_integer(self, key: Any) -> Size:
+        # Of a slice whose end it is, something is left.
+        return Size(key, -UNBOUNDED, UNBOUNDED, SAME_EXAMPLE - 1)
 
 
 def bounds(shape: Any, dim: int) -> tuple[int, int]:

@@ -169,6 +169,7 @@ def test_targets_without_a_compression(exported: ExportedProgram):
     for name, target, needed in (
         ("int8", "iOS15", "iOS16"),
         ("int4", "iOS17", "iOS18"),
+        ("palette3", "iOS17", "iOS18"),
     ):
         with pytest.raises(padc.UsageError, match=f"that needs {needed}"):
             padc.convert(exported, compress=name, target=target)
