@@ -265,7 +265,6 @@ def test_canonical_programs_mean_the_same(share: int, ctx: Context):
     smaller = 0
     for number in range(share, PROGRAMS, SHARES):
         program = Program(random.Random(number))
-        text = str(program.module)
         count = len(list(program.module.walk()))
         expected = outcome(program)
 
@@ -279,7 +278,10 @@ def test_canonical_programs_mean_the_same(share: int, ctx: Context):
                 should.contiguous().view(torch.uint8),
                 rtol=0,
                 atol=0,
-                msg=f"{number}: {is_}, not {should}\n{text}\n{program.module}",
+                msg=lambda given: (
+                    f"{number}: {given}\n{Program(random.Random(number)).module}\n"
+                    f"{program.module}"
+                ),
             )
     assert smaller > PROGRAMS // SHARES // 4
 

@@ -324,8 +324,11 @@ def test_programs_compute_the_same(share: int, parse: Parse, ctx: Context):
             for is_, should in zip(outcome(module, program), expected, strict=True):
                 # What is undefined may change.
                 is_ = np.where(np.isnan(should), should, is_)
-                message = f"{each.name}, {number}:{program.text}\n{module}"
-                np.testing.assert_array_equal(is_, should, message)
+                try:
+                    np.testing.assert_array_equal(is_, should)
+                except AssertionError as error:
+                    error.add_note(f"{each.name}, {number}:{program.text}\n{module}")
+                    raise
         changed += copies(module) < before
     assert changed > PROGRAMS // SHARES // 8
 
