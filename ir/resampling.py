@@ -107,6 +107,12 @@ The elements that cubic interpolation combines, from the one before a coordinate
 
 The weight of each is a polynomial of its distance, whose coefficients follow it.
 """
+OFFSETS = {
+    ResampleMode.NEAREST: (0,),
+    ResampleMode.LINEAR: (0, 1),
+    ResampleMode.CUBIC: tuple(offset for offset, _ in CUBIC_TAPS),
+}
+"""The elements that an interpolation combines, from the one before a coordinate."""
 
 
 def polynomial(x: Real, coefficients: Sequence[Real]) -> Real:

@@ -35,13 +35,6 @@ from padc.passes.common.lowering import lower_all
 from padc.passes.tcp_to_mil.legality import can_resample, is_exact
 from padc.passes.tcp_to_mil.policies import DEFAULT_GRID_SAMPLE_POLICY, GridSamplePolicy
 
-OFFSETS = {
-    ResampleMode.NEAREST: (0,),
-    ResampleMode.LINEAR: (0, 1),
-    ResampleMode.CUBIC: tuple(offset for offset, _ in resampling.CUBIC_TAPS),
-}
-"""The taps of a point along a dimension, relative to the element before it."""
-
 CUBIC = np.array([powers for _, powers in resampling.CUBIC_TAPS])
 """The weights of the four taps: polynomials of the distance from each tap, highest
 power first. Polynomials of a single distance would be equal, but PyTorch's weights are
@@ -128,7 +121,7 @@ def taps(
         at = op.padded(at, vector, real, resampling.reflected_by_remainder)
     if mode is ResampleMode.NEAREST:
         return at.unary("round").clamp(low, high), None
-    offsets = np.array([*itertools.product(OFFSETS[mode], repeat=rank)])
+    offsets = np.array([*itertools.product(resampling.OFFSETS[mode], repeat=rank)])
     before = at.floor()
     fraction = at - before
     if mode is ResampleMode.LINEAR:

@@ -11,6 +11,7 @@ from xdsl.ir import SSAValue
 
 from padc.errors import Obstacle
 from padc.ir.torch import NotConstantError, constant_value
+from padc.passes.aten.size_tables import FLOATS, INTEGERS, MIXED
 from padc.passes.torch_to_mil.mil_call import MilCall, lowers
 from padc.passes.torch_to_mil.movement import Size, product, reshape, size_of, sizes_of
 from padc.passes.torch_to_mil.tensor import Tensor
@@ -34,25 +35,10 @@ def lower_numel(call: MilCall) -> Tensor:
     return integer(call, product(sizes_of(call.tensor("self"))))
 
 
-def binary(*names: str) -> Callable[[Callable[[Tensor, Tensor], Tensor]], None]:
-    """Register the arithmetic of two integers."""
-
-    def register(compute: Callable[[Tensor, Tensor], Tensor]) -> None:
-        @lowers(*names)
-        def lower(call: MilCall) -> Tensor:  # pyright: ignore[reportUnusedFunction]
-            a, b = (integer(call, call.as_size(x)) for x in call.op.operands)
-            return compute(a, b)
-
-    return register
-
-
-binary("aten.add.int")(lambda a, b: a + b)
-binary("aten.sub.int")(lambda a, b: a - b)
-binary("aten.mul.int")(lambda a, b: a * b)
-binary("aten.floordiv.int")(lambda a, b: a.binary("floor_div", b))
-binary("aten.remainder.int")(lambda a, b: a.binary("mod", b))
-binary("prim.max.int")(lambda a, b: a.maximum(b))
-binary("prim.min.int")(lambda a, b: a.minimum(b))
+@lowers(*INTEGERS)
+def lower_integers(call: MilCall) -> Tensor:
+    a, b = (integer(call, call.as_size(x)) for x in call.op.operands)
+    return INTEGERS[call.name](a, b)
 
 
 @lowers("aten.neg.int")
@@ -80,21 +66,16 @@ def lower_float(call: MilCall) -> Tensor:
     return real(call, call.op.arg("a"))
 
 
-def float_arithmetic(
-    name: str, compute: Callable[[Tensor, Tensor], Tensor], *types: str
-) -> None:
-    @lowers(*(f"aten.{name}.{each}" for each in types))
-    def lower(call: MilCall) -> Tensor:  # pyright: ignore[reportUnusedFunction]
-        a, b = (real(call, operand) for operand in call.op.operands)
-        return compute(a, b)
+@lowers(*FLOATS)
+def lower_floats(call: MilCall) -> Tensor:
+    a, b = (real(call, operand) for operand in call.op.operands)
+    return FLOATS[call.name](a, b)
 
 
-MIXED = "float", "float_int", "int_float"
-float_arithmetic("add", lambda a, b: a + b, *MIXED)
-float_arithmetic("sub", lambda a, b: a - b, *MIXED)
-float_arithmetic("mul", lambda a, b: a * b, *MIXED)
-float_arithmetic("div", lambda a, b: a / b, "float", "int")
-float_arithmetic("pow", lambda a, b: a.binary("pow", b), *MIXED)
+@lowers(*(f"aten.pow.{each}" for each in MIXED))
+def lower_power(call: MilCall) -> Tensor:
+    a, b = (real(call, operand) for operand in call.op.operands)
+    return a.binary("pow", b)
 
 
 @lowers("aten.Int.Scalar", "aten.Int.float", "aten.ceil.float", "aten.floor.float")

@@ -158,6 +158,12 @@ class Tensor(Element):
         assert self.is_float
         return self.binary("real_div", other)
 
+    def __floordiv__(self, other: Operand) -> Tensor:
+        return self.binary("floor_div", other)
+
+    def __mod__(self, other: Operand) -> Tensor:
+        return self.binary("mod", other)
+
     def __neg__(self) -> Tensor:
         return self * -1
 

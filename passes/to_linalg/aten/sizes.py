@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import FloatAttr, UnrealizedConversionCastOp, f64, i64
@@ -11,9 +11,11 @@ from xdsl.ir import SSAValue
 from padc.ir.tcp import Amount, tensor_type
 from padc.ir.torch import FloatType, IntType, ToI64Op, constant_value
 from padc.passes.aten.aten_call import known
+from padc.passes.aten.size_tables import FLOATS, INTEGERS
 from padc.passes.common.linalg_builder import LinalgBuilder
 from padc.passes.common.tensor_shapes import product
 from padc.passes.to_linalg.aten.linalg_call import LinalgCall, lowers
+from padc.passes.to_linalg.build.numbers import Number
 
 
 def integer(build: LinalgBuilder, amount: Amount) -> SSAValue:
@@ -35,32 +37,10 @@ def lower_numel(call: LinalgCall) -> SSAValue:
     return integer(call.build, product(call.build, sizes))
 
 
-def binary(
-    *names: str,
-) -> Callable[[Callable[[LinalgBuilder, Amount, Amount], Amount]], None]:
-    """Register the arithmetic of two integers."""
-
-    def register(compute: Callable[[LinalgBuilder, Amount, Amount], Amount]) -> None:
-        @lowers(*names)
-        def lower(call: LinalgCall) -> SSAValue:  # pyright: ignore[reportUnusedFunction]
-            a, b = map(call.amount, call.op.operands)
-            return integer(call.build, compute(call.build, a, b))
-
-    return register
-
-
-binary("aten.add.int")(LinalgBuilder.add)
-binary("aten.sub.int")(LinalgBuilder.sub)
-binary("aten.mul.int")(LinalgBuilder.mul)
-binary("aten.floordiv.int")(LinalgBuilder.floordiv)
-binary("prim.max.int")(LinalgBuilder.maximum)
-binary("prim.min.int")(LinalgBuilder.minimum)
-
-
-@binary("aten.remainder.int")
-def remainder(build: LinalgBuilder, a: Amount, b: Amount) -> Amount:
-    """The remainder with the sign of `b`, as in Python."""
-    return (build.wrap(a) % build.wrap(b)).value
+@lowers(*INTEGERS)
+def lower_integers(call: LinalgCall) -> SSAValue:
+    a, b = (call.build.wrap(call.amount(x)) for x in call.op.operands)
+    return integer(call.build, INTEGERS[call.name](a, b).value)
 
 
 @lowers("aten.neg.int")
@@ -94,20 +74,10 @@ def lower_float(call: LinalgCall) -> SSAValue:
     return in_torch(call, real(call, call.op.arg("a")))
 
 
-def register_float_arithmetic(
-    name: str, operation: type[arith.FloatingPointLikeBinaryOperation], *types: str
-) -> None:
-    @lowers(*(f"aten.{name}.{each}" for each in types))
-    def lower(call: LinalgCall) -> SSAValue:  # pyright: ignore[reportUnusedFunction]
-        a, b = (real(call, operand) for operand in call.op.operands)
-        return in_torch(call, call.insert(operation(a, b)))
-
-
-MIXED = "float", "float_int", "int_float"
-register_float_arithmetic("add", arith.AddfOp, *MIXED)
-register_float_arithmetic("sub", arith.SubfOp, *MIXED)
-register_float_arithmetic("mul", arith.MulfOp, *MIXED)
-register_float_arithmetic("div", arith.DivfOp, "float", "int")
+@lowers(*FLOATS)
+def lower_floats(call: LinalgCall) -> SSAValue:
+    a, b = (Number(call.build, real(call, x), f64) for x in call.op.operands)
+    return in_torch(call, FLOATS[call.name](a, b).value)
 
 
 ROUNDINGS: Mapping[str, type[math.CeilOp | math.FloorOp] | None] = {

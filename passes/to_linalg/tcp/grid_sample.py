@@ -35,9 +35,6 @@ from padc.passes.to_linalg.build.scalars import (
 )
 from padc.passes.to_linalg.tcp.linalg_lowering import lowers
 
-COUNTS = {ResampleMode.NEAREST: 1, ResampleMode.LINEAR: 2, ResampleMode.CUBIC: 4}
-"""How many taps a mode has along a dimension."""
-
 
 @dataclass(frozen=True)
 class Tap:
@@ -125,7 +122,7 @@ def tables(
     """For each dimension its taps: tensors [N, *O]."""
     rank, mode = op.spatial_rank, op.mode.data
     real = real_type(op.grid_type.element_type)
-    count, weighted = COUNTS[mode], mode is not ResampleMode.NEAREST
+    count, weighted = len(resampling.OFFSETS[mode]), mode is not ResampleMode.NEAREST
     lengths = [build.wrap(size) for size in known_sizes(build, op)[2:]]
     at = [AffineExpr.dimension(i) for i in range(rank + 1)]
 

@@ -147,8 +147,7 @@ class Tap:
 
 def taps(build: LinalgBuilder, axis: Axis, real: AnyFloat) -> list[Tap]:
     """The tables of a dimension, in one loop."""
-    counts = {ResampleMode.NEAREST: 1, ResampleMode.LINEAR: 2, ResampleMode.CUBIC: 4}
-    count = counts[axis.sampling.mode]
+    count = len(resampling.OFFSETS[axis.sampling.mode])
     weighted = axis.sampling.mode is not ResampleMode.NEAREST
 
     def table(inner: LinalgBuilder, _: Sequence[SSAValue]) -> list[SSAValue]:
