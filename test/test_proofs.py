@@ -53,7 +53,7 @@ WITHOUT_PROOF = {
             *("along", "attention", "bucketize", "cat", "diagonal", "diagonals"),
             *("distances", "einsum", "elementwise", "embedding", "expand", "expand_as"),
             *("flat", "flip", "full", "index", "index_put", "layer_norm", "linear"),
-            *("masked_scatter", "matmul", "matrices", "numel", "one_hot", "repeat"),
+            *("masked_scatter", "matmul", "matrices", "numel", "repeat"),
             *("scatter", "searchsorted", "size", "split", "stack", "triangle"),
             *("unfold", "update"),
         )

@@ -192,8 +192,14 @@ def is_legal(op: OpOverload, args: Any, kwargs: Any, legal: Collection[str]) -> 
     arguments = pytree.tree_leaves((args, kwargs))
     if any(map(is_complex_argument, arguments)):
         return ON_COMPLEX + name in legal
-    is_high = any(isinstance(x, torch.Tensor) and x.dim() > MAX_RANK for x in arguments)
-    return name in legal and not (is_high and NOT_ON_HIGH_RANK + name in legal)
+    if NOT_ON_HIGH_RANK + name in legal and any(map(is_of_high_rank, arguments)):
+        return False
+    return name in legal
+
+
+def is_of_high_rank(x: Any) -> bool:
+    """Whether an argument is a tensor of more dimensions than Core ML has."""
+    return isinstance(x, torch.Tensor) and x.dim() > MAX_RANK
 
 
 def is_complex_argument(x: Any) -> bool:

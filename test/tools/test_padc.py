@@ -355,7 +355,7 @@ def test_replaces_a_package(padc: Padc):
 
 
 def test_as_a_process(tmp_path: Path):
-    """The exit codes and messages of what imports more are tested in process."""
+    """Commands that import more are tested without a process of their own."""
     padc = Path(sys.executable).parent / "padc"
 
     bad = subprocess.run(

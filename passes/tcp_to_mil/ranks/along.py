@@ -71,7 +71,7 @@ def merged_like(
     call: RankCall, x: Carrier, groups: Groups, dims: Collection[int], name: str
 ) -> SSAValue:
     """
-    An operand that has the sizes of `x` but along `dims`, with its groups.
+    An operand with the groups of `x`, whose sizes it has except along `dims`.
 
     Obstacle if it has other sizes elsewhere.
     """

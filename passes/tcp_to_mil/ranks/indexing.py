@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain
 
 from xdsl.dialects.builtin import i1
@@ -13,6 +13,7 @@ from padc.ir import mil
 from padc.ir.tcp import tensor_type
 from padc.ir.torch import NoneType
 from padc.passes.aten.builder import Argument, Integer
+from padc.passes.tcp_to_mil.ranks.along import axes_of
 from padc.passes.tcp_to_mil.ranks.carrier import Carrier, shape_of
 from padc.passes.tcp_to_mil.ranks.elementwise import broadcast
 from padc.passes.tcp_to_mil.ranks.grouping import Groups, apart, grouped
@@ -88,7 +89,7 @@ def rewrite_index_put(call: RankCall) -> SSAValue:
         )
     groups = grouped(apart(x.sizes, dims))
     value = call.build.merged(x, groups)
-    (axis,) = {i for i, group in enumerate(groups) if first in group}
+    (axis,) = axes_of(groups, [first])
     vector = flattened(call, index)
     indices: list[Argument] = [*[None] * axis, vector.value]
     arguments: dict[str, Argument] = {"self": value, "indices": indices}
@@ -113,8 +114,7 @@ def is_outer(indices: Sequence[Carrier]) -> bool:
 def flattened(call: RankCall, index: Carrier) -> Carrier:
     """An index as a vector."""
     size = call.build.product(index.sizes)
-    value = call.build.merged(index, (tuple(range(index.rank)),))
-    return Carrier(value, [size], ((0,),))
+    return Carrier(call.build.flat(index), [size], ((0,),))
 
 
 def indexed(call: RankCall, x: Carrier, vectors: Mapping[int, Carrier]) -> Carrier:
@@ -144,12 +144,6 @@ def indexed(call: RankCall, x: Carrier, vectors: Mapping[int, Carrier]) -> Carri
         return Carrier(value, [], None)
     after = [count if dim in vectors else size for dim, size in enumerate(x.sizes)]
     return Carrier(value, after, groups)
-
-
-def axes_of(groups: Groups, dims: Iterable[int]) -> list[int]:
-    """The merged dimensions that hold `dims`, each of which is alone in its group."""
-    places = {dim: i for i, group in enumerate(groups) for dim in group}
-    return sorted(places[dim] for dim in dims)
 
 
 def is_block(dims: Sequence[int]) -> bool:

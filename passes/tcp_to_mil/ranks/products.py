@@ -154,20 +154,12 @@ def rewrite_diagonals(call: RankCall) -> SSAValue:
     return call.view(y, [*x.sizes[:-1], *sizes])
 
 
-@rewrites("aten.one_hot")
-def rewrite_one_hot(call: RankCall) -> SSAValue:
-    """The op on a vector of indices."""
-    indices = call.carrier("self")
-    vector = call.build.merged(indices, (tuple(range(indices.rank)),))
-    (y,) = call.again([*shape_of(vector), call.result_shape[-1]], self=vector)
-    return call.view(y, [*indices.sizes, call.build.size(y, 1)])
-
-
-@rewrites("aten.embedding")
+@rewrites("aten.embedding", "aten.one_hot")
 def rewrite_embedding(call: RankCall) -> SSAValue:
     """The op on a vector of indices."""
-    indices = call.carrier("indices")
-    vector = call.build.merged(indices, (tuple(range(indices.rank)),))
-    (y,) = call.again([*shape_of(vector), call.result_shape[-1]], indices=vector)
+    name = "indices" if call.name == "aten.embedding" else "self"
+    indices = call.carrier(name)
+    vector = call.build.flat(indices)
+    (y,) = call.again([*shape_of(vector), call.result_shape[-1]], **{name: vector})
     sizes = [*indices.sizes, call.build.size(y, 1)]
     return call.view(y, sizes, (tuple(range(indices.rank)), (indices.rank,)))

@@ -129,6 +129,10 @@ class RankBuilder(AtenBuilder):
         sizes = [tuple(x.sizes[dim] for dim in group) for group in groups] or [()]
         return self.reshaped(x.value, sizes)
 
+    def flat(self, x: Carrier) -> SSAValue:
+        """All elements in one dimension."""
+        return self.merged(x, (tuple(range(x.rank)),))
+
     def reshaped(
         self,
         x: SSAValue,

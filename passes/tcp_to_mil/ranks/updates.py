@@ -60,15 +60,14 @@ def rewrite_masked_scatter(call: RankCall) -> SSAValue:
     x = call.carrier("self")
     mask = expanded(call.build, call.carrier("mask"), x.sizes)
     source = call.carrier("source")
-    whole = (tuple(range(x.rank)),)
-    value = call.build.merged(x, whole)
+    value = call.build.flat(x)
     (y,) = call.again(
         shape_of(value),
         self=value,
-        mask=call.build.merged(mask, whole),
+        mask=call.build.flat(mask),
         source=source.value,
     )
-    return call.view(y, x.sizes, whole)
+    return call.view(y, x.sizes, (tuple(range(x.rank)),))
 
 
 @rewrites("aten.bucketize.Tensor")

@@ -100,7 +100,7 @@ def test_a_use_of_memory_next_to_a_guarded_tensor_ends_the_process(
     inside, outside = guarded(torch.zeros(3), at_end)
     first = outside if at_end else inside
     assert ctypes.string_at(first.data_ptr(), 12 + GUARD)
-    import resource  # which Windows has not
+    import resource  # Windows does not have it.
 
     if not (child := os.fork()):
         faulthandler.disable()  # pytest's would print the fault

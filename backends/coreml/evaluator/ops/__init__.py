@@ -1,5 +1,8 @@
-"""The kernels of all ops: the table is in `registry`, and every other file is named as
-one of coremltools' documentation.
+"""
+The kernels of all ops.
+
+The table is in `registry`; every other file has the name of one in coremltools'
+documentation.
 
 Importing this package fills the table that `find` searches. The formulas are those of
 an oracle, independent of padc's passes on purpose: each is written from the
