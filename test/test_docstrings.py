@@ -20,7 +20,7 @@ MODULES = (
     "padc.coremltools",
     "padc.dynamo",
     "padc.errors",
-    "padc.mlir_model",
+    "padc.models.mlir_model",
     "padc.nn",
     "padc.testing",
     "padc.verification",

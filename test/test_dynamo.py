@@ -18,7 +18,7 @@ from padc import dynamo
 from padc.backends.native.native_function import NativeFunction
 from padc.compiled import compile_exported
 from padc.compiled_model import CompiledModel
-from padc.native_model import NativeModel
+from padc.compiled_models.native_model import NativeModel
 
 
 @pytest.fixture(autouse=True)

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 import padc
 from padc.backends.coreml.checker.check import read_locations
 from padc.backends.coreml.evaluator.package import Package
-from padc.session import Session
+from padc.packages.session import Session
 
 ct: Any = coremltools
 

@@ -9,7 +9,7 @@ import torch
 
 import padc
 from padc.errors import InvalidProgramError, UnsupportedError, UsageError
-from padc.mlir_model import MlirModel
+from padc.models.mlir_model import MlirModel
 from padc.tools import padc_opt
 from padc.tools.padc import main
 

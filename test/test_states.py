@@ -19,7 +19,7 @@ import padc
 from padc.backends.coreml import quiet
 from padc.backends.coreml.evaluator import load
 from padc.errors import UnsupportedError, WrongResultError
-from padc.mlir_model import MlirModel
+from padc.models.mlir_model import MlirModel
 from padc.testing import compile_for_oracle
 from padc.tools import padc_opt
 from padc.verification import run_package

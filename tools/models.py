@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import torch
     from torch.export import ExportedProgram
 
-    from padc.exported import Source
+    from padc.models.exported import Source
 
 
 def add_model_options(
@@ -77,7 +77,7 @@ class LoadedModel:
 
     def source(self, caller: str) -> Source:
         """The `MlirModel` or the `ExportedProgram` of the model; exports a module."""
-        from padc.exported import as_source
+        from padc.models.exported import as_source
 
         return as_source(caller, self.model, self.inputs, self.dynamic_shapes)
 
@@ -86,7 +86,7 @@ def load_model(
     name: str, input_specs: Sequence[str], *, trust: bool = False
 ) -> LoadedModel:
     """Load a `.pt2` or `.mlir` file, or call a factory."""
-    from padc.exported import load_source
+    from padc.models.exported import load_source
 
     if not is_factory(name):
         if input_specs:
@@ -216,7 +216,7 @@ class InputSpec:
         """Random values: normal for floats, 0 or 1 for other dtypes."""
         import torch
 
-        from padc.mlir_model import random_values
+        from padc.models.mlir_model import random_values
 
         # A dynamic size is neither 0 nor 1: torch.export specializes these.
         shape = [max(low, min(high, 2)) for low, high in self.sizes]

@@ -32,7 +32,7 @@ from padc.ir.dominance import explained, verify_more
 from padc.ir.text import Parser
 from padc.ir.torch import AtenOp
 from padc.ir.weights import weights_of
-from padc.parsing import REPORTED, check_sizes, parsing
+from padc.models.parsing import REPORTED, check_sizes, parsing
 from padc.passes import get_all_passes
 from padc.tools.closed_output import until_output_is_closed
 from padc.tools.instrumentation import (

@@ -28,7 +28,7 @@ from padc.versions import require
 if TYPE_CHECKING:
     import torch
 
-    from padc.exported import Source
+    from padc.models.exported import Source
 
 BACKENDS = ("coreml", "native", "reference")
 MOST_UNPACKED, MOST_RATIO = 2**28, 100
@@ -138,8 +138,8 @@ def run_package(arguments: argparse.Namespace) -> Mapping[str, Any]:
         raise UsageError(f"--threads is for models, which {arguments.model} isn't")
     if arguments.input:
         raise UsageError(f"--input is given, but {arguments.model} has its inputs")
-    from padc.buffered_model import BufferedModel
     from padc.coreml import load
+    from padc.packages.buffered_model import BufferedModel
 
     model = load(
         arguments.model,
@@ -157,7 +157,7 @@ def run_model(arguments: argparse.Namespace) -> dict[str, npt.NDArray[Any]]:
     require(needed_extra(arguments))
     import torch
 
-    from padc.call_values import as_array, check_names
+    from padc.compiled_models.call_values import as_array, check_names
 
     loaded = load_model(arguments.model, arguments.input, trust=arguments.trust)
     source = loaded.source("padc run")
@@ -207,7 +207,7 @@ def compiled(
 
 def default_backend(source: Source) -> str:
     """The default engine of a model."""
-    from padc.mlir_model import MlirModel
+    from padc.models.mlir_model import MlirModel
 
     if not isinstance(source, MlirModel):
         return "native"
@@ -218,7 +218,7 @@ def as_package(
     source: Source,
 ) -> Callable[[Mapping[str, torch.Tensor]], dict[str, torch.Tensor]]:
     """A function that computes outputs by name as a package, for ops of Core ML."""
-    from padc.mlir_model import MlirModel
+    from padc.models.mlir_model import MlirModel
 
     if not isinstance(source, MlirModel) or source.core_ml_op is None:
         raise UsageError(
@@ -239,10 +239,10 @@ def on_reference(
 ) -> Callable[[Mapping[str, torch.Tensor]], dict[str, torch.Tensor]]:
     """A function that computes outputs by name with the reference, at the tcp level."""
     from padc.backends.calls.input_check import InputCheck
-    from padc.exported import interpreted
     from padc.frontends.torch_export.guards import GuardCheck, guards_of
     from padc.ir.main_function import value_names
-    from padc.mlir_model import MlirModel
+    from padc.models.exported import interpreted
+    from padc.models.mlir_model import MlirModel
 
     if isinstance(source, MlirModel):
         source.check_reference()
@@ -312,7 +312,7 @@ def tensor_inputs(exported: Source) -> list[TensorInput]:
     import torch
     import torch.utils._pytree as pytree
 
-    from padc.mlir_model import MlirModel
+    from padc.models.mlir_model import MlirModel
 
     if isinstance(exported, MlirModel):
         examples, _ = exported.example_inputs

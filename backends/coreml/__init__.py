@@ -22,8 +22,8 @@ import logging
 from collections.abc import Generator
 from contextlib import contextmanager
 
+from padc.common.log_levels import log_level
 from padc.errors import MissingEnvironmentError
-from padc.log_levels import log_level
 from padc.versions import require
 
 IMAGE_ORIGIN = "padc.image"

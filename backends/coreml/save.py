@@ -33,8 +33,8 @@ from padc.backends.coreml.locations import (
 )
 from padc.backends.coreml.model_buffers import to_json
 from padc.backends.coreml.replacing import replacing
+from padc.common.paths import path_of
 from padc.errors import Problem, SourceLocation, UnsupportedError, UsageError
-from padc.paths import path_of
 
 with quiet():
     import coremltools as ct

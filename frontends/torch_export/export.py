@@ -23,10 +23,10 @@ import torch
 import torch.utils._pytree as pytree
 from torch.export import ExportedProgram
 
+from padc.common.log_levels import log_level
 from padc.errors import Problem, SourceLocation, UnsupportedError, UsageError
 from padc.frontends.torch_export.equal_sizes import with_equal_sizes
 from padc.frontends.torch_export.locations import error_location
-from padc.log_levels import log_level
 
 
 @contextlib.contextmanager

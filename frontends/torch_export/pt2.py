@@ -28,12 +28,12 @@ import torch
 from torch._export.serde import schema, serialize
 from torch.export import ExportedProgram
 
+from padc.common.paths import path_of
 from padc.errors import InvalidProgramError, UsageError
 from padc.frontends.torch_export.archive import Archive, UnsafeError
 from padc.frontends.torch_export.consistency import check_consistency
 from padc.frontends.torch_export.export import quiet
 from padc.frontends.torch_export.program_text import check_name, check_program
-from padc.paths import path_of
 
 WEIGHTS, CONSTANTS = "data/weights/", "data/constants/"
 GRAPH, EXAMPLES = "models/model.json", "data/sample_inputs/model.pt"

@@ -19,22 +19,22 @@ from padc.backends.native.loaded_program import LoadedProgram
 from padc.backends.native.machine import machine_name
 from padc.backends.native.stored_model import StoredModel
 from padc.backends.native.thread_team import check_threads
-from padc.call_structure import CallStructure
+from padc.common.garbage_collection import without_collection
+from padc.common.source_hash import source_hash
 from padc.compiled_model import CompiledModel
-from padc.eager_model import EagerModel
+from padc.compiled_models.call_structure import CallStructure
+from padc.compiled_models.eager_model import EagerModel
+from padc.compiled_models.native_model import NativeModel
 from padc.errors import UnsupportedError
-from padc.exported import as_exported
 from padc.frontends.torch_export import held_tensors
 from padc.frontends.torch_export.fingerprint import fingerprint
 from padc.frontends.torch_export.guards import GuardCheck, guards_of
-from padc.garbage_collection import without_collection
 from padc.ir import make_context
 from padc.ir.main_function import value_names
 from padc.ir.model_buffers import changed_names
 from padc.ir.precisions import NativePrecision, native_precision
 from padc.ir.weights import weights_of
-from padc.native_model import NativeModel
-from padc.source_hash import source_hash
+from padc.models.exported import as_exported
 
 VERSIONS = [version(name) for name in ("llvmlite", "torch", "xdsl")]
 """The versions of packages on which machine code depends."""

@@ -19,12 +19,12 @@ from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import DiagnosticException
 
 from padc.backends.coreml.numerics import Numerics
-from padc.described_shapes import check_listed_shapes, listed_shapes
 from padc.errors import InvalidProgramError, PadcError
-from padc.exported import Source, imported
 from padc.frontends.torch_export.guarded_ranges import narrow_sizes
 from padc.ir.dominance import verify
 from padc.ir.weights import Weights, weights_of
+from padc.models.described_shapes import check_listed_shapes, listed_shapes
+from padc.models.exported import Source, imported
 from padc.passes import pipelines
 
 if TYPE_CHECKING:

@@ -24,18 +24,19 @@ from padc.backends.coreml.checker import Finding, check
 from padc.backends.coreml.evaluator import load
 from padc.backends.coreml.locations import DEFAULT_LOCATIONS, LocationsPolicy
 from padc.backends.coreml.numerics import Keep, Numerics
+from padc.common.garbage_collection import without_collection
 from padc.coreml_lowering import Observer, Steps, emitted, emitter, lowered, set_sizes
-from padc.described_shapes import described_export
 from padc.errors import UsageError, resolve, shortened
-from padc.exported import Source, as_source, imported
 from padc.float16_report import Float16Report, pytorch_errors, report_of
-from padc.garbage_collection import without_collection
-from padc.interpreter import initial_tensor
 from padc.ir.main_function import main
 from padc.ir.model_buffers import changed_buffers
 from padc.ir.precisions import DEFAULT_PRECISION, Precision, resolve_precision
 from padc.ir.targets import DEFAULT_TARGET, resolve_target
-from padc.mlir_model import MlirModel
+from padc.models.described_shapes import described_export
+from padc.models.exported import Source, as_source, imported
+from padc.models.interpreter import initial_tensor
+from padc.models.mlir_model import MlirModel
+from padc.packages.session import Session, check_samples
 from padc.passes import pipelines
 from padc.passes.tcp_to_mil.policies import (
     DEFAULT_GRID_SAMPLE_POLICY,
@@ -50,7 +51,6 @@ from padc.passes.torch_to_mil.states_policy import (
     StatesPolicy,
     resolve_states_policy,
 )
-from padc.session import Session, check_samples
 from padc.verification import (
     TOLERANCES,
     Comparison,

@@ -26,6 +26,7 @@ from torch.export import Dim
 from padc.backends.native.thread_team import check_threads
 from padc.compiled import compile_exported
 from padc.compiled_model import CompiledModel
+from padc.compiled_models.native_model import NativeModel
 from padc.errors import (
     Obstacle,
     PadcError,
@@ -35,7 +36,6 @@ from padc.errors import (
 )
 from padc.frontends.torch_export import trace
 from padc.ir.precisions import native_precision
-from padc.native_model import NativeModel
 from padc.warn import warn
 
 __all__ = ["backend"]

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 import torch
 from torch.export import ExportedProgram
 
-from padc.exported import Source
 from padc.frontends.torch_export import module_of
-from padc.lower_precision import LowerPrecision
-from padc.mlir_model import MlirModel
+from padc.models.exported import Source
+from padc.models.lower_precision import LowerPrecision
+from padc.models.mlir_model import MlirModel
 from padc.verification import TOLERANCES, Comparison, EagerCalls, compare
 
 __all__ = ["Float16Report"]

@@ -17,7 +17,7 @@ import torch.utils._pytree as pytree
 
 from padc.coreml_program import convert
 from padc.errors import Problem, UnsupportedError
-from padc.exported import interpreted
+from padc.models.exported import interpreted
 
 __all__ = ["compile_for_coreml", "compile_for_native", "compile_for_oracle"]
 

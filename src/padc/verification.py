@@ -15,13 +15,13 @@ from torch.export.graph_signature import OutputKind, TensorArgument
 from torch.func import functional_call
 
 from padc.backends.coreml.evaluator import load
-from padc.denoted import as_tensor
 from padc.errors import UsageError, WrongResultError
-from padc.exported import Source
 from padc.frontends.torch_export import held_tensors, module_of
 from padc.ir.precisions import DEFAULT_PRECISION
-from padc.mlir_model import MlirModel
-from padc.session import Session, as_inputs, check_samples
+from padc.models.exported import Source
+from padc.models.mlir_model import MlirModel
+from padc.packages.denoted import as_tensor
+from padc.packages.session import Session, as_inputs, check_samples
 
 __all__ = [
     "TOLERANCES",

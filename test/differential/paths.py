@@ -44,9 +44,9 @@ from padc.ir import make_context
 from padc.ir.torch import LiteralOp
 from padc.ir.torch.tensors import weight_array
 from padc.ir.weights import weights_of
-from padc.parsing import parse_module
+from padc.models.parsing import parse_module
+from padc.packages.session import Session
 from padc.passes import pipelines
-from padc.session import Session
 
 TARGET = "iOS17"
 EPSILON: Mapping[torch.dtype, float] = {torch.float32: 2e-5, torch.float16: 2e-2}

@@ -18,7 +18,7 @@ from fuzz.seed_models import Model, layers
 from fuzz.target import Target
 
 import padc
-from padc.session import Session
+from padc.packages.session import Session
 from padc.tools.padc_run import read_inputs
 
 SEEDS = {

@@ -29,7 +29,7 @@ import torch
 import padc
 from padc.backends.native import cache
 from padc.coreml import check, load
-from padc.session import Session
+from padc.packages.session import Session
 from padc.tools import padc as padc_command
 
 X = torch.arange(16.0).reshape(1, 2, 8)

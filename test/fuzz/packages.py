@@ -19,7 +19,7 @@ from fuzz.target import Target
 from padc.backends.coreml.evaluator.package import Package
 from padc.coreml import Limits, check, load
 from padc.errors import PadcError
-from padc.session import Session
+from padc.packages.session import Session
 from padc.tools.padc_run import random_inputs
 
 MODEL = "Data/com.apple.CoreML/model.mlmodel"

@@ -38,13 +38,13 @@ from padc.backends.coreml.evaluator.values.types import (
     packed_size,
     unpack,
 )
+from padc.common.paths import path_of
 from padc.errors import (
     InvalidProgramError,
     Problem,
     UnsupportedError,
     UsageError,
 )
-from padc.paths import path_of
 
 Constant = Array | str | list[str] | list[int]
 

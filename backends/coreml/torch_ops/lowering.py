@@ -26,6 +26,7 @@ from padc.backends.coreml.body_emitter import BodyEmitter
 from padc.backends.coreml.torch_ops.arguments import arguments_of
 from padc.backends.coreml.torch_ops.overloads import Call, RuntimeInteger, call_of
 from padc.backends.coreml.torch_ops.sizes import Sizes
+from padc.common.garbage_collection import without_collection
 from padc.errors import Obstacle, Problem, UnsupportedError
 from padc.frontends.torch_export.single_call import (
     CallProgram,
@@ -36,7 +37,6 @@ from padc.frontends.torch_export.single_call import (
     Size,
     call_program,
 )
-from padc.garbage_collection import without_collection
 from padc.ir.main_function import main
 from padc.ir.names import identifier, unique_name
 from padc.ir.weights import Weights, weights_of

@@ -25,7 +25,7 @@ from padc.backends.calls.parameters import Parameter
 from padc.backends.native.function_signature import Signature, accesses_of
 from padc.backends.native.machine import Code, compile_object, host
 from padc.backends.native.native_function import NativeFunction
-from padc.native_model import NativeModel
+from padc.compiled_models.native_model import NativeModel
 from padc.passes.buffers_to_llvm.convert_buffers_to_llvm import ConvertBuffersToLlvmPass
 from padc.passes.buffers_to_llvm.llvm_builder import GRAIN
 from padc.passes.buffers_to_llvm.products import product_blocks

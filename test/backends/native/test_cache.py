@@ -17,7 +17,7 @@ from torch import nn
 import padc
 from padc import compiled
 from padc.backends.native import cache, compile_model
-from padc.source_hash import source_files
+from padc.common.source_hash import source_files
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from typing_extensions import override
 
 import padc
 from padc.backends.native import native_function, thread_team
-from padc.native_model import NativeModel
+from padc.compiled_models.native_model import NativeModel
 from padc.passes.buffers_to_llvm.convert_buffers_to_llvm import ConvertBuffersToLlvmPass
 
 COUNTS = (1, 2, 3, 7)

@@ -9,7 +9,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from padc.errors import Obstacle, UnsupportedError
 from padc.ir import make_context
-from padc.parsing import parse_module
+from padc.models.parsing import parse_module
 from padc.passes.common.lowering import lower_all
 from padc.passes.to_linalg.convert_torch_to_linalg import ConvertTorchToLinalgPass
 from padc.passes.torch_to_mil.convert_torch_to_mil import ConvertTorchToMilPass

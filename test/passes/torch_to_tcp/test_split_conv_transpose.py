@@ -15,10 +15,10 @@ from xdsl.dialects.builtin import ModuleOp
 
 import padc
 from padc.backends.reference import run
+from padc.compiled_models.native_model import NativeModel
 from padc.frontends.torch_export import import_exported_program
 from padc.ir import make_context, tcp
 from padc.ir.weights import weights_of
-from padc.native_model import NativeModel
 from padc.passes.torch_to_tcp.convert_torch_to_tcp import ConvertTorchToTcpPass
 from padc.passes.torch_to_tcp.split_conv_transpose import SplitConvTransposePass
 

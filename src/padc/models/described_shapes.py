@@ -15,11 +15,11 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, ModuleOp
 
 from padc.backends.calls.input_check import check_sizes, symbolic_sizes
 from padc.errors import UsageError
-from padc.exported import Source
 from padc.frontends.torch_export.guards import GuardCheck, guards_of
 from padc.ir.main_function import main, value_names
 from padc.ir.model_buffers import BUFFER, entries, text
 from padc.ir.torch.describe import shape_of
+from padc.models.exported import Source
 
 if TYPE_CHECKING:
     from padc.backends.coreml.app.features import Features

@@ -11,14 +11,14 @@ from torch.export import ExportedProgram
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
+from padc.common.paths import path_of
 from padc.errors import UsageError
 from padc.frontends.torch_export import export_module, load
-from padc.interpreter import Interpreter
 from padc.ir.dominance import verify
 from padc.ir.weights import weights_of
-from padc.mlir_model import MlirModel
+from padc.models.interpreter import Interpreter
+from padc.models.mlir_model import MlirModel
 from padc.passes import pipelines
-from padc.paths import path_of
 
 Source: TypeAlias = ExportedProgram | MlirModel
 """A program that can be imported: an export, or MLIR text."""

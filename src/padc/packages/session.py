@@ -11,9 +11,9 @@ import torch
 
 from padc.backends.coreml.evaluator import Feature, Model
 from padc.backends.coreml.model_buffers import BufferFeature
-from padc.buffered_model import BufferedModel
-from padc.denoted import Denoted, as_input
 from padc.errors import UsageError
+from padc.packages.buffered_model import BufferedModel
+from padc.packages.denoted import Denoted, as_input
 
 
 class Session(BufferedModel):

@@ -11,9 +11,15 @@ import torch
 from padc.backends.calls.input_check import InputCheck
 from padc.backends.calls.output_tensors import write_results
 from padc.backends.native.loaded_program import LoadedProgram
-from padc.call_structure import CallStructure
-from padc.call_values import are_arrays, as_array, as_targets, check_apart, check_names
 from padc.compiled_model import CompiledModel
+from padc.compiled_models.call_structure import CallStructure
+from padc.compiled_models.call_values import (
+    are_arrays,
+    as_array,
+    as_targets,
+    check_apart,
+    check_names,
+)
 from padc.errors import UsageError
 from padc.frontends.torch_export.guards import GuardCheck
 from padc.ir.weights import Array

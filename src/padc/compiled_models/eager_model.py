@@ -13,8 +13,9 @@ import torch.utils._pytree as pytree
 from torch.export import ExportedProgram
 
 from padc.backends.calls.output_tensors import write_results
-from padc.call_structure import CallStructure
-from padc.call_values import (
+from padc.compiled_model import CompiledModel
+from padc.compiled_models.call_structure import CallStructure
+from padc.compiled_models.call_values import (
     are_arrays,
     as_array,
     as_targets,
@@ -22,7 +23,6 @@ from padc.call_values import (
     check_apart,
     check_names,
 )
-from padc.compiled_model import CompiledModel
 from padc.errors import UnsupportedError, UsageError, first_line
 from padc.frontends.compat import copy_of
 from padc.frontends.torch_export import module_of

@@ -11,7 +11,7 @@ import torch.utils._pytree as pytree
 from torch.export import ExportedProgram
 from torch.export.graph_signature import ConstantArgument, InputKind, OutputKind
 
-from padc.call_values import as_tensor, describe
+from padc.compiled_models.call_values import as_tensor, describe
 from padc.errors import UsageError
 from padc.frontends.compat import children
 from padc.ir.weights import Array

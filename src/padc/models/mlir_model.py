@@ -19,7 +19,6 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, BlockArgument, Operation
 from xdsl.utils.exceptions import DiagnosticException, ParseError, VerifyException
 
-from padc.declared_types import check_declared_types
 from padc.errors import (
     InvalidProgramError,
     Obstacle,
@@ -28,7 +27,6 @@ from padc.errors import (
     UnsupportedError,
     UsageError,
 )
-from padc.interpreter import Interpreter
 from padc.ir import make_context
 from padc.ir.dominance import verify
 from padc.ir.main_function import main, value_names
@@ -38,7 +36,9 @@ from padc.ir.torch import is_any_tensor
 from padc.ir.torch.size_ranges import size_ranges
 from padc.ir.torch.tensors import torch_dtype
 from padc.ir.weights import weights_of
-from padc.parsing import parse_module
+from padc.models.declared_types import check_declared_types
+from padc.models.interpreter import Interpreter
+from padc.models.parsing import parse_module
 
 __all__ = ["MlirModel"]
 
@@ -62,7 +62,7 @@ class MlirModel(torch.nn.Module):
     Example:
         >>> import torch
         >>> from pathlib import Path
-        >>> from padc.mlir_model import MlirModel
+        >>> from padc.models.mlir_model import MlirModel
         >>> text = '''
         ... func.func @main(%x: !torch.vtensor<[2],f32>) -> !torch.vtensor<[2],f32> {
         ...   %y = torch.aten.relu %x

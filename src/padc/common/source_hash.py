@@ -22,7 +22,7 @@ SUFFIXES = (".py", ".txt")
 
 def source_files() -> list[Path]:
     """All Python files and tables of padc."""
-    root = Path(__file__).parent
+    root = Path(__file__).parents[1]
     # In a checkout the subpackages are links, which rglob does not follow.
     folders = [path.resolve() for path in root.iterdir() if path.is_dir()]
     files = [*root.iterdir(), *(f for each in folders for f in each.rglob("*"))]

@@ -1,0 +1,1 @@
+"""What every level may use: nothing here knows a dialect."""
