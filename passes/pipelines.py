@@ -199,9 +199,9 @@ def to_llvm(vector_bytes: int, check: bool = False) -> list[ModulePass]:
 def legal_for_mil() -> frozenset[str]:
     """The ATen ops that have a lowering on the way to Core ML, by schema."""
     from padc.passes.complex.split_complex import LEGAL, LEGAL_IF_COMPLEX
-    from padc.passes.tcp_to_mil.ranks.lowerings import RULES
-    from padc.passes.torch_to_mil.lowerings import LOWERINGS as TO_MIL
-    from padc.passes.torch_to_tcp.lowerings import LOWERINGS as TO_TCP
+    from padc.passes.tcp_to_mil.ranks import RULES
+    from padc.passes.torch_to_mil.aten import LOWERINGS as TO_MIL
+    from padc.passes.torch_to_tcp.aten import LOWERINGS as TO_TCP
 
     on_complex = {ON_COMPLEX + name for name in LEGAL_IF_COMPLEX}
     # reduce-ranks has to take what split-complex and convert-torch-to-tcp leave.
@@ -213,7 +213,7 @@ def legal_for_mil() -> frozenset[str]:
 def legal_for_native() -> frozenset[str]:
     """The ATen ops that have a lowering on the way to machine code, by schema."""
     from padc.passes.to_linalg.aten import LOWERINGS as TO_LINALG
-    from padc.passes.torch_to_tcp.lowerings import LOWERINGS as TO_TCP
+    from padc.passes.torch_to_tcp.aten import LOWERINGS as TO_TCP
 
     # PyTorch's own code for these is faster: 196 instead of 388 us of 256x256 elements
     # for ldexp.

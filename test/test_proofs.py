@@ -14,7 +14,7 @@ from xdsl.pattern_rewriter import RewritePattern
 import padc.ir
 import padc.passes
 from padc.passes import PASSES
-from padc.passes.tcp_to_mil.ranks.lowerings import RULES
+from padc.passes.tcp_to_mil.ranks import RULES
 
 NOT_OF_INDEX_MAPS = {
     "StaticAmounts": "the amounts stay the same, as attributes",

@@ -79,8 +79,8 @@ def check_order(failed: ModulePass, module: ModuleOp) -> None:
     """UsageError if `failed` needs a pass that did not run before it."""
     if failed.name != "convert-torch-to-mil":
         return
-    from padc.passes.torch_to_mil.lowerings import LOWERINGS as AFTER
-    from padc.passes.torch_to_tcp.lowerings import LOWERINGS as BEFORE
+    from padc.passes.torch_to_mil.aten import LOWERINGS as AFTER
+    from padc.passes.torch_to_tcp.aten import LOWERINGS as BEFORE
 
     names = {op.schema.name for op in module.walk() if isinstance(op, AtenOp)}
     if left := sorted(names & BEFORE.keys() - AFTER.keys()):

@@ -11,12 +11,7 @@ Passes, in the order in which they run, and the files that serve them:
     decompose_pads              replaces pads that Core ML does not have
       policies                  which grid samples and pads these two leave
     convert_tcp_to_mil          replaces each tcp op by Core ML's ops
-      mil_lowering, lowerings   the table of lowerings; the complete table
-      folding                   pads as the padding of convolutions and pools
-      taps                      windows as slices
-      dynamic_resample, dynamic_windows
-                                resampling from and to dynamic sizes
+      tcp                       how each tcp op is lowered
 
-`legality` says which tcp ops Core ML has. Every other file holds the lowerings of a
-family of tcp ops.
+`legality` says which tcp ops Core ML has.
 """

@@ -23,8 +23,8 @@ from padc.ir.torch.describe import describe_type
 from padc.ir.type_tests import is_tensor
 from padc.passes.common.lowering import lower_all
 from padc.passes.common.mil_builder import MilBuilder
-from padc.passes.tcp_to_mil.convolutions import split_off_added
-from padc.passes.tcp_to_mil.lowerings import LOWERINGS
+from padc.passes.tcp_to_mil.tcp import LOWERINGS
+from padc.passes.tcp_to_mil.tcp.convolutions import split_off_added
 
 
 @dataclass(frozen=True)

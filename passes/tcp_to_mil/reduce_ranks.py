@@ -38,12 +38,10 @@ from padc.ir.torch import (
     VTensorType,
 )
 from padc.passes.common.lowering import Replacement, lower_all, problem
+from padc.passes.tcp_to_mil.ranks import RULES
 from padc.passes.tcp_to_mil.ranks.carrier import is_high, rank_of, stripped
-from padc.passes.tcp_to_mil.ranks.lowerings import (
-    RULES,
-    rewrite_literal,
-    rewrite_pad,
-)
+from padc.passes.tcp_to_mil.ranks.constants import rewrite_literal
+from padc.passes.tcp_to_mil.ranks.pads import rewrite_pad
 from padc.passes.tcp_to_mil.ranks.rank_call import (
     RankBuilder,
     RankCall,

@@ -31,9 +31,9 @@ from padc.ir.torch import (
 from padc.ir.torch.describe import describe_type
 from padc.passes.common.lowering import lower_all
 from padc.passes.common.mil_builder import MilBuilder
-from padc.passes.torch_to_mil.mil_call import as_builtin, scalar_type
-from padc.passes.torch_to_mil.movement import Size
-from padc.passes.torch_to_mil.tensor import INT32, Tensor, number
+from padc.passes.torch_to_mil.aten.mil_call import as_builtin, scalar_type
+from padc.passes.torch_to_mil.aten.movement import Size
+from padc.passes.torch_to_mil.aten.tensor import INT32, Tensor, number
 
 
 def lower_control_flow(module: ModuleOp, target: str) -> None:

@@ -33,11 +33,11 @@ from padc.passes.aten.refusals import refusal
 from padc.passes.common.lowering import Replacement, lower_all
 from padc.passes.common.mil_builder import MilBuilder
 from padc.passes.common.retyping import retype
+from padc.passes.torch_to_mil.aten import LOWERINGS
+from padc.passes.torch_to_mil.aten.mil_call import Made, MilCall
+from padc.passes.torch_to_mil.aten.tensor import Tensor
 from padc.passes.torch_to_mil.builtin_types import lower_signatures
 from padc.passes.torch_to_mil.control_flow import lower_control_flow
-from padc.passes.torch_to_mil.lowerings import LOWERINGS
-from padc.passes.torch_to_mil.mil_call import Made, MilCall
-from padc.passes.torch_to_mil.tensor import Tensor
 from padc.passes.torch_to_mil.widened_integers import widen_integers
 
 

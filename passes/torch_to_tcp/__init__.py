@@ -8,10 +8,7 @@ Passes, in the order in which they run, and the files that serve them:
     widen_bfloat16        computes bfloat16 values in float32, for Core ML
       in_float32          what these two share
     convert_torch_to_tcp  makes padding explicit
-      tcp_call            the call that a lowering takes
-      lowerings           the table of all lowerings
+      aten                how each ATen op is lowered
     fold_batch_norm       folds batch norms into convolutions, for machine code
     split_conv_transpose  splits transposed convolutions by phases, for machine code
-
-Every other file holds the lowerings of a family of ATen ops.
 """

@@ -18,7 +18,7 @@ from xdsl.passes import ModulePass
 
 from padc.ir.torch import AtenOp, FromBuiltinTensorOp, IfOp, LoopOp
 from padc.passes.common.lowering import Replacement, lower_all
-from padc.passes.torch_to_tcp.lowerings import LOWERINGS, TcpCall
+from padc.passes.torch_to_tcp.aten import LOWERINGS, TcpCall
 
 
 @dataclass(frozen=True)

@@ -58,7 +58,7 @@ AREAS: Mapping[str, Area] = {
     ),
     "core ml": Area(
         {
-            "passes/tcp_to_mil/folding.py": (),
+            "passes/tcp_to_mil/tcp/folding.py": (),
             "passes/tcp_to_mil/legality.py": (),
         },
         (

@@ -9,26 +9,9 @@ accumulated in float64, integers in int64, and rounded or wrapped once, at the e
 file holds a family of ops.
 """
 
-from padc.backends.reference.tcp import (
-    convolutions,
-    grid_sample,
-    interleave,
-    pads,
-    pools,
-    resample,
-    winograd,
-)
 from padc.backends.reference.tcp.evaluator import EVALUATORS, Evaluator, Value
+from padc.common.families import import_families
 
-__all__ = [
-    "EVALUATORS",
-    "Evaluator",
-    "Value",
-    "convolutions",
-    "grid_sample",
-    "interleave",
-    "pads",
-    "pools",
-    "resample",
-    "winograd",
-]
+__all__ = ["EVALUATORS", "Evaluator", "Value"]
+
+import_families(__name__, __path__)

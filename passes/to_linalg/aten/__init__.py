@@ -6,39 +6,9 @@ finds the lowering of an op, and `tensors` has loops over operands. Every other 
 holds the lowerings of a family.
 """
 
-from padc.passes.to_linalg.aten import (
-    creation,
-    cumulative,
-    elementwise,
-    indexing,
-    joining,
-    normalization,
-    permuting,
-    products,
-    reductions,
-    repeating,
-    reshaping,
-    sizes,
-    slicing,
-    splitting,
-)
+from padc.common.families import import_families
 from padc.passes.to_linalg.aten.linalg_call import LOWERINGS, LinalgCall
 
-__all__ = [
-    "LOWERINGS",
-    "LinalgCall",
-    "creation",
-    "cumulative",
-    "elementwise",
-    "indexing",
-    "joining",
-    "normalization",
-    "permuting",
-    "products",
-    "reductions",
-    "repeating",
-    "reshaping",
-    "sizes",
-    "slicing",
-    "splitting",
-]
+__all__ = ["LOWERINGS", "LinalgCall"]
+
+import_families(__name__, __path__)

@@ -5,24 +5,9 @@ How each `tcp` op is written in upstream's tensor ops.
 a family.
 """
 
-from padc.passes.to_linalg.tcp import (
-    convolutions,
-    grid_sample,
-    interleave,
-    pads,
-    pools,
-    resample,
-    transposed,
-)
+from padc.common.families import import_families
 from padc.passes.to_linalg.tcp.linalg_lowering import LOWERINGS
 
-__all__ = [
-    "LOWERINGS",
-    "convolutions",
-    "grid_sample",
-    "interleave",
-    "pads",
-    "pools",
-    "resample",
-    "transposed",
-]
+__all__ = ["LOWERINGS"]
+
+import_families(__name__, __path__)

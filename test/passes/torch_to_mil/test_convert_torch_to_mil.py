@@ -31,7 +31,7 @@ from torch import Tensor
 import padc
 from padc.errors import UnsupportedError
 from padc.ir.torch import schema_of
-from padc.passes.torch_to_mil.lowerings import LOWERINGS
+from padc.passes.torch_to_mil.aten import LOWERINGS
 
 
 @pytest.fixture(autouse=True)

@@ -18,7 +18,7 @@ from padc.errors import UnsupportedError
 from padc.frontends.torch_export import import_exported_program
 from padc.ir import make_context, resampling
 from padc.ir.weights import Weights
-from padc.passes.torch_to_tcp.adaptive_pools import even_windows, side_by_side
+from padc.passes.torch_to_tcp.aten.adaptive_pools import even_windows, side_by_side
 from padc.passes.torch_to_tcp.convert_torch_to_tcp import ConvertTorchToTcpPass
 from padc.testing import compile_for_coreml, compile_for_oracle
 

@@ -9,25 +9,6 @@ an oracle, independent of padc's passes on purpose: each is written from the
 documentation.
 """
 
-from padc.backends.coreml.evaluator.ops import (
-    activation,
-    classify,
-    constexpr,
-    control_flow,
-    conv,
-    elementwise,
-    image_resizing,
-    linear,
-    normalization,
-    pool,
-    quantization,
-    random,
-    recurrent,
-    reduction,
-    scatter_gather,
-    tensor_operation,
-    tensor_transformation,
-)
 from padc.backends.coreml.evaluator.ops.registry import (
     OPS,
     AnyValue,
@@ -40,6 +21,7 @@ from padc.backends.coreml.evaluator.ops.registry import (
     UnknownValueError,
     find,
 )
+from padc.common.families import import_families
 
 __all__ = [
     "OPS",
@@ -51,22 +33,7 @@ __all__ = [
     "Number",
     "Op",
     "UnknownValueError",
-    "activation",
-    "classify",
-    "constexpr",
-    "control_flow",
-    "conv",
-    "elementwise",
     "find",
-    "image_resizing",
-    "linear",
-    "normalization",
-    "pool",
-    "quantization",
-    "random",
-    "recurrent",
-    "reduction",
-    "scatter_gather",
-    "tensor_operation",
-    "tensor_transformation",
 ]
+
+import_families(__name__, __path__)
