@@ -221,12 +221,16 @@ REACHES = {ResampleMode.LINEAR: 1, ResampleMode.CUBIC: 2, ResampleMode.LANCZOS: 
 """The reach of each antialiasing filter, in elements that are not stretched."""
 
 
-def antialiasing_filter(mode: ResampleMode, x: Real) -> Real:
+def antialiased_weight(
+    mode: ResampleMode, position: Real, center: Real, stretch: Real
+) -> Real:
     """
     The weight of an element, before those of a window are made to sum to 1.
 
-    `x` is the distance of its middle from the window's center, divided by `stretch`.
+    It is a function of the distance of its middle from the window's center.
     """
+    # In the order of PyTorch, whose tables of float64 this computes bit for bit.
+    x = abs(position - center + 0.5) / stretch
     match mode:
         case ResampleMode.LINEAR:
             return maximum(1 - x, 0)
@@ -367,8 +371,7 @@ def taps(
     wide = stretch(step(size, new_size, sampling, real))
     lengths = ends - starts
     k = np.arange(int(lengths.max()))[:, None]
-    distances = abs(starts + k - center + 0.5) / wide
-    weights = antialiasing_filter(sampling.mode, distances)
+    weights = antialiased_weight(sampling.mode, starts + k, center, wide)
     weights = np.where(k < lengths, weights, 0)
     return _banded(starts, lengths, real(weights / weights.sum(0)))
 

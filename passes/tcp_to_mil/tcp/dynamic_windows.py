@@ -55,8 +55,8 @@ def antialiased(
     windows = Windows(starts, ends - starts, longest.value)
     places = (starts.unsqueeze(1) + windows.elements()).cast(f32)
     stretch = resampling.stretch(resampling.step(*sizes, sampling, real))
-    # 0.5 comes first: in float32 that sum is exact, the difference may not be.
-    distances = abs(places + 0.5 - centers.unsqueeze(1)) / stretch
-    weights = resampling.antialiasing_filter(sampling.mode, distances)
+    weights = resampling.antialiased_weight(
+        sampling.mode, places, centers.unsqueeze(1), stretch
+    )
     weights = is_counted(windows).select(weights, 0.0)
     return windows, weights / weights.reduced("sum").unsqueeze(1)

@@ -300,8 +300,7 @@ def filter_weights(
         center = Number(inner, args[2], real).to(f64)
         k = inner.wrap(inner.loop_index(0))
         position = (start + k).to(f64)
-        distance = abs(position - center + 0.5) / stretch
-        value = resampling.antialiasing_filter(mode, distance)
+        value = resampling.antialiased_weight(mode, position, center, stretch)
         return (length > k).select(value, 0.0).value
 
     rows = [AffineExpr.dimension(1)]
