@@ -9,10 +9,8 @@ outside has position -1, and is left out of the sum, not multiplied by 0.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import reduce
 
-from xdsl.dialects import arith
 from xdsl.dialects.builtin import i32
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineExpr
@@ -27,21 +25,13 @@ from padc.passes.common.linalg_builder import (
 )
 from padc.passes.to_linalg.build.numbers import Number, make_real
 from padc.passes.to_linalg.build.scalars import (
-    as_index,
     real_type,
     rounded,
     total_type,
     widened,
 )
+from padc.passes.to_linalg.build.taps import TapTable, sum_of_taps, taps_of_point
 from padc.passes.to_linalg.tcp.linalg_lowering import lowers
-
-
-@dataclass(frozen=True)
-class Tap:
-    """A position in one dimension, -1 if outside; its weight; None: 1."""
-
-    position: SSAValue
-    weight: SSAValue | None
 
 
 @lowers(tcp.GridSampleOp)
@@ -54,48 +44,16 @@ def lower_grid_sample(build: LinalgBuilder, op: tcp.GridSampleOp) -> SSAValue:
     axes = tables(build, op, [batch, *points])
     at = [AffineExpr.dimension(i) for i in range(rank + 2)]
     point = [at[0], *at[2:]]
-    inputs = [
-        (table, point)
-        for taps in axes
-        for tap in taps
-        for table in (tap.position, tap.weight)
-        if table is not None
-    ]
+    inputs = [(each, point) for taps in axes for tap in taps for each in tap.tensors]
 
     def element(inner: LinalgBuilder, args: Sequence[SSAValue]) -> SSAValue:
-        given = iter(args)
-        read = [
-            [Tap(next(given), next(given) if tap.weight else None) for tap in taps]
-            for taps in axes
-        ]
-        found = sum_of(inner, x, read, [inner.loop_index(0), inner.loop_index(1)])
-        return rounded(inner, found, type)
+        taps = taps_of_point(inner, axes, args, total)
+        batch, channel = inner.loop_index(0), inner.loop_index(1)
 
-    def sum_of(
-        inner: LinalgBuilder,
-        x: SSAValue,
-        axes: Sequence[Sequence[Tap]],
-        positions: Sequence[SSAValue],
-    ) -> SSAValue:
-        if not axes:
-            return widened(inner, inner.extract(x, positions), total)
-        zero = inner.constant(0, total)
-        none = inner.constant(0, i32)
-        sum: SSAValue | None = None
-        for number, tap in enumerate(axes[0]):
-            position = tap.position
-            if may_miss(op, number):
-                position = inner.insert(arith.MaxSIOp(position, none))
-            part = sum_of(inner, x, axes[1:], [*positions, as_index(inner, position)])
-            if tap.weight is not None:
-                weight = widened(inner, tap.weight, total)
-                part = inner.insert(arith.MulfOp(weight, part))
-            if may_miss(op, number):
-                inside = inner.insert(arith.CmpiOp(tap.position, none, "sge"))
-                part = inner.insert(arith.SelectOp(inside, part, zero))
-            sum = part if sum is None else inner.insert(arith.AddfOp(sum, part))
-        assert sum is not None
-        return sum
+        def read(at: Sequence[SSAValue]) -> SSAValue:
+            return widened(inner, inner.extract(x, [batch, channel, *at]), total)
+
+        return rounded(inner, sum_of_taps(inner, taps, read), type)
 
     return build.compute([batch, channels, *points], type, element, inputs)
 
@@ -118,7 +76,7 @@ def may_miss(op: tcp.GridSampleOp, tap: int) -> bool:
 
 def tables(
     build: LinalgBuilder, op: tcp.GridSampleOp, sizes: Sequence[Amount]
-) -> list[list[Tap]]:
+) -> list[list[TapTable]]:
     """For each dimension its taps: tensors [N, *O]."""
     rank, mode = op.spatial_rank, op.mode.data
     real = real_type(op.grid_type.element_type)
@@ -153,10 +111,12 @@ def tables(
         (build.empty(sizes, type), at) for _ in range(rank * count) for type in types
     ]
     results = iter(build.generic(inputs, outputs, [False] * len(at), table))
-    return [
-        [Tap(next(results), next(results) if weighted else None) for _ in range(count)]
-        for _ in range(rank)
-    ]
+
+    def tap(number: int) -> TapTable:
+        positions, weights = next(results), next(results) if weighted else None
+        return TapTable(positions, weights, may_miss(op, number))
+
+    return [[tap(number) for number in range(count)] for _ in range(rank)]
 
 
 def axis_taps(

@@ -34,6 +34,7 @@ from padc.passes.to_linalg.build.scalars import (
     total_type,
     widened,
 )
+from padc.passes.to_linalg.build.taps import TapTable, sum_of_taps, taps_of_point
 from padc.passes.to_linalg.tcp.linalg_lowering import lowers
 
 
@@ -137,15 +138,7 @@ def repeated(
     return build.compute(sizes, element_type(x), element)
 
 
-@dataclass(frozen=True)
-class Tap:
-    """For each output element, an input position and its weight; None is 1."""
-
-    position: SSAValue
-    weight: SSAValue | None
-
-
-def taps(build: LinalgBuilder, axis: Axis, real: AnyFloat) -> list[Tap]:
+def taps(build: LinalgBuilder, axis: Axis, real: AnyFloat) -> list[TapTable]:
     """The tables of a dimension, in one loop."""
     count = len(resampling.OFFSETS[axis.sampling.mode])
     weighted = axis.sampling.mode is not ResampleMode.NEAREST
@@ -162,7 +155,7 @@ def taps(build: LinalgBuilder, axis: Axis, real: AnyFloat) -> list[Tap]:
     types = [*[i32] * count, *[real] * (count if weighted else 0)]
     tables = tabulated(build, axis.new_size, types, table)
     weights = tables[count:] if weighted else [None]
-    return [Tap(*tap) for tap in zip(tables[:count], weights, strict=True)]
+    return [TapTable(*tap) for tap in zip(tables[:count], weights, strict=True)]
 
 
 def tabulated(
@@ -178,7 +171,7 @@ def tap_sums(
     build: LinalgBuilder,
     x: SSAValue,
     axes: Sequence[Axis],
-    tables: Sequence[Sequence[Tap]],
+    tables: Sequence[Sequence[TapTable]],
     result: Attribute,
     unsigned: bool,
 ) -> SSAValue:
@@ -187,41 +180,21 @@ def tap_sums(
     inputs: list[tuple[SSAValue, list[AffineExpr]]] = []
     for axis, taps in zip(axes, tables, strict=True):
         sizes[axis.dim] = axis.new_size
-        for tap in taps:
-            for table in (tap.position, tap.weight):
-                if table is not None:
-                    inputs.append((table, [AffineExpr.dimension(axis.dim)]))
-    weighted = any(tap.weight for taps in tables for tap in taps)
+        at = [AffineExpr.dimension(axis.dim)]
+        inputs += [(each, at) for tap in taps for each in tap.tensors]
+    weighted = any(tap.weights for taps in tables for tap in taps)
     total = total_type(element_type(x)) if weighted else element_type(x)
 
     def element(inner: LinalgBuilder, args: Sequence[SSAValue]) -> SSAValue:
-        given = iter(args)
-        read = [
-            [
-                Tap(as_index(inner, next(given)), next(given) if tap.weight else None)
-                for tap in taps
-            ]
-            for taps in tables
-        ]
+        taps = taps_of_point(inner, tables, args, total)
         indices = [inner.loop_index(dim) for dim in range(len(sizes))]
 
-        def sum_of(number: int) -> SSAValue:
-            """The sum over the taps of the axes before `number`, at `indices`."""
-            if number == 0:
-                found = inner.extract(x, indices)
-                return widened(inner, found, total, unsigned)
-            sum: SSAValue | None = None
-            for tap in read[number - 1]:
-                indices[axes[number - 1].dim] = tap.position
-                part = sum_of(number - 1)
-                if tap.weight is not None:
-                    weight = widened(inner, tap.weight, total)
-                    part = inner.insert(arith.MulfOp(weight, part))
-                sum = part if sum is None else inner.insert(arith.AddfOp(sum, part))
-            assert sum is not None
-            return sum
+        def read(at: Sequence[SSAValue]) -> SSAValue:
+            for axis, index in zip(reversed(axes), at, strict=True):
+                indices[axis.dim] = index
+            return widened(inner, inner.extract(x, indices), total, unsigned)
 
-        return rounded(inner, sum_of(len(axes)), result)
+        return rounded(inner, sum_of_taps(inner, taps[::-1], read), result)
 
     return build.compute(sizes, result, element, inputs)
 
