@@ -106,6 +106,8 @@ CUBIC_TAPS = tuple(
 The elements that cubic interpolation combines, from the one before a coordinate.
 
 The weight of each is a polynomial of its distance, whose coefficients follow it.
+Polynomials of a single distance would be equal, but PyTorch's weights are rounded as
+these are.
 """
 OFFSETS = {
     ResampleMode.NEAREST: (0,),
@@ -124,12 +126,35 @@ def polynomial(x: Real, coefficients: Sequence[Real]) -> Real:
     return value
 
 
-def cubic(fraction: Real) -> list[tuple[int, Real]]:
-    """Offsets and weights of elements, for a coordinate `fraction` after an element."""
-    return [
-        (offset, polynomial(abs(fraction - offset if offset else fraction), powers))
-        for offset, powers in CUBIC_TAPS
-    ]
+def weights(mode: ResampleMode, fraction: Real) -> list[tuple[int, Real | None]]:
+    """
+    Offsets and weights of elements, for a coordinate `fraction` after an element.
+
+    A weight of None is 1.
+    """
+    match mode:
+        case ResampleMode.NEAREST:
+            return [(0, None)]
+        case ResampleMode.LINEAR:
+            return [(0, 1 - fraction), (1, fraction)]
+        case ResampleMode.CUBIC:
+            return [
+                (o, polynomial(abs(fraction - o if o else fraction), powers))
+                for o, powers in CUBIC_TAPS
+            ]
+        case _:
+            raise ValueError(f"{mode.value} combines whole windows")
+
+
+def weights_at(
+    mode: ResampleMode, fraction: Real, offsets: npt.NDArray[np.int64]
+) -> Real:
+    """The `weights` at many offsets, by operations on arrays."""
+    if mode is ResampleMode.LINEAR:
+        return abs(fraction - (1 - offsets))
+    powers = np.array([powers for _, powers in CUBIC_TAPS])
+    coefficients = np.moveaxis(powers[offsets + 1], -1, 0)
+    return polynomial(abs(fraction - offsets), list(coefficients))
 
 
 # Interpolation between a few elements around a coordinate.
@@ -172,23 +197,14 @@ def interpolation(
     if sampling.mode is ResampleMode.LINEAR:
         at = maximum(at, 0)
     low = floor(at)
-    fraction = at - low
-    match sampling.mode:
-        case ResampleMode.LINEAR:
+    first, result = whole(low), list[tuple[Whole, Real | None]]()
+    for offset, weight in weights(sampling.mode, at - low):
+        if offset and sampling.mode is ResampleMode.LINEAR:
             # Where nothing moves, both are the element itself: it may be infinite.
-            offsets = [0, is_moved(size, new_size)]
-            weights = [1 - fraction, fraction]
-        case ResampleMode.CUBIC:
-            offsets, weights = zip(*cubic(fraction), strict=True)
-        case ResampleMode.NEAREST:
-            offsets, weights = [0], [None]
-        case _:
-            raise ValueError(f"{sampling.mode.value} combines whole windows")
-    first = whole(low)
-    return [
-        (clamp(first if is_zero(o) else first + o, 0, size - 1), weight)
-        for o, weight in zip(offsets, weights, strict=True)
-    ]
+            offset = is_moved(size, new_size)
+        position = first if is_zero(offset) else first + offset
+        result.append((clamp(position, 0, size - 1), weight))
+    return result
 
 
 def is_moved(size: Whole, new_size: Whole) -> Whole:

@@ -35,11 +35,6 @@ from padc.passes.common.lowering import lower_all
 from padc.passes.tcp_to_mil.legality import can_resample, is_exact
 from padc.passes.tcp_to_mil.policies import DEFAULT_GRID_SAMPLE_POLICY, GridSamplePolicy
 
-CUBIC = np.array([powers for _, powers in resampling.CUBIC_TAPS])
-"""The weights of the four taps: polynomials of the distance from each tap, highest
-power first. Polynomials of a single distance would be equal, but PyTorch's weights are
-rounded as these are."""
-
 Vector: TypeAlias = SymbolicTensor | npt.NDArray[np.int64]
 """An integer for each dimension, last first; an array if all are known."""
 
@@ -123,12 +118,7 @@ def taps(
         return at.unary("round").clamp(low, high), None
     offsets = np.array([*itertools.product(resampling.OFFSETS[mode], repeat=rank)])
     before = at.floor()
-    fraction = at - before
-    if mode is ResampleMode.LINEAR:
-        weights = abs(fraction - (1 - offsets))
-    else:
-        coefficients = np.moveaxis(CUBIC[offsets + 1], -1, 0)
-        weights = resampling.polynomial(abs(fraction - offsets), list(coefficients))
+    weights = resampling.weights_at(mode, at - before, offsets)
     places = before + offsets
     if mode is ResampleMode.CUBIC:
         places = op.padded(places, vector, real, resampling.reflected_by_remainder)

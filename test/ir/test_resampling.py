@@ -67,3 +67,14 @@ def test_no_antialiased_window_is_longer_than_its_bound(
         assert (ends - starts).max() <= longest
         if size != new_size:
             assert (ends > starts).all()
+
+
+@pytest.mark.parametrize("mode", [ResampleMode.LINEAR, ResampleMode.CUBIC])
+def test_weights_of_many_taps_are_those_of_each(mode: ResampleMode):
+    fraction = np.random.default_rng(0).random((50, 1))
+    offsets, weights = zip(*resampling.weights(mode, fraction), strict=True)
+
+    at_once = resampling.weights_at(mode, fraction, np.array(offsets))
+
+    assert offsets == resampling.OFFSETS[mode]
+    assert np.array_equal(at_once, np.hstack(weights))

@@ -124,25 +124,18 @@ def axis_taps(
 ) -> list[tuple[Number, Number | None]]:
     """Position, -1 if outside, and weight of the elements that `at` combines."""
     mode = op.mode.data
-    if mode is ResampleMode.CUBIC:
-        low = at.floor()
-        offsets, weights = zip(*resampling.cubic(at - low), strict=True)
-        coordinates = [
-            op.padded(low + offset if offset else low, size, real, reflected)
-            for offset in offsets
-        ]
-    else:
+    is_cubic = mode is ResampleMode.CUBIC
+    if not is_cubic:
         at = op.padded(at, size, real, reflected)
-        if mode is ResampleMode.NEAREST:
-            return [(position(at.apply("round"), size, real), None)]
-        low = at.floor()
-        fraction = at - low
-        coordinates = [low, low + 1]
-        weights = [1 - fraction, fraction]
-    return [
-        (position(coordinate, size, real), weight)
-        for coordinate, weight in zip(coordinates, weights, strict=True)
-    ]
+    if mode is ResampleMode.NEAREST:
+        return [(position(at.apply("round"), size, real), None)]
+    low, taps = at.floor(), list[tuple[Number, Number | None]]()
+    for offset, weight in resampling.weights(mode, at - low):
+        place = low + offset if offset else low
+        if is_cubic:
+            place = op.padded(place, size, real, reflected)
+        taps.append((position(place, size, real), weight))
+    return taps
 
 
 def position(coordinate: Number, size: SymbolicInteger, real: MakeReal) -> Number:
