@@ -6,6 +6,7 @@ What several lowerings of ATen ops share.
                           build ATen ops: on tensors, and by operators on tensors
     element, elementwise_bodies, elementwise_tables
                           what each elementwise op computes, for every path
+    formulas              other formulas of ATen ops, for every path
     size_tables           what each op on sizes computes, for every path
     bessel, chebyshev, chebyshev_tables, error_functions, gamma, polynomials
                           special functions, which the bodies use

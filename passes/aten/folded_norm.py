@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from padc.ir.weights import Array, Weights
+from padc.passes.aten.formulas import factor_and_summand
 
 
 @dataclass(frozen=True)
@@ -45,10 +46,12 @@ class FoldedNorm:
             return default if name is None else weights[name].astype(np.float64)
 
         kernel = weights[self.conv_weight]
-        factor = given(self.norm_weight, 1.0) / np.sqrt(
-            given(self.variance, 1.0) + self.eps
+        factor, summand = factor_and_summand(
+            given(self.mean, 0.0),
+            1 / np.sqrt(given(self.variance, 1.0) + self.eps),
+            given(self.norm_weight, 1.0),
+            given(self.norm_bias, 0.0),
         )
-        summand = given(self.norm_bias, 0.0) - given(self.mean, 0.0) * factor
         summand = summand + given(self.conv_bias, 0.0) * factor
         weights[self.weight] = (kernel * self.factors(kernel, factor)).astype(
             kernel.dtype

@@ -12,6 +12,7 @@ from padc.errors import Obstacle
 from padc.ir.element_types import is_float
 from padc.ir.tcp import Amount, fill_type
 from padc.ir.torch import FloatType, NotConstantError, constant_value
+from padc.passes.aten.formulas import evenly_spaced
 from padc.passes.common.linalg_builder import LinalgBuilder
 from padc.passes.common.lowering import Replacement
 from padc.passes.common.tensor_shapes import indexed
@@ -138,19 +139,17 @@ def scalar_in(build: LinalgBuilder, value: Amount | float, type: Attribute) -> N
 
 @lowers("aten.linspace")
 def lower_linspace(call: LinalgCall) -> SSAValue:
-    """PyTorch computes each half from its end."""
     build, result = call.build, call.result_element_type()
     (size,) = call.result_type().get_shape()
     first, last = (as_number(call.constant(name)) for name in ("start", "end"))
     if size == DYNAMIC_INDEX or not is_float(result):
         raise Obstacle("a number of steps that is computed", "make it a constant")
-    step = (last - first) / (size - 1) if size > 1 else 0.0
+    step = (last - first) / max(size - 1, 1)
 
     def body(inner: LinalgBuilder, _: Sequence[SSAValue]) -> SSAValue:
-        position = from_size(inner, inner.loop_index(0), i64)
-        low = first + step * position.to(f64)
-        high = last - step * (size - 1 - position).to(f64)
-        return (position < size // 2).select(low, high).to(result).value
+        i = from_size(inner, inner.loop_index(0), i64)
+        made = evenly_spaced(i, size, first, last, step, lambda x: x.to(f64))
+        return made.to(result).value
 
     if size == 1:
         return full(call, [1], first)

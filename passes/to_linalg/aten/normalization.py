@@ -13,6 +13,7 @@ from xdsl.ir import Attribute, SSAValue
 from padc.errors import Obstacle
 from padc.ir.element_types import wide
 from padc.ir.tcp import Amount
+from padc.passes.aten.formulas import default_epsilon, factor_and_summand
 from padc.passes.common.linalg_builder import LinalgBuilder
 from padc.passes.common.tensor_shapes import expand, product, reshape
 from padc.passes.to_linalg.aten.linalg_call import LinalgCall, lowers
@@ -31,10 +32,12 @@ def real(call: LinalgCall, name: str) -> float:
 def inverse_deviation(
     build: LinalgBuilder, variance: Operand, eps: float, type: Attribute
 ) -> SSAValue:
-    def body(variance: Number) -> Number:
-        return 1 / (variance.to(type) + eps).apply("sqrt")
+    return pointwise(build, [variance], type, lambda x: inverse_root(x.to(type), eps))
 
-    return pointwise(build, [variance], type, body)
+
+def inverse_root(x: Number, eps: float) -> Number:
+    """`1 / sqrt(x + eps)`."""
+    return 1 / (x + eps).apply("sqrt")
 
 
 def scaled(
@@ -164,19 +167,19 @@ def batch_norm_factors(
     type: Attribute,
 ) -> tuple[Operand, Operand]:
     """The factor and the summand of each channel."""
-    factor = inverse_deviation(build, variance, eps, type)
-    if weight is not None:
-        factor = pointwise(
-            build, [Operand(factor, type), weight], type, lambda f, w: f * w.to(type)
-        )
+    named = {"weight": weight, "bias": bias}
+    optional = {name: x for name, x in named.items() if x is not None}
 
-    def shift(mean: Number, factor: Number, *bias: Number) -> Number:
-        product = -(mean.to(type) * factor)
-        return product + bias[0].to(type) if bias else product
+    def part(index: int) -> Operand:
+        def body(mean: Number, variance: Number, *others: Number) -> Number:
+            inverse = inverse_root(variance.to(type), eps)
+            given = dict(zip(optional, (x.to(type) for x in others), strict=True))
+            return factor_and_summand(mean.to(type), inverse, **given)[index]
 
-    inputs = [mean, Operand(factor, type), *([] if bias is None else [bias])]
-    summand = pointwise(build, inputs, type, shift)
-    return Operand(factor, type), Operand(summand, type)
+        inputs = [mean, variance, *optional.values()]
+        return Operand(pointwise(build, inputs, type, body), type)
+
+    return part(0), part(1)
 
 
 @lowers("aten.layer_norm", "aten.native_layer_norm")
@@ -203,20 +206,17 @@ def lower_rms_norm(call: LinalgCall) -> SSAValue:
     dims = list(range(x.rank - rank, x.rank))
     sum = summed(build, [x], dims, True, type, lambda x: x * x)
     number = product(build, [build.size(x.tensor, dim) for dim in dims])
-    eps = real(call, "eps") if call.has("eps") else EPSILONS[str(type)]
+    eps = real(call, "eps") if call.has("eps") else default_epsilon(result)
 
     def body(x: Number, sum: Number, *weight: Number) -> Number:
         mean = sum / from_size(sum.build, number, type)
-        y = x.to(type) * (1 / (mean + eps).apply("sqrt"))
+        y = x.to(type) * inverse_root(mean, eps)
         return y * weight[0].to(type) if weight else y
 
     weight = call.optional("weight")
     return pointwise(
         build, [x, Operand(sum, type), *([weight] if weight else [])], result, body
     )
-
-
-EPSILONS = {"f32": 1.1920928955078125e-07, "f64": 2.220446049250313e-16}
 
 
 @lowers("aten.group_norm", "aten.native_group_norm")

@@ -15,6 +15,7 @@ from xdsl.ir import SSAValue
 from padc.errors import Obstacle
 from padc.ir.element_types import is_float
 from padc.ir.torch import NotConstantError, constant_value
+from padc.passes.aten.formulas import evenly_spaced
 from padc.passes.torch_to_mil.aten.mil_call import MilCall, lowers
 from padc.passes.torch_to_mil.aten.movement import Size, broadcast_to, filled, sizes_of
 from padc.passes.torch_to_mil.aten.parts import steps
@@ -154,9 +155,9 @@ def lower_logspace(call: MilCall) -> Tensor:
 
 def spaced(call: MilCall) -> npt.NDArray[np.float64]:
     """
-    Numbers from `start` to `end`; PyTorch computes each half from its end.
+    Numbers from `start` to `end`.
 
-    It rounds integers' products and sums together, to float64.
+    PyTorch rounds integers' products and sums together, to float64.
     """
     first, last = call.number("start"), call.number("end")
     count = call.integer("steps")
@@ -164,10 +165,8 @@ def spaced(call: MilCall) -> npt.NDArray[np.float64]:
     if not is_float(call.result_element_type()):
         first, last, exact = math.trunc(first), math.trunc(last), Fraction
     step = exact((last - first) / max(count - 1, 1))
-    half = 1 if count == 1 else count // 2
-    low = [first + step * i for i in range(half)]
-    high = [last - step * i for i in reversed(range(count - half))]
-    return np.array([*low, *high], np.float64)
+    numbers = [evenly_spaced(i, count, first, last, step) for i in range(count)]
+    return np.array(numbers, np.float64)
 
 
 @lowers("aten.eye", "aten.eye.m")

@@ -9,8 +9,9 @@ import numpy as np
 from xdsl.dialects.builtin import i32
 
 from padc.errors import Obstacle
+from padc.passes.aten.formulas import evenly_spaced
 from padc.passes.torch_to_mil.aten.indices import flattened
-from padc.passes.torch_to_mil.aten.matrices import constant, mask
+from padc.passes.torch_to_mil.aten.matrices import constant
 from padc.passes.torch_to_mil.aten.mil_call import Made, MilCall, lowers
 from padc.passes.torch_to_mil.aten.movement import (
     expand_dims,
@@ -66,7 +67,7 @@ def lower_histogram_with_edges(call: MilCall) -> list[Tensor]:
     if call.is_tensor("bins"):
         edges = call.tensor("bins")
     else:
-        edges = evenly_spaced(call, x, call.integer("bins"), 0)
+        edges = bin_edges(call, x, call.integer("bins"), 0)
     return [histogram(call, [x], [edges]), edges]
 
 
@@ -99,18 +100,17 @@ def columns_and_edges(call: MilCall) -> tuple[list[Tensor], list[Tensor]]:
     else:
         counts = call.integers("bins")
     edges = [
-        evenly_spaced(call, column, count, place)
+        bin_edges(call, column, count, place)
         for place, (column, count) in enumerate(zip(columns, counts, strict=True))
     ]
     return columns, edges
 
 
-def evenly_spaced(call: MilCall, x: Tensor, bins: int, place: int) -> Tensor:
+def bin_edges(call: MilCall, x: Tensor, bins: int, place: int) -> Tensor:
     """
     The edges of `bins` ranges of equal length, from the least to the greatest element.
 
-    If both are equal, they are moved apart to a distance of 1. Each half of the edges
-    is computed from its end, as `linspace` does.
+    If both are equal, they are moved apart to a distance of 1.
     """
     if call.has("range"):
         low, high = numbers(call, "range")[2 * place : 2 * place + 2]
@@ -121,11 +121,9 @@ def evenly_spaced(call: MilCall, x: Tensor, bins: int, place: int) -> Tensor:
         least, most = (reduce(name, x, [0], False) for name in ("min", "max"))
         apart = least.equals(most).to(x.type) * 0.5
         first, last = least - apart, most + apart
+    i = Tensor(x.build, x.build.constant(np.arange(bins + 1, dtype=np.int32)), i32)
     step = (last - first) / bins
-    count = np.arange(bins + 1)
-    forward, back = constant(x, count), constant(x, bins - count)
-    is_low = mask(x, count < (bins + 1) // 2)
-    return is_low.select(first + step * forward, last - step * back)
+    return evenly_spaced(i, bins + 1, first, last, step, lambda n: n.to(x.type))
 
 
 def numbers(call: MilCall, name: str) -> list[float]:

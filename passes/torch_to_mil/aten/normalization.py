@@ -6,11 +6,12 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from xdsl.dialects.builtin import DYNAMIC_INDEX, f64, i32
+from xdsl.dialects.builtin import DYNAMIC_INDEX, i32
 
 from padc.errors import Obstacle
 from padc.ir import mil
 from padc.ir.element_types import wide
+from padc.passes.aten.formulas import default_epsilon, factor_and_summand
 from padc.passes.torch_to_mil.aten.mil_call import Made, MilCall, lowers
 from padc.passes.torch_to_mil.aten.movement import (
     Size,
@@ -165,11 +166,8 @@ def by_statistics(call: MilCall) -> Tensor:
     assert mean is not None and variance is not None
     if is_known:
         return channelwise(x, mean, variance, weight, bias, eps)
-    factor = inverse_root(variance, eps)
-    factor = factor if weight is None else factor * weight
-    shift = mean * factor
-    shift = -shift if bias is None else bias - shift
-    return affine(x, *(along_channels(each, x.rank) for each in (factor, shift)))
+    parts = factor_and_summand(mean, inverse_root(variance, eps), weight, bias)
+    return affine(x, *(along_channels(each, x.rank) for each in parts))
 
 
 def takes(x: Tensor, parameters: Sequence[Tensor]) -> bool:
@@ -260,10 +258,8 @@ def lower_rms_norm(call: MilCall) -> Tensor:
     sizes = [x.shape[dim] for dim in dims]
     if DYNAMIC_INDEX in sizes:
         raise Obstacle("a normalized shape of dynamic size", "give it static sizes")
-    is_double = call.result_element_type() == f64
-    eps = float(np.finfo("f8" if is_double else "f4").eps)
-    if call.has("eps"):
-        eps = call.number("eps")
+    default = default_epsilon(call.result_element_type())
+    eps = call.number("eps") if call.has("eps") else default
     root_n = math.sqrt(math.prod(sizes))
     root = x.constant(math.sqrt(abs(eps)) * root_n)
     shape = [1 if dim in dims else size for dim, size in enumerate(x.shape)]
