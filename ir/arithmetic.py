@@ -71,6 +71,11 @@ def whole(x: Real) -> Whole:
     return x.astype(np.int64) if _has_array(x) else int(x)
 
 
+def ceil_div(a: Whole, b: Whole) -> Whole:
+    """The quotient by a positive number, rounded up."""
+    return (a + (b - 1)) // b
+
+
 def sine(x: Real) -> Real:
     """The sine of an angle."""
     return x.sine() if hasattr(x, "sine") else np.sin(x)

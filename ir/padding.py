@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, get_args
 
-from padc.ir.arithmetic import Whole, clamp, is_zero, maximum, minimum
+from padc.ir.arithmetic import Whole, ceil_div, clamp, is_zero, maximum, minimum
 
 
 @dataclass(frozen=True)
@@ -267,16 +267,12 @@ def window_count(
     if is_zero(uncounted_lower) and is_zero(uncounted_upper):
         return kernel
     start = window * stride
-    end = minimum(taps_below(size - uncounted_upper - start, dilation), kernel)
+    # Taps are `dilation` apart: `ceil_div(n, dilation)` are among the next n elements.
+    end = minimum(ceil_div(size - uncounted_upper - start, dilation), kernel)
     if is_zero(uncounted_lower):
         return maximum(end, 0)
-    first = maximum(taps_below(uncounted_lower - start, dilation), 0)
+    first = maximum(ceil_div(uncounted_lower - start, dilation), 0)
     return maximum(end - first, 0)
-
-
-def taps_below(end: Whole, dilation: Whole) -> Whole:
-    """The number of positions 0, dilation, 2 dilation ... below `end`, if not less."""
-    return (end + (dilation - 1)) // dilation
 
 
 @dataclass(frozen=True)
@@ -307,7 +303,7 @@ def needed_taps(
     """
     last = (windows - 1) * stride
     first = clamp((start - last) // dilation, 0, kernel - 1)
-    count = minimum(taps_below(end - 1, dilation) + 1, kernel) - first
+    count = minimum(ceil_div(end - 1, dilation) + 1, kernel) - first
     below = first * dilation
     extent = dilation * (count - 1) + 1
     return NeededTaps(count, below, maximum(end - below, last + extent))
@@ -315,7 +311,7 @@ def needed_taps(
 
 def search_start(first: Whole, dilation: Whole) -> Whole:
     """The distance from position `first` of a window to its first tap from 0 on."""
-    return maximum(taps_below(-first, dilation), 0) * dilation
+    return maximum(ceil_div(-first, dilation), 0) * dilation
 
 
 def window_counts(

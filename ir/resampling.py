@@ -28,6 +28,7 @@ from xdsl.utils.str_enum import StrEnum
 from padc.ir.arithmetic import (
     Real,
     Whole,
+    ceil_div,
     clamp,
     floor,
     is_zero,
@@ -225,7 +226,7 @@ def area_window(j: Whole, size: Whole, new_size: Whole) -> tuple[Whole, Whole]:
 def longest_area(size: Whole, new_size: Whole) -> Whole:
     """The number of elements that no window of an adaptive pool exceeds."""
     # Less than one element is cut at either side.
-    return minimum((size + (new_size - 1)) // new_size + 1, size)
+    return minimum(ceil_div(size, new_size) + 1, size)
 
 
 def area_windows(size: int, new_size: int) -> list[range]:
@@ -299,8 +300,7 @@ def longest_antialiased(size: Whole, new_size: Whole, sampling: Sampling) -> Who
 
 
 def _longest(size: Whole, new_size: Whole, reach: int) -> Whole:
-    side = (maximum(size, new_size) * reach + (new_size - 1)) // new_size
-    return side * 2 + 1
+    return ceil_div(maximum(size, new_size) * reach, new_size) * 2 + 1
 
 
 # Grid sampling.

@@ -9,6 +9,7 @@ from typing import Literal, get_args
 
 from padc.errors import UsageError
 from padc.ir import padding
+from padc.ir.arithmetic import ceil_div
 from padc.ir.padding import Amounts, SameRule
 
 EPILOG = """\
@@ -131,7 +132,7 @@ def same(dims: Sequence[Dim], rule: SameRule) -> list[str]:
             f"--rule {rule}: {error}", hint="PyTorch's SAME is for stride 1"
         ) from error
     rows = [
-        (dim.size, a.lower, a.upper, -(-dim.size // dim.stride))
+        (dim.size, a.lower, a.upper, ceil_div(dim.size, dim.stride))
         for dim, a in zip(dims, amounts, strict=True)
     ]
     others: list[SameRule] = [other for other in SYSTEMS if other != rule]
@@ -241,7 +242,7 @@ def in_tensorflow(dims: Sequence[Dim], sizes: Sequence[int]) -> list[str]:
     if any(dim.dilation > 1 for dim in dims):
         steps.append("# On CPUs, TensorFlow refuses dilations above 1.")
     if all(
-        -(-size // dim.stride) == dim.size
+        ceil_div(size, dim.stride) == dim.size
         and padding.same_upper(size, dim.kernel, dim.stride, dim.dilation).lower
         == dim.padding
         for dim, size in zip(dims, sizes, strict=True)

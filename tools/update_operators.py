@@ -29,6 +29,7 @@ from torch._ops import OpOverload, OpOverloadPacket
 
 from padc.errors import UnsupportedError
 from padc.frontends.torch_export.decompositions import UNPREDICTABLE, decomposition
+from padc.ir.arithmetic import ceil_div
 from padc.ir.torch import schema_of
 from padc.passes.pipelines import legal_for_mil, legal_for_native
 from padc.testing import compile_for_coreml
@@ -78,7 +79,7 @@ def infos() -> dict[str, Any]:
 def samples(info: Any) -> list[Sampled]:
     """Some of an operator's samples."""
     found = list(info.sample_inputs("cpu", torch.float32, requires_grad=False))
-    step = -(-len(found) // MOST_SAMPLES)
+    step = ceil_div(len(found), MOST_SAMPLES)
     return [
         Sampled(info.op, (each.input, *each.args), each.kwargs)
         for each in found[:: max(step, 1)]

@@ -22,11 +22,10 @@ from padc.backends.native.thread_team import team
 from padc.errors import WrongResultError
 from padc.ir.weights import Array
 from padc.ir.winograd import winograd
+from padc.passes.buffers.live_ranges import ALIGNMENT, aligned
 from padc.passes.buffers_to_llvm.access_check import SCRATCH_BYTES
 
 Value: TypeAlias = "torch.Tensor | int"
-ALIGNMENT = 64
-"""The alignment of an arena in bytes."""
 CPU = torch.device("cpu")
 
 
@@ -44,7 +43,7 @@ class Arena:
     def within(memory: torch.Tensor) -> Arena:
         """The part of `memory`, a tensor of bytes, from an aligned address on."""
         first = required_pointer(memory)
-        address = -(-first // ALIGNMENT) * ALIGNMENT
+        address = aligned(first)
         return Arena(memory, address, memory.numel() - (address - first))
 
     @staticmethod

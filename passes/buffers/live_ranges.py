@@ -9,11 +9,17 @@ from xdsl.dialects import memref
 from xdsl.dialects.builtin import DYNAMIC_INDEX, FixedBitwidthType, i1
 from xdsl.ir import Attribute, Block
 
+from padc.ir.arithmetic import Whole, ceil_div
 from padc.passes.buffers.views import views, within
 from padc.passes.common.memref_builder import memref_type
 
 ALIGNMENT = 64
 """In bytes: a cache line, and the longest vector."""
+
+
+def aligned(bytes: Whole) -> Whole:
+    """The next multiple of the alignment, from `bytes` on."""
+    return ceil_div(bytes, ALIGNMENT) * ALIGNMENT
 
 
 def element_bytes(type: Attribute) -> int:
@@ -46,7 +52,7 @@ class LiveRange:
             if size == DYNAMIC_INDEX:
                 return None
             total *= size
-        return -(-(total + guard) // ALIGNMENT) * ALIGNMENT
+        return aligned(total + guard)
 
 
 def live_ranges(block: Block, results: Collection[memref.AllocOp]) -> list[LiveRange]:

@@ -11,7 +11,7 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
 from padc.ir.tcp import Amount
-from padc.passes.buffers.live_ranges import ALIGNMENT, LiveRange, element_bytes
+from padc.passes.buffers.live_ranges import LiveRange, aligned, element_bytes
 from padc.passes.common.memref_builder import MemRefBuilder, memref_type
 
 
@@ -58,6 +58,4 @@ class SizeReplay:
         total: Amount = static
         for size in alloc.dynamic_sizes:
             total = build.mul(total, self.of(size))
-        total = build.add(total, self.guard + ALIGNMENT - 1)
-        lines = build.floordiv(total, ALIGNMENT)
-        return build.mul(lines, ALIGNMENT)
+        return aligned(build.wrap(total) + self.guard).value

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from padc.ir.arithmetic import ceil_div
 from padc.ir.winograd import POINTS, TAPS, winograd
 from padc.passes.common.kernel_tiles import WINOGRAD_VECTORS
 
@@ -47,7 +48,7 @@ class Shape:
 
     def tiles(self, size: int) -> int:
         """The number of tiles of an image's result."""
-        return -(-self.rows // size) * -(-self.columns // size)
+        return ceil_div(self.rows, size) * ceil_div(self.columns, size)
 
     def filter_bytes(self, side: int) -> int:
         """The bytes of all filters of `side` x `side` elements."""
@@ -63,7 +64,7 @@ class Shape:
     def winograd_cycles(self, size: int) -> float:
         """The cycles that tiles of `size` x `size` results take."""
         side = winograd(size).inputs
-        blocks = self.batch * -(-self.tiles(size) // self.block(size))
+        blocks = self.batch * ceil_div(self.tiles(size), self.block(size))
         tiles = blocks * self.block(size)
         products = tiles * side * side * self.inputs * self.outputs
         to, back = TRANSFORMS[size]
@@ -85,8 +86,8 @@ class Shape:
         most = max(self.most_tiles(size), 1)
         if self.filter_bytes(side) <= KEPT_BYTES:
             most = min(most, FEW_TILES)
-        blocks = -(-tiles // most)
-        return -(-tiles // blocks)
+        blocks = ceil_div(tiles, most)
+        return ceil_div(tiles, blocks)
 
     def most_tiles(self, size: int) -> int:
         """The most tiles in a block: its scratch memory is on the stack."""

@@ -22,6 +22,7 @@ from xdsl.dialects import llvm
 from xdsl.dialects.builtin import AnyFloat
 from xdsl.ir import SSAValue
 
+from padc.ir.arithmetic import ceil_div
 from padc.passes.buffers_to_llvm.buffer_descriptor import BufferDescriptor
 from padc.passes.buffers_to_llvm.llvm_builder import LlvmBuilder, Size
 from padc.passes.buffers_to_llvm.loops import Loop, nested
@@ -211,9 +212,9 @@ class ContractionKernel(ProductKernel[Contraction]):
         most = min(max(sums // self.tile_rows() // loaded, 1), 4)
         if not isinstance(along.count, int):
             return min(most, 2)
-        full = -(-along.count // self.op.lanes)
-        blocks = max(-(-full // most), 1)
-        return max(-(-full // blocks), 1)
+        full = ceil_div(along.count, self.op.lanes)
+        blocks = max(ceil_div(full, most), 1)
+        return max(ceil_div(full, blocks), 1)
 
     def tiles(self) -> Size:
         """The number of tiles along the vectors."""
@@ -236,7 +237,7 @@ class ContractionKernel(ProductKernel[Contraction]):
         def cut(build: LlvmBuilder, number: Size) -> None:
             place = build.mul(number, width)
             left = build.sub(along.count, place)
-            count = -(-left // lanes) if isinstance(left, int) else vectors
+            count = ceil_div(left, lanes) if isinstance(left, int) else vectors
             self.rows(Tile(rows, count, left), along.moved(build, offsets, place))
 
         if whole != 0:

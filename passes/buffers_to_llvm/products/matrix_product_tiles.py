@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from padc.ir.arithmetic import Whole, unwrapped
+from padc.ir.arithmetic import Whole, ceil_div, unwrapped
 from padc.passes.buffers_to_llvm.llvm_builder import LlvmBuilder, Size
 from padc.passes.common.kernel_tiles import MOST_VECTORS
 
@@ -43,7 +43,7 @@ def tile_shape(rows: Size, vectors: Size, registers: int) -> tuple[int, int]:
     def parts(count: Size, most: int) -> list[tuple[int, float]]:
         if not isinstance(count, int):
             return [(most, 1 / most)]
-        number = max(-(-count // most), 1)
+        number = max(ceil_div(count, most), 1)
         each, larger = divmod(count, number)
         return [(each + 1, larger), (each, number - larger)]
 
@@ -80,7 +80,7 @@ def tiles_of(count: Whole, most: int) -> list[Tiles]:
     They are as equal as possible; of a dynamic count, halves follow wholes.
     """
     if isinstance(count, int):
-        number = max(-(-count // most), 1)
+        number = max(ceil_div(count, most), 1)
         each, larger = divmod(count, number)
         middle = larger * (each + 1)
         all = [Tiles(0, larger, 0, each + 1), Tiles(larger, number, middle, each)]
@@ -128,9 +128,9 @@ def panels_of(count: Whole, lanes: int, most: int) -> list[Tiles]:
     They have one size, which takes less code, if few vectors are then empty.
     """
     if isinstance(count, int):
-        vectors = -(-count // lanes)
-        number = max(-(-vectors // most), 1)
-        width = -(-vectors // number)
+        vectors = ceil_div(count, lanes)
+        number = max(ceil_div(vectors, most), 1)
+        width = ceil_div(vectors, number)
         if 32 * (number * width - vectors) > vectors:
             return panels_in_place(count, lanes, most)
         most = max(width, 1)

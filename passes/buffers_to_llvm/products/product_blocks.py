@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from xdsl.dialects import llvm
 from xdsl.ir import SSAValue
 
+from padc.ir.arithmetic import ceil_div
 from padc.passes.buffers_to_llvm.buffer_descriptor import (
     BufferDescriptor,
     bounds_of,
@@ -71,7 +72,7 @@ class Blocks:
         self.vectors = kernel.vectors
         op, lanes, bytes = self.op, self.op.lanes, self.op.type.size
         rows, columns = op.rows.count, op.columns.count
-        vectors = -(-columns // lanes) if isinstance(columns, int) else columns
+        vectors = ceil_div(columns, lanes) if isinstance(columns, int) else columns
         height, width = tile_shape(rows, vectors, op.registers)
         self.rows = emitted(self.build, tiles_of, rows, height)
         is_streamed = op.columns.steps[op.streamed] == 1
@@ -351,5 +352,5 @@ def block_depth(op: MatrixProduct, width: int) -> int:
     most = min(max(PANEL_BYTES // bytes // lanes, 1) * lanes, PRODUCTS)
     if not isinstance(op.sum.count, int):
         return most
-    number = max(-(-op.sum.count // most), 1)
-    return max(-(-op.sum.count // number // lanes), 1) * lanes
+    number = max(ceil_div(op.sum.count, most), 1)
+    return max(ceil_div(ceil_div(op.sum.count, number), lanes), 1) * lanes

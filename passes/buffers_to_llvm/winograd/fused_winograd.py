@@ -9,6 +9,7 @@ from xdsl.dialects.builtin import f32
 from xdsl.ir import SSAValue
 
 from padc.ir import tcp
+from padc.ir.arithmetic import ceil_div
 from padc.passes.buffers_to_llvm.buffer_descriptor import BufferDescriptor, Value
 from padc.passes.buffers_to_llvm.kernel_key import KernelKey
 from padc.passes.buffers_to_llvm.kernels import Kernel, Outline
@@ -92,7 +93,7 @@ class FusedWinograd:
         _, filters, result = self.operands
         batch, _, rows, columns, _ = map(static, result.sizes)
         tile = self.op.tile.value.data
-        tiles = batch * -(-rows // tile) * -(-columns // tile)
+        tiles = batch * ceil_div(rows, tile) * ceil_div(columns, tile)
         return product(main, [tiles, *filters.sizes])
 
     def loops(self) -> tuple[list[Loop], list[Size]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from padc.ir.arithmetic import Whole, minimum
+from padc.ir.arithmetic import Whole, ceil_div, minimum
 from padc.ir.winograd import TAPS
 
 
@@ -35,17 +35,17 @@ class Tiles:
     @property
     def along(self) -> int:
         """The number of tiles in a row of tiles."""
-        return -(-self.columns // self.size)
+        return ceil_div(self.columns, self.size)
 
     @property
     def count(self) -> Whole:
         """The number of tiles."""
-        return -(-self.rows // self.size) * self.along
+        return ceil_div(self.rows, self.size) * self.along
 
     @property
     def blocks(self) -> Whole:
         """The number of blocks."""
-        return -(-self.count // self.block)
+        return ceil_div(self.count, self.block)
 
     def left(self, first: Whole) -> Whole:
         """The number of tiles in the block that starts at tile `first`."""

@@ -103,6 +103,7 @@ def lower_arange(call: LinalgCall) -> SSAValue:
         }
         distance = amounts["end"] - amounts.get("start", 0)
         step = amounts.get("step", build.wrap(1))
+        # Not `ceil_div`: the step may be negative.
         length = (-(-distance // step)).maximum(0).value
 
     def body(inner: LinalgBuilder, _: Sequence[SSAValue]) -> SSAValue:

@@ -6,7 +6,8 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineExpr
 
-from padc.ir.padding import conv_output_size, taps_below
+from padc.ir.arithmetic import ceil_div
+from padc.ir.padding import conv_output_size
 from padc.ir.tcp import Amount
 from padc.passes.common.tensor_shapes import (
     dims,
@@ -50,7 +51,7 @@ def slice_range(call: LinalgCall, size: Amount) -> tuple[Amount, Amount, Amount]
     if start == 0 and same(end, size):
         count = size
     if step != 1:
-        count = taps_below(build.wrap(count), build.wrap(step)).value
+        count = ceil_div(build.wrap(count), build.wrap(step)).value
     return start, count, step
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from xdsl.ir import SSAValue
 
 from padc.errors import Obstacle
+from padc.ir.arithmetic import ceil_div
 from padc.ir.element_types import wide
-from padc.ir.padding import taps_below
 from padc.ir.tcp import Amount
 from padc.passes.common.lowering import Replacement
 from padc.passes.common.tensor_shapes import rank_of
@@ -46,7 +46,7 @@ def lower_chunk(call: LinalgCall) -> Replacement:
     x, build = call.tensor("self"), call.build
     dim, chunks = call.integer("dim") % rank_of(x), call.integer("chunks")
     size = build.size(x, dim)
-    each = taps_below(build.wrap(size), chunks).value
+    each = ceil_div(build.wrap(size), chunks).value
     return [equal_parts(call, x, dim, each)]
 
 

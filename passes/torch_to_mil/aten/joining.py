@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX
 
+from padc.ir.arithmetic import ceil_div
 from padc.ir.torch import VTensorType
 from padc.passes.torch_to_mil.aten.mil_call import MilCall, lowers
 from padc.passes.torch_to_mil.aten.movement import (
@@ -146,7 +147,7 @@ def lower_chunk(call: MilCall) -> list[list[Tensor]]:
     dim = call.dim("dim", x.rank)
     size, parts = size_of(x, dim), len(counts_along(call, dim))
     if isinstance(size, int):
-        each: Size = -(-size // chunks)
+        each: Size = ceil_div(size, chunks)
     else:
         each = (size + (chunks - 1)).binary("floor_div", chunks)
     return split_at(call, x, dim, [each * i for i in range(1, parts)])
