@@ -9,6 +9,7 @@ Passes, in the order in which they run, and the files that serve them:
     decompose_computed_kernels  replaces convolutions whose kernels must be constants
     decompose_grid_sample       replaces grid samples that Core ML does not have
     decompose_pads              replaces pads that Core ML does not have
+      cropping                  negative amounts as slices
       policies                  which grid samples and pads these two leave
     convert_tcp_to_mil          replaces each tcp op by Core ML's ops
       tcp                       how each tcp op is lowered

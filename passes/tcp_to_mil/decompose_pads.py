@@ -25,12 +25,13 @@ from xdsl.passes import ModulePass
 
 from padc.errors import Obstacle
 from padc.ir import mil, tcp
-from padc.ir.padding import Amounts, padded_size
+from padc.ir.padding import Amounts, cropped_size, padded_size
 from padc.ir.tcp import AnyTensor, tensor_type
 from padc.ir.weights import numpy_dtype
 from padc.passes.aten.builder import AtenBuilder, Integer, integer_of
 from padc.passes.aten.symbolic_tensor import SymbolicTensor
 from padc.passes.common.lowering import lower_all
+from padc.passes.tcp_to_mil.cropping import crop, crop_dimension
 from padc.passes.tcp_to_mil.legality import (
     can_pad_natively,
     fill_of,
@@ -201,7 +202,7 @@ def is_cropped_away(
         size != DYNAMIC_INDEX
         and isinstance(lower, int)
         and isinstance(upper, int)
-        and max(-lower, 0) + max(-upper, 0) >= padded_size(size, 0, 0, between)
+        and cropped_size(padded_size(size, 0, 0, between), lower, upper) <= 0
         for size, (lower, upper), between in zip(shape, amounts, spreads, strict=True)
     )
 
@@ -221,8 +222,7 @@ def pad_by(
     build: AtenBuilder, x: SSAValue, amounts: Sequence[Amounts], fill: float | int
 ) -> SSAValue:
     """Crop, then pad with a constant: floats by a pad, others by concatenation."""
-    for dim, amount in enumerate(amounts):
-        x = crop(build, x, dim, amount)
+    x = crop(build, x, amounts)
     added = [amount.added for amount in amounts]
     if isinstance(tensor_type(x).element_type, AnyFloat):
         return build.pad(x, added, fill)
@@ -242,12 +242,6 @@ def pad_by(
 def adds(amount: Amounts) -> bool:
     """Whether a pad adds elements to a dimension."""
     return max(amount.lower, amount.upper, amount.interior) > 0
-
-
-def crop(build: AtenBuilder, x: SSAValue, dim: int, amount: Amounts) -> SSAValue:
-    """Crop by the negative amounts, with a slice."""
-    lower, upper = max(-amount.lower, 0), max(-amount.upper, 0)
-    return build.slice(x, dim, lower, -upper or None) if lower or upper else x
 
 
 def insert_between(
@@ -316,14 +310,14 @@ def pad_by_slices(
 ) -> SSAValue:
     """Concatenate `x` and slices of it."""
     if op.CROPS_FIRST:
-        x = crop(build, x, dim, amount)
+        x = crop_dimension(build, x, dim, amount)
     parts = [x]
     if amount.lower > 0:
         parts.insert(0, border(build, op.BORDER, x, dim, amount.lower, "lower"))
     if amount.upper > 0:
         parts.append(border(build, op.BORDER, x, dim, amount.upper, "upper"))
     x = build.cat(parts, dim)
-    return x if op.CROPS_FIRST else crop(build, x, dim, amount)
+    return x if op.CROPS_FIRST else crop_dimension(build, x, dim, amount)
 
 
 def border(

@@ -13,7 +13,7 @@ from xdsl.ir import Operation, SSAValue
 from padc.ir import tcp
 from padc.ir.padding import Amounts
 from padc.passes.common.mil_builder import MilBuilder
-from padc.passes.tcp_to_mil.tcp.pads import crop
+from padc.passes.tcp_to_mil.cropping import crop
 
 
 @dataclass(frozen=True)

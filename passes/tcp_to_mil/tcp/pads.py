@@ -12,6 +12,7 @@ from padc.ir import tcp
 from padc.ir.padding import Amounts
 from padc.ir.tcp import tensor_type
 from padc.passes.common.mil_builder import MilBuilder
+from padc.passes.tcp_to_mil.cropping import crop
 from padc.passes.tcp_to_mil.legality import can_pad_natively, fill_of
 from padc.passes.tcp_to_mil.tcp.mil_lowering import lowers
 
@@ -58,15 +59,6 @@ def lower_border_pad(build: MilBuilder, op: tcp.BorderPadOp) -> SSAValue:
             )
     x = native_pad(build, op.input, [amount.added for amount in amounts], mode)
     return crop(build, x, amounts)
-
-
-def crop(build: MilBuilder, x: SSAValue, amounts: Sequence[Amounts]) -> SSAValue:
-    """Crop by the negative amounts, with slices."""
-    for dim, amount in enumerate(amounts):
-        lower, upper = max(-amount.lower, 0), max(-amount.upper, 0)
-        if lower or upper:
-            x = build.slice(x, dim, lower, -upper if upper else None)
-    return x
 
 
 def native_pad(

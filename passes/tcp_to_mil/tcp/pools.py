@@ -19,9 +19,10 @@ from padc.ir.padding import Amounts
 from padc.ir.tcp import tensor_type
 from padc.ir.weights import numpy_dtype
 from padc.passes.common.mil_builder import MilBuilder, product
+from padc.passes.tcp_to_mil.cropping import crop
 from padc.passes.tcp_to_mil.tcp.folding import Padded, fold_pad
 from padc.passes.tcp_to_mil.tcp.mil_lowering import lowers
-from padc.passes.tcp_to_mil.tcp.pads import crop, native_pad
+from padc.passes.tcp_to_mil.tcp.pads import native_pad
 from padc.passes.tcp_to_mil.tcp.taps import tap_offsets, window_taps
 
 
