@@ -18,5 +18,10 @@ def whole_file(path: str | Path) -> Generator[str]:
     try:
         yield new
         os.replace(new, path)
+    except OSError as error:
+        if error.filename != new:
+            raise
+        # The user knows this file by the path that it was to have.
+        raise OSError(error.errno, error.strerror, str(path)) from error
     finally:
         Path(new).unlink(missing_ok=True)

@@ -107,7 +107,7 @@ INT16_MAX = 2**15 - 1
 WITHOUT_EPSILON = ("common::fuse_elementwise_to_batchnorm",)
 # Instead of those of coremltools' registry.
 CASTS = "common::cast_optimization"
-OWN: Mapping[str, Any] = {CASTS: exact_casts(type(PASS_REGISTRY[CASTS]))()}
+REPLACED_PASSES: Mapping[str, Any] = {CASTS: exact_casts(type(PASS_REGISTRY[CASTS]))()}
 FLOAT16_PASSES = (
     "common::dedup_op_and_var_names",
     "common::add_fp16_cast",
@@ -154,7 +154,7 @@ def optimize(
                 run_pass(program, name)
         if precision == "float16":
             for name in FLOAT16_PASSES:
-                float16_pass: Any = OWN.get(name, PASS_REGISTRY[name])
+                float16_pass: Any = REPLACED_PASSES.get(name, PASS_REGISTRY[name])
                 if name == "common::add_fp16_cast":
                     keep_masks_finite(program)
                     kept = kept_ops(program, keep_float32)
@@ -183,7 +183,7 @@ def run_pass(program: Program, name: str) -> None:
     if (is_harmful := HARMFUL.get(name)) is not None:
         if any(is_harmful(op) for op in operations_of(program)):
             return
-    OWN.get(name, PASS_REGISTRY[name])(program)
+    REPLACED_PASSES.get(name, PASS_REGISTRY[name])(program)
     if name == "common::const_elimination":
         give_constants_types(program)
 

@@ -55,7 +55,7 @@ class Windows:
         return build.reshape(y, [*before, build.size(self.starts.value, 0), *after])
 
 
-def area_windows(build: AtenBuilder, size: Integer, new_size: Integer) -> Windows:
+def adaptive_windows(build: AtenBuilder, size: Integer, new_size: Integer) -> Windows:
     """The windows of an adaptive pool."""
     sizes = build.wrap(size), build.wrap(new_size)
     j = SymbolicTensor(build.arange(0, new_size), build)

@@ -115,7 +115,7 @@ def may_be_computed(name: str, input: str, target: str) -> bool:
 
 # Grid sampling.
 
-SAMPLING_MODES: Mapping[ResampleMode, str] = {
+GRID_SAMPLING_MODES: Mapping[ResampleMode, str] = {
     ResampleMode.LINEAR: "bilinear",
     ResampleMode.NEAREST: "nearest",
 }
@@ -125,7 +125,7 @@ def can_resample(op: GridSampleOp) -> bool:
     """Whether Core ML's `resample` has the op: images of floats, not cubic."""
     return (
         op.spatial_rank == 2
-        and op.mode.data in SAMPLING_MODES
+        and op.mode.data in GRID_SAMPLING_MODES
         and op.input_type.element_type in (f16, f32)
     )
 

@@ -8,7 +8,7 @@ import sys
 import types
 import warnings
 
-OWN = os.path.dirname(__file__) + os.sep
+PADC_FOLDER = os.path.dirname(__file__) + os.sep
 """The folder of padc's files."""
 PASSED_OVER = ("torch", "xdsl")
 """The packages through which the user's code calls padc."""
@@ -42,7 +42,7 @@ def warn(message: str) -> None:
 def is_passed_over(frame: types.FrameType) -> bool:
     file, name = frame.f_code.co_filename, frame.f_globals.get("__name__", "")
     return (
-        file.startswith(OWN)
+        file.startswith(PADC_FOLDER)
         or file == contextlib.__file__
         or name.partition(".")[0] in PASSED_OVER
     )

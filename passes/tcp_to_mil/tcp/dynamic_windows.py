@@ -14,7 +14,7 @@ from padc.ir import resampling
 from padc.ir.tcp import Sampling
 from padc.passes.aten.builder import AtenBuilder, Integer
 from padc.passes.aten.symbolic_tensor import SymbolicTensor, make_real
-from padc.passes.aten.windows import Windows, area_windows
+from padc.passes.aten.windows import Windows, adaptive_windows
 from padc.passes.tcp_to_mil.tcp.dynamic_resample import grid_of
 
 
@@ -27,7 +27,7 @@ def resample_windows(
     if sampling.antialias:
         windows, weights = antialiased(grid, size, new_size, sampling)
     else:
-        windows = area_windows(grid, size, new_size)
+        windows = adaptive_windows(grid, size, new_size)
         weights = (1 / windows.lengths.cast(f32)).unsqueeze(1)
     counts, weights = is_counted(windows).unsqueeze(2), weights.unsqueeze(2)
     elements = SymbolicTensor(windows.gather(build, x, dim), build)

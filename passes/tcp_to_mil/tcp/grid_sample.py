@@ -8,7 +8,7 @@ from xdsl.ir import SSAValue
 from padc.errors import Obstacle
 from padc.ir.tcp import GridPadding, GridSampleOp, tensor_type
 from padc.passes.common.mil_builder import MilBuilder
-from padc.passes.tcp_to_mil.legality import SAMPLING_MODES, can_resample
+from padc.passes.tcp_to_mil.legality import GRID_SAMPLING_MODES, can_resample
 from padc.passes.tcp_to_mil.tcp.mil_lowering import lowers
 
 
@@ -45,7 +45,7 @@ def lower_grid_sample(build: MilBuilder, op: GridSampleOp) -> SSAValue:
         op.result.type.get_shape(),
         x=op.input,
         coordinates=grid,
-        sampling_mode=SAMPLING_MODES[op.mode.data],
+        sampling_mode=GRID_SAMPLING_MODES[op.mode.data],
         padding_mode=padding_modes[op.padding.data],
         padding_value=0.0,
         coordinates_mode="normalized_minus_one_to_one",

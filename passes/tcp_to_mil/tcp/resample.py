@@ -101,7 +101,7 @@ def native_resample(build: MilBuilder, op: tcp.ResampleOp) -> SSAValue | None:
             return build.emit(
                 name, type, shape, x=op.input, align_corners=is_aligned, **scale
             )
-    if mode is not ResampleMode.LINEAR or coordinates not in SAMPLING_MODES:
+    if mode is not ResampleMode.LINEAR or coordinates not in RESIZE_SAMPLING_MODES:
         return None
     if DYNAMIC_INDEX in shape[-2:] or not all(
         op.sampling(i).scale is None or factor(op, i) is not None
@@ -115,13 +115,13 @@ def native_resample(build: MilBuilder, op: tcp.ResampleOp) -> SSAValue | None:
         x=op.input,
         target_size_height=shape[-2],
         target_size_width=shape[-1],
-        sampling_mode=SAMPLING_MODES[coordinates],
+        sampling_mode=RESIZE_SAMPLING_MODES[coordinates],
     )
 
 
 SIZE, TIMES = "aten.size.int", "aten.mul.int"
 HALF_PIXEL, ALIGN_CORNERS = Coordinates.HALF_PIXEL, Coordinates.ALIGN_CORNERS
-SAMPLING_MODES = {
+RESIZE_SAMPLING_MODES = {
     HALF_PIXEL: "UNALIGN_CORNERS",
     ALIGN_CORNERS: "STRICT_ALIGN_CORNERS",
 }

@@ -203,7 +203,7 @@ def tap_sums(
 
 
 @dataclass(frozen=True)
-class Windows:
+class WindowTable:
     """For each output element: its window's start, length and weights."""
 
     longest: Amount
@@ -213,7 +213,7 @@ class Windows:
     """One for each window, or `[longest, windows]`."""
 
 
-def area(build: LinalgBuilder, axis: Axis, real: AnyFloat) -> Windows:
+def area(build: LinalgBuilder, axis: Axis, real: AnyFloat) -> WindowTable:
     """The windows of an adaptive pool; a window's weights are equal."""
     size, new_size = axis.sizes(build)
 
@@ -234,10 +234,10 @@ def area(build: LinalgBuilder, axis: Axis, real: AnyFloat) -> Windows:
     else:
         longest = resampling.longest_area(size, new_size).value
     tables = tabulated(build, axis.new_size, [i32, i32, real], table)
-    return Windows(longest, *tables)
+    return WindowTable(longest, *tables)
 
 
-def antialiased(build: LinalgBuilder, axis: Axis, real: AnyFloat) -> Windows:
+def antialiased(build: LinalgBuilder, axis: Axis, real: AnyFloat) -> WindowTable:
     """Windows of a filter, stretched over the input elements per output element."""
     size, new_size = axis.sizes(build)
 
@@ -252,7 +252,7 @@ def antialiased(build: LinalgBuilder, axis: Axis, real: AnyFloat) -> Windows:
     longest = resampling.longest_antialiased(size, new_size, axis.sampling)
     longest = unwrapped(longest)
     weights = filter_weights(build, axis, longest, [starts, lengths, centers], real)
-    return Windows(longest, starts, lengths, normalized(build, weights, axis, real))
+    return WindowTable(longest, starts, lengths, normalized(build, weights, axis, real))
 
 
 def filter_weights(
@@ -308,7 +308,7 @@ def window_sums(
     build: LinalgBuilder,
     x: SSAValue,
     axis: Axis,
-    windows: Windows,
+    windows: WindowTable,
     total: AnyFloat,
     unsigned: bool,
 ) -> SSAValue:

@@ -18,7 +18,7 @@ from padc.ir.padding import Amounts
 from padc.ir.tcp import Coordinates, ResampleMode, tensor_type
 from padc.passes.aten.builder import AtenBuilder, Integer
 from padc.passes.aten.symbolic_tensor import SymbolicTensor
-from padc.passes.aten.windows import area_windows
+from padc.passes.aten.windows import adaptive_windows
 from padc.passes.torch_to_tcp.aten.pools import max_pool
 from padc.passes.torch_to_tcp.aten.tcp_call import TcpCall, last_dims, lowers
 
@@ -80,7 +80,7 @@ def dynamic_max_pool(
     rank = tensor_type(x).get_num_dims()
     for dim, new_size in reversed(list(zip(dims, new_sizes, strict=True))):
         size = build.size(x, dim)
-        windows = area_windows(build, size, new_size)
+        windows = adaptive_windows(build, size, new_size)
         elements = windows.gather(build, x, dim)
         peak = largest(build, elements)
         if wants_indices:
