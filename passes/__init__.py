@@ -58,25 +58,6 @@ The passes of each folder, in the order in which they run.
 `fold-batch-norm` is the class `FoldBatchNormPass` in the file `fold_batch_norm.py`.
 """
 
-ORDERS = {
-    "the whole Core ML program": "fold-constants,split-complex,narrow-float64,"
-    "widen-bfloat16,convert-torch-to-tcp,canonicalize,tabulate-scaled-sizes,"
-    "reduce-ranks,decompose-computed-kernels,decompose-grid-sample,decompose-pads,"
-    "convert-tcp-to-mil,convert-torch-to-mil,convert-model-buffers-to-states,"
-    "canonicalize",
-    "machine code": "convert-torch-to-tcp{nested=false},canonicalize,fold-batch-norm,"
-    "split-conv-transpose,convert-torch-to-linalg,"
-    "convert-tcp-to-linalg{border-pads=false},fuse-elementwise,pack-layouts,"
-    "pack-weights,convert-to-winograd,write-in-place,bufferize-tcp,canonicalize,cse,"
-    "pad-into-producer,fill-border-only,canonicalize,plan-buffers,canonicalize,cse,"
-    "convert-buffers-to-llvm",
-}
-"""
-The passes from the torch level to each end, as `pipelines` runs them.
-
-They are text for `padc-opt --help`, which does not load PyTorch.
-"""
-
 
 def load_pass(folder: str, name: str) -> type[ModulePass]:
     """Import the pass `name` from `folder`."""

@@ -12,8 +12,8 @@ Whatever lowers a program asks this file for its passes.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
+from typing import TYPE_CHECKING
 
-from torch.export import ExportedProgram
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
@@ -22,7 +22,6 @@ from xdsl.transforms.common_subexpression_elimination import (
     CommonSubexpressionElimination,
 )
 
-from padc.frontends.torch_export import import_exported_program
 from padc.ir import make_context
 from padc.ir.precisions import DEFAULT_PRECISION
 from padc.ir.torch.schemas import NOT_ON_HIGH_RANK, ON_COMPLEX
@@ -51,6 +50,9 @@ from padc.passes.torch_to_tcp.fold_constants import FoldConstantsPass
 from padc.passes.torch_to_tcp.narrow_float64 import NarrowFloat64Pass
 from padc.passes.torch_to_tcp.split_conv_transpose import SplitConvTransposePass
 from padc.passes.torch_to_tcp.widen_bfloat16 import WidenBfloat16Pass
+
+if TYPE_CHECKING:
+    from torch.export import ExportedProgram
 
 
 def to_reference() -> list[ModulePass]:
@@ -244,6 +246,9 @@ def import_program(
     The weights share the memory of the program's tensors. `legal` are the ops that the
     path has: see `import_exported_program`. A context is made if none is given.
     """
+    # `padc-opt --help` lists the pipelines, and need not load PyTorch.
+    from padc.frontends.torch_export import import_exported_program
+
     ctx = make_context() if ctx is None else ctx
     module = import_exported_program(
         exported,

@@ -12,7 +12,12 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 from xdsl.passes import ModulePass
 from xdsl.transforms import get_all_passes as get_xdsl_passes
 
-from padc.passes import ORDERS, PASSES, load_pass
+from padc.ir.targets import DEFAULT_TARGET
+from padc.passes import PASSES, load_pass
+from padc.passes.tcp_to_mil.policies import (
+    DEFAULT_GRID_SAMPLE_POLICY,
+    DEFAULT_PAD_POLICY,
+)
 
 WIDTH = 88
 
@@ -41,12 +46,33 @@ def passes_help() -> str:
         lines += ["", f"  {folder}/"]
         for name in names:
             lines += pass_help(load_pass(folder, name))
-    for end, names in ORDERS.items():
+    for end, names in orders().items():
         lines += ["", f"the passes from the torch level to {end}:", ""]
         lines += _wrapped(names.replace(",", ", "), 4)
     xdsl = get_xdsl_passes()
     lines += ["", f"passes of xDSL ({len(xdsl)}):", *_wrapped(", ".join(xdsl), 4)]
     return "\n".join(lines)
+
+
+def orders() -> dict[str, str]:
+    """The passes from the torch level to each end, as text for `padc-opt -p`."""
+    # Loads most passes, which only the help needs.
+    from padc.passes import pipelines
+
+    passes = {
+        "the whole Core ML program": pipelines.to_mil(
+            DEFAULT_TARGET, DEFAULT_PAD_POLICY, DEFAULT_GRID_SAMPLE_POLICY
+        ),
+        "machine code": [
+            *pipelines.to_native_tcp(),
+            *pipelines.to_buffers(32),
+            *pipelines.to_llvm(32),
+        ],
+    }
+    return {
+        end: ",".join(str(each.pipeline_pass_spec()).replace("_", "-") for each in some)
+        for end, some in passes.items()
+    }
 
 
 def pass_help(pass_class: type[ModulePass]) -> list[str]:
