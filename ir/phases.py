@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from padc.ir.arithmetic import Whole
+from padc.ir.arithmetic import Whole, ceil_div
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ def conv_transpose_phase(
     for first in range(min(step, kernel)):
         distance = residue - dilation * first
         if distance % stride == 0:
-            number = (kernel - first - 1) // step + 1
+            number = ceil_div(kernel - first, step)
             start = distance // stride - (number - 1) * moved
             return PhaseTaps(first, step, number, start, moved)
     return None
@@ -53,4 +53,4 @@ def conv_transpose_phase(
 
 def phase_size(size: Whole, stride: int, phase: int) -> Whole:
     """How many of the positions from 0 to `size` are `phase` modulo `stride`."""
-    return (size - phase + stride - 1) // stride
+    return ceil_div(size - phase, stride)

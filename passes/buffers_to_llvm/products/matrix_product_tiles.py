@@ -135,7 +135,7 @@ def panels_of(count: Whole, lanes: int, most: int) -> list[Tiles]:
             return panels_in_place(count, lanes, most)
         most = max(width, 1)
     width = most * lanes
-    number = (count + width - 1) // width
+    number = ceil_div(count, width)
     is_cut = not isinstance(count, int) or count % width != 0
     if isinstance(count, int) and not count:
         return []
@@ -152,7 +152,7 @@ def panels_in_place(count: Whole, lanes: int, most: int) -> list[Tiles]:
     if not isinstance(count, int):
         width = most * lanes
         number = count // width
-        end = (count + width - 1) // width
+        end = ceil_div(count, width)
         rest = Tiles(number, end, number * width, width, is_cut=True)
         return [Tiles(0, number, 0, width), rest]
     vectors, rest = divmod(count, lanes)
