@@ -485,6 +485,14 @@ PRODUCTS: Functions = {
         "abcdef,ag,ef->gbdc", six(x), x[:2, 0], x[:3, :, 0]
     ),
     "einsum of one": lambda x: torch.einsum("abcdef->fca", six(x)),
+    "einsum of all": lambda x: torch.einsum("...,...->...", six(x), x[0, 0, 0]).sum(1),
+    "einsum, dots": lambda x: torch.einsum("...ij,...kj", six(x), six(x).sin()).sum(1),
+    "einsum, broadcast": lambda x: torch.einsum(
+        "abcdij,...kj->d...ik", six(x)[:1, :, :1], six(x)[:, :1]
+    ).reshape(-1),
+    "einsum of diagonals": lambda x: torch.einsum(
+        "aabcdbe->ebac", six(x).view(2, 2, 3, 1, 1, 3, 2)
+    ).sum(0),
     "embedding": lambda x: (
         F.embedding((x.view(6, 2, 3, 1, 2) > 0).int(), torch.arange(8.0).view(2, 4))
         .transpose(0, 5)
@@ -635,6 +643,12 @@ VARIED: Functions = {
         varied(x).transpose(1, 5) @ torch.arange(6.0).view(2, 3)
     ).flatten(1),
     "flip": lambda x: varied(x).flip((1, 3)).flatten(1),
+    "roll": lambda x: varied(x).roll((1, -1, 2), (3, 2, 0)).flatten(1),
+    "roll of all": lambda x: varied(x).roll(3).flatten(1),
+    "roll by a size": lambda x: varied(x).roll(x.shape[0], 3).flatten(1),
+    "einsum": lambda x: torch.einsum("...cde,...cfe->fd...", varied(x), varied(x)).sum(
+        1
+    ),
     "windows": lambda x: (
         x[:, :, :, None].unfold(1, 3, 3).unfold(2, 2, 1).transpose(2, 5).flatten(2)
     ),
