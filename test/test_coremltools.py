@@ -232,8 +232,18 @@ COMPUTED_PLACES = {
     "some at the end": lambda x: x.roll(1, 1)[:, x.shape[1] - 3 :],
     "without two at each end": lambda x: x[:, 2 : x.shape[1] - 2],
     "filled": lambda x: filled(x, slice(x.shape[1] // 2, None)),
+    "narrowed": lambda x: x.narrow(1, x.shape[1] // 2, 2),
+    "narrowed from the end": lambda x: x.narrow(1, -(x.shape[1] // 2), 3),
+    "the first narrowed": lambda x: x.narrow(1, 0, x.shape[1] - 1),
+    "the first of a split": lambda x: halves(x)[0],
+    "the last of a split": lambda x: halves(x)[1],
 }
-"""Slices at integers that the model computes."""
+"""Parts at integers that the model computes."""
+
+
+def halves(x: Tensor) -> Sequence[Tensor]:
+    half = x.shape[1] // 2
+    return x.split([half, x.shape[1] - half], 1)
 
 
 def filled(x: Tensor, places: slice) -> Tensor:
@@ -242,13 +252,135 @@ def filled(x: Tensor, places: slice) -> Tensor:
     return y
 
 
-def test_slices_at_computed_integers(tmp_path: Path):
+def test_parts_at_computed_integers(tmp_path: Path):
     model = Several({k: lambda x, f=f: f(x) * 2 for k, f in COMPUTED_PLACES.items()})
     shape = 1, ct.RangeDim(5, 512, default=6)
     converted = convert(model, [torch.rand(1, 6)], [ct.TensorType("x", shape)])
 
     for size in 6, 11:
         check(model, converted, tmp_path, torch.rand(1, size))
+
+
+def points(x: Tensor) -> list[Tensor]:
+    """Points between ends, whose number the model computes."""
+    number, half = x.shape[1], x.shape[1] // 2
+    return [
+        torch.linspace(-1, 1, number) + x,
+        torch.linspace(0.5, 3, half) + x[:, :1],
+        torch.linspace(-2, number, number) + x,
+        torch.linspace(number, 0, half) + x[:, :1],
+        torch.arange(number - 1, -1, -1) + x,
+        torch.arange(half, number) + x[:, :1],
+    ]
+
+
+def triangles(x: Tensor) -> list[Tensor]:
+    """Triangles on one side of a computed diagonal."""
+    x = x[0, :, None] - x
+    number = x.shape[1]
+    return [
+        x.tril(number // 2),
+        x.tril(-(number // 2)),
+        x.triu(number - 3),
+        x[:2].triu(number // 2),
+        (x > 0).tril(number // 2) * 1,
+    ]
+
+
+@pytest.mark.parametrize("function", [points, triangles])
+def test_points_and_triangles_of_computed_integers(function: Any, tmp_path: Path):
+    model, shape = Function(function), (1, ct.RangeDim(2, 512, default=6))
+    converted = convert(model, [torch.rand(1, 6)], [ct.TensorType("x", shape)])
+
+    for size in 2, 3, 11:
+        check(model, converted, tmp_path, torch.rand(1, size))
+
+
+def grids(x: Tensor) -> list[Tensor]:
+    """Affine grids whose sizes vary."""
+    batch, _, height, width = x.shape
+    theta = torch.tensor([[0.9, 0.2, 0.1], [-0.3, 1.1, 0.2]]).expand(batch, 2, 3)
+    cube = torch.eye(3, 4) + torch.arange(12).reshape(1, 3, 4) / 10
+    edges = F.affine_grid(theta, [*x.shape], align_corners=True)
+    return [
+        F.grid_sample(x, F.affine_grid(theta, [*x.shape], False), align_corners=False),
+        F.grid_sample(x, edges, align_corners=True),
+        F.affine_grid(theta, [batch, 1, height // 2, 5], align_corners=False),
+        F.affine_grid(cube, [1, 1, 2, height, width], align_corners=True),
+        F.affine_grid(cube, [1, 1, height, width, 1], align_corners=False),
+    ]
+
+
+def test_affine_grids_whose_sizes_vary(tmp_path: Path):
+    sides = ct.RangeDim(2, 40, default=6), ct.RangeDim(1, 40, default=7)
+    model, x = Function(grids), torch.rand(1, 2, 6, 7)
+    converted = convert(model, [x], [ct.TensorType("x", (1, 2, *sides))])
+
+    for size in (2, 1), (9, 5):
+        check(model, converted, tmp_path, torch.rand(1, 2, *size))
+
+
+def numbers_of_rank_0(x: Tensor) -> list[Tensor]:
+    """Ops along a dimension of a tensor that has none."""
+    x = x.sum()
+    return [
+        x.argmax(),
+        x.argmin(0, keepdim=True),
+        x.cumsum(0),
+        x.cumprod(-1),
+        x.softmax(0),
+        *x.sort(0),
+        *x.max(0),
+        x.amax(0),
+        x.topk(1)[0],
+        x.flip(0),
+        x.mean(0),
+        x.logsumexp(0),
+        x.flatten(),
+        x.tile(2),
+        torch.where(x > 0, x, x + 1),
+        x / x.numel(),
+    ]
+
+
+def exported(function: Callable[..., Any], *inputs: Tensor) -> Any:
+    """The exported function, converted."""
+    program = torch.export.export(Function(function).eval(), inputs)
+    with quiet():
+        return ct.convert(
+            program.run_decompositions({}),
+            compute_precision=ct.precision.FLOAT32,
+            minimum_deployment_target=ct.target.iOS17,
+            skip_model_load=True,
+        )
+
+
+def test_ops_along_no_dimension(tmp_path: Path):
+    model, x = Function(numbers_of_rank_0), torch.rand(2, 3)
+
+    check(model, convert(model, [x]), tmp_path, x)
+    check(model, exported(numbers_of_rank_0, x), tmp_path, x)
+
+
+def places(x: Tensor, numbers: Tensor) -> list[Tensor]:
+    """What stands at a number that is an input."""
+    place = numbers[0]
+    return [
+        x[:, place],
+        x[..., place, 1],
+        x[:, place : place + 1] * 2,
+        x.index_select(1, place),
+        x[place, place],
+    ]
+
+
+def test_exported_models_index_by_numbers_of_an_input(tmp_path: Path):
+    x = torch.rand(3, 3, 4)
+    converted = exported(places, x, torch.tensor([1]))
+
+    for place in 0, 2:
+        numbers = torch.tensor([place], dtype=torch.int32)
+        check(Function(places), converted, tmp_path, x, numbers)
 
 
 @pytest.mark.parametrize(
@@ -454,14 +586,11 @@ def test_what_padc_refuses_is_coremltools_affair():
 
 
 def test_what_padc_refuses_and_coremltools_fails_on_is_an_error_of_padc():
-    """coremltools' converter raises AttributeError for a grid whose size varies."""
-    theta, height = torch.eye(2, 3)[None], ct.RangeDim(4, 20, default=6)
-    model = Function(lambda x: F.affine_grid(theta, x.shape, align_corners=False))
+    """coremltools' converter raises TypeError for this norm."""
+    model = Function(lambda x: torch.linalg.matrix_norm(x, "nuc"))
 
-    with pytest.raises(padc.UnsupportedError, match="affine_grid_generator"):
-        convert(
-            model, [torch.rand(1, 2, 6, 7)], [ct.TensorType("x", (1, 2, height, 7))]
-        )
+    with pytest.raises(padc.UnsupportedError, match="linalg_matrix_norm"):
+        convert(model, [torch.rand(3, 3)])
 
 
 def test_what_both_refuse_is_an_error_of_padc():

@@ -10,7 +10,7 @@ the types of the results.
 from __future__ import annotations
 
 import operator
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -38,7 +38,9 @@ from torch.fx.experimental.symbolic_shapes import (
 from torch.utils._sympy.value_ranges import ValueRanges
 
 from padc.errors import Obstacle
+from padc.frontends.torch_export import computed_integers
 from padc.frontends.torch_export.decompositions import below_autograd
+from padc.frontends.torch_export.expansions import Recorder
 from padc.frontends.torch_export.export import quiet, tracing
 
 
@@ -174,23 +176,26 @@ class CallBuilder:
                 case _:
                     pass
         given: Any = pytree.tree_map(self.argument, (tuple(args), dict(kwargs)))
-        call = self.graph.call_function(target, *given)
-        call.meta["stack_trace"] = self.stack_trace
-        values = pytree.tree_map_only(Node, value_of, given)
+        is_computed = any(isinstance(leaf, Number) for leaf in leaves)
+        rule = computed_integers.RULES.get(target) if is_computed else None
         try:
             with self.mode, torch.no_grad(), below_autograd():
-                made = target(*values[0], **values[1])
+                if rule is None:
+                    made, outputs = self.call(target, given)
+                else:
+                    made, outputs = self.record(rule, given)
+        except Obstacle:
+            raise
         except Exception as error:
             first, *_ = str(error).splitlines() or [type(error).__name__]
             raise Obstacle(f"PyTorch refuses the arguments: {first}") from error
         if any(is_fixed(size) for size in self.sizes.values()):
             raise Obstacle("PyTorch takes one size for a size that varies")
-        if any(isinstance(leaf, Number) for leaf in leaves) and is_empty(made):
+        if is_computed and is_empty(made):
             raise Obstacle(
                 "whether the result is empty depends on an integer that is computed"
             )
-        call.meta["val"] = made
-        outputs, shapes = self.parts(call, made), self.shapes(made)
+        shapes = self.shapes(made)
         if first_only:
             count = 2 if isinstance(shapes[0], ComplexShape) else 1
             outputs = outputs[:count]
@@ -198,6 +203,28 @@ class CallBuilder:
         self.graph.output(tuple(outputs))
         program = self.program(outputs)
         return CallProgram(program, [*self.inputs], self.constants, shapes)
+
+    def call(self, target: OpOverload, given: Any) -> tuple[Any, list[Node]]:
+        """The result of a call for examples, and the nodes of the tensors in it."""
+        node = self.graph.call_function(target, *given)
+        node.meta["stack_trace"] = self.stack_trace
+        args, kwargs = pytree.tree_map_only(Node, value_of, given)
+        node.meta["val"] = made = target(*args, **kwargs)
+        return made, self.parts(node, made)
+
+    def record(self, rule: Callable[..., Any], given: Any) -> tuple[Any, list[Node]]:
+        """The same for a function that calls several ops, none of them complex."""
+        recorder = Recorder({}, ())
+        recorder.graph = self.graph
+        for node in list(self.graph.nodes):
+            recorder.note(node, node.meta["val"])
+        args, kwargs = pytree.tree_map_only(Node, value_of, given)
+        with recorder:
+            made = rule(*args, **kwargs)
+        outputs = pytree.tree_leaves(pytree.tree_map(recorder.argument, made))
+        for node in self.graph.nodes:
+            node.meta.setdefault("stack_trace", self.stack_trace)
+        return made, outputs
 
     def add_operand(self, operand: Operand) -> None:
         """Add a placeholder for an operand; constants come first in a program."""

@@ -71,6 +71,11 @@ WITH_INDICES: Mapping[Any, Any] = {
 }
 """Ops whose sizes PyTorch fixes, and those that have the same first result."""
 
+OF_TENSORS = frozenset("condition dim dim0 dims start_dim steps".split())
+"""Arguments of ops that Python's numbers do not have."""
+ON_NUMBERS = frozenset(("aten::squeeze", "aten::unsqueeze", "aten::stack", "aten::cat"))
+"""Ops on sizes nevertheless, which coremltools has as numbers."""
+
 legal = functools.cache(pipelines.legal_for_mil)
 
 
@@ -317,13 +322,18 @@ class NodeEmitter(BodyEmitter):
 
 def is_on_tensors(call: Call) -> bool:
     """
-    Whether a tensor of a call has a dimension, or the op takes no tensors.
+    Whether a tensor of a call has a dimension, or the op takes no numbers for tensors.
 
-    Those without are mostly Python's numbers in a TorchScript graph: coremltools has
+    Tensors without are mostly Python's numbers in a TorchScript graph: coremltools has
     the same variables for both, and converters that take both.
     """
     leaves = pytree.tree_leaves((call.args, call.kwargs))
-    takes_tensors = any(str(a.type) == "Tensor" for a in call.target._schema.arguments)
+    arguments = call.target._schema.arguments
+    if call.target._schema.name not in ON_NUMBERS and any(
+        argument.name in OF_TENSORS for argument in arguments
+    ):
+        return True
+    takes_tensors = any(str(a.type) == "Tensor" for a in arguments)
     return not takes_tensors or any(
         isinstance(leaf, Var) and leaf.rank > 0 for leaf in leaves
     )

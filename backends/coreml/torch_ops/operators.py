@@ -16,13 +16,18 @@ from typing import Any
 import torch
 
 from padc.backends.coreml import quiet
+from padc.backends.coreml.torch_ops import in_place, scalars
 from padc.backends.coreml.torch_ops.arguments import arguments_of
 from padc.backends.coreml.torch_ops.expansions import expand
-from padc.backends.coreml.torch_ops.in_place import CONVERTERS, replace_writes
+from padc.backends.coreml.torch_ops.in_place import replace_writes
 from padc.backends.coreml.torch_ops.lowering import lower_node
 from padc.backends.coreml.torch_ops.overloads import overloads_named
 from padc.backends.coreml.torch_ops.repairs import REPAIRS
-from padc.backends.coreml.torch_ops.scalars import SCALARS, scalar_converter
+from padc.backends.coreml.torch_ops.scalars import (
+    ON_TENSORS_TOO,
+    SCALARS,
+    scalar_converter,
+)
 from padc.errors import Problem, UnsupportedError
 from padc.frontends.torch_export.decompositions import decomposition
 from padc.frontends.torch_export.nodes import is_composite, schema_name
@@ -195,11 +200,16 @@ def registered() -> Generator[None]:
 
 def converters(registry: Mapping[str, Converter]) -> Mapping[str, Converter]:
     """padc's converters, by their names in coremltools' registry."""
+    on_numbers = {
+        kind: scalar_converter(kind, registry.get(kind)) for kind in ON_TENSORS_TOO
+    }
+    originals = {**registry, **on_numbers}
     return {
-        **{kind: Operator(kind, registry.get(kind)) for kind in kinds()},
+        **{kind: Operator(kind, originals.get(kind)) for kind in kinds()},
         **{kind: scalar_converter(kind, registry.get(kind)) for kind in SCALARS},
         **{kind: convert_same for kind in SAME - registry.keys()},
-        **CONVERTERS,
+        **in_place.CONVERTERS,
+        **scalars.CONVERTERS,
     }
 
 

@@ -31,6 +31,10 @@ ALWAYS_INT64 = {torch.int32: torch.int64, torch.float64: torch.float32}
 """coremltools has one number for int32 and int64, and for float32 and float64."""
 
 
+INTEGER_INSTEAD = frozenset((torch.ops.aten.narrow.Tensor,))
+"""Overloads on a tensor that another overload takes as an integer."""
+
+
 class MisfitError(Exception):
     """A value cannot be passed for an argument."""
 
@@ -65,7 +69,7 @@ def overloads_named(kind: str) -> Sequence[OpOverload]:
                 n for n in found.overloads() if [n.lower()] == overload or not overload
             ]
             ops = [getattr(found, each) for each in names]
-            return [op for op in ops if makes_tensors(op)]
+            return [op for op in ops if makes_tensors(op) and op not in INTEGER_INSTEAD]
     return []
 
 

@@ -8,8 +8,11 @@ Exported graphs call functions of Python for it.
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from padc.backends.coreml import quiet
 from padc.backends.coreml.torch_ops.arguments import arguments_of
+from padc.errors import Problem, UnsupportedError
 
 with quiet():
     from coremltools.converters.mil import Builder
@@ -27,11 +30,13 @@ SCALARS: Mapping[str, Callable[..., Any]] = {
     "sym_min": lambda a, b, name: mb.minimum(x=a, y=b, name=name),
 }
 """The builder of each, by the name of the function of Python or PyTorch."""
+ON_TENSORS_TOO = {"floor_divide": SCALARS["floordiv"]}
+"""The same for ATen ops, which traced graphs have for numbers: `//`."""
 
 
 def scalar_converter(kind: str, original: Converter | None) -> Converter:
     """The converter of one kind; numbers that are not integers are for `original`."""
-    build = SCALARS[kind]
+    build = {**SCALARS, **ON_TENSORS_TOO}[kind]
 
     def convert(context: Any, node: Any) -> None:
         values, _ = arguments_of(context, node)
@@ -41,6 +46,32 @@ def scalar_converter(kind: str, original: Converter | None) -> Converter:
             original(context, node)
 
     return convert
+
+
+def as_tensor(context: Any, node: Any) -> None:
+    """A number as a tensor of rank 0; coremltools makes a vector of one it knows."""
+    context.add(context[node.inputs[0]], torch_name=node.name)
+
+
+def storage_offset(context: Any, node: Any) -> None:
+    """
+    Where a view begins in memory, which exported programs assert something about.
+
+    Raises UnsupportedError if something else uses it.
+    """
+    users = [each for each in context.torch_graph.nodes if node.name in each.inputs]
+    if not {each.kind for each in users} <= COMPARISONS:
+        raise UnsupportedError([Problem("a model that computes with storage_offset()")])
+    context.add(mb.const(val=np.int32(0)), torch_name=node.name)
+
+
+COMPARISONS = frozenset("eq ge gt le lt ne".split())
+
+CONVERTERS: Mapping[str, Converter] = {
+    "numtotensor": as_tensor,
+    "sym_storage_offset": storage_offset,
+}
+"""The converters of other kinds."""
 
 
 def are_integers(values: Sequence[Any]) -> bool:
