@@ -196,13 +196,13 @@ def diagonal_indices(x: Tensor, offset: int, width: Size, count: int) -> range |
     return steps(x, start, start + rows * (width + 1), width + 1, count)
 
 
-def outline(x: Tensor, rows: Size, columns: Size, keep: str, diagonal: int) -> Tensor:
+def outline(x: Tensor, rows: Size, columns: Size, keep: str, diagonal: Size) -> Tensor:
     """
     A matrix of booleans: true on the given side of a diagonal, or on it.
 
     `keep` is "le", "ge" or "eq", and compares columns - rows with `diagonal`.
     """
-    if isinstance(rows, int) and isinstance(columns, int):
+    if isinstance(rows, int) and isinstance(columns, int) and isinstance(diagonal, int):
         distance = np.arange(columns) - np.arange(rows)[:, None]
         compare = {"eq": np.equal, "ge": np.greater_equal, "le": np.less_equal}[keep]
         mask = compare(distance, diagonal)
@@ -218,9 +218,13 @@ def outline(x: Tensor, rows: Size, columns: Size, keep: str, diagonal: int) -> T
 @lowers("aten.tril", "aten.triu")
 def lower_triangle(call: MilCall) -> Tensor:
     """Selected, not multiplied: elements outside may be infinite."""
-    x, limit = call.tensor("self"), call.integer("diagonal")
+    x, limit = call.tensor("self"), call.size("diagonal")
     is_lower = call.name == "aten.tril"
-    if not x.is_float and (limit >= 0 if is_lower else limit <= 0):
+    if (
+        not x.is_float
+        and isinstance(limit, int)
+        and (limit >= 0 if is_lower else limit <= 0)
+    ):
         bound = {"upper": limit} if is_lower else {"lower": -limit}
         return x.emit("band_part", x.shape, x=x, **bound)
     sizes = size_of(x, x.rank - 2), size_of(x, x.rank - 1)
