@@ -8,9 +8,15 @@ import coremltools
 import numpy as np
 import pytest
 import torch
+from coremltools.models.utils import (
+    MultiFunctionDescriptor,
+    load_spec,
+    save_multifunction,
+)
 from torch import Tensor, nn
 
 import padc
+from padc.backends.coreml import quiet
 from padc.backends.coreml.checker.check import read_locations
 from padc.backends.coreml.evaluator.package import Package
 from padc.packages.session import Session
@@ -192,19 +198,52 @@ def test_compressed_functions(tmp_path: Path):
         torch.testing.assert_close(actual, programs[name].run(x)[0], rtol=0, atol=0)
 
 
+def test_functions_may_be_classifiers(tmp_path: Path):
+    texts, numbers = [f"class {i}" for i in range(32)], [*range(100, 132)]
+    programs = {
+        "texts": program(Encoder(), 4, classifier_config=ct.ClassifierConfig(texts)),
+        "numbers": program(
+            Encoder(), 4, classifier_config=ct.ClassifierConfig(numbers, "number")
+        ),
+        "plain": program(Encoder(), 4),
+    }
+    joined = MultiFunctionDescriptor()
+    for name, each in programs.items():
+        each.save(tmp_path / f"{name}.mlpackage")
+        joined.add_function(str(tmp_path / f"{name}.mlpackage"), "main", name)
+    joined.default_function_name = "plain"
+    (image,) = example(programs["plain"])
+
+    padc.save_functions(programs, tmp_path / "all.mlpackage", default="plain")
+
+    with quiet():
+        save_multifunction(joined, str(tmp_path / "coremltools.mlpackage"))
+    described, other = (
+        load_spec(str(tmp_path / f"{name}.mlpackage")).description
+        for name in ("all", "coremltools")
+    )
+    assert described.functions == other.functions
+    assert weights(tmp_path / "all.mlpackage") < 1.1 * weights(
+        tmp_path / "plain.mlpackage"
+    )
+    place = int(programs["plain"].run(image)[0].argmax())
+    for name, labels in ("texts", texts), ("numbers", numbers):
+        function = padc.coreml.load(tmp_path / "all.mlpackage", function_name=name)
+        label, probabilities = function.predict({"image": image.numpy()}).values()
+        assert label == labels[place]
+        assert [*probabilities] == labels
+
+
 def test_what_cannot_be_saved(programs: dict[str, padc.Program], tmp_path: Path):
     path, small = tmp_path / "m.mlpackage", programs["small"]
     old = program(Encoder(), 4, target="iOS17")
     newest = program(Encoder(), 4, target="newest")
-    labels = ct.ClassifierConfig([str(i) for i in range(32)])
-    classifier = program(Encoder(), 4, classifier_config=labels)
     for given, default, message in (
         ({}, None, "there are no programs"),
         ({"a": small}, "b", "the default 'b' is no function"),
         ({"1st": small}, None, "a function cannot be named '1st'"),
         ({"a b": small}, None, "a function cannot be named 'a b'"),
         ({"a": old}, None, "need iOS18, got iOS17"),
-        ({"a": small, "b": classifier}, None, "'b' is a classifier"),
         (
             {"a": small, "b": newest},
             None,

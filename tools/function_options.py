@@ -52,12 +52,6 @@ def named_models(arguments: argparse.Namespace) -> dict[str, str]:
             "--default-function is given without --function",
             hint="give each model as --function NAME=MODEL",
         )
-    if arguments.labels is not None and texts:
-        raise UsageError(
-            "--labels is given, and --function: padc writes a classifier as the only "
-            "function of a package",
-            hint="convert it by itself, or without --labels",
-        )
     models: dict[str, str] = {}
     for text in texts:
         name, _, model = text.partition("=")

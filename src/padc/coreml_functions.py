@@ -46,8 +46,8 @@ def save_functions(
 
     Raises:
         UsageError: There are no programs, a name or the default does not fit, targets
-            differ or are too old, a program is a classifier or has other metadata than
-            the default, or the package cannot be written.
+            differ or are too old, a program has other metadata than the default, or the
+            package cannot be written.
         UnsupportedError: The package breaks a rule of Core ML (see `Program.check`).
 
     Example:
@@ -69,13 +69,6 @@ def save_functions(
     pymil = {name: program._pymil for name, program in programs.items()}  # pyright: ignore[reportPrivateUsage]
     of_package = package_metadata(pymil[default])
     for name, program in pymil.items():
-        features = getattr(program, "features", None)
-        if features is not None and features.classifier is not None:
-            raise UsageError(
-                f"the function '{name}' is a classifier, which padc writes as the only "
-                "function of a package",
-                hint="convert it without class labels, or save it alone",
-            )
         own = package_metadata(program)
         if own and own != of_package:
             raise UsageError(

@@ -60,7 +60,7 @@ def test_functions_share_weights(capsys: pytest.CaptureFixture[str]):
         ("--function function_nets:small", "is not NAME=MODEL"),
         ("--function a=n:x --function a=n:y", "given twice for 'a'"),
         (BOTH, "several functions need iOS18, got iOS"),
-        (f"{BOTH} --target iOS18 --labels l.txt", "a classifier as the only function"),
+        (f"{BOTH} --target iOS18 --labels l.txt", "cannot read the class labels in l.txt"),
         (f"{BOTH} --target iOS18 --default-function other", "'other' is no function"),
         ("--function 1st=n:x --target iOS18", "cannot be named '1st'"),
     ],

@@ -23,6 +23,29 @@ Sources: TypeAlias = Mapping[str, Program] | Mapping[None, Program]
 """The programs that functions come from, by name; None if there is one function."""
 
 
+class Exporter(CoreMLProtoExporter):
+    """coremltools' exporter, which takes classifiers for models of one function."""
+
+    def __init__(self, *args: Any, sources: Sources, **options: Any):
+        super().__init__(*args, **options)
+        self.classifiers = {
+            source.functions["main"]: classifier_of(source)
+            for name, source in sources.items()
+            if name is not None
+        }
+
+    def get_func_output(self, func: Any) -> Any:
+        """The outputs of a function; the label of a classifier is one of any type."""
+        if func not in self.classifiers:
+            return super().get_func_output(func)
+        (self.predicted_feature_name, _), self.classifier_config = self.classifiers[
+            func
+        ]
+        outputs = super().get_func_output(func)
+        self.classifier_config = None
+        return outputs
+
+
 def to_proto(program: Program, weights_dir: str, sources: Sources) -> Any:
     """
     A `Model` message; the weights are written to `weights_dir`.
@@ -31,7 +54,7 @@ def to_proto(program: Program, weights_dir: str, sources: Sources) -> Any:
     """
     version = max(each.opset_version.value for each in program.functions.values())
     names, config = classifier_of(program)
-    model = CoreMLProtoExporter(
+    model = Exporter(
         program,
         MILProtoExporter(program, weights_dir, version).export(),
         *names,
@@ -39,12 +62,15 @@ def to_proto(program: Program, weights_dir: str, sources: Sources) -> Any:
         convert_to="mlprogram",
         convert_from="milinternal",
         specification_version=version,
+        sources=sources,
     ).export(version)
     described = {each.name: each for each in model.description.functions}
     for name, source in sources.items():
         function = described.get(name, model.description)
         write_defaults(source, function)
         features = getattr(source, "features", None)
+        if name is not None:
+            describe_classifier(source, function)
         if features is not None:
             describe_features(features.metadata, function)
             if name in (None, program.default_function_name):
@@ -64,6 +90,25 @@ def classifier_of(program: Program) -> tuple[tuple[Any, Any], Any]:
         return (None, None), None
     config = ct.ClassifierConfig(list(classifier.labels), classifier.name)
     return (classifier.name, classifier.probabilities_name), config
+
+
+def describe_classifier(source: Program, description: Any) -> None:
+    """
+    Describe the outputs of a function that is a classifier, if it is one.
+
+    coremltools does it for models of one function only, and for functions that
+    `save_multifunction` takes from such models.
+    """
+    (label, probabilities), config = classifier_of(source)
+    if config is None:
+        return
+    description.predictedFeatureName = label
+    description.predictedProbabilitiesName = probabilities
+    (output,) = (each for each in description.output if each.name == label)
+    output.type.Clear()
+    is_text = isinstance(config.class_labels[0], str)
+    kind = output.type.stringType if is_text else output.type.int64Type
+    kind.SetInParent()
 
 
 def write_defaults(program: Program, description: Any) -> None:
