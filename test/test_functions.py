@@ -218,11 +218,11 @@ def test_functions_may_be_classifiers(tmp_path: Path):
 
     with quiet():
         save_multifunction(joined, str(tmp_path / "coremltools.mlpackage"))
-    described, other = (
-        load_spec(str(tmp_path / f"{name}.mlpackage")).description
+    specs: list[Any] = [
+        load_spec(str(tmp_path / f"{name}.mlpackage"))
         for name in ("all", "coremltools")
-    )
-    assert described.functions == other.functions
+    ]
+    assert specs[0].description.functions == specs[1].description.functions
     assert weights(tmp_path / "all.mlpackage") < 1.1 * weights(
         tmp_path / "plain.mlpackage"
     )
