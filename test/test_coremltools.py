@@ -362,9 +362,8 @@ def test_ops_along_no_dimension(tmp_path: Path):
     check(model, exported(numbers_of_rank_0, x), tmp_path, x)
 
 
-def places(x: Tensor, numbers: Tensor) -> list[Tensor]:
-    """What stands at a number that is an input."""
-    place = numbers[0]
+def at_place(x: Tensor, place: Tensor) -> list[Tensor]:
+    """What stands at a number that is a tensor."""
     return [
         x[:, place],
         x[..., place, 1],
@@ -375,12 +374,18 @@ def places(x: Tensor, numbers: Tensor) -> list[Tensor]:
 
 
 def test_exported_models_index_by_numbers_of_an_input(tmp_path: Path):
+    def at_first(x: Tensor, places: Tensor) -> list[Tensor]:
+        return at_place(x, places[0])
+
     x = torch.rand(3, 3, 4)
-    converted = exported(places, x, torch.tensor([1]))
+    # An input without dimensions has one in the package.
+    converted = exported(at_place, x, torch.tensor(1))
+    other = exported(at_first, x, torch.tensor([1]))
 
     for place in 0, 2:
-        numbers = torch.tensor([place], dtype=torch.int32)
-        check(Function(places), converted, tmp_path, x, numbers)
+        places = torch.tensor([place], dtype=torch.int32)
+        check(Function(at_first), converted, tmp_path, x, places)
+        check(Function(at_first), other, tmp_path, x, places)
 
 
 @pytest.mark.parametrize(

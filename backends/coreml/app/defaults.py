@@ -84,12 +84,10 @@ def check_apart(
 
     `described` and `sizes` are those of all inputs, by name.
     """
-    listed = [each for each in described if is_listed(described[each])]
-    if name in listed and len(listed) > 1:
-        other = next(each for each in listed if each != name)
+    if is_listed(described[name]):
         raise Obstacle(
-            "is described with a default and with enumerated shapes, which go together "
-            f"with those of the input '{other}'",
+            "is described with a default and with enumerated shapes, which coremltools "
+            "does not let an input have together",
             "give it one shape, or leave the default out",
         )
     own = {symbol for size in sizes[name] for symbol in symbols_of(size)}
