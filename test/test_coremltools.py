@@ -4,6 +4,7 @@
 import importlib
 import re
 import sys
+import warnings
 from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
 from typing import Any
@@ -360,6 +361,31 @@ def test_ops_along_no_dimension(tmp_path: Path):
 
     check(model, convert(model, [x]), tmp_path, x)
     check(model, exported(numbers_of_rank_0, x), tmp_path, x)
+
+
+@pytest.mark.parametrize(
+    "shape, is_warned",
+    [
+        ((1, ct.RangeDim(6, 10)), False),
+        ((1, 7), False),
+        (None, False),
+        ((1, ct.RangeDim(6, 11)), True),
+        ((1, ct.RangeDim(5, 9)), True),
+        (ct.EnumeratedShapes([(1, 6), (1, 12)]), True),
+    ],
+)
+def test_sizes_that_a_model_was_not_exported_for(shape: Any, is_warned: bool):
+    sizes = ({1: torch.export.Dim("size", min=6, max=10)},)
+    program = torch.export.export(nn.ReLU(), (torch.rand(1, 8),), dynamic_shapes=sizes)
+    inputs = [ct.TensorType("x", shape)]
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        ct.convert(program.run_decompositions({}), inputs=inputs, skip_model_load=True)
+
+    found = [each for each in caught if each.category is padc.PadcWarning]
+    assert [each.filename for each in found] == [__file__] * is_warned
+    assert all("sizes of 6 to 10 in dimension 1" in str(x.message) for x in found)
 
 
 def at_place(x: Tensor, place: Tensor) -> list[Tensor]:

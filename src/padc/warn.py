@@ -10,7 +10,7 @@ import warnings
 
 PADC_FOLDER = os.path.dirname(__file__) + os.sep
 """The folder of padc's files."""
-PASSED_OVER = ("torch", "xdsl")
+PASSED_OVER = ("coremltools", "torch", "xdsl")
 """The packages through which the user's code calls padc."""
 
 

@@ -19,6 +19,7 @@ from padc.backends.coreml import quiet
 from padc.backends.coreml.torch_ops import in_place, scalars
 from padc.backends.coreml.torch_ops.arguments import arguments_of
 from padc.backends.coreml.torch_ops.expansions import expand
+from padc.backends.coreml.torch_ops.exported_ranges import with_warnings
 from padc.backends.coreml.torch_ops.in_place import replace_writes
 from padc.backends.coreml.torch_ops.lowering import lower_node
 from padc.backends.coreml.torch_ops.overloads import overloads_named
@@ -36,6 +37,7 @@ from padc.passes import pipelines
 
 with quiet():
     from coremltools.converters.mil.frontend.torch import internal_graph
+    from coremltools.converters.mil.frontend.torch.converter import TorchConverter
     from coremltools.converters.mil.frontend.torch.torch_op_registry import (
         _TORCH_OPS_REGISTRY,
     )
@@ -187,15 +189,13 @@ def registered() -> Generator[None]:
     """
     registry, passes = _TORCH_OPS_REGISTRY.name_to_func_mapping, PASS_REGISTRY.passes
     repaired = {name: repair(passes[name]) for name, repair in REPAIRS.items()}
-    graph_of = internal_graph._expand_and_optimize_ir
-    ours = simplified(graph_of)
-    with replaced(registry, converters(registry)), replaced(passes, repaired):
-        internal_graph._expand_and_optimize_ir = ours
-        try:
-            yield
-        finally:
-            if internal_graph._expand_and_optimize_ir is ours:
-                internal_graph._expand_and_optimize_ir = graph_of
+    with (
+        replaced(registry, converters(registry)),
+        replaced(passes, repaired),
+        wrapped(internal_graph, "_expand_and_optimize_ir", simplified),
+        wrapped(TorchConverter, "_match_user_exir_inputs", with_warnings),
+    ):
+        yield
 
 
 def converters(registry: Mapping[str, Converter]) -> Mapping[str, Converter]:
@@ -228,6 +228,19 @@ def replaced(table: dict[str, Any], entries: Mapping[str, Any]) -> Generator[Non
             del table[name]
             if name in before:
                 table[name] = before[name]
+
+
+@contextmanager
+def wrapped(owner: Any, name: str, wrapper: Callable[[Any], Any]) -> Generator[None]:
+    """Wrap a function of coremltools, and restore it unless it was replaced."""
+    before = getattr(owner, name)
+    ours = wrapper(before)
+    setattr(owner, name, ours)
+    try:
+        yield
+    finally:
+        if getattr(owner, name) is ours:
+            setattr(owner, name, before)
 
 
 def is_users(entry: Any) -> bool:
