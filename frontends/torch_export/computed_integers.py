@@ -31,7 +31,7 @@ def linspace(start: Any, end: Any, steps: Any, **options: Any) -> Tensor:
         raise TypeError("linspace of integers, which depend on how each is rounded")
     before, after = counted(steps)
     last = before + after
-    step = (torch.zeros_like(last) + (end - start)) / last.clamp(min=1)
+    step = (end - start) / last.clamp(min=1)
     is_first_half = before < torch.where(last > 0, after, 1.0)
     return torch.where(is_first_half, step * before + start, end - step * after).to(
         dtype
