@@ -275,6 +275,17 @@ def points(x: Tensor) -> list[Tensor]:
     ]
 
 
+def fills(x: Tensor) -> list[Tensor]:
+    """Tensors filled with a number that the model computes."""
+    number = x.shape[1] * 0.5
+    return [
+        torch.full((3, x.shape[1]), number) + x,
+        torch.full_like(x, number),
+        x.new_full((2, 1), number) + x,
+        torch.full((2,), x.shape[1], dtype=torch.float32) + x[0, :1],
+    ]
+
+
 def triangles(x: Tensor) -> list[Tensor]:
     """Triangles on one side of a computed diagonal."""
     x = x[0, :, None] - x
@@ -288,8 +299,8 @@ def triangles(x: Tensor) -> list[Tensor]:
     ]
 
 
-@pytest.mark.parametrize("function", [points, triangles])
-def test_points_and_triangles_of_computed_integers(function: Any, tmp_path: Path):
+@pytest.mark.parametrize("function", [points, fills, triangles])
+def test_tensors_made_of_computed_numbers(function: Any, tmp_path: Path):
     model, shape = Function(function), (1, ct.RangeDim(2, 512, default=6))
     converted = convert(model, [torch.rand(1, 6)], [ct.TensorType("x", shape)])
 

@@ -54,7 +54,7 @@ Converter = Callable[[Any, Any], None]
 
 WRONG = frozenset(
     """
-    all any avg_pool1d avg_pool2d avg_pool3d constant_pad_nd
+    all any avg_pool1d avg_pool2d avg_pool3d constant_pad_nd full full_like new_full
     grid_sampler log_softmax _log_softmax masked_fill pad reflection_pad1d
     reflection_pad2d reflection_pad3d replication_pad1d replication_pad2d
     replication_pad3d scaled_dot_product_attention tril triu upsample_nearest1d

@@ -35,6 +35,10 @@ INTEGER_INSTEAD = frozenset((torch.ops.aten.narrow.Tensor,))
 """Overloads on a tensor that another overload takes as an integer."""
 
 
+FILLS = {"full": 1, "full_like": 1, "new_full": 2}
+"""Where the number is among the arguments of the ops that fill a tensor with it."""
+
+
 class MisfitError(Exception):
     """A value cannot be passed for an argument."""
 
@@ -88,6 +92,7 @@ def makes_tensors(op: OpOverload) -> bool:
 
 def call_of(kind: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Call:
     """The call that a node means; raises Obstacle if no overload fits."""
+    kind, args, kwargs = expanded(kind, args, kwargs)
     best: tuple[tuple[int, int], Call] | None = None
     for op in overloads_named(kind):
         try:
@@ -99,6 +104,37 @@ def call_of(kind: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Call:
     if best is None:
         raise Obstacle(f"no ATen op '{kind}' takes these arguments")
     return best[1]
+
+
+def expanded(
+    kind: str, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> tuple[str, Sequence[Any], Mapping[str, Any]]:
+    """
+    The op that fills a tensor with a computed float, as one that expands the float.
+
+    `full` and others take Python's numbers only.
+    """
+    packet = kind.partition(".")[0]
+    if (position := FILLS.get(packet)) is None or len(args) <= position:
+        return kind, args, kwargs
+    like, value = args[0], args[position]
+    if not is_computed_float(value) or (isinstance(like, Var) and not is_float(like)):
+        return kind, args, kwargs
+    dtype = kwargs.get("dtype", (*args, None)[position + 1])
+    if converted(dtype, "Optional[ScalarType]", None)[1] not in (None, torch.float32):
+        return kind, args, kwargs
+    if packet == "full_like":
+        return "expand_as", [value, like], {}
+    return "expand", [value, args[position - 1]], {}
+
+
+def is_computed_float(value: Any) -> bool:
+    is_number = isinstance(value, Var) and not is_list(value) and value.shape == ()
+    return is_number and value.val is None and is_float(value)
+
+
+def is_float(var: Any) -> bool:
+    return var.dtype in (types.fp16, types.fp32)
 
 
 def fitted(
