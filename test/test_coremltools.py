@@ -272,6 +272,7 @@ def points(x: Tensor) -> list[Tensor]:
         torch.linspace(number, 0, half) + x[:, :1],
         torch.arange(number - 1, -1, -1) + x,
         torch.arange(half, number) + x[:, :1],
+        F.one_hot(torch.tensor([1, 0]), number) + x,
     ]
 
 

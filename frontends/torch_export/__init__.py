@@ -20,7 +20,8 @@
   `circular_guards`: those that PyTorch lacks; `guarded_ranges`: the ranges of sizes in
   which all of them hold.
 - `fingerprint`: a key of all that an import depends on.
-- `single_call`: a call of one op as an exported program.
+- `single_call`: a call of one op as an exported program; `computed_integers`: ops that
+  PyTorch has for known integers only, written with others.
 """
 
 from padc.frontends.torch_export.export import export_module, module_of, trace

@@ -2,8 +2,8 @@
 """
 Ops on integers that the program computes, where PyTorch takes those of the example.
 
-`linspace(0, 1, n)` and `affine_grid` take numbers only; `narrow` and `split` ask how
-their integers compare with sizes. Here each is written with ops that take any.
+`linspace(0, 1, n)`, `one_hot` and `affine_grid` take numbers only; `narrow` and `split`
+ask how their integers compare with sizes. Here each is written with ops that take any.
 """
 
 from __future__ import annotations
@@ -83,6 +83,11 @@ def split_with_sizes(
     return [*parts, x]
 
 
+def one_hot(x: Tensor, num_classes: Any = -1) -> Tensor:
+    classes = torch.arange(num_classes, dtype=torch.int64)
+    return (aten.unsqueeze.default(x, -1) == classes).to(torch.int64)
+
+
 RULES: Mapping[OpOverload, Callable[..., Any]] = {
     aten.affine_grid_generator.default: affine_grid,
     aten.linspace.default: linspace,
@@ -91,6 +96,7 @@ RULES: Mapping[OpOverload, Callable[..., Any]] = {
     aten.linspace.Scalar_Tensor: linspace,
     aten.narrow.default: narrow,
     aten.narrow_copy.default: narrow,
+    aten.one_hot.default: one_hot,
     aten.split_with_sizes.default: split_with_sizes,
     aten.split_with_sizes_copy.default: split_with_sizes,
 }

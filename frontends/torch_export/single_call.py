@@ -190,7 +190,10 @@ class CallBuilder:
             first, *_ = str(error).splitlines() or [type(error).__name__]
             raise Obstacle(f"PyTorch refuses the arguments: {first}") from error
         if any(is_fixed(size) for size in self.sizes.values()):
-            raise Obstacle("PyTorch takes one size for a size that varies")
+            raise Obstacle(
+                "PyTorch takes one size for a size that varies",
+                "write it with ops that take any size, such as torch.arange",
+            )
         if is_computed and is_empty(made):
             raise Obstacle(
                 "whether the result is empty depends on an integer that is computed"
