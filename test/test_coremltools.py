@@ -334,7 +334,8 @@ def test_affine_grids_whose_sizes_vary(tmp_path: Path):
 
 
 def numbers_of_rank_0(x: Tensor) -> list[Tensor]:
-    """Ops along a dimension of a tensor that has none."""
+    """Ops along a dimension of a tensor that has none, and numbers as tensors."""
+    sizes = torch.stack([torch.tensor(size) for size in x.shape])
     x = x.sum()
     return [
         x.argmax(),
@@ -353,6 +354,7 @@ def numbers_of_rank_0(x: Tensor) -> list[Tensor]:
         x.tile(2),
         torch.where(x > 0, x, x + 1),
         x / x.numel(),
+        x * sizes,
     ]
 
 
