@@ -11,13 +11,13 @@ from xdsl.utils.exceptions import VerifyException
 LISTS = {
     "memref.subview": ("source", "offsets", "sizes", "strides"),
     "memref.reinterpret_cast": ("result", "sizes", "strides"),
+    "memref.expand_shape": ("result", "output_shape"),
+    "tensor.expand_shape": ("result", "output_shape"),
     "tensor.extract_slice": ("source", "offsets", "sizes", "strides"),
     "tensor.insert_slice": ("dest", "offsets", "sizes", "strides"),
     "tensor.pad": ("source", "low", "high"),
 }
 """The value whose rank is the length of each list; the lists."""
-
-
 RESHAPES = {
     "memref.expand_shape": ("src", "result"),
     "tensor.expand_shape": ("src", "result"),
@@ -31,9 +31,9 @@ def verify_shapes(op: Operation) -> None:
     """Raise VerifyException unless lists and groups of `op` fit its dimensions."""
     if op.name in LISTS:
         verify_lists(op)
-    elif op.name in RESHAPES:
+    if op.name in RESHAPES:
         verify_groups(op)
-    elif op.name == "tensor.empty":
+    if op.name == "tensor.empty":
         verify_sizes(op)
 
 
@@ -75,7 +75,8 @@ def verify_lists(op: Operation) -> None:
     for name in names:
         static = getattr(op, f"static_{name}")
         assert isinstance(static, DenseArrayBase)
-        amounts, operands = static.get_values(), getattr(op, name)
+        given = name if hasattr(op, name) else f"dynamic_{name}"
+        amounts, operands = static.get_values(), getattr(op, given)
         if len(amounts) != rank:
             raise VerifyException(
                 f"'{op.name}' has {len(amounts)} {name}; expected one for each of "

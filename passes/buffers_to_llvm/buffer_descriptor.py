@@ -63,8 +63,14 @@ def scalar(build: LlvmBuilder, value: Value) -> SSAValue:
 
 
 def size(value: Value) -> Size:
-    """A value that is no buffer."""
-    assert not isinstance(value, BufferDescriptor)
+    """
+    A value that is no buffer.
+
+    Raises:
+        PassFailedException: it is one.
+    """
+    if isinstance(value, BufferDescriptor):
+        raise PassFailedException("a buffer stands where a number is expected")
     return value
 
 

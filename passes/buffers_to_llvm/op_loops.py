@@ -8,6 +8,7 @@ from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.dialects.linalg.attrs import IteratorType
 from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr
+from xdsl.utils.exceptions import PassFailedException
 
 from padc.passes.buffers_to_llvm.buffer_descriptor import BufferDescriptor, Value
 from padc.passes.buffers_to_llvm.llvm_builder import LlvmBuilder, Size
@@ -44,17 +45,22 @@ def loops_of(
 def check_sizes(
     op: LinalgStructuredOperation, operands: Sequence[Value], counts: Sequence[Size]
 ) -> None:
-    """Fail if a loop is longer or shorter than a dimension that it alone indexes."""
+    """
+    Compare each loop with the dimensions that it alone indexes.
+
+    Raises:
+        PassFailedException: a known dimension is longer or shorter.
+    """
     for x, map in zip(operands, op.get_indexing_maps(), strict=True):
         if not isinstance(x, BufferDescriptor):
             continue
         for size, index in zip(x.sizes, map.data.results, strict=True):
-            if isinstance(index, AffineDimExpr):
-                known = isinstance(size, int) and isinstance(
-                    counts[index.position], int
-                )
-                assert not known or size == counts[index.position], (
-                    f"{op.name} has a loop over {counts[index.position]} and {size}"
+            if not isinstance(index, AffineDimExpr):
+                continue
+            count = counts[index.position]
+            if isinstance(size, int) and isinstance(count, int) and size != count:
+                raise PassFailedException(
+                    f"'{op.name}' has a loop over {count} elements and over {size}"
                 )
 
 

@@ -223,11 +223,17 @@ def lower_concatenation(call: TcpCall) -> SSAValue | None:
     types = [part.type for part in parts.elements]
     dim, rank = call.constant("dim"), rank_of(result)
     assert isinstance(dim, int) and isinstance(result, VTensorType)
-    if not isinstance(result.element_type, AnyFloat) or not all(
-        isinstance(type, VTensorType)
-        and type.element_type == result.element_type
-        and rank_of(type) == rank
-        for type in types
+    is_in_range = rank is not None and -rank <= dim < rank
+    is_float = isinstance(result.element_type, AnyFloat)
+    if (
+        not is_in_range
+        or not is_float
+        or not all(
+            isinstance(type, VTensorType)
+            and type.element_type == result.element_type
+            and rank_of(type) == rank
+            for type in types
+        )
     ):
         return None
     sizes = [t.get_shape()[dim] for t in types if isinstance(t, VTensorType)]
