@@ -399,7 +399,32 @@ def test_sizes_that_a_model_was_not_exported_for(shape: Any, is_warned: bool):
 
     found = [each for each in caught if each.category is padc.PadcWarning]
     assert [each.filename for each in found] == [__file__] * is_warned
-    assert all("sizes of 6 to 10 in dimension 1" in str(x.message) for x in found)
+    assert all("dimension 1 of the input 'x'" in str(x.message) for x in found)
+    assert all("exported for sizes of 6 to 10" in str(x.message) for x in found)
+
+
+@pytest.mark.parametrize(
+    "function, warned",
+    [
+        (lambda x: F.pad(x, (1, 1), value=x.shape[1] * 0.5), "sizes of 6 to 6, and"),
+        (lambda x: x.view(1, x.shape[1] // 2, 2).sum(2), "the sizes 4, 6, 8, 10"),
+        (lambda x: F.pad(x, (1, 1), value=0.5), None),
+    ],
+)
+def test_sizes_for_which_a_guard_does_not_hold(function: Any, warned: str | None):
+    sizes = (({1: torch.export.Dim.AUTO},),)
+    program = torch.export.export(
+        Function(function), (torch.rand(1, 6),), dynamic_shapes=sizes
+    )
+    inputs = [ct.TensorType("x", (1, ct.RangeDim(3, 10)))]
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        ct.convert(program.run_decompositions({}), inputs=inputs, skip_model_load=True)
+
+    found = [str(x.message) for x in caught if x.category is padc.PadcWarning]
+    assert bool(found) == bool(warned)
+    assert warned is None or any(warned in each for each in found)
 
 
 def at_place(x: Tensor, place: Tensor) -> list[Tensor]:

@@ -1,17 +1,25 @@
 # pyright: basic, reportMissingTypeStubs=false
 """
-Ranges of sizes that are larger than those that a model was exported for.
+Sizes that a model was not exported for.
 
-coremltools does not compare them. For other sizes the exported program computes
-something else than the model.
+coremltools does not compare the sizes of its inputs with those of an exported program,
+and does not read its guards. For other sizes the program computes something else than
+the model.
 """
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
+
+import sympy
+from torch.export import ExportedProgram
 
 from padc.backends.coreml import quiet
 from padc.backends.coreml.torch_ops.sizes import bounds
+from padc.errors import UnsupportedError
+from padc.frontends.torch_export.guarded_ranges import guarded_ranges
+from padc.frontends.torch_export.guards import input_tensors
+from padc.frontends.torch_export.types import expression_of
 from padc.warn import warn
 
 with quiet():
@@ -21,32 +29,71 @@ SPECIAL = 2
 """PyTorch says that a size is 2 at least where it has not looked at 1."""
 
 
-def with_warnings(match: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """coremltools' method that matches the user's inputs with those of a program."""
+def with_warnings(make: Callable[..., None]) -> Callable[..., None]:
+    """coremltools' constructor of a converter, which compares sizes of inputs, too."""
 
-    @functools.wraps(match)
-    def matched(converter: Any, given: Any) -> Any:
-        found = match(converter, given)
-        for input, exported in zip(found, converter.graph.inputs.values()):
-            for problem in beyond(input.shape, exported.shape):
-                warn(f"the input '{input.name or exported.name}': {problem}")
-        return found
+    @functools.wraps(make)
+    def made(converter: Any, loaded_model: Any, *args: Any, **options: Any) -> None:
+        make(converter, loaded_model, *args, **options)
+        if isinstance(loaded_model, ExportedProgram):
+            exported = converter.graph.inputs
+            names = [x.name or y for x, y in zip(converter.inputs, exported)]
+            shapes = [x.shape for x in converter.inputs]
+            own = [x.shape for x in exported.values()]
+            for problem in beyond(names, shapes, own):
+                warn(problem)
+            for problem in unguarded(names, shapes, loaded_model):
+                warn(problem)
 
-    return matched
+    return made
 
 
-def beyond(given: Any, exported: Any) -> Iterator[str]:
-    """Each range of `given` that is larger than that of the exported program."""
-    for dim, size in enumerate(exported.shape):
-        if not isinstance(size, RangeDim):
-            continue
-        low, high = bounds(exported, dim)
-        least, most = ends_of(given, dim)
-        if least < (1 if low <= SPECIAL else low) or most > high:
-            yield (
-                f"the model was exported for sizes of {low} to {high} in dimension "
-                f"{dim}, and may compute something else for others of {least} to {most}"
-            )
+def beyond(
+    names: Sequence[str], shapes: Sequence[Any], exported: Sequence[Any]
+) -> Iterator[str]:
+    """Each range of sizes that is larger than that of the exported program."""
+    for name, given, own in zip(names, shapes, exported):
+        for dim, size in enumerate(own.shape):
+            if not isinstance(size, RangeDim):
+                continue
+            low, high = bounds(own, dim)
+            least, most = ends_of(given, dim)
+            if least < (1 if low <= SPECIAL else low) or most > high:
+                yield message(name, dim, (low, high), (least, most))
+
+
+def unguarded(
+    names: Sequence[str], shapes: Sequence[Any], ep: ExportedProgram
+) -> Iterator[str]:
+    """Each symbolic size of which the guards of `ep` exclude some in its range."""
+    places: dict[sympy.Symbol, tuple[str, int]] = {}
+    ranges: dict[sympy.Symbol, tuple[int, int]] = {}
+    for name, shape, tensor in zip(names, shapes, input_tensors(ep)):
+        for dim, size in enumerate(tensor.shape):
+            if isinstance(symbol := expression_of(size), sympy.Symbol):
+                low, high = ends_of(shape, dim)
+                own = ep.range_constraints[symbol]
+                least, most = int(max(low, own.lower)), int(min(high, own.upper))
+                places[symbol], ranges[symbol] = (name, dim), (least, most)
+    try:
+        allowed = guarded_ranges(ep, ranges)
+    except UnsupportedError as error:
+        yield from (each.message for each in error.problems)
+        return
+    for symbol, (least, most) in ranges.items():
+        low, high = allowed[symbol]
+        if most > high or low > max(least, SPECIAL):
+            yield message(*places[symbol], (low, high), (least, most))
+
+
+def message(
+    name: str, dim: int, exported: tuple[int, int], given: tuple[int, int]
+) -> str:
+    return (
+        f"dimension {dim} of the input '{name}': the model was exported for sizes of "
+        f"{exported[0]} to {exported[1]}, and may compute something else for others of "
+        f"{given[0]} to {given[1]}"
+    )
 
 
 def ends_of(shape: Any, dim: int) -> tuple[int, int]:

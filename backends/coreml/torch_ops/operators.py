@@ -193,7 +193,7 @@ def registered() -> Generator[None]:
         replaced(registry, converters(registry)),
         replaced(passes, repaired),
         wrapped(internal_graph, "_expand_and_optimize_ir", simplified),
-        wrapped(TorchConverter, "_match_user_exir_inputs", with_warnings),
+        wrapped(TorchConverter, "__init__", with_warnings),
     ):
         yield
 
