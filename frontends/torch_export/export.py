@@ -26,7 +26,7 @@ from torch.export import ExportedProgram
 from padc.common.log_levels import log_level
 from padc.errors import Problem, SourceLocation, UnsupportedError, UsageError
 from padc.frontends.torch_export.equal_sizes import with_equal_sizes
-from padc.frontends.torch_export.locations import error_location
+from padc.frontends.torch_export.locations import error_location, inner_lines
 
 
 @contextlib.contextmanager
@@ -180,7 +180,8 @@ def trace(
 ) -> ExportedProgram:
     """`torch.export.export`, without its prints if it fails."""
     # PyTorch prints the graph where it cannot trace on.
-    with tracing(), quiet(), contextlib.redirect_stderr(io.StringIO()) as printed:
+    printing = contextlib.redirect_stderr(io.StringIO())
+    with tracing(), inner_lines(), quiet(), printing as printed:
         exported = torch.export.export(
             module, args, kwargs, dynamic_shapes=dynamic_shapes
         )

@@ -444,6 +444,27 @@ def test_locations():
         assert location.text.endswith(mark)
 
 
+def negative(x):
+    return x.neg()  # inside
+
+
+class Calling(nn.Module):
+    def forward(self, x):
+        return negative(x).relu()  # outside
+
+
+@pytest.mark.skipif(
+    TorchVersion(torch.__version__) < "2.9", reason="it keeps lines of forward only"
+)
+def test_the_line_of_a_function_that_forward_calls():
+    module = import_model(Calling(), X)
+
+    for name, mark in (("aten.neg", "# inside"), ("aten.relu", "# outside")):
+        location = SourceLocation.of(only(module, name).location)
+        assert location is not None
+        assert location.text.endswith(mark)
+
+
 # --- what cannot be imported -------------------------------------------------------
 
 
