@@ -19,7 +19,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from padc.errors import Obstacle
 from padc.ir.element_types import is_float, wide
-from padc.ir.torch import NotConstantError, PythonValue
+from padc.ir.torch import AtenOp, NotConstantError, PythonValue
 from padc.passes.aten.elementwise_bodies import Body, frexp, log_sigmoid
 from padc.passes.aten.elementwise_tables import (
     CASTS,
@@ -211,38 +211,38 @@ def lower_frexp(call: MilCall) -> list[Tensor]:
     return [part for part in parts if isinstance(part, Tensor)]
 
 
-ARITHMETIC = (
-    *("mil.add", "mil.cast", "mil.ceil", "mil.floor"),
-    *("mil.mul", "mil.real_div", "mil.sub"),
-)
-"""Ops whose result is infinite if an operand is."""
+DROPPING = ("aten.where", "aten.masked_fill", "aten.masked_scatter", "aten.index_put")
+"""Ops that may leave out elements by their values."""
 
 
 @lowers(*CASTS)
 def lower_cast(call: MilCall) -> Tensor:
     """
-    The first argument; the driver casts it.
+    The first argument, within int32 if a later op may drop some; the driver casts it.
 
     T5's buckets of positions take the logarithm of 0 and select something else then.
-    Core ML does not say which integer -inf becomes: a bound does.
+    Core ML does not say which integer -inf becomes: a bound does. Without an op that
+    drops elements, one beyond int32 stays, so that the evaluator refuses it.
     """
     x, type = call.tensor(call.op.schema.arguments[0].name), call.result_element_type()
     is_truncated = x.is_float and not is_float(type) and type != i1
-    if is_truncated and isinstance(x.value, SSAValue) and follows_logarithm(x.value):
+    if is_truncated and isinstance(x.value, SSAValue) and may_be_dropped(call.op):
         return clip(x, -(2.0**31), 2.0**31 - 128)
     return x
 
 
-def follows_logarithm(x: SSAValue, steps: int = 6) -> bool:
-    """Whether `x` is a logarithm, or a few steps of arithmetic on one."""
-    op = x.owner
-    if not isinstance(op, Operation) or not steps:
-        return False
-    if op.name == "mil.log":
-        return True
-    return op.name in ARITHMETIC and any(
-        follows_logarithm(operand, steps - 1) for operand in op.operands
-    )
+def may_be_dropped(op: Operation) -> bool:
+    """Whether an op that drops elements depends on a result of `op`."""
+    reached, left = {op}, [op]
+    while left:
+        for use in (use for result in left.pop().results for use in result.uses):
+            user = use.operation
+            if isinstance(user, AtenOp) and user.schema.name.startswith(DROPPING):
+                return True
+            if user not in reached:
+                reached.add(user)
+                left.append(user)
+    return False
 
 
 @lowers(*(f"aten.{name}" for name in ("dropout", "alpha_dropout", "feature_dropout")))

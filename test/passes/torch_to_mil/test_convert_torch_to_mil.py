@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -239,6 +240,33 @@ def test_bounds_that_are_not_numbers() -> None:
 
 def test_an_element_as_an_index() -> None:
     check({"select": lambda x, i: x[i]}, torch.randn(3, 4), torch.tensor(1))
+
+
+INFINITE: Functions = {
+    "rounded": lambda x: x.log2().round().int(),
+    "of many steps": lambda x: (
+        (((x.log() / 2 + 1) * 3 - 1) / 2).exp().log() * 2
+    ).long(),
+    "divided": lambda x: (5 / x).flip(0).flip(0).to(torch.int16),
+    "reshaped": lambda x: x.log().view(2, 2).long().view(4),
+}
+
+
+def test_infinities_as_integers_that_are_not_selected() -> None:
+    def selected(function: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
+        return lambda x: torch.where(x < 1, 3, function(x)).int()
+
+    check(
+        {name: selected(function) for name, function in INFINITE.items()},
+        torch.tensor([0.0, 1, 2, 50]),
+    )
+
+
+def test_infinities_as_integers_are_refused() -> None:
+    program = padc.convert(Function(lambda x: x.log().int()), (torch.ones(2),))
+
+    with pytest.raises(UnsupportedError, match="outside of int32"):
+        program.run(torch.tensor([0.0, 1]))
 
 
 def test_integers_of_the_logarithm_of_zero_are_not_selected() -> None:
