@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from padc.verification import Comparison
 
 
 def print_agreement(
-    comparisons: Sequence[Comparison], compression: str | None = None
+    model: Any, comparisons: Sequence[Comparison], compression: str | None = None
 ) -> None:
     """Print the errors of outputs; those of compressed weights are not judged."""
-    verdict = "agrees with PyTorch"
+    from padc.models.mlir_model import MlirModel
+
+    what = "the text" if isinstance(model, MlirModel) else "PyTorch"
+    verdict = f"agrees with {what}"
     if compression is not None:
-        verdict = f"differs from PyTorch by {compression}"
+        verdict = f"differs from {what} by {compression}"
     for comparison in comparisons:
         name = comparison.name
         what = name if name.startswith("buffer ") else f"output '{name}'"

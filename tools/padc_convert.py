@@ -235,7 +235,7 @@ def convert_model(
     if arguments.report:
         print(program.float16_report())
     if arguments.verify:
-        print_agreement(program.verify(), arguments.compress)
+        print_agreement(program.model, program.verify(), arguments.compress)
     return program
 
 

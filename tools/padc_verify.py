@@ -45,6 +45,7 @@ def run(arguments: argparse.Namespace) -> None:
     loaded = load_model(arguments.model, arguments.input, trust=arguments.trust)
     exported = loaded.source("padc verify")
     print_agreement(
+        loaded.model,
         verify_package(
             loaded.model,
             exported,
@@ -52,5 +53,5 @@ def run(arguments: argparse.Namespace) -> None:
             precision=arguments.precision,
             tolerance=arguments.tolerance,
             function_name=arguments.function,
-        )
+        ),
     )

@@ -35,7 +35,6 @@ from padc.ir.targets import DEFAULT_TARGET, resolve_target
 from padc.models.described_shapes import described_export
 from padc.models.exported import Source, as_source, imported
 from padc.models.interpreter import initial_tensor
-from padc.models.mlir_model import MlirModel
 from padc.packages.session import Session, check_samples
 from padc.passes import pipelines
 from padc.passes.tcp_to_mil.policies import (
@@ -297,8 +296,7 @@ class Program:
 
         Raises:
             WrongResultError: An output is off by more of its range than is allowed.
-            UnsupportedError: The package breaks a rule of Core ML (see `check`), or the
-                model is MLIR text with ops of Core ML, which have no other reference.
+            UnsupportedError: The package breaks a rule of Core ML (see `check`).
             UsageError: There are no inputs, or they do not fit.
 
         Example:
@@ -308,8 +306,6 @@ class Program:
         """
         if not isinstance(cast(Any, tolerance), float | int | None):
             raise UsageError(f"tolerance is {shortened(tolerance)}, not a number")
-        if isinstance(self.model, MlirModel):
-            self.model.check_reference()
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "program.mlpackage"
             self.save(path)

@@ -22,6 +22,7 @@ from padc.models.exported import Source
 from padc.models.mlir_model import MlirModel
 from padc.packages.denoted import as_tensor
 from padc.packages.session import Session, as_inputs, check_samples
+from padc.packages.written_program import WrittenProgram
 
 __all__ = [
     "TOLERANCES",
@@ -201,8 +202,7 @@ def verify_package(
             `tolerance`, of the expected output's range.
         UsageError: There are no inputs, or inputs or outputs do not correspond.
         InvalidProgramError: The package is damaged.
-        UnsupportedError: The evaluator does not know part of the package, or the model
-            is MLIR text with ops of Core ML, which the reference does not have.
+        UnsupportedError: The evaluator does not know part of the package.
 
     Example:
         >>> import padc, torch
@@ -235,14 +235,15 @@ def compare_calls(
     buffers are compared, too. `initial` are their values at export, by default those
     that they have now. `tolerance` is the error allowed, instead of the precision's.
     """
-    if isinstance(model, MlirModel):
-        model.check_reference()
     if inputs is None:
         inputs = session.samples(sample_inputs(exported))
     check_samples(inputs)
     names = [each.buffer for each in session.buffers]
     values = initial_values(exported) if names and initial is None else initial
-    eager = EagerCalls(model, {name: known(values or {}, name) for name in names})
+    if isinstance(model, MlirModel) and model.core_ml_op is not None:
+        eager = WrittenProgram(model)
+    else:
+        eager = EagerCalls(model, {name: known(values or {}, name) for name in names})
     worst: dict[str, Comparison] = {}
     for sample in [*inputs, *inputs] if names else inputs:
         sample = session.nearest(sample)

@@ -223,7 +223,7 @@ def lower_concatenation(call: TcpCall) -> SSAValue | None:
     types = [part.type for part in parts.elements]
     dim, rank = call.constant("dim"), rank_of(result)
     assert isinstance(dim, int) and isinstance(result, VTensorType)
-    is_in_range = rank is not None and -rank <= dim < rank
+    is_in_range = -rank <= dim < rank
     is_float = isinstance(result.element_type, AnyFloat)
     if (
         not is_in_range

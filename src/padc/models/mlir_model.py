@@ -48,8 +48,8 @@ class MlirModel(torch.nn.Module):
     A program in MLIR text, at the torch, tcp or mil level; `forward` interprets it.
 
     torch-mlir's text is at the torch level. Programs with ops of Core ML, at the mil
-    level, can be converted, and the package runs on this machine. They cannot be called
-    or verified: the reference does not have these ops.
+    level, can be converted and verified, and run as packages on this machine. They
+    cannot be called: the reference does not have these ops.
 
     Args:
         path: A `.mlir` file with a function `@main`, and the data of its weights.
@@ -139,11 +139,10 @@ class MlirModel(torch.nn.Module):
         """
         if (op := self.core_ml_op) is not None:
             message = (
-                f"{self.path} has ops of Core ML, as '{op.name}': only the evaluator "
-                "of packages runs them, and there is no reference to compare it with"
+                f"{self.path} has ops of Core ML, as '{op.name}': the reference does "
+                "not have them"
             )
-            hint = "verify the program before convert-tcp-to-mil; padc run runs this "
-            hint += "one as a package"
+            hint = "padc run runs this one as a package"
             raise UnsupportedError(
                 [Problem(message, SourceLocation.of(op.location), hint)]
             )
