@@ -93,7 +93,13 @@ class Folding:
             case AtenOp() if is_folded(op):
                 try:
                     results = call(op, [self.value(x) for x in op.operands])
-                except (NotConstantError, RuntimeError, ValueError, TypeError):
+                except (
+                    NotConstantError,
+                    RuntimeError,
+                    LookupError,
+                    ValueError,
+                    TypeError,
+                ):
                     return
                 if self.is_right(op, results):
                     self.values.update(zip(op.results, results, strict=True))

@@ -195,6 +195,8 @@ def lower_scalar(
 
     If it `is_sum`, it may be reassociated and fused with products.
     """
+    if not op.results:
+        raise PassFailedException(f"'{op.name}' has no lowering to LLVM's dialect")
     result = op.results[0].type
     types = [operand.type for operand in op.operands]
     match op:

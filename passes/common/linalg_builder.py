@@ -11,7 +11,9 @@ from xdsl.dialects import tensor
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     AffineMapAttr,
+    AnyFloat,
     DenseArrayBase,
+    IntegerType,
     TensorType,
     UnrealizedConversionCastOp,
     i64,
@@ -23,6 +25,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
 from xdsl.rewriter import InsertPoint
 
+from padc.errors import Obstacle
 from padc.ir.tcp import Amount, AnyTensor, fill_type, tensor_type
 from padc.passes.common.lowering import source_of
 from padc.passes.common.size_builder import SizeBuilder
@@ -58,7 +61,9 @@ class LinalgBuilder(SizeBuilder):
         return self.insert(tensor.EmptyOp(dynamic, type_of(sizes, element_type)))
 
     def filled(self, sizes: Sequence[Amount], value: SSAValue) -> SSAValue:
-        """A tensor whose elements are all `value`."""
+        """A tensor whose elements are all `value`; Obstacle if these are no numbers."""
+        if not isinstance(value.type, AnyFloat | IntegerType):
+            raise Obstacle(f"'linalg.fill' takes floats and integers, not {value.type}")
         empty = self.empty(sizes, value.type)
         return self.insert(linalg.FillOp([value], [empty], [empty.type]))
 

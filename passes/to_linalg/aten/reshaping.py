@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import DYNAMIC_INDEX
 from xdsl.ir import SSAValue
 
+from padc.errors import Obstacle
 from padc.ir.tcp import Amount, tensor_type
 from padc.passes.common.tensor_shapes import (
     collapse,
@@ -30,10 +31,12 @@ def lower_reshape(call: LinalgCall) -> SSAValue:
 
 def reshape_to(call: LinalgCall, x: SSAValue, sizes: Sequence[Amount]) -> SSAValue:
     """Reshape `x` to the result's sizes; -1 in `sizes` is computed from the others."""
-    build = call.build
+    build, shape = call.build, call.result_type().get_shape()
+    if len(sizes) != len(shape):
+        raise Obstacle(f"{len(sizes)} sizes for a result of {len(shape)} dimensions")
     known = [
         size if static == DYNAMIC_INDEX else static
-        for size, static in zip(sizes, call.result_type().get_shape(), strict=True)
+        for size, static in zip(sizes, shape, strict=True)
     ]
     if -1 in known:
         rest = product(build, [size for size in known if size != -1])
