@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-FOLDERS = ("backends", "frontends", "ir", "passes")
+FOLDERS = ("backends", "frontends", "ir", "passes", "tools")
 FEW = 8
 """Folders of fewer files need no map."""
 

@@ -9,7 +9,8 @@ padc: a compiler from PyTorch to Core ML and machine code that makes padding exp
     >>> padc.compile(model, (x,))(x).shape
     torch.Size([1, 4, 8, 8])
 
-The subpackages are links to the folders at the top of the repository.
+`ir`, `frontends`, `passes`, `backends` and `tools` are links to the folders at the top
+of the repository.
 """
 
 from __future__ import annotations

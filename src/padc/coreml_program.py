@@ -238,7 +238,7 @@ class Program:
             self._running.reset()
 
     def _session(self, pymil: Any = None) -> Session:
-        """A session of the program, or of what `_emit` returned."""
+        """A session of the program, or of one with other numerics."""
         from padc.backends.coreml.save import save_package
 
         with tempfile.TemporaryDirectory() as folder:

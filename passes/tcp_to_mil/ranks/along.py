@@ -9,7 +9,6 @@ from xdsl.ir import SSAValue
 
 from padc.errors import Obstacle
 from padc.ir import mil
-from padc.passes.aten.aten_call import known
 from padc.passes.aten.builder import Argument, Integer
 from padc.passes.tcp_to_mil.ranks.carrier import Carrier, shape_of
 from padc.passes.tcp_to_mil.ranks.grouping import Groups, apart, grouped
@@ -221,25 +220,6 @@ def rewrite_flip(call: RankCall) -> SSAValue:
         groups = call.build.choose(grouped(apart(x.sizes, part)), [x])
         value = call.build.merged(x, groups)
         (value,) = call.again(shape_of(value), self=value, dims=axes_of(groups, part))
-        x = Carrier(value, x.sizes, groups)
-    return call.view(x.value, x.sizes, x.groups)
-
-
-@rewrites("aten.roll")
-def rewrite_roll(call: RankCall) -> SSAValue:
-    """One dimension at a time; without dimensions, of all elements in a row."""
-    x, shifts = call.carrier("self"), call.elements("shifts")
-    dims = call.dims("dims", x.rank)
-    if not dims:
-        value = call.build.flat(x)
-        (value,) = call.again(shape_of(value), self=value)
-        return call.view(value, x.sizes)
-    for dim, shift in zip(dims, shifts, strict=True):
-        groups = call.build.choose(grouped(apart(x.sizes, [dim])), [x])
-        value, (axis,) = call.build.merged(x, groups), axes_of(groups, [dim])
-        (value,) = call.again(
-            shape_of(value), self=value, shifts=[known(shift)], dims=[axis]
-        )
         x = Carrier(value, x.sizes, groups)
     return call.view(x.value, x.sizes, x.groups)
 

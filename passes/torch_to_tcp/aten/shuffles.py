@@ -5,6 +5,7 @@ from __future__ import annotations
 from xdsl.dialects.builtin import DYNAMIC_INDEX, AnyFloat
 from xdsl.ir import SSAValue
 
+from padc.ir import mil
 from padc.ir.tcp import tensor_type
 from padc.passes.aten.aten_call import known
 from padc.passes.aten.builder import AtenBuilder, Integer
@@ -16,7 +17,8 @@ def lower_roll(call: TcpCall) -> SSAValue | None:
     """
     `roll(x, n) -> cat([x[-n:], x[:-n]])`; without dims, of the flattened tensor.
 
-    A gather if the shift or the size is dynamic.
+    A gather if the shift or the size is dynamic. Targets have rows for dynamic sizes,
+    Core ML's for five dimensions at most.
     """
     build, x = AtenBuilder(call.op), call.tensor("self")
     shape = tensor_type(x).get_shape()
@@ -25,7 +27,8 @@ def lower_roll(call: TcpCall) -> SSAValue | None:
     dims = call.integers("dims", 1)
     shifts = [known(shift) for shift in call.elements("shifts")]
     computed = not all(isinstance(shift, int) for shift in shifts)
-    if DYNAMIC_INDEX in ([shape[dim] for dim in dims] or shape) and not computed:
+    is_dynamic = DYNAMIC_INDEX in ([shape[dim] for dim in dims] or shape)
+    if is_dynamic and not computed and len(shape) <= mil.MAX_RANK:
         return None
     sizes = build.sizes(x)
     if not dims:
