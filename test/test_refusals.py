@@ -55,6 +55,7 @@ REFUSED: dict[str, tuple[Callable[..., Any], str]] = {
         r"shape \[1\]",
     ),
     '`torch.linalg.qr(mode="r")`': (lambda x: torch.linalg.qr(x, "r")[1], "reduced"),
+    "`arange` of more": (lambda x: x + torch.arange(2**27 + 4)[:4], "a shorter one"),
     "`sort(stable=True)`": (
         lambda x: x.flatten().repeat(3000).sort(stable=True)[1],
         "without stable",

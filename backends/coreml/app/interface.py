@@ -421,9 +421,12 @@ def input_sizes(argument: BlockArgument) -> list[Size]:
 
 def check_dtype(type_: Attribute, target: str) -> None:
     """Raise Obstacle for a dtype that neither Core ML has nor the lowering widens."""
-    dtype = pymil_dtype(type_)
-    if not mil.is_widened(dtype, target):
-        mil.check_element_type(dtype, target)
+    try:
+        dtype = pymil_dtype(type_)
+        if not mil.is_widened(dtype, target):
+            mil.check_element_type(dtype, target)
+    except Obstacle as error:
+        raise Obstacle(f"is not possible: {error.message}", error.hint) from error
 
 
 def check_shape(shape: Sequence[int], hint: str) -> None:

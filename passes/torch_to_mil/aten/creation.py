@@ -112,7 +112,10 @@ def constant_number(call: MilCall, name: str) -> Any:
 def sequence(call: MilCall, start: float, step: float, count: int) -> Tensor:
     """`start + i * step`, a constant."""
     if count > MOST_COUNTED:
-        raise Obstacle(f"a constant of {count} numbers, more than {MOST_COUNTED}")
+        raise Obstacle(
+            f"a constant of {count} numbers, more than {MOST_COUNTED}",
+            "add the parts of a shorter one: arange(m)[:, None] * n + arange(n)",
+        )
     type = call.result_element_type()
     dtype = np.float64 if is_float(type) else np.int64
     numbers = dtype(start) + np.arange(count, dtype=dtype) * dtype(step)
