@@ -74,6 +74,14 @@ REFUSED: dict[str, tuple[Callable[..., Any], str]] = {
     ),
     "`mode`, and `cdist`": (lambda x: torch.mode(of_rank_5(x))[0], "join dimensions"),
     "inverses, determinants": (torch.linalg.svdvals, "before, as a constant"),
+    "inverses, determinants, solutions": (
+        lambda x: torch.linalg.eigvals(x).abs(),
+        "before, as a constant",
+    ),
+    "`igamma`, `igammac`": (
+        lambda x: torch.special.gammaincc(x, x),
+        "before, as a constant",
+    ),
     "`igamma`": (lambda x: torch.igamma(x, x), "before, as a constant"),
     "Hermite, Laguerre": (
         lambda x: torch.special.hermite_polynomial_h(x, x),

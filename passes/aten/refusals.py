@@ -47,6 +47,10 @@ EIGENVALUES = (
 )
 NO_OP = "Core ML has no such op", EIGENVALUES[1]
 BITS = "Core ML cannot take the bits of a number as another", "convert it: x.to(dtype)"
+POWERS = (
+    "the exponent of an integer is a dynamic size",
+    "use torch.exp2(torch.tensor(n)), or compute sizes by +, -, * and //",
+)
 QUANTIZED = (
     "PyTorch computes with float64, and with zero points that are floats, in other "
     "types",
@@ -72,7 +76,10 @@ CAUSES: Mapping[str, tuple[str, str]] = {
     **dict.fromkeys(("linalg_matrix_exp", "linalg_lstsq"), EIGENVALUES),
     **dict.fromkeys(("linalg_ldl_factor", "linalg_ldl_factor_ex"), NO_OP),
     "linalg_ldl_solve": NO_OP,
+    **dict.fromkeys(("linalg_eig", "linalg_eigvals", "_linalg_eigvals"), EIGENVALUES),
     **dict.fromkeys(("igamma", "igammac"), EIGENVALUES),
+    **dict.fromkeys(("special_gammainc", "special_gammaincc"), EIGENVALUES),
+    "pow.int_to_int": POWERS,
     "view.dtype": BITS,
     "fake_quantize_per_tensor_affine": QUANTIZED,
     "fake_quantize_per_channel_affine": QUANTIZED,
@@ -80,15 +87,17 @@ CAUSES: Mapping[str, tuple[str, str]] = {
 """The cause and the way out by the name of the op, with or without its overload."""
 
 
-def refusal(op: AtenOp) -> Obstacle:
-    """Why an op that has no lowering is refused."""
-    return Obstacle(*cause(op.schema.name, op.has_effect))
+def refusal(op: AtenOp, otherwise: tuple[str, str] = OTHERWISE) -> Obstacle:
+    """Why an op that has no lowering is refused; `otherwise`, if it has no cause."""
+    return Obstacle(*cause(op.schema.name, op.has_effect, otherwise))
 
 
-def cause(schema: str, is_random: bool) -> tuple[str, str]:
+def cause(
+    schema: str, is_random: bool, otherwise: tuple[str, str] = OTHERWISE
+) -> tuple[str, str]:
     """The message and the hint for an op without a lowering, by its schema."""
     name = schema.removeprefix("aten.")
     for key in (name, name.partition(".")[0]):
         if key in CAUSES:
             return CAUSES[key]
-    return RANDOM if is_random else OTHERWISE
+    return RANDOM if is_random else otherwise

@@ -31,6 +31,7 @@ from padc.ir.torch import (
 )
 from padc.ir.weights import Array, numpy_dtype, weights_of
 from padc.passes.aten.builder import AtenBuilder
+from padc.passes.aten.refusals import refusal
 from padc.passes.common.lowering import attempt
 from padc.passes.complex import (
     arithmetic,
@@ -80,6 +81,12 @@ LEGAL = ALSO_REAL | {
     *("aten.view_as_complex_copy", "aten.view_as_real", "aten.view_as_real_copy"),
 }
 """Ops that are rewritten wherever they occur."""
+
+NO_FORM = (
+    "padc has no complex form of it",
+    "compute with the real and imaginary parts: torch.view_as_real(x)",
+)
+"""Why other ops on complex tensors are refused, and what to do instead."""
 
 LEGAL_IF_COMPLEX = ROWS.keys()
 """Ops that are rewritten on complex tensors."""
@@ -211,10 +218,7 @@ def split_unpacked(op: ListUnpackOp, split: Split) -> None:
 def split_aten(op: AtenOp, split: Split) -> None:
     row = ROWS.get(op.schema.name)
     if row is None:
-        raise Obstacle(
-            "padc has no complex form of it",
-            "compute with the real and imaginary parts: torch.view_as_real(x)",
-        )
+        raise refusal(op, NO_FORM)
     # The new ops carry its name: the products of a Fourier transform have no weights.
     call = ComplexCall(op, AtenBuilder(op, op.schema.name), split)
     made = row(call)
