@@ -12,6 +12,7 @@
 - `symbolic_sizes`, `types`, `weights`, `output_names`, `locations`: what else the
   importer reads from a program.
 - `functional`, `dropouts`: programs with ops in place, and with idle dropouts.
+- `training`: what a model does in training only.
 - `decompositions`: which ops PyTorch decomposes, since the path does not have them;
   `strided`, `quantized`, `fake_quantized`: decompositions of padc's own.
 - `expansions`: replaces calls by the graphs of their decompositions, one at a time.

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import torch
+import torch.utils._pytree as pytree
 from torch.fx import Node
 from xdsl.ir import SSAValue
 
@@ -22,7 +23,7 @@ from padc.frontends.torch_export.function_builder import (
     named,
 )
 from padc.frontends.torch_export.functional import as_functional
-from padc.frontends.torch_export.nodes import schema_name
+from padc.frontends.torch_export.nodes import is_mutable, schema_name
 from padc.frontends.torch_export.scalars import SCALAR_OPS, import_scalar_op
 from padc.frontends.torch_export.types import describe_operands, type_of
 from padc.ir import torch as torch_d
@@ -49,20 +50,13 @@ def import_call(function: FunctionBuilder, node: Node) -> Imported:
     if is_batch_norm_in_inference(node):
         return [import_batch_norm(function, node)]
     if not isinstance(target, torch._ops.OpOverload):
-        raise Obstacle(
-            f"'{target}' on {describe_operands(node)}",
-            "padc imports graphs of ATen ops; write it with ordinary tensor ops",
-        )
+        raise not_an_op(node)
     if is_idle_dropout(node) or schema_name(target) == "aten.detach_":
         return function.values[cast(Node, node.args[0])]
     name, args = as_functional(node)
     schema = torch_d.schema_of(name)
     if schema is None:
-        raise Obstacle(
-            f"'{name}' on {describe_operands(node)}",
-            "padc imports ATen ops that change nothing in place; write it with "
-            "ordinary tensor ops",
-        )
+        raise unknown_op(name, node)
     if schema.name == schema_name(target) and (
         unknown := unknown_arguments(node, schema)
     ):
@@ -79,6 +73,35 @@ def import_call(function: FunctionBuilder, node: Node) -> Imported:
     ]
     schema, arguments = with_numbers(schema, arguments)
     return add_aten(function, node, schema, arguments, results_of(node))
+
+
+def not_an_op(node: Node) -> Obstacle:
+    """Why a call of a function that is no op cannot be imported."""
+    if isinstance(node.meta.get("val"), torch.SymInt | torch.SymFloat | torch.SymBool):
+        name = getattr(node.target, "__name__", node.target)
+        message = f"'{name}' on {describe_operands(node)}"
+        message = f"{message}: padc has no such function of sizes"
+        return Obstacle(message, "compute sizes by +, -, * and //")
+    return Obstacle(
+        f"'{node.target}' on {describe_operands(node)}",
+        "padc imports graphs of ATen ops; write it with ordinary tensor ops",
+    )
+
+
+def unknown_op(name: str, node: Node) -> Obstacle:
+    """Why a call of an op that the dialect does not have cannot be imported."""
+    values = node.meta.get("val"), [x.meta.get("val") for x in node.all_input_nodes]
+    tensors = [x for x in pytree.tree_leaves(values) if isinstance(x, torch.Tensor)]
+    if any(x.layout != torch.strided for x in tensors):
+        reason, hint = "padc has no sparse tensors", "compute with dense tensors"
+    elif not name.startswith(("aten.", "prims.")):
+        reason, hint = "it is not one of ATen's ops", "write it with ops of PyTorch"
+    elif is_mutable(node):
+        reason = "it changes a tensor in place, and PyTorch has no other form of it"
+        hint = "write it with ops that return new tensors"
+    else:
+        reason, hint = "padc does not have it", "write it with other ops of PyTorch"
+    return Obstacle(f"'{name}' on {describe_operands(node)}: {reason}", hint)
 
 
 def results_of(node: Node) -> Any:

@@ -16,8 +16,6 @@ from typing import Any, cast
 
 import torch
 from torch._ops import OpOverload
-from torch.export import ExportedProgram
-from torch.export.graph_signature import InputKind
 from torch.fx import Graph, GraphModule, Node
 
 from padc.frontends.torch_export.control_flow import is_control_flow
@@ -144,26 +142,6 @@ def is_kept(name: str, node: Node) -> bool:
     if name == "aten.batch_norm":
         return node.args[5] is False
     return name.endswith("no_training") or not has_state(node)
-
-
-def trained_statistics(ep: ExportedProgram) -> set[str]:
-    """The running statistics that batch norms in training update, by target."""
-    held = {
-        spec.arg.name: spec.target
-        for spec in ep.graph_signature.input_specs
-        if spec.kind == InputKind.BUFFER
-    }
-    found: set[str] = set()
-    for node in ep.graph.nodes:
-        if "batch_norm" not in schema_name(node.target):
-            continue
-        arguments = cast(OpOverload, node.target)._schema.arguments
-        given = dict(zip((each.name for each in arguments), node.args))
-        if given.get("training", given.get("train")) is True:
-            statistics = (given.get("running_mean"), given.get("running_var"))
-            names = [each.name for each in statistics if isinstance(each, Node)]
-            found.update(held[name] or "" for name in names if name in held)
-    return found
 
 
 def has_state(node: Node) -> bool:

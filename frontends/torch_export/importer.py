@@ -20,6 +20,7 @@ import torch.utils._pytree as pytree
 from torch.export import ExportedProgram
 from torch.export.graph_signature import (
     ConstantArgument,
+    CustomObjArgument,
     InputKind,
     InputSpec,
     OutputKind,
@@ -65,14 +66,12 @@ from padc.frontends.torch_export.function_builder import (
     Imported,
     named,
 )
-from padc.frontends.torch_export.functional import (
-    in_place_changes,
-    trained_statistics,
-)
+from padc.frontends.torch_export.functional import in_place_changes
 from padc.frontends.torch_export.locations import node_location, stack_location
-from padc.frontends.torch_export.nodes import attribute_of, live_nodes
+from padc.frontends.torch_export.nodes import attribute_of, live_nodes, schema_name
 from padc.frontends.torch_export.output_names import output_names
 from padc.frontends.torch_export.symbolic_sizes import SymbolicSizes
+from padc.frontends.torch_export.training import training_problems
 from padc.frontends.torch_export.types import describe, tensor_type
 from padc.frontends.torch_export.weights import held_tensors, is_shared
 from padc.ir import torch as torch_d
@@ -118,10 +117,12 @@ def import_exported_program(
     Raises:
         UnsupportedError: Lists all parts of the program that padc cannot express.
     """
-    names, trained = output_names(ep), trained_statistics(ep)
+    names = output_names(ep)
     with tracing(), quiet():
         importer = importer_of(ep, weights, legal, leave_out_constants)
-    return importer.run(names, trained)
+    for node, error in training_problems(ep, importer.changed_buffers):
+        importer.report(node, error)
+    return importer.run(names)
 
 
 def importer_of(
@@ -202,14 +203,10 @@ class Importer:
         }
         """The new value of each buffer that the program changes, by its target."""
 
-    def run(self, names: Sequence[str], trained: Collection[str] = ()) -> ModuleOp:
-        """
-        The module; `names` are the outputs' names, made unique.
-
-        `trained` are statistics that batch norms update.
-        """
+    def run(self, names: Sequence[str]) -> ModuleOp:
+        """The module; `names` are the outputs' names, made unique."""
         nodes = list(self.ep.graph.nodes)
-        self.check_outputs(trained)
+        self.check_outputs()
         self.check_updates()
         argument_attributes = self.import_placeholders(nodes)
         self.import_calls(nodes)
@@ -401,12 +398,22 @@ class Importer:
         return self.import_argument(node)
 
     def refuse_input(self, node: Node, spec: InputSpec) -> None:
+        """Report an input that is no tensor, or the ops that draw from a generator."""
         if spec.kind == InputKind.USER_INPUT:
             message = f"the input '{node.name}' is a number, not a tensor"
             hint = "pass it as a tensor, or as a constant"
-        else:
+        elif not isinstance(spec.arg, CustomObjArgument):
             message = f"the input '{node.name}' of kind {spec.kind.name}"
             hint = None
+        elif spec.arg.class_fqn == "torch._C.Generator":
+            for user in node.users:
+                message = "it draws random numbers from a generator, and each run would"
+                message = f"{schema_name(user.target)}: {message} give others"
+                self.report(user, Obstacle(message, "pass the numbers as an input"))
+            return
+        else:
+            message = f"the model holds an object of class {spec.arg.class_fqn}"
+            hint = "hold tensors"
         self.report(node, Obstacle(message, hint))
 
     def import_argument(self, node: Node) -> SSAValue:
@@ -483,18 +490,13 @@ class Importer:
                 hint = "keep its dtype, and write to a part of a buffer that is large"
                 self.report(node, Obstacle(message, f"{hint} enough"))
 
-    def check_outputs(self, trained: Collection[str]) -> None:
-        """Refuse programs that change inputs, parameters, or `trained` statistics."""
+    def check_outputs(self) -> None:
+        """Refuse programs that change inputs or parameters."""
         for spec in self.ep.graph_signature.output_specs:
             # By name: PyTorch 2.8 has no PARAMETER_MUTATION.
             match spec.kind.name:
-                case "USER_OUTPUT":
+                case "USER_OUTPUT" | "BUFFER_MUTATION":
                     continue
-                case "BUFFER_MUTATION":
-                    if spec.target not in trained:
-                        continue
-                    message = f"the model changes its buffer '{spec.target}'"
-                    hint = "it is in training: call model.eval() before exporting"
                 case "PARAMETER_MUTATION":
                     message = f"the model changes its parameter '{spec.target}'"
                     hint = "register it as a buffer"

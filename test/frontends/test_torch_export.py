@@ -484,18 +484,61 @@ def test_all_problems_at_once():
 
     assert len(found) == 2
     first, third = found
-    assert first.message == "'padc_test.half' on (float32[2, 3, 8, 8])"
+    given = "on (float32[2, 3, 8, 8]): it is not one of ATen's ops"
+    assert first.message == f"'padc_test.half' {given}"
     assert first.location.text.endswith("# first")
-    assert third.message == "'padc_test.twice' on (float32[2, 3, 8, 8])"
+    assert third.message == f"'padc_test.twice' {given}"
     assert third.location.text.endswith("# third")
     assert third.hint
 
 
-def test_mutated_buffer():
-    (problem, *_) = problems(nn.Sequential(nn.BatchNorm2d(3)).train(), X)
+def test_training():
+    layers = nn.Sequential(nn.BatchNorm2d(3), nn.Dropout(0.5)).train()
 
-    assert problem.message == "the model changes its buffer '0.running_mean'"
-    assert "model.eval()" in problem.hint
+    norm, dropout = problems(Call(layers).train(), X)
+
+    assert norm.message.startswith("aten.batch_norm: the model changes its buffers")
+    assert norm.message.endswith("0.running_mean' and 'function.0.running_var'")
+    assert dropout.message == "aten.dropout: it draws random numbers"
+    for problem in (norm, dropout):
+        assert problem.location.text == "return self.function(*args)"
+        assert "model.eval()" in problem.hint
+
+
+@pytest.mark.parametrize(
+    ("function", "message", "hint"),
+    [
+        (
+            lambda x: x + torch.rand(8, generator=torch.Generator()),
+            "aten.rand.generator: it draws random numbers",
+            "pass the numbers",
+        ),
+        (lambda x: x.to_sparse().to_dense(), "no sparse tensors", "dense"),
+        (lambda x: torch._foreach_abs([x])[0], "padc does not have it", "other ops"),
+    ],
+)
+def test_why_calls_are_refused(function: Callable, message: str, hint: str):
+    (problem,) = problems(Call(function), X)
+
+    assert message in problem.message
+    assert hint in problem.hint
+    assert problem.location
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (lambda x: x * abs(x.shape[0] - 3), "'abs' on (s"),
+        (lambda x: x * round(x.shape[0] / 2), "'round' on (IntTrueDiv"),
+    ],
+)
+def test_functions_of_sizes(function: Callable, message: str):
+    dims = ({0: Dim("n", min=2, max=9)},)
+
+    (problem,) = problems(Call(function), X, dynamic_shapes=(dims,))
+
+    assert problem.message.startswith(message)
+    assert problem.hint == "compute sizes by +, -, * and //"
 
 
 def test_mutated_input():
