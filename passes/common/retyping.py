@@ -20,9 +20,9 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
-from padc.errors import Obstacle, UnsupportedError
+from padc.errors import Obstacle, Problem, SourceLocation, UnsupportedError
 from padc.ir.element_types import describe_element
-from padc.ir.torch import LiteralOp, VTensorType
+from padc.ir.torch import AtenOp, LiteralOp, VTensorType
 from padc.ir.type_tests import is_integer, is_tensor
 from padc.ir.weights import Weights, float32_of_bfloat16, numpy_dtype
 from padc.passes.common.lowering import problem
@@ -36,7 +36,7 @@ def retype(module: ModuleOp, weights: Weights, old: Attribute, new: Attribute) -
     integers that `new` does not have.
     """
     problems = [
-        problem(op, error.message, error.hint)
+        constant_problem(op, error)
         for op in module.walk()
         if (error := retype_constant(op, weights, old, new)) is not None
     ]
@@ -52,6 +52,25 @@ def retype(module: ModuleOp, weights: Weights, old: Attribute, new: Attribute) -
     for op in module.walk():
         if isinstance(op, FuncOp) and not op.is_declaration:
             op.update_function_type()
+
+
+def constant_problem(constant: Operation, error: Obstacle) -> Problem:
+    """A problem of the first ATen op that uses a constant: a user knows that op."""
+    reached: list[Operation] = [constant]
+    for op in reached:
+        if isinstance(op, AtenOp):
+            return problem(op, error.message, error.hint)
+        reached += [use.operation for result in op.results for use in result.uses]
+    where = SourceLocation.of(constant.location)
+    return Problem(error.message, where, error.hint)
+
+
+def named(value: Attribute, weights: Weights) -> str:
+    """A constant in a message, with the name that it has in the model."""
+    if isinstance(value, DenseResourceAttr):
+        if name := weights.sources.get(value.resource_handle.data):
+            return f"the constant '{name}'"
+    return "a constant"
 
 
 def retype_value(value: SSAValue, old: Attribute, new: Attribute) -> None:
@@ -86,8 +105,8 @@ def retype_constant(
         limits, low, high = np.iinfo(dtype), array.min(), array.max()
         if low < limits.min or high > limits.max:
             return Obstacle(
-                f"a constant of {describe_element(old)} has values from {low} to "
-                f"{high}, which {describe_element(new)} does not have",
+                f"{named(value, weights)} of {describe_element(old)} has values from "
+                f"{low} to {high}, which {describe_element(new)} does not have",
                 "use smaller numbers",
             )
     if old == bf16:

@@ -301,9 +301,19 @@ def test_what_follows_a_convolution(name: str, tmp_path: Path):
         assert torch.equal(value, before[key])
 
 
+class WithTable(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("table", torch.full((4,), 2**40))
+
+    def forward(self, i: Tensor) -> Tensor:
+        return i + self.table
+
+
 REFUSED: dict[str, tuple[str, Any, Tensor]] = {
+    "big_buffer": ("the constant 'table' of int64 has values", WithTable(), INTS),
     "filled_with_a_big_int": (
-        "values from 1099511627776 to 1099511627776",
+        r"^aten\.add\.Tensor .*values from 1099511627776 to 1099511627776",
         lambda x: x + torch.full((5,), 2**40),
         MATRIX,
     ),
@@ -314,9 +324,14 @@ REFUSED: dict[str, tuple[str, Any, Tensor]] = {
     ),
     "float64": ("is not possible: Core ML has no float64", lambda x: x.double() * 2, X),
     "complex": ("Core ML has no complex", lambda x: torch.complex(x, x), X),
+    "big_output": (
+        "^a constant of int64 has values",
+        lambda i: torch.tensor([2**40]),
+        INTS,
+    ),
     "big_int": ("does not fit Core ML's int32", lambda i: (i * 2**40).float(), INTS),
     "big_constant": (
-        "from 1 to 1099511627776",
+        r"^aten\.mul\.Tensor .* a constant of int64 has values from 1 to 1099511627776",
         lambda i: (i * torch.tensor([1, 2**40, 3, 4])).float(),
         INTS,
     ),
