@@ -16,6 +16,7 @@
 - `decompositions`: which ops PyTorch decomposes, since the path does not have them;
   `strided`, `quantized`, `fake_quantized`: decompositions of padc's own.
 - `expansions`: replaces calls by the graphs of their decompositions, one at a time.
+- `data_accesses`: where a model reads `x.data`, which torch.export does not trace.
 - `equal_sizes`: sizes that are declared separately and that must be equal.
 - `guards`: the conditions on input sizes that a program holds under;
   `circular_guards`: those that PyTorch lacks; `guarded_ranges`: the ranges of sizes in

@@ -25,6 +25,7 @@ from torch.export import ExportedProgram
 
 from padc.common.log_levels import log_level
 from padc.errors import Problem, SourceLocation, UnsupportedError, UsageError
+from padc.frontends.torch_export.data_accesses import UNTRACED, DataAccesses
 from padc.frontends.torch_export.equal_sizes import with_equal_sizes
 from padc.frontends.torch_export.locations import error_location, inner_lines
 
@@ -77,7 +78,11 @@ def export_module(
         reason, location = explain(error), error_location(error)
         if (equal := with_equal_sizes(dynamic_shapes, reason)) is not None:
             return export_module(module, args, named, dynamic_shapes=equal)
-        check_runs(module, args, named)
+        accesses = DataAccesses() if UNTRACED in reason else None
+        with accesses or contextlib.nullcontext():
+            check_runs(module, args, named)
+        if accesses is not None and (problems := accesses.problems(module)):
+            raise UnsupportedError(problems) from error
         if "dynamic_shapes" in reason or "Constraints violated" in reason:
             raise UsageError(
                 f"the dynamic shapes do not fit the model: {reason}",

@@ -104,7 +104,16 @@ def package_of(file: str) -> str | None:
 
 def error_location(error: Exception) -> SourceLocation | None:
     """The innermost line of a traceback in a file that is not PyTorch's or padc's."""
-    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+    return users_line(traceback.extract_tb(error.__traceback__))
+
+
+def caller_location() -> SourceLocation | None:
+    """The innermost line that is being run in such a file."""
+    return users_line(traceback.extract_stack())
+
+
+def users_line(frames: traceback.StackSummary) -> SourceLocation | None:
+    for frame in reversed(frames):
         if not frame.filename.startswith((TORCH_FOLDER, PADC_FOLDER, "<")):
             return SourceLocation(frame.filename, frame.lineno or 0)
     return None

@@ -505,6 +505,32 @@ def test_training():
         assert "model.eval()" in problem.hint
 
 
+class WithData(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Parameter(torch.ones(8)), nn.Parameter(torch.ones(8))
+        self.register_buffer("c", torch.ones(8))
+
+    def forward(self, x):
+        x = x * self.a.data + self.c
+        self.b.data[0] = 1
+        self.c.data = self.b * 2
+        return x + self.a.data
+
+
+def test_data_of_tensors():
+    read, changed, assigned = problems(WithData(), X)
+
+    assert read.message.startswith("the model reads the data of its parameter 'a'")
+    assert read.location.text == "x = x * self.a.data + self.c"
+    assert "detach()" in read.hint
+    assert (
+        changed.message == "the model changes its parameter 'b' in place, by its data"
+    )
+    assert changed.location.text == "self.b.data[0] = 1"
+    assert assigned.message == "the model changes its buffer 'c' in place, by its data"
+
+
 @pytest.mark.parametrize(
     ("function", "message", "hint"),
     [
