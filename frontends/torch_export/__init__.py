@@ -14,7 +14,8 @@
 - `functional`, `dropouts`: programs with ops in place, and with idle dropouts.
 - `training`: what a model does in training only.
 - `decompositions`: which ops PyTorch decomposes, since the path does not have them;
-  `strided`, `quantized`, `fake_quantized`: decompositions of padc's own.
+  `strided`, `quantized`, `fake_quantized`, `fractional_pools`, `chunked_losses`:
+  decompositions of padc's own.
 - `expansions`: replaces calls by the graphs of their decompositions, one at a time.
 - `data_accesses`: where a model reads `x.data`, which torch.export does not trace.
 - `equal_sizes`: sizes that are declared separately and that must be equal.

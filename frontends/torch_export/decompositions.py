@@ -28,7 +28,13 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from padc.errors import Obstacle
 from padc.frontends.compat import error_on_new_guards
-from padc.frontends.torch_export import fake_quantized, quantized, strided
+from padc.frontends.torch_export import (
+    chunked_losses,
+    fake_quantized,
+    fractional_pools,
+    quantized,
+    strided,
+)
 from padc.frontends.torch_export.calls import with_numbers
 from padc.frontends.torch_export.dropouts import DROPOUTS
 from padc.frontends.torch_export.functional import may_be_view
@@ -48,6 +54,13 @@ Decompositions: TypeAlias = Mapping[OpOverload, Callable[..., Any]]
 
 MOST_OPS = 64
 """An op that becomes more is a loop, such as a recurrent net, written out."""
+NO_LOOPS = frozenset(
+    f"aten.{name}"
+    for name in (
+        *("gradient.tensorarray", "gradient.tensorarrayint", "fractional_max_pool3d"),
+    )
+)
+"""Ops that become more for many dimensions, not for large ones."""
 MOST_ELEMENTS = 32
 """How many times the elements of an operand or result a decomposition may compute."""
 FEW_ELEMENTS = 2**14
@@ -237,6 +250,7 @@ def decomposition(op: OpOverload) -> Callable[..., Any] | None:
         REPLACEMENTS.get(op)
         or quantized.RULES.get(schema_name(op))
         or fake_quantized.RULES.get(schema_name(op))
+        or chunked_losses.RULES.get(schema_name(op))
         or default_table().get(op)
         or decomposition_table.get(op)
         or getattr(op, "impl_aten", None)
@@ -264,6 +278,7 @@ def linspace(start: Any, end: Any, steps: int, **options: Any) -> torch.Tensor:
 
 REPLACEMENTS: Decompositions = {
     **strided.RULES,
+    **fractional_pools.RULES,
     torch.ops.prims.convert_element_type.default: converted,
     torch.ops.aten.linspace.Tensor_Tensor: linspace,
     torch.ops.aten.linspace.Tensor_Scalar: linspace,
@@ -325,6 +340,8 @@ class Trial(TorchDispatchMode):
         self.always = always
         self.used: dict[OpOverload, Callable[..., Any]] = {}
         self.count = 0
+        self.most: float = MOST_OPS
+        """The number of ops that the decomposition may take."""
         self.largest = 0
         """The number of elements that no result may exceed."""
         self.pending: list[OpOverload] = []
@@ -338,6 +355,7 @@ class Trial(TorchDispatchMode):
         tensors = tensors_of((args, kwargs, node.meta["val"]))
         self.largest = MOST_ELEMENTS * max(map(elements, tensors), default=1)
         self.largest = max(self.largest, FEW_ELEMENTS)
+        self.most = math.inf if schema_name(op) in NO_LOOPS else MOST_OPS
         with tracing(tensors), below_autograd(), self:
             op(*args, **kwargs)
 
@@ -371,7 +389,7 @@ class Trial(TorchDispatchMode):
     def check_size(self, result: Any) -> None:
         """Raise if the program becomes too large."""
         self.count += 1
-        if self.count > MOST_OPS:
+        if self.count > self.most:
             raise Failure("too many ops")
         for tensor in tensors_of(result):
             if elements(tensor) > self.largest:

@@ -61,7 +61,6 @@ CAUSES: Mapping[str, tuple[str, str]] = {
     **dict.fromkeys(("native_dropout", "feature_alpha_dropout"), TRAINING),
     "rrelu_with_noise_functional": TRAINING,
     "bernoulli": NUMBERS,  # PyTorch makes it of dropouts, too.
-    **dict.fromkeys(("fractional_max_pool2d", "fractional_max_pool3d"), NUMBERS),
     "unique_consecutive": SIZES,
     **dict.fromkeys(("_unique", "_unique2", "unique_dim"), SIZES),
     "unique_dim_consecutive": SIZES,

@@ -143,6 +143,45 @@ def test_bounds_of_linspace_have_the_type_of_the_result():
         padc.convert(Function(function), (x,))
 
 
+def test_gradients_at_coordinates_of_two_dimensions():
+    places = torch.tensor([0.0, 1, 3, 4, 7]), torch.tensor([0.0, 2, 3, 5, 6, 9])
+
+    def function(x: Tensor) -> list[Tensor]:
+        return [
+            *torch.gradient(x, spacing=places, dim=(0, 1), edge_order=2),
+            *torch.gradient(x, spacing=places[::-1], dim=(1, 0)),
+        ]
+
+    program = padc.convert(exported(function))
+
+    torch.testing.assert_close(list(program.run(X)), function(X))
+
+
+def test_losses_in_chunks():
+    if not hasattr(nn, "LinearCrossEntropyOptions"):
+        pytest.skip(f"PyTorch {torch.__version__} has no linear_cross_entropy")
+    options = {"options": nn.LinearCrossEntropyOptions(batch_chunk_size=2)}
+    weight, bias, classes = torch.randn(4, 6), torch.randn(4), torch.rand(4)
+    target = torch.tensor([1, 0, 3, 2, 2])
+
+    def function(x: Tensor) -> list[Tensor]:
+        given = x, weight, target
+        return [
+            F.linear_cross_entropy(*given, **options),
+            F.linear_cross_entropy(
+                *given, linear_bias=bias, weight=classes, ignore_index=2, **options
+            ),
+            F.linear_cross_entropy(
+                *given, linear_bias=bias, reduction="none", **options
+            ),
+        ]
+
+    program = exported(function)
+    assert any("torch_nn" in str(node.target) for node in program.graph.nodes)
+
+    torch.testing.assert_close(list(padc.convert(program).run(X)), function(X))
+
+
 def test_no_loop_is_written_out():
     net = nn.Sequential(nn.LSTM(3, 4, num_layers=2)).eval()
     program = export_module(net, (torch.randn(20, 2, 3),))
