@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from padc.errors import Obstacle
 from padc.passes.complex.complex_call import ComplexCall, row
-from padc.passes.complex.numbers import Complex, RealTensor
+from padc.passes.complex.numbers import Complex, RealTensor, largest
 from padc.passes.complex.transforms import each, joined, sliced
 
 LARGEST_DETERMINANT = 3
@@ -48,15 +48,55 @@ def split_solution(call: ComplexCall) -> Complex:
     return halves(right.call("linalg_solve", shape, A=block(a), B=right), dim)
 
 
-@row("aten.linalg_det")
+@row("aten.linalg_det", "aten.det")
 def split_determinant(call: ComplexCall) -> Complex:
-    z = call.complex("A")
+    z = small(call)
+    return determinant(z, [*range(z.real.shape[-1])], 0)
+
+
+@row("aten.linalg_slogdet", "aten.slogdet")
+def split_sign_and_logarithm(call: ComplexCall) -> list[Complex | RealTensor]:
+    return [*sign_and_logarithm(small(call))]
+
+
+@row("aten.logdet")
+def split_logarithm(call: ComplexCall) -> Complex:
+    sign, logarithm = sign_and_logarithm(small(call))
+    # PyTorch adds a complex product of the logarithm: NaN where that is infinite.
+    return Complex(logarithm, sign.angle() + logarithm * 0.0)
+
+
+def small(call: ComplexCall) -> Complex:
+    """The matrices; Obstacle if they are too large for their minors."""
+    z = call.complex(call.op.schema.arguments[0].name)
     if not 0 < (size := z.real.shape[-1]) <= LARGEST_DETERMINANT:
         raise Obstacle(
             f"a determinant of a complex {size} x {size} matrix",
             f"padc has those of up to {LARGEST_DETERMINANT} rows",
         )
-    return determinant(z, [*range(size)], 0)
+    return z
+
+
+def sign_and_logarithm(z: Complex) -> tuple[Complex, RealTensor]:
+    """
+    The determinant divided by its size, and the logarithm of that size.
+
+    The rows are divided by their largest parts, so that no product vanishes.
+    """
+    parts, rank = largest(z), z.real.rank
+    shape = *parts.shape[:-1], 1
+    factor = parts.call("amax", shape, self=parts, dim=[rank - 1], keepdim=True)
+    factor = factor.equals(0.0).select(factor.unary("ones_like"), factor)
+    scaled = each(z, lambda x: x / factor)
+    whole = determinant(scaled, [*range(z.real.shape[-1])], 0)
+    size = whole.size()
+    safe = size.equals(0.0).select(size.unary("ones_like"), size)
+    logarithms = factor.unary("log")
+    dims = [rank - 2, rank - 1]
+    added = logarithms.call(
+        "sum.dim_IntList", size.shape, self=logarithms, dim=dims, keepdim=False
+    )
+    return each(whole, lambda x: x / safe), size.unary("log") + added
 
 
 def determinant(z: Complex, columns: list[int], row: int) -> Complex:

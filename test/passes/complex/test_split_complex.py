@@ -176,6 +176,10 @@ FUNCTIONS: Functions = {
     "inverse": lambda a, b: torch.linalg.inv(pair(a, b)[:, :4]),
     "solution": lambda a, b: torch.linalg.solve(pair(a, b)[:, :4], pair(b, a)),
     "determinant": lambda a, b: torch.linalg.det(pair(a, b)[:3, :3]),
+    "sign": lambda a, b: torch.linalg.slogdet(pair(a, b)[:3, :3])[0],
+    "logarithm": lambda a, b: torch.slogdet(pair(a, b)[:2, :2] * 1e-30)[1],
+    "logdet": lambda a, b: torch.logdet(pair(a, b)[None, :3, :3]),
+    "determinant of a batch": lambda a, b: torch.det(pair(a, b)[None, :3, :3]),
 }
 
 DECOMPOSED: Functions = {
@@ -319,6 +323,7 @@ def test_functions_of_special_values() -> None:
         "exp": ARITHMETIC["exp"],
         "of 0": lambda a, b: pair(a * 0, b * 0) ** pair(a.abs() + 1, b),
         "isfinite": lambda a, b: torch.isfinite(pair(a, a / b)),
+        "singular": lambda a, b: torch.logdet(pair(a * 0, b * 0)[:1, None]),
     }
 
     check(functions, a, b, equal_nan=True, atol=1e-5, rtol=1e-4)
