@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX
 from xdsl.ir import SSAValue
@@ -77,7 +78,10 @@ def merged_like(
     """
     index = call.carrier(name)
     sizes = [*enumerate(zip(x.sizes, index.sizes, strict=True))]
-    if any(own != other for dim, (own, other) in sizes if dim not in dims):
+    if name == "source":  # PyTorch only takes one of these sizes.
+        same = [other if dim in dims else own for dim, (own, other) in sizes]
+        index = replace(index, sizes=same)
+    elif any(own != other for dim, (own, other) in sizes if dim not in dims):
         raise Obstacle(
             f"apart from the dimension that it is along, its {name} has other sizes "
             "than the tensor, or unknown ones, and Core ML's tensors have rank "

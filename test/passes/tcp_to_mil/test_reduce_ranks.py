@@ -623,6 +623,8 @@ def varied(x: Tensor) -> Tensor:
     return x.view(x.shape[0], 2, 3, x.shape[2], 2, 1)
 
 
+FIRST = torch.tensor([0])
+
 VARIED: Functions = {
     "sum": lambda x: varied(x).sum((2, 5)),
     "softmax": lambda x: varied(x).transpose(0, 3).softmax(3).flatten(1),
@@ -648,6 +650,11 @@ VARIED: Functions = {
     "roll by a size": lambda x: varied(x).roll(x.shape[0], 3).flatten(1),
     "einsum": lambda x: torch.einsum("...cde,...cfe->fd...", varied(x), varied(x)).sum(
         1
+    "index_add": lambda x: (
+        x[:, :, 0]
+        .reshape(-1, 1, 2, 3, 1, 2)
+        .index_add(3, FIRST, (-x[:, :, 0]).reshape(-1, 1, 2, 3, 1, 2)[:, :, :, :1])
+        .flatten(1)
     ),
     "windows": lambda x: (
         x[:, :, :, None].unfold(1, 3, 3).unfold(2, 2, 1).transpose(2, 5).flatten(2)
