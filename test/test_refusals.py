@@ -123,6 +123,15 @@ def test_lines_are_refused_with_a_hint_that_fits(start: str) -> None:
     assert re.search(f"hint: .*{hint}", str(raised.value)), str(raised.value)
 
 
+def test_a_power_of_sizes_has_a_way_around() -> None:
+    sizes = ({0: torch.export.Dim("n", min=2, max=9)},)
+
+    with pytest.raises(PadcError, match=r"hint: use torch\.exp2"):
+        padc.convert(
+            Function(lambda x: x * 2 ** x.shape[0]), (X,), dynamic_shapes=(sizes,)
+        )
+
+
 def test_random_ops_and_unknown_sizes_have_a_cause_of_their_own() -> None:
     legal = legal_for_mil()
     random, sizes = set[str](), set[str]()
