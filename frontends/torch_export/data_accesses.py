@@ -13,6 +13,8 @@ from torch.overrides import TorchFunctionMode
 from padc.errors import Problem, SourceLocation
 from padc.frontends.torch_export.locations import caller_location
 
+DATA: Any = torch.Tensor.data
+"""The property, a descriptor."""
 UNTRACED = "fake tensor in the exported program constant's list"
 """What torch.export says of values that it lost track of."""
 
@@ -40,8 +42,8 @@ class DataAccesses(TorchFunctionMode):
         self, func: Any, types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
         result = func(*args, **(kwargs or {}))
-        is_read = func == torch.Tensor.data.__get__
-        if is_read or func == torch.Tensor.data.__set__:
+        is_read = func == DATA.__get__
+        if is_read or func == DATA.__set__:
             access = Access(args[0], caller_location())
             access = self.found.setdefault(id(args[0]), access)
             access.data += [result] if is_read else []

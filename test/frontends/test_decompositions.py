@@ -160,7 +160,7 @@ def test_gradients_at_coordinates_of_two_dimensions():
 def test_losses_in_chunks():
     if not hasattr(nn, "LinearCrossEntropyOptions"):
         pytest.skip(f"PyTorch {torch.__version__} has no linear_cross_entropy")
-    options = {"options": nn.LinearCrossEntropyOptions(batch_chunk_size=2)}
+    options: Any = {"options": nn.LinearCrossEntropyOptions(batch_chunk_size=2)}
     weight, bias, classes = torch.randn(4, 6), torch.randn(4), torch.rand(4)
     target = torch.tensor([1, 0, 3, 2, 2])
 

@@ -540,7 +540,11 @@ def test_data_of_tensors():
             "pass the numbers",
         ),
         (lambda x: x.to_sparse().to_dense(), "no sparse tensors", "dense"),
-        (lambda x: torch._foreach_abs([x])[0], "padc does not have it", "other ops"),
+        (
+            lambda x: torch.ops.aten._foreach_abs([x])[0],
+            "padc does not have it",
+            "other ops",
+        ),
     ],
 )
 def test_why_calls_are_refused(function: Callable, message: str, hint: str):

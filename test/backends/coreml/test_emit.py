@@ -304,7 +304,7 @@ def test_what_follows_a_convolution(name: str, tmp_path: Path):
 class WithTable(nn.Module):
     def __init__(self):
         super().__init__()
-        self.register_buffer("table", torch.full((4,), 2**40))
+        self.table = nn.Buffer(torch.full((4,), 2**40))
 
     def forward(self, i: Tensor) -> Tensor:
         return i + self.table
