@@ -5,7 +5,8 @@ Write `docs/operators.md`: which of PyTorch's operators convert, by path.
     python -m padc.tools.update_operators
 
 ATen's ops are looked up in the tables of the lowerings. PyTorch's own samples of each
-operator (`OpInfo`, float32) are exported, converted, run and compared.
+operator (`OpInfo`) are exported, converted, run and compared: those of float32 are
+shown one by one, and those of other types are counted.
 """
 
 from __future__ import annotations
@@ -15,12 +16,13 @@ import sys
 import time
 import warnings
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 import torch.utils._pytree as pytree
@@ -38,6 +40,16 @@ from padc.tools.update_support import Notes
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "operators.md"
 MOST_SAMPLES = 4
 """How many samples of an operator are run, spread evenly over all."""
+MOST_OF_OTHER_TYPES = 2
+OTHER_TYPES = torch.int64, torch.bool
+PLACES = frozenset(
+    ("argsort", "kthvalue", "median", "mode", "nanmedian", "sort", "topk")
+)
+"""
+Operators whose last result is places, which PyTorch leaves open for equal elements.
+
+Most samples of other types than float32 have some: docs/refusals.md.
+"""
 LAYOUTS = "sparse"
 """Operators of tensors that are not strided, which torch.export does not take."""
 
@@ -65,29 +77,34 @@ def tensors_of(value: Any) -> list[Tensor]:
     return [each for each in pytree.tree_leaves(value) if isinstance(each, Tensor)]
 
 
-def infos() -> dict[str, Any]:
-    """PyTorch's descriptions of its operators that take float32, by their names."""
+def infos(dtype: torch.dtype) -> dict[str, Any]:
+    """PyTorch's descriptions of its operators that take `dtype`, by their names."""
     from torch.testing._internal.common_methods_invocations import op_db
 
     return {
         f"{info.name}:{info.variant_test_name}".removesuffix(":"): info
         for info in op_db
-        if torch.float32 in info.supported_dtypes("cpu") and LAYOUTS not in info.name
+        if dtype in info.supported_dtypes("cpu") and LAYOUTS not in info.name
     }
 
 
-def samples(info: Any) -> list[Sampled]:
+def samples(info: Any, dtype: torch.dtype) -> list[Sampled]:
     """Some of an operator's samples."""
-    found = list(info.sample_inputs("cpu", torch.float32, requires_grad=False))
-    step = ceil_div(len(found), MOST_SAMPLES)
+    found = list(info.sample_inputs("cpu", dtype, requires_grad=False))
+    most = MOST_SAMPLES if dtype == torch.float32 else MOST_OF_OTHER_TYPES
+    step = ceil_div(len(found), most)
     return [
         Sampled(info.op, (each.input, *each.args), each.kwargs)
         for each in found[:: max(step, 1)]
     ]
 
 
-def outcome(sample: Sampled) -> tuple[str, str]:
-    """`right`, `refused`, `wrong` or `not exported`, with a detail."""
+def outcome(sample: Sampled, has_places: bool = False) -> tuple[str, str]:
+    """
+    `right`, `refused`, `wrong` or `not exported`, with a detail.
+
+    With `has_places`, the last result is not compared.
+    """
     torch.manual_seed(0)
     try:
         expected = sample(*(each.clone() for each in sample.tensors))
@@ -100,7 +117,8 @@ def outcome(sample: Sampled) -> tuple[str, str]:
         return "refused", error.problems[0].message
     except Exception as error:
         return "wrong", f"{type(error).__name__}: {error}"
-    for result, should in zip(results, expected, strict=True):
+    pairs = [*zip(results, expected, strict=True)]
+    for result, should in pairs[: -1 if has_places else None]:
         try:
             torch.testing.assert_close(
                 *(result, should), rtol=1e-4, atol=1e-5, equal_nan=True
@@ -110,11 +128,13 @@ def outcome(sample: Sampled) -> tuple[str, str]:
     return "right", ""
 
 
-def outcomes(name: str) -> list[tuple[str, str]]:
+def outcomes(name: str, dtype: torch.dtype) -> list[tuple[str, str]]:
     torch.set_num_threads(1)
     logging.disable(logging.ERROR)
     warnings.simplefilter("ignore")
-    return [outcome(sample) for sample in samples(infos()[name])]
+    has_places = dtype != torch.float32 and name.partition(":")[0] in PLACES
+    found = samples(infos(dtype)[name], dtype)
+    return [outcome(sample, has_places) for sample in found]
 
 
 @dataclass(frozen=True)
@@ -201,7 +221,20 @@ that three are right and one is refused, for the reason below. Samples that
 """
 
 
-def page(ops: Sequence[Op], rows: dict[str, list[tuple[str, str]]]) -> str:
+OTHERS = """\
+## Samples of other types
+
+At most {most} samples of each operator. "Refused" counts those of which no sample
+converts.
+"""
+
+Rows: TypeAlias = dict[str, list[tuple[str, str]]]
+"""The outcomes of each operator's samples."""
+
+
+def page(
+    ops: Sequence[Op], rows: Rows, others: Mapping[torch.dtype, Rows] | None = None
+) -> str:
     """The page of these ops, and of these outcomes of samples."""
     lines = [INTRODUCTION, "| op | Core ML | machine code |", "| --- | --- | --- |"]
     for op in ops:
@@ -220,11 +253,34 @@ def page(ops: Sequence[Op], rows: dict[str, list[tuple[str, str]]]) -> str:
         table.append(f"| {name} | {right} | {marks} |")
     reasons = [f"{number}. {text}" for text, number in notes.numbers.items()]
     samples = SAMPLES.format(most=MOST_SAMPLES, counts=summary(rows))
-    return "\n".join([*lines, "", samples, *table, "", "### Reasons", "", *reasons, ""])
+    table += ["", "### Reasons", "", *reasons, ""]
+    counted = [] if others is None else counts_by_type(rows, others)
+    return "\n".join([*lines, "", samples, *table, *counted])
 
 
-def summary(rows: dict[str, list[tuple[str, str]]]) -> str:
-    kinds = [{kind for kind, _ in found} for found in rows.values()]
+def counts_by_type(rows: Rows, others: Mapping[torch.dtype, Rows]) -> list[str]:
+    """How many operators convert in other types, and which only in float32."""
+    table = ["| type | operators | converted | refused |", "| --- | --- | --- | --- |"]
+    lists: list[str] = []
+    converted = {name for name, found in rows.items() if "right" in kinds_of(found)}
+    for dtype, outcomes in others.items():
+        name = str(dtype).removeprefix("torch.")
+        kinds = {each: kinds_of(found) for each, found in outcomes.items()}
+        exported = {each for each in kinds if kinds[each] - {"not exported"}}
+        right = {each for each in exported if "right" in kinds[each]}
+        refused = {each for each in exported - right if "refused" in kinds[each]}
+        table.append(f"| {name} | {len(exported)} | {len(right)} | {len(refused)} |")
+        only = ", ".join(sorted(refused & converted)) or "none"
+        lists += [f"Refused in {name}, though not in float32: {only}.", ""]
+    return [OTHERS.format(most=MOST_OF_OTHER_TYPES), *table, "", *lists]
+
+
+def kinds_of(found: Sequence[tuple[str, str]]) -> set[str]:
+    return {kind for kind, _ in found}
+
+
+def summary(rows: Rows) -> str:
+    kinds = [kinds_of(found) for found in rows.values()]
     exported = [each for each in kinds if each - {"not exported"}]
     return (
         f"Of {len(exported)} operators {sum('right' in each for each in exported)} "
@@ -234,17 +290,22 @@ def summary(rows: dict[str, list[tuple[str, str]]]) -> str:
 
 def main() -> int:
     start = time.perf_counter()
+    rows: dict[torch.dtype, Rows] = {}
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
-        names = sorted(infos())
-        rows = dict(zip(names, pool.map(outcomes, names, chunksize=8), strict=True))
-    PAGE.write_text(page(list(aten_ops()), rows))
+        for dtype in (torch.float32, *OTHER_TYPES):
+            names = sorted(infos(dtype))
+            judged = pool.map(partial(outcomes, dtype=dtype), names, chunksize=8)
+            rows[dtype] = dict(zip(names, judged, strict=True))
+    of_float32 = rows.pop(torch.float32)
+    PAGE.write_text(page(list(aten_ops()), of_float32, rows))
     wrong = [
-        f"{name}: {text}"
-        for name, found in rows.items()
+        f"{dtype} {name}: {text}"
+        for dtype, by_name in {torch.float32: of_float32, **rows}.items()
+        for name, found in by_name.items()
         for kind, text in found
         if kind == "wrong"
     ]
-    print(*wrong, summary(rows), sep="\n")
+    print(*wrong, summary(of_float32), sep="\n")
     print(f"{time.perf_counter() - start:.0f} s")
     return 1 if wrong else 0
 

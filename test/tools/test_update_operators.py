@@ -60,3 +60,19 @@ def test_the_page():
     assert "| **relu** | own | own |" in text
     assert "| relu | 2 of 2 |  |" in text and "| svd | 1 of 2 | [1] |" in text
     assert "Of 2 operators 2 convert, and 0 give wrong results." in text
+
+
+def test_other_types_are_counted():
+    refused, right = [("refused", "too hard")], [("right", "")]
+    rows = {"relu": right, "svd": refused, "sin": right, "cos": right}
+    others = {
+        torch.int64: {"relu": refused + right, "svd": refused, "sin": refused},
+        torch.bool: {"relu": right, "cos": [("not exported", "TypeError")]},
+    }
+
+    text = page([], rows, others)
+
+    assert "| int64 | 3 | 1 | 2 |" in text
+    assert "Refused in int64, though not in float32: sin." in text
+    assert "| bool | 1 | 1 | 0 |" in text
+    assert "Refused in bool, though not in float32: none." in text

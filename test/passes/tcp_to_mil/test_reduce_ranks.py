@@ -650,6 +650,7 @@ VARIED: Functions = {
     "roll by a size": lambda x: varied(x).roll(x.shape[0], 3).flatten(1),
     "einsum": lambda x: torch.einsum("...cde,...cfe->fd...", varied(x), varied(x)).sum(
         1
+    ),
     "index_add": lambda x: (
         x[:, :, 0]
         .reshape(-1, 1, 2, 3, 1, 2)
