@@ -769,6 +769,7 @@ H = ct.RangeDim(4, 16)
         ({"metadata": {"input_description": {"y": ""}}}, "describes the input 'y'"),
         ({"metadata": {"output_description": {"x": ""}}}, "describes the output 'x'"),
         ({"metadata": {"user_defined_metadata": {"padc.buffers": ""}}}, "written by padc itself"),
+        ({"metadata": {"preview_type": "a", "user_defined_metadata": {"com.apple.coreml.model.preview.type": "b"}}}, "given as 'preview_type', too"),
         ({"metadata": {"preview_parameters": {"a": {1}}}}, "preview_parameters"),
     ],
 )  # fmt: skip

@@ -156,9 +156,6 @@ def test_ops_that_return_their_operand(tmp_path: Path):
         )
     check(model, converted, tmp_path, x)
 
-    with pytest.raises(padc.UnsupportedError, match="alpha_dropout in training"):
-        convert(Function(lambda x: F.alpha_dropout(x, 0.5, True)), [x])
-
 
 def test_another_version_of_coremltools_is_refused(monkeypatch: pytest.MonkeyPatch):
     def require(extra: str) -> None:
@@ -368,6 +365,40 @@ def exported(function: Callable[..., Any], *inputs: Tensor) -> Any:
             minimum_deployment_target=ct.target.iOS17,
             skip_model_load=True,
         )
+
+
+def arithmetic_on_rank_0(x: Tensor) -> list[Tensor]:
+    a, b = x.amax(), x.amin()
+    return [
+        1 / (x.std() * 1e-3),
+        torch.sub(a, b, alpha=2),
+        torch.add(a, b, alpha=-3),
+        torch.rsub(a, 2, alpha=3),
+        (a * 90).to(torch.uint8) * 3,
+        torch.maximum(a, b * torch.nan),
+        (a * torch.nan).nan_to_num(2),
+        a.clamp_max(0.1),
+        torch.acosh(a + 2),
+        (a * 9).int() & 6,
+        # Nodes have the names of what other ops take as text.
+        torch.tanh(a),
+        F.gelu(a, approximate="tanh"),
+        torch.floor(x),
+        torch.div(x, 0.3, rounding_mode="floor"),
+    ]
+
+
+def test_arithmetic_on_tensors_of_rank_0(tmp_path: Path):
+    model, x = Function(arithmetic_on_rank_0), torch.rand(2, 3)
+
+    check(model, convert(model, [x]), tmp_path, x)
+    check(model, exported(arithmetic_on_rank_0, x), tmp_path, x)
+
+
+@pytest.mark.parametrize("drops", [F.dropout, F.alpha_dropout, torch.feature_dropout])
+def test_dropouts_in_training_are_refused(drops: Any):
+    with pytest.raises(padc.UnsupportedError, match="it draws random numbers"):
+        convert(Function(lambda x: drops(x, 0.5, True)), [torch.rand(2, 3)])
 
 
 def test_ops_along_no_dimension(tmp_path: Path):

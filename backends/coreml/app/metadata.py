@@ -24,6 +24,7 @@ TEXTS = {
 DESCRIPTIONS = ("input_description", "output_description")
 PREVIEW_TYPE = "com.apple.coreml.model.preview.type"
 PREVIEW_PARAMETERS = "com.apple.coreml.model.preview.parameters"
+PREVIEWS = {PREVIEW_TYPE: "preview_type", PREVIEW_PARAMETERS: "preview_parameters"}
 KEYS = (
     *TEXTS,
     *DESCRIPTIONS,
@@ -51,6 +52,8 @@ def checked_metadata(metadata: Any) -> Mapping[str, Any]:
     for key in metadata.get("user_defined_metadata", {}):
         if key.startswith("padc.") or key.startswith("com.github.apple.coremltools."):
             raise UsageError(f"the metadata {key!r} is written by padc itself")
+        if key in PREVIEWS and PREVIEWS[key] in metadata:
+            raise UsageError(f"the metadata {key!r} is given as {PREVIEWS[key]!r}, too")
     try:
         json.dumps(metadata.get("preview_parameters"), allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:

@@ -8,6 +8,7 @@ number and for a tensor of rank 0. So this file reads constants and lists from t
 that make them. In an exported graph constants stand in the node itself.
 """
 
+import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -15,6 +16,7 @@ from weakref import WeakKeyDictionary
 import torch
 
 from padc.backends.coreml import quiet
+from padc.backends.coreml.torch_ops.overloads import overloads_named
 
 with quiet():
     from coremltools.converters.mil.frontend.torch.utils import TorchFrontend
@@ -34,10 +36,35 @@ def arguments_of(context: Any, node: Any) -> tuple[Sequence[Any], Mapping[str, A
     if context.frontend == TorchFrontend.TORCHSCRIPT:
         producers = producers_of(context.torch_graph)
         return [scripted(context, name, producers) for name in node.inputs], {}
-    positional = [exported(context, value) for value in node.inputs]
+    texts = texts_of(node.kind)
+
+    def value_of(place: int | str, value: Any) -> Any:
+        return value if place in texts else exported(context, value)
+
     # A device, layout or memory format is an empty tuple here.
     given = {key: value[0] for key, value in (node.kwinputs or {}).items() if value}
-    return positional, {key: exported(context, value) for key, value in given.items()}
+    return (
+        [value_of(place, value) for place, value in enumerate(node.inputs)],
+        {key: value_of(key, value) for key, value in given.items()},
+    )
+
+
+@functools.cache
+def texts_of(kind: str) -> frozenset[int | str]:
+    """
+    The places and names of arguments of a kind that may be text.
+
+    coremltools has the names of nodes as text, too: `gelu(x, approximate="tanh")` would
+    get the result of a node that is named `tanh`.
+    """
+    arguments = (op._schema.arguments for op in overloads_named(kind))
+    return frozenset(
+        place
+        for each in arguments
+        for number, argument in enumerate(each)
+        if "str" in str(argument.type)
+        for place in (argument.name, *([number] * (not argument.kwarg_only)))
+    )
 
 
 def scripted(context: Any, name: str, producers: Mapping[str, Any]) -> Any:

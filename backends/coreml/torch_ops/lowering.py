@@ -91,7 +91,7 @@ def lower_node(
     try:
         with without_collection():
             lowering = NodeLowering(context, node, Sizes.of(context, function))
-            if not (numbers_too or is_on_tensors(lowering.call)):
+            if not (numbers_too or lowering.is_on_tensors()):
                 raise Obstacle("it may be on Python's numbers")
             return lowering.run(target)
     except Obstacle as error:
@@ -129,6 +129,10 @@ class NodeLowering:
             except (Obstacle, UnsupportedError) as error:
                 problems.append(error)
         raise problems[0]
+
+    def is_on_tensors(self) -> bool:
+        """Whether the call is on tensors; in exported graphs all calls of ATen are."""
+        return not self.is_scripted or is_on_tensors(self.call)
 
     def has_dynamic_sizes(self) -> bool:
         leaves = pytree.tree_leaves((self.call.args, self.call.kwargs))
@@ -322,10 +326,10 @@ class NodeEmitter(BodyEmitter):
 
 def is_on_tensors(call: Call) -> bool:
     """
-    Whether a tensor of a call has a dimension, or the op takes no numbers for tensors.
+    Whether a call in a TorchScript graph is on tensors, not on Python's numbers.
 
-    Tensors without are mostly Python's numbers in a TorchScript graph: coremltools has
-    the same variables for both, and converters that take both.
+    coremltools has variables of rank 0 for both, and converters that take both. Numbers
+    are what it knows, as an integer or as an expression in sizes.
     """
     leaves = pytree.tree_leaves((call.args, call.kwargs))
     arguments = call.target._schema.arguments
@@ -333,9 +337,14 @@ def is_on_tensors(call: Call) -> bool:
         argument.name in OF_TENSORS for argument in arguments
     ):
         return True
-    takes_tensors = any(str(a.type) == "Tensor" for a in arguments)
-    return not takes_tensors or any(
-        isinstance(leaf, Var) and leaf.rank > 0 for leaf in leaves
+    if not any(str(a.type) == "Tensor" for a in arguments):
+        return True
+    variables = [leaf for leaf in leaves if isinstance(leaf, Var)]
+    if any(var.rank > 0 for var in variables):
+        return True
+    in_sizes = any(var.val is None and var.sym_val is not None for var in variables)
+    return not in_sizes and any(
+        var.val is None or types.is_float(var.dtype) for var in variables
     )
 
 

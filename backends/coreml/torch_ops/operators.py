@@ -34,6 +34,7 @@ from padc.frontends.torch_export.decompositions import decomposition
 from padc.frontends.torch_export.nodes import is_composite, schema_name
 from padc.ir.targets import TARGETS
 from padc.passes import pipelines
+from padc.passes.aten.refusals import TRAINING
 
 with quiet():
     from coremltools.converters.mil.frontend.torch import internal_graph
@@ -63,16 +64,13 @@ WRONG = frozenset(
 )
 """Ops that coremltools 9.0 silently converts to something else in some calls."""
 
-KEPT = frozenset(
+DROPOUTS = frozenset(
     """
-    copy detach dropout native_dropout feature_dropout contiguous lift_fresh_copy
-    lift_fresh
+    alpha_dropout dropout feature_alpha_dropout feature_dropout native_dropout
     """.split()
 )
+KEPT = frozenset("copy detach contiguous lift_fresh_copy lift_fresh".split())
 """Ops that return their operand, which coremltools converts to nothing."""
-
-SAME = frozenset("alias alpha_dropout feature_alpha_dropout".split())
-"""Others that return their operand in inference, which coremltools does not have."""
 
 
 TOO_OLD = Problem(
@@ -149,11 +147,23 @@ def add_results(context: Any, node: Any, made: Any) -> None:
 
 
 def convert_same(context: Any, node: Any) -> None:
-    """Convert a node that returns its first operand, unless it is in training."""
-    (x, *rest), named = arguments_of(context, node)
-    if True in (*rest, *named.values()):
-        raise UnsupportedError([Problem(f"{node.kind} in training, which is random")])
+    """Convert a node that returns its first operand."""
+    (x, *_), _ = arguments_of(context, node)
     context.add(x, torch_name=node.name)
+
+
+def dropout_converter(original: Converter | None) -> Converter:
+    """The converter of an idle dropout; coremltools makes nothing of others, too."""
+
+    def convert(context: Any, node: Any) -> None:
+        (_, *rest), named = arguments_of(context, node)
+        options = [*rest, *named.values()]
+        if any(each is True for each in options) and 0.0 not in options:
+            reason, hint = TRAINING
+            raise UnsupportedError([Problem(f"{node.kind}: {reason}", None, hint)])
+        (original or convert_same)(context, node)
+
+    return convert
 
 
 @functools.cache
@@ -164,7 +174,7 @@ def kinds() -> Sequence[str]:
     for name in aten_names():
         # Once for the namespace, then for the underscores of `__and__`.
         kind = sanitize_op_kind(sanitize_op_kind(name))
-        if kind.endswith("_") or kind in KEPT | SAME:
+        if kind.endswith("_") or kind in KEPT | DROPOUTS | {"alias"}:
             continue
         for op in overloads_named(kind):
             listed = schema_name(op)
@@ -207,7 +217,8 @@ def converters(registry: Mapping[str, Converter]) -> Mapping[str, Converter]:
     return {
         **{kind: Operator(kind, originals.get(kind)) for kind in kinds()},
         **{kind: scalar_converter(kind, registry.get(kind)) for kind in SCALARS},
-        **{kind: convert_same for kind in SAME - registry.keys()},
+        **{kind: dropout_converter(registry.get(kind)) for kind in DROPOUTS},
+        **{kind: convert_same for kind in {"alias"} - registry.keys()},
         **in_place.CONVERTERS,
         **scalars.CONVERTERS,
     }
