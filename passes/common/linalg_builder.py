@@ -11,9 +11,7 @@ from xdsl.dialects import tensor
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     AffineMapAttr,
-    AnyFloat,
     DenseArrayBase,
-    IntegerType,
     TensorType,
     UnrealizedConversionCastOp,
     i64,
@@ -26,7 +24,9 @@ from xdsl.ir.affine import AffineExpr, AffineMap
 from xdsl.rewriter import InsertPoint
 
 from padc.errors import Obstacle
+from padc.ir.element_types import is_float
 from padc.ir.tcp import Amount, AnyTensor, fill_type, tensor_type
+from padc.ir.type_tests import is_integer
 from padc.passes.common.lowering import source_of
 from padc.passes.common.size_builder import SizeBuilder
 
@@ -62,7 +62,7 @@ class LinalgBuilder(SizeBuilder):
 
     def filled(self, sizes: Sequence[Amount], value: SSAValue) -> SSAValue:
         """A tensor whose elements are all `value`; Obstacle if these are no numbers."""
-        if not isinstance(value.type, AnyFloat | IntegerType):
+        if not is_float(value.type) and not is_integer(value.type):
             raise Obstacle(f"'linalg.fill' takes floats and integers, not {value.type}")
         empty = self.empty(sizes, value.type)
         return self.insert(linalg.FillOp([value], [empty], [empty.type]))
