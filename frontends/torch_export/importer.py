@@ -17,6 +17,7 @@ from typing import Any, cast
 import sympy
 import torch
 import torch.utils._pytree as pytree
+from torch._subclasses import FakeTensor
 from torch.export import ExportedProgram
 from torch.export.graph_signature import (
     ConstantArgument,
@@ -470,6 +471,8 @@ class Importer:
         """A tensor, stored by its name; an integer of rank 0 is in line."""
         type = tensor_type(tensor)
         builtin_type = TensorType(type.element_type, tensor.shape)
+        if isinstance(tensor, FakeTensor):
+            raise untraced_data(name)
         array = weight_array(tensor)
         if tensor.dim() == 0 and isinstance(type.element_type, IntegerType):
             data = BytesAttr(array.tobytes())
@@ -565,6 +568,15 @@ def held_buffers(ep: ExportedProgram) -> list[str]:
 
 def no_data(name: str) -> Obstacle:
     return Obstacle(f"'{name}' is on the meta device, without data", "load it")
+
+
+def untraced_data(name: str) -> Obstacle:
+    """Older versions of PyTorch export such a program; newer ones refuse the model."""
+    return Obstacle(
+        f"the constant '{name}' has no values: the model uses the data of a tensor, "
+        "which torch.export cannot trace",
+        "use x.detach() instead of x.data",
+    )
 
 
 def name_of(entry: DictionaryAttr) -> str:
