@@ -382,7 +382,7 @@ def arithmetic_on_rank_0(x: Tensor) -> list[Tensor]:
         torch.sub(a, b, alpha=2),
         torch.add(a, b, alpha=-3),
         torch.rsub(a, 2, alpha=3),
-        (a * 90).to(torch.uint8) * 3,
+        (a * 0 + 90).to(torch.uint8) * 3,
         torch.maximum(a, b * torch.nan),
         (a * torch.nan).nan_to_num(2),
         a.clamp_max(0.1),
@@ -394,6 +394,69 @@ def arithmetic_on_rank_0(x: Tensor) -> list[Tensor]:
         torch.floor(x),
         torch.div(x, 0.3, rounding_mode="floor"),
     ]
+
+
+class Bytes(nn.Module):
+    """Small integers that wrap around, and a table of packed ones."""
+
+    packed: Tensor
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("packed", torch.tensor([31, 163, 248], dtype=torch.uint8))
+
+    def forward(self, x: Tensor) -> list[Tensor]:
+        y = x.to(torch.uint8)
+        return [
+            x * ((self.packed << 4) >> 4).float(),
+            (-self.packed).float() + x,
+            (y + self.packed).float(),
+            (y * y * y).float(),
+            x.to(torch.int8) * y.to(torch.int8) * 100,
+        ]
+
+
+@pytest.mark.parametrize("target", [ct.target.iOS15, ct.target.iOS17])
+def test_bytes_of_traced_models(target: Any, tmp_path: Path):
+    model, x = Bytes(), torch.tensor([100.0, 7, 255])
+
+    check(model, convert(model, [x], minimum_deployment_target=target), tmp_path, x)
+
+
+class Wide(nn.Module):
+    def __init__(self, function: Callable[..., Tensor]):
+        super().__init__()
+        self.function = function
+        self.register_buffer("table", torch.tensor([2**40, -3]))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.function(x, self.table)
+
+
+WIDE: Sequence[Callable[..., Tensor]] = [
+    lambda x, table: x * table,
+    lambda x, table: (x.int() * 2654435761) % 1000,
+    lambda x, table: (x.int() + 2**40).float(),
+    lambda x, table: torch.where(x > 0, x.long(), 2**40).float(),
+    lambda x, table: x + torch.tensor([2**35, 1]),
+]
+
+
+@pytest.mark.parametrize("function", WIDE)
+def test_integers_beyond_int32_are_refused(function: Callable[..., Tensor]):
+    model, x = Wide(function), torch.rand(2)
+
+    with pytest.raises(padc.UnsupportedError, match=r"has integers of|fit .*int32"):
+        convert(model, [x])
+    with pytest.raises(padc.UnsupportedError, match=r"has integers of|fit .*int32"):
+        program = torch.export.export(model, (x,)).run_decompositions({})
+        ct.convert(program, skip_model_load=True)
+
+
+def test_an_unused_table_of_wide_integers(tmp_path: Path):
+    model, x = Wide(lambda x, table: x * 2), torch.rand(2)
+
+    check(model, convert(model, [x]), tmp_path, x)
 
 
 def test_arithmetic_on_tensors_of_rank_0(tmp_path: Path):

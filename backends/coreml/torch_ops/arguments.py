@@ -14,6 +14,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import torch
+import torch.utils._pytree as pytree
 
 from padc.backends.coreml import quiet
 from padc.backends.coreml.torch_ops.overloads import overloads_named
@@ -64,6 +65,15 @@ def texts_of(kind: str) -> frozenset[int | str]:
         for number, argument in enumerate(each)
         if "str" in str(argument.type)
         for place in (argument.name, *([number] * (not argument.kwarg_only)))
+    )
+
+
+def has_wide_integers(context: Any, node: Any) -> bool:
+    """Whether an argument is an integer beyond int32, and not the end of a slice."""
+    numbers = pytree.tree_leaves(arguments_of(context, node))
+    return any(
+        isinstance(x, int) and not -(2**31) <= x < 2**31 and x != 2**63 - 1
+        for x in numbers
     )
 
 

@@ -39,6 +39,8 @@ from padc.frontends.torch_export.single_call import (
 )
 from padc.ir.main_function import main
 from padc.ir.names import identifier, unique_name
+from padc.ir.torch import is_any_tensor
+from padc.ir.torch.tensors import torch_dtype
 from padc.ir.weights import Weights, weights_of
 from padc.passes import pipelines
 from padc.passes.tcp_to_mil.policies import (
@@ -71,6 +73,7 @@ WITH_INDICES: Mapping[Any, Any] = {
 }
 """Ops whose sizes PyTorch fixes, and those that have the same first result."""
 
+SMALL_INTEGERS = torch.uint8, torch.int8, torch.int16
 OF_TENSORS = frozenset("condition dim dim0 dims start_dim steps".split())
 """Arguments of ops that Python's numbers do not have."""
 ON_NUMBERS = frozenset(("aten::squeeze", "aten::unsqueeze", "aten::stack", "aten::cat"))
@@ -184,7 +187,8 @@ class NodeLowering:
     def operand(self, var: Any) -> Operand:
         """The operand for a variable: a constant if its elements are known."""
         if var not in self.operands:
-            if (dtype := DTYPES.get(var.dtype)) is None:
+            dtype = self.sizes.dtypes.get(var, DTYPES.get(var.dtype))
+            if dtype is None:
                 dtype_name = types.builtin_to_string(var.dtype)
                 raise Obstacle(f"a tensor of {dtype_name}")
             array = known_elements(var)
@@ -227,6 +231,7 @@ class NodeLowering:
         passes = pipelines.to_mil(
             target, DEFAULT_PAD_POLICY, DEFAULT_GRID_SAMPLE_POLICY
         )
+        dtypes = result_dtypes(module)
         pipelines.run_passes(ctx, module, passes)
         emitter = NodeEmitter(weights_of(ctx), target, self.node, self.is_scripted)
         made = emitter.emit(
@@ -234,17 +239,20 @@ class NodeLowering:
             [self.variables[operand] for operand in call.inputs],
             {name: self.variables[each] for name, each in call.constants.items()},
         )
-        given, rest = set(self.variables.values()), iter(made)
+        given, rest = set(self.variables.values()), zip(made, dtypes, strict=True)
         leaves = pytree.tree_leaves(call.results, is_shape)
         shapes = [leaf for leaf in leaves if leaf is not None]
         variables: list[Any] = []
         for shape, name in zip(shapes, self.names(len(shapes)), strict=True):
-            var = next(rest)
+            var, dtype = next(rest)
             if isinstance(shape, ComplexShape):
-                parts = {"real_data": var, "imag_data": next(rest)}
+                parts = {"real_data": var, "imag_data": next(rest)[0]}
                 variables.append(mb.complex(**parts, name=name))
-            else:
-                variables.append(named(var, name, given))
+                continue
+            variables.append(var := named(var, name, given))
+            # Targets before iOS17 have int32 for small integers, which wrap around.
+            if dtype in SMALL_INTEGERS and DTYPES.get(var.dtype) != dtype:
+                self.sizes.dtypes[var] = dtype
         return self.nested(call.results, iter(variables))
 
     def names(self, count: int) -> Sequence[str]:
@@ -267,6 +275,12 @@ class NodeLowering:
         for expression, size in zip(var.shape, shape, strict=True):
             self.sizes.note(expression, size)
         return var
+
+
+def result_dtypes(module: ModuleOp) -> list[torch.dtype]:
+    """The dtypes of a program's results, before it is lowered."""
+    types = main(module).function_type.outputs
+    return [torch_dtype(type.element_type) for type in types if is_any_tensor(type)]
 
 
 def is_shape(value: Any) -> bool:

@@ -17,7 +17,11 @@ import torch
 
 from padc.backends.coreml import quiet
 from padc.backends.coreml.torch_ops import in_place, scalars
-from padc.backends.coreml.torch_ops.arguments import arguments_of
+from padc.backends.coreml.torch_ops.arguments import arguments_of, has_wide_integers
+from padc.backends.coreml.torch_ops.constants import (
+    constant_converter,
+    with_exact_values,
+)
 from padc.backends.coreml.torch_ops.expansions import expand
 from padc.backends.coreml.torch_ops.exported_ranges import with_warnings
 from padc.backends.coreml.torch_ops.in_place import replace_writes
@@ -58,8 +62,9 @@ WRONG = frozenset(
     all any avg_pool1d avg_pool2d avg_pool3d constant_pad_nd full full_like new_full
     grid_sampler log_softmax _log_softmax masked_fill pad reflection_pad1d
     reflection_pad2d reflection_pad3d replication_pad1d replication_pad2d
-    replication_pad3d scaled_dot_product_attention tril triu upsample_nearest1d
-    upsample_nearest2d _upsample_bilinear2d_aa
+    replication_pad3d scaled_dot_product_attention tril triu upsample_bicubic2d
+    upsample_bilinear2d upsample_linear1d upsample_nearest1d upsample_nearest2d
+    upsample_trilinear3d _upsample_bicubic2d_aa _upsample_bilinear2d_aa
     """.split()
 )
 """Ops that coremltools 9.0 silently converts to something else in some calls."""
@@ -103,6 +108,8 @@ class Operator:
         """Convert by coremltools' own converter, or raise `error`."""
         if self.original is None or (self.is_only_padcs and not is_too_old(error)):
             raise error
+        if has_wide_integers(context, node):
+            raise error  # coremltools would take the nearest ones of int32.
         try:
             self.original(context, node)
         except (NotImplementedError, ValueError):
@@ -204,6 +211,7 @@ def registered() -> Generator[None]:
         replaced(passes, repaired),
         wrapped(internal_graph, "_expand_and_optimize_ir", simplified),
         wrapped(TorchConverter, "__init__", with_warnings),
+        wrapped(TorchConverter, "_add_const", with_exact_values),
     ):
         yield
 
@@ -219,6 +227,7 @@ def converters(registry: Mapping[str, Converter]) -> Mapping[str, Converter]:
         **{kind: scalar_converter(kind, registry.get(kind)) for kind in SCALARS},
         **{kind: dropout_converter(registry.get(kind)) for kind in DROPOUTS},
         **{kind: convert_same for kind in {"alias"} - registry.keys()},
+        "constant": constant_converter(registry["constant"]),
         **in_place.CONVERTERS,
         **scalars.CONVERTERS,
     }

@@ -12,6 +12,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import sympy
+import torch
 
 from padc.backends.coreml import quiet
 from padc.frontends.torch_export.single_call import Size
@@ -40,6 +41,8 @@ class Sizes:
 
     def __init__(self) -> None:
         self.known: dict[Any, int | Size] = {}
+        self.dtypes: dict[Any, torch.dtype] = {}
+        """The dtypes of variables that have another one in pymil."""
 
     @staticmethod
     def of(context: Any, function: Any) -> "Sizes":
@@ -52,7 +55,7 @@ class Sizes:
     def with_same_examples(self) -> "Sizes":
         """These sizes with one example for all that vary."""
         made = SameSizes()
-        made.known = self.known
+        made.known, made.dtypes = self.known, self.dtypes
         return made
 
     def declare(self, context: Any, function: Any) -> None:
