@@ -20,7 +20,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from padc.errors import Obstacle
 from padc.ir.element_types import is_float, wide
 from padc.ir.torch import AtenOp, NotConstantError, PythonValue
-from padc.passes.aten.elementwise_bodies import Body, frexp, log_sigmoid
+from padc.passes.aten.elementwise_bodies import Body, frexp, is_finite, log_sigmoid
 from padc.passes.aten.elementwise_tables import (
     CASTS,
     IN_OPERAND_TYPES,
@@ -218,16 +218,19 @@ DROPPING = ("aten.where", "aten.masked_fill", "aten.masked_scatter", "aten.index
 @lowers(*CASTS)
 def lower_cast(call: MilCall) -> Tensor:
     """
-    The first argument, within int32 if a later op may drop some; the driver casts it.
+    The first argument, finite if a later op may drop elements; the driver casts it.
 
     T5's buckets of positions take the logarithm of 0 and select something else then.
-    Core ML does not say which integer -inf becomes: a bound does. Without an op that
-    drops elements, one beyond int32 stays, so that the evaluator refuses it.
+    Core ML does not say which integer infinity and NaN become: here it is 0. Finite
+    numbers beyond int32 stay, and so do all without an op that drops elements: the
+    evaluator refuses them.
     """
     x, type = call.tensor(call.op.schema.arguments[0].name), call.result_element_type()
     is_truncated = x.is_float and not is_float(type) and type != i1
     if is_truncated and isinstance(x.value, SSAValue) and may_be_dropped(call.op):
-        return clip(x, -(2.0**31), 2.0**31 - 128)
+        finite = is_finite(x).select(x, 0.0)
+        assert isinstance(finite, Tensor)
+        return finite
     return x
 
 

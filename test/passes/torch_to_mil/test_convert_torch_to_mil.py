@@ -248,6 +248,7 @@ INFINITE: Functions = {
         (((x.log() / 2 + 1) * 3 - 1) / 2).exp().log() * 2
     ).long(),
     "divided": lambda x: (5 / x).flip(0).flip(0).to(torch.int16),
+    "of negative numbers": lambda x: (x - 1).sqrt().long(),
     "reshaped": lambda x: x.log().view(2, 2).long().view(4),
 }
 
@@ -262,8 +263,24 @@ def test_infinities_as_integers_that_are_not_selected() -> None:
     )
 
 
-def test_infinities_as_integers_are_refused() -> None:
-    program = padc.convert(Function(lambda x: x.log().int()), (torch.ones(2),))
+def test_halves_as_integers_that_are_not_selected() -> None:
+    def selected(x: Tensor) -> Tensor:
+        return torch.where(x > 0, (8 / x).long(), 0)
+
+    check({"half": selected}, torch.tensor([0.0, 1, -0.0, 4]).half())
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x.log().int(),
+        lambda x: torch.where(x > -1, (5e9 - x).long(), 0) % 7,
+    ],
+)
+def test_integers_beyond_int32_are_refused(
+    function: Callable[[Tensor], Tensor],
+) -> None:
+    program = padc.convert(Function(function), (torch.full((2,), 4.9e9),))
 
     with pytest.raises(UnsupportedError, match="outside of int32"):
         program.run(torch.tensor([0.0, 1]))
