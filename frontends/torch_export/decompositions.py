@@ -55,9 +55,10 @@ Decompositions: TypeAlias = Mapping[OpOverload, Callable[..., Any]]
 MOST_OPS = 64
 """An op that becomes more is a loop, such as a recurrent net, written out."""
 NO_LOOPS = frozenset(
-    f"aten.{name}"
-    for name in (
-        *("gradient.tensorarray", "gradient.tensorarrayint", "fractional_max_pool3d"),
+    (
+        "aten.fractional_max_pool3d",
+        "aten.gradient.tensorarray",
+        "aten.gradient.tensorarrayint",
     )
 )
 """Ops that become more for many dimensions, not for large ones."""

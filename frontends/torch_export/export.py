@@ -87,7 +87,8 @@ def export_module(
             raise UsageError(
                 f"the dynamic shapes do not fit the model: {reason}",
                 location=location,
-                hint="change the bounds, or export the model with torch.export",
+                hint="change the bounds; where the model fixes a size, as recurrent "
+                "layers do with a length, leave it static",
             ) from error
         problem = Problem(
             f"torch.export cannot trace the model: {reason}",

@@ -30,7 +30,7 @@ NUMBERS = (
 )
 SIZES = (
     "the size of its result depends on values",
-    "use torch.where, topk, or a mask that multiplies",
+    "use torch.where(mask, a, b), topk, or a mask that multiplies",
 )
 COUNTS = (
     SIZES[0],
@@ -66,6 +66,7 @@ CAUSES: Mapping[str, tuple[str, str]] = {
     "unique_dim_consecutive": SIZES,
     "_ctc_loss": SIZES,
     "bincount": COUNTS,
+    "where": (SIZES[0], "use torch.where(mask, a, b), or weights by F.one_hot"),
     **dict.fromkeys(("as_strided", "as_strided_copy", "as_strided_scatter"), STRIDES),
     **dict.fromkeys(("resize", "resize_as"), STRIDES),
     **dict.fromkeys(("_linalg_svd", "linalg_svd", "linalg_svdvals"), EIGENVALUES),

@@ -81,22 +81,35 @@ def sign_and_logarithm(z: Complex) -> tuple[Complex, RealTensor]:
     """
     The determinant divided by its size, and the logarithm of that size.
 
-    The rows are divided by their largest parts, so that no product vanishes.
+    Rows, then columns, are divided by their largest parts, so that no product of
+    elements of other scales vanishes.
     """
-    parts, rank = largest(z), z.real.rank
-    shape = *parts.shape[:-1], 1
-    factor = parts.call("amax", shape, self=parts, dim=[rank - 1], keepdim=True)
-    factor = factor.equals(0.0).select(factor.unary("ones_like"), factor)
-    scaled = each(z, lambda x: x / factor)
-    whole = determinant(scaled, [*range(z.real.shape[-1])], 0)
+    rank, added = z.real.rank, None
+    for dim in (rank - 1, rank - 2):
+        factor = scale_along(z, dim)
+        z = each(z, lambda x, factor=factor: x / factor)
+        logarithms = factor.unary("log")
+        total = logarithms.call(
+            "sum.dim_IntList",
+            logarithms.shape[:-2],
+            self=logarithms,
+            dim=[rank - 2, rank - 1],
+            keepdim=False,
+        )
+        added = total if added is None else added + total
+    assert added is not None
+    whole = determinant(z, [*range(z.real.shape[-1])], 0)
     size = whole.size()
     safe = size.equals(0.0).select(size.unary("ones_like"), size)
-    logarithms = factor.unary("log")
-    dims = [rank - 2, rank - 1]
-    added = logarithms.call(
-        "sum.dim_IntList", size.shape, self=logarithms, dim=dims, keepdim=False
-    )
     return each(whole, lambda x: x / safe), size.unary("log") + added
+
+
+def scale_along(z: Complex, dim: int) -> RealTensor:
+    """The largest part along a dimension, which stays with size 1; 1 for zeros."""
+    parts = largest(z)
+    shape = [1 if i == dim else size for i, size in enumerate(parts.shape)]
+    factor = parts.call("amax", shape, self=parts, dim=[dim], keepdim=True)
+    return factor.equals(0.0).select(factor.unary("ones_like"), factor)
 
 
 def determinant(z: Complex, columns: list[int], row: int) -> Complex:

@@ -47,7 +47,7 @@ Index: TypeAlias = "Tensor | Array"
 
 MASK = (
     "a mask that is computed, on which the size of the result depends",
-    "use torch.where",
+    "use torch.where(mask, a, b)",
 )
 
 

@@ -1,6 +1,7 @@
 # pyright: basic, reportMissingTypeStubs=false
 """`tcp` programs as Core ML packages, evaluated, against the reference."""
 
+import re
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -532,4 +533,5 @@ def test_a_problem_names_the_aten_op_and_its_line():
     ) as raised:
         compile_model(model, numbers(1, 2, 4, 5).double())
 
-    assert "return self.function(*args)" in str(raised.value)
+    # PyTorch 2.8 keeps the line of `forward`.
+    assert re.search(r"lambda x: F.pad\(x|return self.function", str(raised.value))
