@@ -144,6 +144,12 @@ def elu(x: Element, alpha: float, scale: float, input_scale: float) -> Element:
     return (x < 0).select(below, x * scale)
 
 
+def celu(x: Element, alpha: float) -> Element:
+    if not alpha:
+        raise Obstacle("alpha cannot be 0", "use relu, to which celu tends")
+    return elu(x, alpha, 1, 1 / alpha)
+
+
 def selu(x: Element) -> Element:
     return elu(
         x, 1.6732632423543772848170429916717, 1.0507009873554804934193349852946, 1

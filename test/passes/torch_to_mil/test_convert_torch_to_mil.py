@@ -300,3 +300,8 @@ def test_integers_of_the_logarithm_of_zero_are_not_selected() -> None:
 
     for each in (x, torch.ones(50)):
         assert torch.equal(program.run(each)[0].long(), buckets(each))
+
+
+def test_what_pytorch_refuses_when_it_runs() -> None:
+    with pytest.raises(UnsupportedError, match=r"aten\.celu .*: alpha cannot be 0"):
+        padc.convert(Function(lambda x: torch.celu(x, 0.0)), (torch.ones(2),))
