@@ -339,7 +339,7 @@ def test_affine_grids_whose_sizes_vary(tmp_path: Path):
 
 
 def numbers_of_rank_0(x: Tensor) -> list[Tensor]:
-    """Ops along a dimension of a tensor that has none, and numbers as tensors."""
+    """Ops along a dimension of a tensor of rank 0, and numbers as tensors."""
     sizes = torch.stack([torch.tensor(size) for size in x.shape])
     x = x.sum()
     return [
@@ -388,7 +388,7 @@ def arithmetic_on_rank_0(x: Tensor) -> list[Tensor]:
         a.clamp_max(0.1),
         torch.acosh(a + 2),
         (a * 9).int() & 6,
-        # Nodes have the names of what other ops take as text.
+        # These nodes are named like the string arguments of the ops after them.
         torch.tanh(a),
         F.gelu(a, approximate="tanh"),
         torch.floor(x),

@@ -224,7 +224,7 @@ that three are right and one is refused, for the reason below. Samples that
 OTHERS = """\
 ## Samples of other types
 
-At most {most} samples of each operator. "Refused" counts those of which no sample
+At most {most} samples of each operator. An operator is refused if none of them
 converts.
 """
 

@@ -15,6 +15,8 @@ import torch
 from torch import Tensor
 from torch._ops import OpOverload
 
+from padc.ir.arithmetic import is_zero
+
 aten = torch.ops.aten
 
 
@@ -66,10 +68,6 @@ def narrow(x: Tensor, dim: int, start: Any, length: Any) -> Tensor:
     """A slice of the rest, since a negative start counts from the end."""
     rest = x if is_zero(start) else aten.slice.Tensor(x, dim, start)
     return aten.slice.Tensor(rest, dim, 0, length)
-
-
-def is_zero(number: Any) -> bool:
-    return isinstance(number, int) and number == 0
 
 
 def split_with_sizes(

@@ -32,8 +32,8 @@ def with_exact_values(add: Callable[..., None]) -> Callable[..., None]:
     def added(converter: Any, name: str, tensor: Any) -> None:
         is_scripted = converter.context.frontend == TorchFrontend.TORCHSCRIPT
         is_tensor = isinstance(tensor, torch.Tensor)
-        if is_tensor and is_used(name, converter.graph):
-            check_range(name, tensor)
+        if is_tensor and is_wide(tensor) and is_used(name, converter.graph):
+            raise beyond_int32(name, tensor)
         if is_scripted and is_tensor and tensor.dtype == torch.uint8:
             array = tensor.detach().cpu().numpy()
             converter.context.add(mb.const(val=array, name=name))
@@ -47,22 +47,27 @@ def constant_converter(original: Callable[..., None]) -> Callable[..., None]:
     """The converter of constants of a TorchScript graph, whose integers fit int32."""
 
     def convert(context: Any, node: Any) -> None:
-        if isinstance(tensor := node.attr["value"], torch.Tensor):
-            check_range(node.name, tensor)
+        tensor = node.attr["value"]
+        if isinstance(tensor, torch.Tensor) and is_wide(tensor):
+            raise beyond_int32(node.name, tensor)
         original(context, node)
 
     return convert
 
 
-def check_range(name: str, tensor: torch.Tensor) -> None:
-    """Raise UnsupportedError if int32 does not have all integers of a tensor."""
+def is_wide(tensor: torch.Tensor) -> bool:
+    """Whether int32 lacks integers of a tensor."""
     if tensor.dtype != torch.int64 or not tensor.numel():
-        return
+        return False
+    low, high = tensor.aminmax()
+    return bool(low < INT32.min or high > INT32.max)
+
+
+def beyond_int32(name: str, tensor: torch.Tensor) -> UnsupportedError:
     low, high = (int(each) for each in tensor.aminmax())
-    if low < INT32.min or high > INT32.max:
-        message = f"the constant '{name}' has integers of {low} to {high}"
-        hint = "Core ML's integers are int32: use floats, or smaller integers"
-        raise UnsupportedError([Problem(message, None, hint)])
+    message = f"the constant '{name}' has integers of {low} to {high}"
+    hint = "Core ML's integers are int32: use floats, or smaller integers"
+    return UnsupportedError([Problem(message, None, hint)])
 
 
 def is_used(name: str, graph: Any) -> bool:

@@ -26,7 +26,7 @@ with quiet():
     from coremltools.converters.mil.input_types import RangeDim
 
 SPECIAL = 2
-"""PyTorch says that a size is 2 at least where it has not looked at 1."""
+"""torch.export gives a size this lower bound unless the model was traced for 1."""
 
 
 def with_warnings(make: Callable[..., None]) -> Callable[..., None]:

@@ -74,8 +74,8 @@ DROPOUTS = frozenset(
     alpha_dropout dropout feature_alpha_dropout feature_dropout native_dropout
     """.split()
 )
-KEPT = frozenset("copy detach contiguous lift_fresh_copy lift_fresh".split())
-"""Ops that return their operand, which coremltools converts to nothing."""
+KEPT = frozenset("alias copy detach contiguous lift_fresh_copy lift_fresh".split())
+"""Ops that return their operand: coremltools converts those that it has to nothing."""
 
 
 TOO_OLD = Problem(
@@ -181,7 +181,7 @@ def kinds() -> Sequence[str]:
     for name in aten_names():
         # Once for the namespace, then for the underscores of `__and__`.
         kind = sanitize_op_kind(sanitize_op_kind(name))
-        if kind.endswith("_") or kind in KEPT | DROPOUTS | {"alias"}:
+        if kind.endswith("_") or kind in KEPT | DROPOUTS:
             continue
         for op in overloads_named(kind):
             listed = schema_name(op)
@@ -218,15 +218,19 @@ def registered() -> Generator[None]:
 
 def converters(registry: Mapping[str, Converter]) -> Mapping[str, Converter]:
     """padc's converters, by their names in coremltools' registry."""
-    on_numbers = {
-        kind: scalar_converter(kind, registry.get(kind)) for kind in ON_TENSORS_TOO
-    }
-    originals = {**registry, **on_numbers}
+
+    def on_numbers(table: Mapping[str, Callable[..., Any]]) -> dict[str, Converter]:
+        return {
+            kind: scalar_converter(build, registry.get(kind))
+            for kind, build in table.items()
+        }
+
+    originals = {**registry, **on_numbers(ON_TENSORS_TOO)}
     return {
         **{kind: Operator(kind, originals.get(kind)) for kind in kinds()},
-        **{kind: scalar_converter(kind, registry.get(kind)) for kind in SCALARS},
+        **on_numbers(SCALARS),
         **{kind: dropout_converter(registry.get(kind)) for kind in DROPOUTS},
-        **{kind: convert_same for kind in {"alias"} - registry.keys()},
+        **{kind: convert_same for kind in KEPT - registry.keys()},
         "constant": constant_converter(registry["constant"]),
         **in_place.CONVERTERS,
         **scalars.CONVERTERS,

@@ -34,9 +34,10 @@ ON_TENSORS_TOO = {"floor_divide": SCALARS["floordiv"]}
 """The same for ATen ops, which traced graphs have for numbers: `//`."""
 
 
-def scalar_converter(kind: str, original: Converter | None) -> Converter:
-    """The converter of one kind; numbers that are not integers are for `original`."""
-    build = {**SCALARS, **ON_TENSORS_TOO}[kind]
+def scalar_converter(
+    build: Callable[..., Any], original: Converter | None
+) -> Converter:
+    """A converter by `build`; numbers that are not integers are for `original`."""
 
     def convert(context: Any, node: Any) -> None:
         values, _ = arguments_of(context, node)
