@@ -13,6 +13,7 @@ from padc.ir import mil
 from padc.ir.tcp import tensor_type
 from padc.ir.torch import NoneType
 from padc.passes.aten.builder import Argument, Integer
+from padc.passes.aten.refusals import SIZES
 from padc.passes.tcp_to_mil.ranks.along import axes_of
 from padc.passes.tcp_to_mil.ranks.carrier import Carrier, shape_of
 from padc.passes.tcp_to_mil.ranks.elementwise import broadcast
@@ -32,7 +33,7 @@ def rewrite_index(call: RankCall) -> SSAValue:
     """
     x, given = call.carrier("self"), indices_of(call)
     if any(map(is_mask, given.values())):
-        raise Obstacle("the shape depends on values", "use torch.where")
+        raise Obstacle(*SIZES)
     rank = max(index.rank for index in given.values())
     indices = {dim: index.aligned(rank) for dim, index in given.items()}
     sizes = broadcast([index.sizes for index in indices.values()])
@@ -85,7 +86,7 @@ def rewrite_index_put(call: RankCall) -> SSAValue:
         raise Obstacle(
             "it assigns different values by a mask, and Core ML's tensors have rank "
             f"{mil.MAX_RANK} at most",
-            "use torch.where",
+            "use torch.where(mask, a, b), which assigns by position",
         )
     groups = grouped(apart(x.sizes, dims))
     value = call.build.merged(x, groups)

@@ -11,6 +11,7 @@ from xdsl.ir.affine import AffineExpr
 from padc.errors import Obstacle
 from padc.ir.tcp import Amount
 from padc.ir.torch import ListConstructOp, NotConstantError, VTensorType
+from padc.passes.aten.refusals import SIZES
 from padc.passes.common.linalg_builder import (
     LinalgBuilder,
     element_type,
@@ -122,8 +123,8 @@ def lower_index(call: LinalgCall) -> SSAValue:
             type = value.type.element_type
             if type == i1:
                 raise Obstacle(
-                    "a mask as an index, on which the result's size depends",
-                    "use torch.where",
+                    f"a mask as an index: {SIZES[0]}",
+                    SIZES[1],
                 )
             given[dim] = Operand(call.as_tensor(value), type)
     if not given:

@@ -109,7 +109,8 @@ def put_masked(call: MilCall, mask: Tensor, dim: int) -> Tensor:
         else:
             raise Obstacle(
                 "a value for each true element of a mask of inner dimensions",
-                "use torch.where, or move the dimensions of the mask to the front",
+                "use torch.where(mask, a, b), or move the dimensions of the mask "
+                "to the front",
             )
     if call.boolean("accumulate"):
         return x + wide.select(values, values.constant(0))
