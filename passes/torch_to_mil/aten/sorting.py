@@ -67,16 +67,23 @@ def sorted_along(x: Tensor, dim: int, descending: bool) -> tuple[Tensor, Tensor]
     return take(x, indices, dim), indices
 
 
-LONGEST = math.isqrt(2**31)
-"""The longest dimension whose sizes squared fit int32."""
+ONE_STEP = math.isqrt(2**31)
+"""The longest dimension of which a number of a group and a place make one int32."""
+SHARE = 2**15
+LONGEST = 40 * SHARE - 1
+"""The longest dimension that two steps sort: both keys are below 2**31."""
 
 
 def in_order_of_index(values: Tensor, indices: Tensor, dim: int) -> Tensor:
     """
     The indices of sorted values, with those of equal values in ascending order.
 
-    Equal values get the number of values before them that differ from the next one,
-    and (number * size + index) is sorted: all these keys differ.
+    Equal values get a number, and what is sorted are keys of this number and the index.
+    Where such keys may exceed int32, the elements are first sorted by the part of the
+    dimension that they come from, so that groups of equal numbers become small. There
+    are size / part parts of part = (size // SHARE + 1)**2 elements, at least
+    (size / SHARE)**2: the first keys are below size * (SHARE**2 / size + 1), the second
+    ones below size * part.
     """
     size = size_of(values, dim)
     if isinstance(size, int) and size > LONGEST:
@@ -86,6 +93,22 @@ def in_order_of_index(values: Tensor, indices: Tensor, dim: int) -> Tensor:
         )
     if size == 1:
         return indices
+    number = numbered(values, indices, dim)
+    if isinstance(size, int) and size <= ONE_STEP:
+        keys, _ = sorted_along(number * size + indices, dim, False)
+        return keys.binary("mod", size)
+    length = number.lifted(size)
+    shares = length // SHARE + 1
+    part = shares * shares
+    keys = number * (length // part + 1) + indices.binary("floor_div", part)
+    keys, places = sorted_along(keys, dim, False)
+    indices = take(indices, places, dim)
+    keys = numbered(keys, indices, dim) * part + indices.binary("mod", part)
+    return take(indices, sorted_along(keys, dim, False)[1], dim)
+
+
+def numbered(values: Tensor, indices: Tensor, dim: int) -> Tensor:
+    """For each of sorted values, how many before it differ from the one after them."""
     earlier, later = slice_dim(values, dim, 0, -1), slice_dim(values, dim, 1, None)
     differs = later.differs(earlier)
     if values.is_float:
@@ -93,9 +116,7 @@ def in_order_of_index(values: Tensor, indices: Tensor, dim: int) -> Tensor:
         differs = differs & (later.equals(later) | earlier.equals(earlier))
     changes = differs.to(i32)
     changes = changes.emit("cumsum", changes.shape, x=changes, axis=dim)
-    number = concat([slice_dim(indices, dim, 0, 1) * 0, changes], dim)
-    keys, _ = sorted_along(number * size + indices, dim, False)
-    return keys.binary("mod", size)
+    return concat([slice_dim(indices, dim, 0, 1) * 0, changes], dim)
 
 
 def at(x: Tensor, dim: int, position: Size, keepdim: bool) -> Tensor:

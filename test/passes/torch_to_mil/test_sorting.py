@@ -11,6 +11,7 @@ import pytest
 import torch
 from functions import Function, Functions
 from mil_functions import check, size
+from torch import Tensor
 
 import padc
 from padc.errors import UnsupportedError
@@ -177,6 +178,25 @@ def test_dynamic_sizes() -> None:
     )
 
 
+def test_stable_sorts_of_many_elements() -> None:
+    """More than the square root of 2**31: a value's number times the length is more."""
+
+    def positions(x: Tensor) -> Tensor:
+        return x.argsort(dim=1, stable=True)
+
+    def elements(size: int) -> Tensor:
+        return (torch.arange(2.0 * size) * 7919 % 46343).view(2, size)
+
+    x = elements(50000)
+    check({"static": positions}, x)
+    check(
+        {"dynamic": positions},
+        elements(10),
+        dynamic=[{1: size(1000000)}],
+        others=[[x], [elements(200000)], [torch.zeros(2, 3)]],
+    )
+
+
 def test_scan_along_a_dynamic_dimension_is_refused() -> None:
     with pytest.raises(UnsupportedError, match=r"dimension 1 varies(.|\n)*fixed size"):
         padc.convert(
@@ -191,8 +211,8 @@ def test_scan_along_a_dynamic_dimension_is_refused() -> None:
     [
         (lambda x: x.topk(0).values, "no elements"),
         (
-            lambda x: x.sort(dim=0, stable=True),
-            r"stable sort of 50000(.|\n)*stable=True",
+            lambda x: x.repeat(30).sort(dim=0, stable=True),
+            r"stable sort of 1500000(.|\n)*stable=True",
         ),
         (lambda x: torch.linalg.matrix_norm(x.view(5, -1), "nuc"), "singular values"),
         (lambda x: torch.linalg.matrix_norm(x.view(5, -1), 2), "singular values"),
