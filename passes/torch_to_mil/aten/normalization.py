@@ -6,11 +6,11 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from xdsl.dialects.builtin import DYNAMIC_INDEX, i32
+from xdsl.dialects.builtin import DYNAMIC_INDEX, Float16Type, i32
 
 from padc.errors import Obstacle
 from padc.ir import mil
-from padc.ir.element_types import wide
+from padc.ir.element_types import LARGEST_FINITE, wide
 from padc.passes.aten.formulas import default_epsilon, factor_and_summand
 from padc.passes.torch_to_mil.aten.mil_call import Made, MilCall, lowers
 from padc.passes.torch_to_mil.aten.movement import (
@@ -251,7 +251,8 @@ def lower_rms_norm(call: MilCall) -> Tensor:
     `x / sqrt(mean(x^2) + eps) * weight`.
 
     `x` and `sqrt(|eps|)` are divided by the larger of them first: then squares neither
-    overflow nor vanish if the program is converted to float16.
+    overflow nor vanish if the program is converted to float16. Beyond float16 they are
+    divided by its largest number, so that infinity makes NaN of itself only.
     """
     x = in_wide(call, "input")
     dims = normalized_dims(call, x)
@@ -265,6 +266,7 @@ def lower_rms_norm(call: MilCall) -> Tensor:
     shape = [1 if dim in dims else size for dim, size in enumerate(x.shape)]
     reduced = {"axes": dims, "keep_dims": True}
     most = abs(x).emit("reduce_max", shape, x=abs(x), **reduced).binary("maximum", root)
+    most = most.binary("minimum", LARGEST_FINITE[Float16Type])
     scaled = x / most
     squares = scaled.emit("reduce_sum_square", shape, x=scaled, **reduced)
     added = (root / most).unary("square")

@@ -98,6 +98,9 @@ MORE_NORMS: Functions = {
     ),
     "rms_norm by weights": lambda x: F.rms_norm(x, (6, 8), x[0, 0], 1e-3),
     "rms_norm of zeros": lambda x: F.rms_norm(x * 0, (8,), eps=1e-5),
+    "rms_norm of infinity": lambda x: F.rms_norm(
+        torch.where(x == x.amax(), math.inf, x), (8,)
+    ),
     "rms_norm of negative eps": lambda x: F.rms_norm(x, (8,), eps=-0.1),
     "weight_norm": lambda x: torch._weight_norm(x, x[:, :1, :1, :1], 0),
     "weight_norm of all": lambda x: torch._weight_norm(x, x[0, 0, 0, 0], -1),
