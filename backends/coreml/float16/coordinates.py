@@ -1,5 +1,5 @@
 # pyright: basic, reportMissingTypeStubs=false
-"""The ops of a program that compute coordinates of grids, and decisions."""
+"""The ops of a program that compute coordinates of grids, indices and decisions."""
 
 from __future__ import annotations
 
@@ -54,6 +54,24 @@ def decisions(program: Program) -> set[str]:
             carried = (*op.loop_vars, *body.outputs)
             conditions += [var for var in carried if var.dtype == types.bool]
     return {op.name for op in sources(conditions, unweighted(program))}
+
+
+def roundings(program: Program) -> set[str]:
+    """
+    The names of the ops that round floats to integers, and of those that compute these.
+
+    A number next to an integer would be rounded to it: another index, or one too large.
+    """
+    rounding = {op for op in operations_of(program) if makes_integers(op)}
+    floats = [op.x for op in rounding]
+    return {op.name for op in rounding | sources(floats, unweighted(program))}
+
+
+def makes_integers(op: Any) -> bool:
+    """Whether an op rounds floats to integers, of either type."""
+    if op.op_type == "cast":
+        return types.is_float(op.x.dtype) and types.is_int(op.outputs[0].dtype)
+    return op.op_type in ("ceil", "floor", "round")
 
 
 def unweighted(program: Program) -> set[Any]:

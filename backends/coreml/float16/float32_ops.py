@@ -17,7 +17,7 @@ import numpy as np
 
 from padc.backends.coreml import IMAGE_ORIGIN, quiet
 from padc.backends.coreml.blocks import blocks_of, line_of, operations_of, origins
-from padc.backends.coreml.float16.coordinates import coordinates, decisions
+from padc.backends.coreml.float16.coordinates import coordinates, decisions, roundings
 from padc.backends.coreml.float16.integers import ops_on_integers
 from padc.backends.coreml.float16.ranges import (
     LARGEST_FLOAT16,
@@ -105,7 +105,7 @@ def selector(
     """Whether an op of the program computes in float16: not if `keep` says so."""
     ranges, tiny = Ranges.of(program), TinyNumbers.of(program)
     check_states(program, ranges, tiny)
-    names = coordinates(program) | decisions(program)
+    names = coordinates(program) | roundings(program) | decisions(program)
     names |= ops_on_integers(program) | ops_on_squares(program) | tiny.ops
     # The pass replaces variables as it goes, so all ops are judged before it starts.
     kept = {

@@ -1,6 +1,7 @@
 # pyright: basic, reportMissingTypeStubs=false, reportAttributeAccessIssue=false
 """
-Which ops of a float16 program compute on integers that were cast to floats.
+Which ops of a float16 program compute on integers that were cast to floats, or that
+floats were rounded to.
 
 Float16 has all integers up to 2048 only, and products have its 11 bits: positions, time
 steps and their products with frequencies stay in float32 until they meet a network's
@@ -16,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from padc.backends.coreml import quiet
-from padc.backends.coreml.float16.coordinates import WEIGHTED
+from padc.backends.coreml.float16.coordinates import WEIGHTED, makes_integers
 from padc.backends.coreml.float16.ranges import BOUNDED, floats
 
 with quiet():
@@ -48,7 +49,7 @@ def ops_on_integers(program: Program) -> set[str]:
 
 @dataclass
 class Integers:
-    """The floats of a program that are computed from integers only."""
+    """The floats of a program that are integers, or computed from integers only."""
 
     floats: set[Any] = field(default_factory=set)
     ops: set[str] = field(default_factory=set)
@@ -72,6 +73,8 @@ class Integers:
 
     def visit_op(self, op: Any) -> None:
         computed = {var for _, var in floats(op) if var.val is None}
+        if makes_integers(op):
+            self.floats.update(op.outputs)
         if not computed & self.floats:
             return
         self.ops.add(op.name)
@@ -97,8 +100,7 @@ class Integers:
         if op.op_type in PLACES:
             return all(isinstance(n, int) and n <= LARGEST_SMALL for n in op.x.shape)
         if op.op_type == "cast":
-            # Float16 holds the integer part of each number that it holds.
-            return types.is_float(op.x.dtype) or self.is_small(op.x)
+            return not types.is_float(op.x.dtype) and self.is_small(op.x)
         if op.op_type == "mod":
             return self.is_small(op.y) and op.y.val is not None
         return op.op_type in SELECTIONS and all(

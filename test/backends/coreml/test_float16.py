@@ -106,6 +106,22 @@ def test_integers_above_2048() -> None:
     check_each(FROM_INTEGERS, program.run(NUMBER), NUMBER, rtol=1e-3, atol=1e-3)
 
 
+def test_floats_that_become_indices() -> None:
+    """In float16, 0.9999 * 16 is 16, and the distance of 1234.5 from 1234 is 0 or 1."""
+    x, table = torch.tensor([0.1, 0.5, 0.6172, 0.9999]), torch.rand(2001)
+    functions: Functions = {
+        "index": lambda x: table[(x * 16).long()],
+        "interpolation": lambda x: torch.lerp(
+            *(table[(x * 1999).long() + k] for k in (0, 1)), (x * 1999).frac()
+        ),
+        "weights": lambda x: x * 1999 - (x * 1999).floor().long(),
+    }
+
+    program = padc.convert(Several(functions), (x,), precision="float16")
+
+    check_each(functions, program.run(x), x, rtol=1e-3, atol=1e-3)
+
+
 SMALL: Functions = {
     "quotient": lambda x: x / (x.abs().sum(-1, keepdim=True) + 1e-8),
     "norm": lambda x: x * torch.rsqrt((x * 1e-4).square().mean(-1) + 1e-8) * 1e-4,
