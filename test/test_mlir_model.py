@@ -83,6 +83,22 @@ def test_the_mil_level(file: Callable[[str], Path]):
         MlirModel(file(MIL))(x)
 
 
+def test_the_mil_level_has_names_like_those_of_results(file: Callable[[str], Path]):
+    """pymil names the results of one op `topk_0` and `topk_1`."""
+    program = padc.convert(
+        file("""
+        func.func @main(%x: tensor<2x3xf32>) -> (tensor<2x2xf32>, tensor<2x2xi32>) {
+          %topk_1 = mil.exp(x = %x) : (tensor<2x3xf32>) -> tensor<2x3xf32>
+          %topk, %indices = mil.topk(x = %topk_1, k = 2) :
+            (tensor<2x3xf32>) -> (tensor<2x2xf32>, tensor<2x2xi32>)
+          %topk_0 = mil.log(x = %topk) : (tensor<2x2xf32>) -> tensor<2x2xf32>
+          func.return %topk_0, %indices : tensor<2x2xf32>, tensor<2x2xi32>
+        }""")
+    )
+
+    assert all(each.relative_error == 0 for each in program.verify())
+
+
 def test_text_that_padc_prints(
     tmp_path: Path, file: Callable[[str], Path], capsys: pytest.CaptureFixture[str]
 ):

@@ -98,6 +98,10 @@ class BodyEmitter:
                 raise Obstacle(f"coremltools makes {len(values)} results of it")
             for result, value in zip(op.results, values):
                 check_result(result.type, value)
+            if len(values) > 1:
+                # pymil appends numbers to the op's name, which others may have.
+                for value in values:
+                    value.set_name(self.unique(value.name))
         except BlockError:
             return  # The problems of its ops are noted.
         except Obstacle as error:
@@ -183,7 +187,10 @@ class BodyEmitter:
             else:
                 carried = [self.without_value(var) for var in given]
                 outputs = mb.while_loop(
-                    _cond=first, _body=second, loop_vars=carried, name=name
+                    _cond=first,
+                    _body=lambda *vars: without_values(second(*vars)),
+                    loop_vars=carried,
+                    name=name,
                 )
         except BlockError:
             raise
@@ -217,6 +224,17 @@ class BodyEmitter:
         hidden = mb.identity(x=var, name=self.unique("initial"))
         hidden._sym_val = None  # The property `sym_val` has no setter.
         return hidden
+
+
+def without_values(outputs: list[Any]) -> list[Any]:
+    """
+    The results of a loop's body, of whose values pymil forgets what it knows.
+
+    It compares that with what it knows of the loop's variables, which is nothing.
+    """
+    for var in outputs:
+        var._sym_val = None
+    return outputs
 
 
 def mend_known(output: Any) -> None:

@@ -326,6 +326,19 @@ def test_integers_and_bools_are_carried() -> None:
     )
 
 
+def test_parts_of_carried_integers_are_joined() -> None:
+    """pymil knows some elements of joined integers, as those of sizes."""
+
+    def model(x: Tensor) -> Any:
+        return while_loop(
+            lambda i, a, b: i < 3,
+            lambda i, a, b: (i + 1, torch.cat([a[1:], b[:1]]), b.roll(1)),
+            (torch.tensor(0), x, x + 3),
+        )[1:]
+
+    check(model, [torch.tensor([1, 2, 3])], [torch.tensor([-4, 5, 7])])
+
+
 def test_values_that_start_as_constants() -> None:
     """pymil would take a value for a constant that changes in a later iteration."""
 
