@@ -472,6 +472,62 @@ def test_dropouts_in_training_are_refused(drops: Any):
         convert(Function(lambda x: drops(x, 0.5, True)), [torch.rand(2, 3)])
 
 
+@pytest.mark.parametrize("layer", [nn.LSTM, nn.GRU])
+def test_recurrent_layers_in_training_are_refused(layer: Any):
+    """coremltools makes layers without dropouts of them."""
+    model, x = layer(3, 3, 2, dropout=0.5), torch.rand(4, 1, 3)
+    traced = torch.jit.trace(model, x, check_trace=False)
+
+    with pytest.raises(padc.UnsupportedError, match="it draws random numbers"):
+        ct.convert(traced, inputs=[ct.TensorType("x", x.shape)], skip_model_load=True)
+
+
+def test_random_slopes_are_refused():
+    model = Function(lambda x: F.rrelu(x, training=True))
+
+    with pytest.raises(padc.UnsupportedError, match="it draws random numbers"):
+        convert(model, [torch.rand(2, 3)])
+
+
+class Counter(nn.Module):
+    """Adds inputs to a buffer that starts at `start`."""
+
+    def __init__(self, start: float):
+        super().__init__()
+        self.register_buffer("total", torch.full((3,), start))
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.total += x
+        return self.total * 2
+
+
+@pytest.mark.parametrize("start", [0.0, 0.5])
+def test_states_that_start_at_other_numbers(start: float):
+    ep = torch.export.export(Counter(start), (torch.ones(3),)).run_decompositions({})
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        ct.convert(ep, minimum_deployment_target=ct.target.iOS18, skip_model_load=True)
+
+    ours = [each for each in caught if issubclass(each.category, padc.PadcWarning)]
+    assert [("'total' starts at 0" in str(each.message)) for each in ours] == (
+        [True] * bool(start)
+    )
+
+
+def test_an_op_that_wants_int32(tmp_path: Path):
+    """coremltools has int32 for both kinds of integers."""
+    zeros = torch.tensor([3, -4], dtype=torch.int32)
+
+    def quantized(x: Tensor) -> Tensor:
+        scales = torch.tensor([0.1, 0.2])
+        return torch.fake_quantize_per_channel_affine(x, scales, zeros, 0, -128, 127)
+
+    model, x = Function(quantized), torch.rand(2, 3)
+
+    check(model, convert(model, [x]), tmp_path, x)
+    check(model, exported(quantized, x), tmp_path, x)
+
+
 def test_ops_along_no_dimension(tmp_path: Path):
     model, x = Function(numbers_of_rank_0), torch.rand(2, 3)
 
@@ -768,10 +824,23 @@ def test_what_padc_refuses_and_coremltools_fails_on_is_an_error_of_padc():
 
 
 def test_what_both_refuse_is_an_error_of_padc():
+    """coremltools says what it lacks, or raises ValueError for something else."""
+
+    def masked(x: Tensor) -> Tensor:
+        y = x * 1
+        y[:, y[0] > 1] = torch.tensor([7.0, 8.0])
+        return y
+
     model, x = Function(torch.linalg.svdvals), torch.rand(3, 3)
 
     with pytest.raises(padc.UnsupportedError, match="svd"):
         convert(model, [x])
+    with pytest.raises(padc.UnsupportedError, match=r"torch.where\(mask, a, b\)"):
+        exported(masked, torch.tensor([[2.0, 0.1, 3.0], [0.0, 0.0, 0.0]]))
+    with pytest.raises(padc.UnsupportedError, match="divide whole steps"):
+        sized = [ct.TensorType("x", (2, ct.RangeDim(3, 12)))]
+        tenths = Function(lambda x: torch.arange(0, x.shape[1], 0.1) + 0 * x.sum())
+        convert(tenths, [torch.rand(2, 6)], sized)
 
 
 def test_grids_stay_in_float32_in_float16_programs(tmp_path: Path):

@@ -7,8 +7,7 @@ and does not read its guards. For other sizes the program computes something els
 the model.
 """
 
-import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import sympy
@@ -20,7 +19,6 @@ from padc.errors import UnsupportedError
 from padc.frontends.torch_export.guarded_ranges import guarded_ranges
 from padc.frontends.torch_export.guards import input_tensors
 from padc.frontends.torch_export.types import expression_of
-from padc.warn import warn
 
 with quiet():
     from coremltools.converters.mil.input_types import RangeDim
@@ -29,23 +27,14 @@ SPECIAL = 2
 """torch.export gives a size this lower bound unless the model was traced for 1."""
 
 
-def with_warnings(make: Callable[..., None]) -> Callable[..., None]:
-    """coremltools' constructor of a converter, which compares sizes of inputs, too."""
-
-    @functools.wraps(make)
-    def made(converter: Any, loaded_model: Any, *args: Any, **options: Any) -> None:
-        make(converter, loaded_model, *args, **options)
-        if isinstance(loaded_model, ExportedProgram):
-            exported = converter.graph.inputs
-            names = [x.name or y for x, y in zip(converter.inputs, exported)]
-            shapes = [x.shape for x in converter.inputs]
-            own = [x.shape for x in exported.values()]
-            for problem in beyond(names, shapes, own):
-                warn(problem)
-            for problem in unguarded(names, shapes, loaded_model):
-                warn(problem)
-
-    return made
+def range_problems(converter: Any, ep: ExportedProgram) -> Iterator[str]:
+    """The sizes of a converter's inputs that `ep` was not exported for."""
+    exported = converter.graph.inputs
+    names = [x.name or y for x, y in zip(converter.inputs, exported)]
+    shapes = [x.shape for x in converter.inputs]
+    own = [x.shape for x in exported.values()]
+    yield from beyond(names, shapes, own)
+    yield from unguarded(names, shapes, ep)
 
 
 def beyond(

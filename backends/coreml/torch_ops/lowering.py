@@ -74,6 +74,7 @@ WITH_INDICES: Mapping[Any, Any] = {
 """Ops whose sizes PyTorch fixes, and those that have the same first result."""
 
 SMALL_INTEGERS = torch.uint8, torch.int8, torch.int16
+MAY_BE_NUMBERS = "it may be on Python's numbers"
 OF_TENSORS = frozenset("condition dim dim0 dims start_dim steps".split())
 """Arguments of ops that Python's numbers do not have."""
 ON_NUMBERS = frozenset(("aten::squeeze", "aten::unsqueeze", "aten::stack", "aten::cat"))
@@ -95,7 +96,7 @@ def lower_node(
         with without_collection():
             lowering = NodeLowering(context, node, Sizes.of(context, function))
             if not (numbers_too or lowering.is_on_tensors()):
-                raise Obstacle("it may be on Python's numbers")
+                raise Obstacle(MAY_BE_NUMBERS)
             return lowering.run(target)
     except Obstacle as error:
         problem = Problem(f"{node.kind}: {error.message}", None, error.hint)
@@ -117,12 +118,14 @@ class NodeLowering:
         self.operands: dict[Any, Operand] = {}
         self.complex_operands: dict[Any, ComplexOperand] = {}
         self.variables: dict[Operand, Any] = {}
+        self.dtypes = DTYPES
 
     def run(self, target: str) -> Any:
         """The variables of the results, nested as the op returns them."""
         attempts = [self.program, self.program_of_first_result]
         if self.has_dynamic_sizes():
             attempts.insert(1, self.program_of_same_examples)
+        attempts.append(self.program_of_int32)
         problems: list[Obstacle | UnsupportedError] = []
         for attempt in attempts:
             try:
@@ -173,8 +176,19 @@ class NodeLowering:
         Sizes that are equal may have different symbols in pymil, and examples that
         contradict each other.
         """
-        self.operands, self.complex_operands, self.variables = {}, {}, {}
         self.sizes = self.sizes.with_same_examples()
+        return self.program_again()
+
+    def program_of_int32(self) -> CallProgram | None:
+        """The program of the call on int32, which a few ops want for int64."""
+        if not any(each.dtype == torch.int64 for each in self.operands.values()):
+            return None
+        self.dtypes = {**DTYPES, types.int32: torch.int32}
+        return self.program_again()
+
+    def program_again(self) -> CallProgram:
+        """The program of the call, of new operands."""
+        self.operands, self.complex_operands, self.variables = {}, {}, {}
         return self.program()
 
     def program_of_first_result(self) -> CallProgram | None:
@@ -187,7 +201,7 @@ class NodeLowering:
     def operand(self, var: Any) -> Operand:
         """The operand for a variable: a constant if its elements are known."""
         if var not in self.operands:
-            dtype = self.sizes.dtypes.get(var, DTYPES.get(var.dtype))
+            dtype = self.sizes.dtypes.get(var, self.dtypes.get(var.dtype))
             if dtype is None:
                 dtype_name = types.builtin_to_string(var.dtype)
                 raise Obstacle(f"a tensor of {dtype_name}")

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch.export import ExportedProgram
 
 from padc.backends.coreml import quiet
 from padc.backends.coreml.torch_ops import in_place, scalars
@@ -23,9 +24,10 @@ from padc.backends.coreml.torch_ops.constants import (
     with_exact_values,
 )
 from padc.backends.coreml.torch_ops.expansions import expand
-from padc.backends.coreml.torch_ops.exported_ranges import with_warnings
+from padc.backends.coreml.torch_ops.exported_ranges import range_problems
 from padc.backends.coreml.torch_ops.in_place import replace_writes
-from padc.backends.coreml.torch_ops.lowering import lower_node
+from padc.backends.coreml.torch_ops.initial_states import initial_problems
+from padc.backends.coreml.torch_ops.lowering import MAY_BE_NUMBERS, lower_node
 from padc.backends.coreml.torch_ops.overloads import overloads_named
 from padc.backends.coreml.torch_ops.repairs import REPAIRS
 from padc.backends.coreml.torch_ops.scalars import (
@@ -39,6 +41,7 @@ from padc.frontends.torch_export.nodes import is_composite, schema_name
 from padc.ir.targets import TARGETS
 from padc.passes import pipelines
 from padc.passes.aten.refusals import TRAINING
+from padc.warn import warn
 
 with quiet():
     from coremltools.converters.mil.frontend.torch import internal_graph
@@ -59,8 +62,8 @@ Converter = Callable[[Any, Any], None]
 
 WRONG = frozenset(
     """
-    all any avg_pool1d avg_pool2d avg_pool3d constant_pad_nd full full_like new_full
-    grid_sampler log_softmax _log_softmax masked_fill pad reflection_pad1d
+    all any arange avg_pool1d avg_pool2d avg_pool3d constant_pad_nd full full_like
+    new_full grid_sampler log_softmax _log_softmax masked_fill pad reflection_pad1d
     reflection_pad2d reflection_pad3d replication_pad1d replication_pad2d
     replication_pad3d scaled_dot_product_attention tril triu upsample_bicubic2d
     upsample_bilinear2d upsample_linear1d upsample_nearest1d upsample_nearest2d
@@ -106,15 +109,16 @@ class Operator:
         self, context: Any, node: Any, error: UnsupportedError
     ) -> None:
         """Convert by coremltools' own converter, or raise `error`."""
-        if self.original is None or (self.is_only_padcs and not is_too_old(error)):
+        # coremltools would take the nearest integers of int32.
+        if self.original is None or has_wide_integers(context, node):
             raise error
-        if has_wide_integers(context, node):
-            raise error  # coremltools would take the nearest ones of int32.
+        if not is_too_old(error) and (self.is_only_padcs or is_in_training(error)):
+            raise error
         try:
             self.original(context, node)
-        except (NotImplementedError, ValueError):
-            raise  # coremltools says what it lacks.
         except Exception as failure:
+            if is_too_old(error) or message_of(error).endswith(MAY_BE_NUMBERS):
+                raise
             raise error from failure
 
     @property
@@ -125,6 +129,15 @@ class Operator:
 
 def is_too_old(error: UnsupportedError) -> bool:
     return error.problems == [TOO_OLD]
+
+
+def is_in_training(error: UnsupportedError) -> bool:
+    """Whether padc refuses an op for the random numbers that it draws in training."""
+    return message_of(error).endswith(TRAINING[0])
+
+
+def message_of(error: UnsupportedError) -> str:
+    return error.problems[0].message
 
 
 def enclosing_function() -> Any:
@@ -235,6 +248,21 @@ def converters(registry: Mapping[str, Converter]) -> Mapping[str, Converter]:
         **in_place.CONVERTERS,
         **scalars.CONVERTERS,
     }
+
+
+def with_warnings(make: Callable[..., None]) -> Callable[..., None]:
+    """coremltools' constructor of a converter, with warnings of inputs and states."""
+
+    @functools.wraps(make)
+    def made(converter: Any, loaded_model: Any, *args: Any, **options: Any) -> None:
+        make(converter, loaded_model, *args, **options)
+        problems = [*initial_problems(converter)]
+        if isinstance(loaded_model, ExportedProgram):
+            problems += range_problems(converter, loaded_model)
+        for problem in problems:
+            warn(problem)
+
+    return made
 
 
 @contextmanager

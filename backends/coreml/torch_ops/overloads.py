@@ -102,7 +102,10 @@ def call_of(kind: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Call:
         if best is None or cost < best[0]:
             best = cost, call
     if best is None:
-        raise Obstacle(f"no ATen op '{kind}' takes these arguments")
+        raise Obstacle(
+            f"no ATen op '{kind}' takes these arguments",
+            "of the numbers that a model computes, only integers are known to be such",
+        )
     return best[1]
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from xdsl.dialects.builtin import DYNAMIC_INDEX, i32
+from xdsl.dialects.builtin import DYNAMIC_INDEX, f32, i32
 from xdsl.ir import SSAValue
 
 from padc.errors import Obstacle
@@ -49,6 +49,9 @@ FILLS: Mapping[str, float | str] = {
     "fill.Scalar": "value",
 }
 """The number that each op fills with, or its argument."""
+
+FINEST = 2**10
+"""Computed steps are multiples of one by this, of which int32 has many."""
 
 MOST_COUNTED = 2**27
 """The length of a constant sequence: 1 GiB of them is more than any model has."""
@@ -132,18 +135,33 @@ def constant(call: MilCall, numbers: npt.NDArray[Any]) -> Tensor:
 
 
 def computed_sequence(call: MilCall, names: Sequence[str], count: int) -> Tensor:
-    """A sequence of integers whose bounds or length are computed."""
-    given: dict[str, Size] = {"start": 0, "step": 1}
-    for name in names:
-        value = constant_number(call, name)
-        if isinstance(value, float) and not value.is_integer():
-            raise Obstacle(f"a computed number of steps of {value}", "use whole steps")
-        given[name] = call.size(name) if value is None else int(value)
+    """A sequence whose bounds or length are computed, counted in integers."""
+    known = {name: constant_number(call, name) for name in names}
+    type = call.result_element_type()
+    scale = common_denominator(known.values())
+    if scale > 1 and not is_float(type):
+        raise Obstacle("a computed number of fractional steps", "convert it: dtype")
+    given: dict[str, Size] = {"start": 0, "step": scale}
+    for name, value in known.items():
+        whole = call.size(name) * scale if value is None else int(value * scale)
+        given[name] = whole
     if "length" in call.op.schema.positions:
         given["end"] = call.size("length") * given["step"] + given["start"]
     like = Tensor(call.build, np.int32(0), i32)
     numbers = steps(like, given["start"], given["end"], given["step"], count)
-    return numbers.to(call.result_element_type())
+    return (numbers if scale == 1 else numbers.to(f32) / scale).to(type)
+
+
+def common_denominator(numbers: Iterable[float | None]) -> int:
+    """The least integer whose products with the numbers that are known are integers."""
+    fractions = (Fraction(number) for number in numbers if number is not None)
+    scale = math.lcm(*(fraction.denominator for fraction in fractions))
+    if scale > FINEST:
+        raise Obstacle(
+            "a computed number of steps, or a start, that float64 rounds",
+            f"use multiples of 1/{FINEST}, or divide whole steps: arange(n) / 10",
+        )
+    return scale
 
 
 @lowers("aten.linspace")
