@@ -13,6 +13,6 @@ A node of coremltools' graph is lowered as it is in a program of padc's:
 - `constants` keeps the integers of tensors that the model holds;
 - `exported_ranges` finds sizes that a model was not exported for, `initial_states` those
   states that do not start at 0;
-- `operators` registers this for the ATen ops and warns of both, `repairs` replaces coremltools' passes
-  that would compute something else afterwards.
+- `operators` registers this for the ATen ops, and warns of such sizes and states;
+- `repairs` replaces coremltools' passes that would compute something else afterwards.
 """
