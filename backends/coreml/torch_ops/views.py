@@ -17,7 +17,8 @@ import torch
 from padc.errors import SourceLocation
 from padc.frontends.torch_export.locations import TORCH_FOLDER
 
-FRAME = re.compile(r"^(.+)\((\d+)\): ", re.MULTILINE)
+FRAME = re.compile(r"^(?:(\S.*)\((\d+)\): | +File \"(.+)\", line (\d+)$)", re.MULTILINE)
+"""A line of a traced node, or of a scripted one."""
 
 
 def nodes_of(block: Any) -> Iterator[Any]:
@@ -29,8 +30,9 @@ def nodes_of(block: Any) -> Iterator[Any]:
 
 
 def location_of(node: Any) -> SourceLocation | None:
-    """The innermost line of a traced node in a file that is not PyTorch's."""
-    for file, line in FRAME.findall(node.sourceRange()):
+    """The innermost line of a node in a file that is not PyTorch's."""
+    for match in FRAME.finditer(node.sourceRange()):
+        file, line = match[1] or match[3], match[2] or match[4]
         if not file.startswith(TORCH_FOLDER):
             return SourceLocation(file, int(line))
     return None

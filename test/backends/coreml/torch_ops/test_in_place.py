@@ -18,6 +18,7 @@ import padc
 from padc.backends.coreml import quiet
 from padc.backends.coreml.torch_ops import in_place
 from padc.backends.coreml.torch_ops.expansions import expand
+from padc.backends.coreml.torch_ops.views import location_of, nodes_of
 
 with quiet():
     from coremltools.converters.mil.frontend.torch.torchscript_utils import (
@@ -386,6 +387,22 @@ def test_refusals_tell_the_line_of_python(function: Any, message: str):
     assert problem.location.file == __file__
     assert "_(" in problem.location.text or "out=" in problem.location.text
     assert problem.hint is not None and "torch.export" in problem.hint
+
+
+def in_a_loop(x: Tensor) -> Tensor:
+    for i in range(3):
+        x[i].add_(1)
+    return x
+
+
+def test_lines_of_scripted_functions():
+    graph = torch.jit.script(in_a_loop).graph
+    found = {location_of(node) for node in nodes_of(graph)} - {None}
+
+    assert {(each.file, each.text) for each in found if each} == {
+        (__file__, "for i in range(3):"),
+        (__file__, "x[i].add_(1)"),
+    }
 
 
 def test_graphs_without_types_are_refused_where_they_are_not_clear(tmp_path: Path):
