@@ -58,11 +58,16 @@ def decisions(program: Program) -> set[str]:
 
 def roundings(program: Program) -> set[str]:
     """
-    The names of the ops that round floats to integers, and of those that compute these.
+    The names of the ops that take floats apart into integers and the rest.
 
-    A number next to an integer would be rounded to it: another index, or one too large.
+    So are those that compute these floats: a number next to an integer would be rounded
+    to it, to another index, or to one too large.
     """
-    rounding = {op for op in operations_of(program) if makes_integers(op)}
+    rounding = {
+        op
+        for op in operations_of(program)
+        if makes_integers(op) or (op.op_type == "mod" and types.is_float(op.x.dtype))
+    }
     floats = [op.x for op in rounding]
     return {op.name for op in rounding | sources(floats, unweighted(program))}
 

@@ -115,6 +115,7 @@ def test_floats_that_become_indices() -> None:
             *(table[(x * 1999).long() + k] for k in (0, 1)), (x * 1999).frac()
         ),
         "weights": lambda x: x * 1999 - (x * 1999).floor().long(),
+        "phases": lambda x: (x * 1999) % 1,
     }
 
     program = padc.convert(Several(functions), (x,), precision="float16")
