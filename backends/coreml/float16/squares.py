@@ -1,10 +1,10 @@
 # pyright: basic, reportMissingTypeStubs=false, reportAttributeAccessIssue=false
 """
-Which ops of a float16 program compute roots of means of squares.
+Which ops of a float16 program compute sums of squares.
 
-The squares of numbers above 255 are infinite in float16, while the root is a number of
-the size of the operands: standard deviations, and the RMS norms of language models,
-which PyTorch models of float16 compute in float32, too.
+The squares of numbers above 255 are infinite in float16, while their mean may fit, and
+its root is a number of the size of the operands: variances, standard deviations, and
+the RMS norms of language models. PyTorch models of float16 use float32 for them, too.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 from padc.backends.coreml import quiet
-from padc.backends.coreml.blocks import operations_of
+from padc.backends.coreml.blocks import operations_of, origins
 from padc.backends.coreml.float16.coordinates import operands, sources
 
 with quiet():
@@ -23,18 +23,31 @@ SCALING = frozenset(["add", "maximum", "mul", "real_div"])
 """Ops that may be between a mean and its root, with a constant as other operand."""
 
 
+DISTANCES = "cdist", "euclidean_dist"
+"""Parts of the names of the ops that subtract products from sums of squares."""
+
+
 def ops_on_squares(program: Program) -> set[str]:
-    """The names of the squares, of the roots of their means, and of ops between."""
+    """The names of squares and sums of them, of their roots, and of ops between."""
     ops = [op for op in operations_of(program) if op.op_type != "const"]
     between = {op for op in ops if op.op_type in REDUCTIONS or scales(op)}
-    found: set[Any] = set()
+    found = {op for op in ops if is_part_of_distance(op)}
+    for op in ops:
+        if op.op_type == "reduce_sum_square":
+            found.add(op)
+        elif op.op_type in REDUCTIONS and is_squared(op.x.op):
+            found |= {op, op.x.op}
     for root in filter(is_root, ops):
         path = sources([root.x], between)
         values = [root.x, *(var for op in path for var in operands(op))]
-        squares = {var.op for var in values if var.op is not None and squared(var.op)}
+        squares = {var.op for var in values if is_squared(var.op)}
         if squares:
             found |= {root} | path | squares
     return {op.name for op in found}
+
+
+def is_part_of_distance(op: Any) -> bool:
+    return any(part in name for name in origins(op) for part in DISTANCES)
 
 
 def scales(op: Any) -> bool:
@@ -49,8 +62,10 @@ def is_root(op: Any) -> bool:
     return op.op_type in ("rsqrt", "sqrt")
 
 
-def squared(op: Any) -> bool:
-    """Whether an op squares its operand, alone or in a sum."""
+def is_squared(op: Any) -> bool:
+    """Whether an op squares its operand, alone or in a sum; not for inputs, None."""
+    if op is None:
+        return False
     if op.op_type == "mul":
         return op.x is op.y
     return op.op_type in ("reduce_sum_square", "square")

@@ -159,6 +159,10 @@ SQUARES: Functions = {
     ),
     "layer norm": lambda x: F.layer_norm(x, x.shape[-1:]),
     "normalized": lambda x: F.normalize(x),
+    "mean of squares": lambda x: rms(x / 10),
+    "distances": lambda x: torch.cdist(
+        x, x.flip(1) + 1, compute_mode="use_mm_for_euclid_dist"
+    ),
 }
 
 
