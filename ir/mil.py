@@ -45,6 +45,7 @@ import abc
 from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar, cast
 
+import numpy as np
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     ArrayAttr,
@@ -171,6 +172,11 @@ class MilOp(IRDLOperation):
                         f"{self.name} has a value of type {type_}; "
                         f"Core ML's tensors have rank {MAX_RANK} at most"
                     )
+        self._check_some_form()
+        self._check_dims()
+        self._check_cast()
+
+    def _check_some_form(self) -> None:
         *older, newest = forms_of(self.FORMS)
         try:
             self._check_form(newest)
@@ -181,6 +187,40 @@ class MilOp(IRDLOperation):
                 except VerifyException:
                     pass
             raise
+
+    def _check_dims(self) -> None:
+        """Check constants that name dimensions of the first operand."""
+        if not self.arguments or not is_tensor(type_ := self.arguments[0].type):
+            return
+        rank = type_.get_num_dims() + NEW_DIMS.get(self.name, 0)
+        for name in ("axis", "axes", "perm"):
+            if (attribute := self.constants.data.get(name)) is None:
+                continue
+            dims = np.array(constant_of(attribute)).reshape(-1).tolist()
+            if self.name == "mil.expand_dims":
+                rank += len(dims)
+            wrong = [dim for dim in dims if not -rank <= dim < rank]
+            if wrong:
+                raise VerifyException(
+                    f"{self.name} has {wrong[0]} in '{name}', of {rank} dimensions"
+                )
+            if len({dim % rank for dim in dims}) < len(dims):
+                raise VerifyException(f"{self.name} has a dimension twice in '{name}'")
+            if name == "perm" and len(dims) != rank:
+                raise VerifyException(
+                    f"{self.name} has a 'perm' of {len(dims)} of {rank} dimensions"
+                )
+
+    def _check_cast(self) -> None:
+        """Check that the result of a cast has the type that it names."""
+        if self.name != "mil.cast" or "dtype" not in self.constants.data:
+            return
+        (result,) = self.outputs
+        dtype = constant_of(self.constants.data["dtype"])
+        if dtype not in element_types(result):
+            raise VerifyException(
+                f"{self.name} to {dtype} has a result of {result.type}"
+            )
 
     def check(self, target: str) -> None:
         """Raise `VerifyException` if `target` does not have this form of the op."""
@@ -405,6 +445,10 @@ class WhileLoopOp(BlockOp):
 
 SCALAR = TensorType(i1, [])
 """The type of a condition."""
+
+
+NEW_DIMS: Mapping[str, int] = {"mil.stack": 1, "mil.one_hot": 1, "mil.flatten2d": 1}
+"""How many dimensions more than their operands have may be named."""
 
 
 def are_compatible(a: Attribute, b: Attribute) -> bool:

@@ -144,3 +144,34 @@ mil.cond(pred = %p) : (tensor<1xi1>) -> () {
 ^bb0(%v: tensor<2xf32>):
   mil.yield %v : tensor<2xf32>
 }
+
+// -----
+
+// CHECK: mil.argsort has 5 in 'axis', of 3 dimensions
+%x = "test.op"() : () -> tensor<2x3x4xf32>
+%y = mil.argsort(x = %x, axis = 5, ascending = true)
+  : (tensor<2x3x4xf32>) -> tensor<2x3x4xi32>
+
+// -----
+
+// CHECK: mil.expand_dims has 4 in 'axes', of 4 dimensions
+%x = "test.op"() : () -> tensor<2x3xf32>
+%y = mil.expand_dims(x = %x, axes = [0, 4]) : (tensor<2x3xf32>) -> tensor<1x2x3x1xf32>
+
+// -----
+
+// CHECK: mil.transpose has a dimension twice in 'perm'
+%x = "test.op"() : () -> tensor<2x2xf32>
+%y = mil.transpose(x = %x, perm = [0, -2]) : (tensor<2x2xf32>) -> tensor<2x2xf32>
+
+// -----
+
+// CHECK: mil.transpose has a 'perm' of 1 of 2 dimensions
+%x = "test.op"() : () -> tensor<2x2xf32>
+%y = mil.transpose(x = %x, perm = [0]) : (tensor<2x2xf32>) -> tensor<2x2xf32>
+
+// -----
+
+// CHECK: mil.cast to int32 has a result of tensor<2xf32>
+%x = "test.op"() : () -> tensor<2xf32>
+%y = mil.cast(x = %x, dtype = "int32") : (tensor<2xf32>) -> tensor<2xf32>
