@@ -94,6 +94,9 @@ def unknown_op(name: str, node: Node) -> Obstacle:
     tensors = [x for x in pytree.tree_leaves(values) if isinstance(x, torch.Tensor)]
     if any(x.layout != torch.strided for x in tensors):
         reason, hint = "padc has no sparse tensors", "compute with dense tensors"
+    elif name.startswith("quantized_decomposed."):
+        reason = "padc has quantization by known scales, of tensors and channels"
+        hint = "quantize statically, not dynamically or by groups"
     elif not name.startswith(("aten.", "prims.")):
         reason, hint = "it is not one of ATen's ops", "write it with ops of PyTorch"
     elif is_mutable(node):

@@ -167,7 +167,10 @@ def decompose(
         importer.check_updates()
         location = SourceLocation.of(stack_location(str(error)))
         message = f"PyTorch cannot make the program functional: {error}"
-        problem = Problem(message.partition("\n")[0], location)
+        hint = None
+        if isinstance(error, SyntaxError):
+            hint = "rename buffers that are called like keywords of Python"
+        problem = Problem(message.partition("\n")[0], location, hint)
         raise UnsupportedError([*importer.problems, problem]) from error
 
 
@@ -502,7 +505,8 @@ class Importer:
                     continue
                 case "PARAMETER_MUTATION":
                     message = f"the model changes its parameter '{spec.target}'"
-                    hint = "register it as a buffer"
+                    hint = "register it as a buffer; nn.Embedding with max_norm, which "
+                    hint += "changes its weight, needs it normalized before"
                 case "USER_INPUT_MUTATION":
                     message = f"the model changes its input '{spec.target}' in place"
                     hint = "work on a clone and return it as an output"

@@ -16,7 +16,7 @@ from padc.errors import Obstacle
 from padc.ir.element_types import is_float
 from padc.ir.torch import NotConstantError, constant_value
 from padc.passes.aten.formulas import evenly_spaced
-from padc.passes.torch_to_mil.aten.mil_call import MilCall, lowers
+from padc.passes.torch_to_mil.aten.mil_call import MilCall, lowers, scalar_type
 from padc.passes.torch_to_mil.aten.movement import Size, broadcast_to, filled, sizes_of
 from padc.passes.torch_to_mil.aten.parts import steps
 from padc.passes.torch_to_mil.aten.reshaping import known_sizes
@@ -143,6 +143,10 @@ def computed_sequence(call: MilCall, names: Sequence[str], count: int) -> Tensor
         raise Obstacle("a computed number of fractional steps", "convert it: dtype")
     given: dict[str, Size] = {"start": 0, "step": scale}
     for name, value in known.items():
+        if value is None and scalar_type(call.op.arg(name)) == f32:
+            raise Obstacle(
+                f"a computed float as its '{name}'", "compute integers: n // 2"
+            )
         whole = call.size(name) * scale if value is None else int(value * scale)
         given[name] = whole
     if "length" in call.op.schema.positions:
@@ -166,7 +170,20 @@ def common_denominator(numbers: Iterable[float | None]) -> int:
 
 @lowers("aten.linspace")
 def lower_linspace(call: MilCall) -> Tensor:
+    if None in [constant_number(call, name) for name in ("start", "end")]:
+        return between_computed_ends(call)
     return constant(call, spaced(call))
+
+
+def between_computed_ends(call: MilCall) -> Tensor:
+    """Floats from `start` to `end`, of which the program computes one at least."""
+    type, count = call.result_element_type(), call.integer("steps")
+    if not is_float(type):
+        raise Obstacle("integers between computed ends", "use torch.arange")
+    first, last = (number(call, name).to(f32) for name in ("start", "end"))
+    i = call.constant_tensor(np.arange(count), i32)
+    step = (last - first) / max(count - 1, 1)
+    return evenly_spaced(i, count, first, last, step, lambda n: n.to(f32)).to(type)
 
 
 @lowers("aten.logspace")

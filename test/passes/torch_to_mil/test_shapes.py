@@ -208,6 +208,8 @@ DYNAMIC: Functions = {
     "arange f": lambda x: torch.arange(x.shape[1], dtype=torch.float32) / 2,
     "arange down": lambda x: torch.arange(x.shape[1], 0, -1) * 1,
     "arange in quarters": lambda x: torch.arange(0.5, x.shape[1], 0.75) * 1,
+    "linspace to a size": lambda x: torch.linspace(0, x.shape[1] - 1, 7) * 1,
+    "linspace of one": lambda x: torch.linspace(x.shape[1], -1, 1) * 1,
     "arange of halves": lambda x: torch.arange(-0.5, -x.shape[1], -1.0) * 1,
     "eye": lambda x: torch.eye(x.shape[1]) * 2,
     "meshgrid": lambda x: torch.meshgrid(
