@@ -9,6 +9,7 @@ from array import array
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import call
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -82,18 +83,25 @@ class NativeFunction:
         ]
         self._addresses = [weight.ctypes.data for weight in self._weights]
         self._arenas: deque[Arena] = deque()
-        call = ctypes.CFUNCTYPE(None, ctypes.c_char_p)
-        self._run = call(code.address("main"))
-        self._sizes = call(code.address("main_sizes"))
+        function = ctypes.CFUNCTYPE(None, ctypes.c_char_p)
+        self._run = function(code.address("main"))
+        self._sizes = function(code.address("main_sizes"))
         self._sizes_count = 1 + sum(len(p.dynamic) for p in self._results)
         self._static_shapes = [p.shape for p in self._results]
         self._is_static = signature.arena_bytes is not None and self._sizes_count == 1
-        self._is_direct = self._is_static and all(
-            p.dtype is not None and not p.dynamic for p in self._inputs
+        self._is_direct = (
+            self._is_static
+            and signature.accesses is None
+            and all(p.dtype is not None and not p.dynamic for p in self._inputs)
         )
-        """Whether it takes only tensors, and all of its sizes are static."""
+        """Whether it takes only tensors, and all sizes are static; it has no checks."""
         direct = [*self._inputs, *self._results] if self._is_direct else []
         self._direct_bytes = [p.bytes for p in direct]
+        self._direct_inputs = [p.direct_pointer for p in self._inputs]
+        self._direct_results = [p.direct_pointer for p in self._results]
+        self._arena_bytes = signature.arena_bytes or 0
+        # Two numbers come before the addresses of tensors, and two after them.
+        self._pack = struct.Struct(f"{4 + len(direct) + len(self._addresses)}q").pack
 
     def __call__(
         self, inputs: Sequence[Value], outputs: Sequence[torch.Tensor] | None = None
@@ -153,41 +161,39 @@ class NativeFunction:
         """
         if not self._is_direct or len(inputs) != len(self._inputs):
             return None
-        read: list[int] = []
-        for parameter, value in zip(self._inputs, inputs, strict=True):
-            if not (address := parameter.direct_pointer(value)):
-                return None
-            read.append(address)
+        read = list(map(call, self._direct_inputs, inputs))
+        if not all(read):
+            return None
         if outputs is None:
             outputs = self._new(self._static_shapes)
-            written = [required_pointer(output) for output in outputs]
-        elif (written := self._direct_outputs(read, outputs)) is None:
-            return None
-        assert self.signature.arena_bytes is not None
-        self._run_on([*read, *self._addresses, *written], self.signature.arena_bytes)
+            written = list(map(required_pointer, outputs))
+        else:
+            written = list(map(call, self._direct_results, outputs))
+            if len(outputs) != len(self._results) or not all(written):
+                return None
+            if self._overlap(read, written):
+                return None
+        threads, start = team(self._threads)
+        bytes = self._arena_bytes
+        arena = self._take_arena(bytes)
+        self._run(
+            self._pack(
+                threads, start, *read, *self._addresses, *written, arena.address, bytes
+            )
+        )
+        self._arenas.append(arena)
         return outputs
 
-    def _direct_outputs(
-        self, read: Sequence[int], outputs: Sequence[Any]
-    ) -> list[int] | None:
-        """
-        The addresses of a caller's outputs if they can be written as they are.
-
-        None if some cannot, or overlap each other or the inputs, which are at `read`.
-        """
-        if len(outputs) != len(self._results):
-            return None
-        places = [*read]
-        for parameter, output in zip(self._results, outputs, strict=True):
-            if not (begin := parameter.direct_pointer(output)):
-                return None
-            end = begin + parameter.bytes
-            # Of the results, only those before this one have places.
-            for other, size in zip(places, self._direct_bytes, strict=False):
-                if begin < other + size and other < end:
-                    return None
-            places.append(begin)
-        return places[len(read) :]
+    def _overlap(self, read: Sequence[int], written: Sequence[int]) -> bool:
+        """Whether a result, at the address `written`, overlaps another or an input."""
+        sizes, places = self._direct_bytes, [*read, *written]
+        for number in range(len(read), len(places)):
+            begin = places[number]
+            end = begin + sizes[number]
+            for other in range(number):
+                if begin < places[other] + sizes[other] and places[other] < end:
+                    return True
+        return False
 
     def _new(self, shapes: Sequence[Sequence[int]]) -> list[torch.Tensor]:
         """Uninitialized results of these shapes."""
