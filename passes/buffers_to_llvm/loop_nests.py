@@ -18,8 +18,8 @@ from padc.passes.buffers_to_llvm.bodies import Body, Places, count, quotient_of
 from padc.passes.buffers_to_llvm.buffer_descriptor import BufferDescriptor, stored_bytes
 from padc.passes.buffers_to_llvm.llvm_builder import LlvmBuilder, Size, predicate
 from padc.passes.buffers_to_llvm.loops import Loop
-from padc.passes.buffers_to_llvm.sums.extremes import Extreme
-from padc.passes.buffers_to_llvm.sums.float_sums import BlockedSum
+from padc.passes.buffers_to_llvm.sums.extremes import Extreme, extreme_of
+from padc.passes.buffers_to_llvm.sums.float_sums import BlockedSum, is_long, is_sum
 from padc.passes.buffers_to_llvm.vector_math import ANGLES
 from padc.passes.buffers_to_llvm.work_sharing import (
     ELEMENTS,
@@ -267,6 +267,16 @@ class LoopNest:
         assert isinstance(x, BufferDescriptor)
         found = extreme.of_row(build, x, offsets[0], count)
         self.body.join(build, extreme.op, found, offsets)
+
+
+def nest_of(body: Body, loops: Sequence[Loop]) -> LoopNest:
+    """`loops` around `body`; memory for sums is allocated here, outside of them."""
+    nest = LoopNest(body, extreme_of(body.op))
+    if loops and is_sum(body.op) and is_long(loops):
+        result = body.operands[-1]
+        assert isinstance(result, BufferDescriptor)
+        nest.sum = BlockedSum(body.kernel.build, result, not loops[-1].reduces)
+    return nest
 
 
 def divisor_of(op: Operation, dim: int) -> int | None:
