@@ -44,7 +44,8 @@ from padc.passes.buffers_to_llvm.kernels import Kernel
 from padc.passes.buffers_to_llvm.linalg_kernels import kernel_of
 from padc.passes.buffers_to_llvm.llvm_builder import POINTER, LlvmBuilder, Size
 from padc.passes.buffers_to_llvm.llvm_module import LlvmModule
-from padc.passes.buffers_to_llvm.loop_fusion import groups, kernel_of_ops
+from padc.passes.buffers_to_llvm.loop_fusion import kernel_of_ops
+from padc.passes.buffers_to_llvm.loop_groups import groups
 from padc.passes.buffers_to_llvm.looped_ops import LoopedOp, Move, looped_op
 from padc.passes.buffers_to_llvm.products.fused_products import (
     FusedProduct,

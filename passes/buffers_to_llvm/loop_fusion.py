@@ -5,33 +5,26 @@ A pad is an example: it copies the input to the interior, and fills or copies th
 borders. Row by row, each cache line is loaded once instead of once for each part.
 
 A softmax is another: it finds the greatest element of a row, its powers, their sum, and
-the quotients. Row by row, all but the first are computed from the first cache, and one
-row of powers is enough (see `private_buffers`).
+the quotients. Tile by tile of a few rows, all but the first are computed from the first
+cache, and one tile of powers is enough (see `private_buffers`).
 """
 
 from __future__ import annotations
 
-import itertools
-import math
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from xdsl.dialects import arith, memref
-from xdsl.dialects.builtin import IntegerAttr, MemRefType
 from xdsl.ir import SSAValue
 
 from padc.passes.buffers_to_llvm.bodies import Body
-from padc.passes.buffers_to_llvm.buffer_descriptor import (
-    BufferDescriptor,
-    Value,
-    stored_bytes,
-)
+from padc.passes.buffers_to_llvm.buffer_descriptor import BufferDescriptor, Value
 from padc.passes.buffers_to_llvm.kernel_key import KernelKey
 from padc.passes.buffers_to_llvm.kernels import Kernel, Outline
 from padc.passes.buffers_to_llvm.llvm_builder import LlvmBuilder, Size, stored_type
-from padc.passes.buffers_to_llvm.loop_nests import LoopNest, nest_of
-from padc.passes.buffers_to_llvm.looped_ops import LoopedOp, Move, longer
+from padc.passes.buffers_to_llvm.loop_groups import most_steps, runs, shared_depth
+from padc.passes.buffers_to_llvm.loop_nests import LoopNest, Stored, nest_of
+from padc.passes.buffers_to_llvm.looped_ops import LoopedOp, longer
 from padc.passes.buffers_to_llvm.loops import Loop, merged, ordered
 from padc.passes.buffers_to_llvm.op_loops import work_of
 from padc.passes.buffers_to_llvm.private_buffers import (
@@ -41,164 +34,14 @@ from padc.passes.buffers_to_llvm.private_buffers import (
 )
 from padc.passes.buffers_to_llvm.work_sharing import share, split_loop, threads_for
 
-FEWEST_STEPS = 16
-"""The fewest steps of shared loops that several threads share well."""
-FEWEST_INNER = 32
-"""The fewest steps inside of them; shorter rows are faster in one loop."""
-STEP_BYTES = 1 << 19
-"""The most bytes of a step whose buffers stay in the second cache of most CPUs."""
+TILE_STEPS = 2048
+"""The steps of a tile, whose buffers stay in the first cache."""
+TILE_ROWS = 16
+"""
+The most rows of a tile.
 
-
-def shares(a: LoopedOp, b: LoopedOp, dim: int) -> bool:
-    """
-    Whether two ops may share the loop along a dimension.
-
-    They may if different steps touch different elements of the memory that one of them
-    writes.
-    """
-    if min(len(a.loops), len(b.loops)) <= dim + 1:
-        return False
-    loops = [a.loops[dim], b.loops[dim]]
-    if any(loop.reduces for loop in loops) or loops[0].count != loops[1].count:
-        return False
-    if not (a.may_be_outer(dim) and b.may_be_outer(dim)):
-        return False
-    return all(
-        x.along(dim) is not None and x.along(dim) == y.along(dim)
-        for x, y in itertools.product(a.accesses, b.accesses)
-        if x.buffer.memory is y.buffer.memory and (x.writes or y.writes)
-    )
-
-
-def runs(ops: Sequence[LoopedOp], dim: int) -> list[list[LoopedOp]]:
-    """`ops` in their order, grouped by the loop along `dim` that they share."""
-    result: list[list[LoopedOp]] = []
-    for op in ops:
-        if (
-            result
-            and all(shares(op, other, dim) for other in result[-1])
-            and are_apart([*result[-1], op])
-        ):
-            result[-1].append(op)
-        else:
-            result.append([op])
-    return result
-
-
-def groups(ops: Sequence[LoopedOp]) -> Iterator[list[LoopedOp]]:
-    """`ops` in their order; those of a group become one kernel."""
-    for run in runs(ops, 0):
-        for group in connected(run):
-            if pays(group):
-                yield group
-            else:
-                yield from of_one_memory(group)
-
-
-def connected(ops: Sequence[LoopedOp]) -> Iterator[list[LoopedOp]]:
-    """`ops`, split where none uses what one on the other side writes."""
-    begin = 0
-    for end in range(1, len(ops) + 1):
-        before, after = written_and_used(ops[begin:end]), written_and_used(ops[end:])
-        if not (before[0] & after[1] or before[1] & after[0]):
-            yield list(ops[begin:end])
-            begin = end
-
-
-def written_and_used(ops: Sequence[LoopedOp]) -> tuple[set[SSAValue], set[SSAValue]]:
-    """The memory that `ops` write, and all that they use."""
-    return (
-        {op.output.memory for op in ops},
-        {x.buffer.memory for op in ops for x in op.accesses},
-    )
-
-
-def of_one_memory(ops: Sequence[LoopedOp]) -> Iterator[list[LoopedOp]]:
-    """`ops`, grouped as moves to the same memory."""
-
-    def target(numbered: tuple[int, LoopedOp]) -> object:
-        number, op = numbered
-        return op.output.memory if isinstance(op, Move) else number
-
-    for _, group in itertools.groupby(enumerate(ops), target):
-        yield [op for _, op in group]
-
-
-def pays(ops: Sequence[LoopedOp]) -> bool:
-    """Whether there are enough steps for threads, and few enough bytes for a cache."""
-    if len(list(of_one_memory(ops))) == 1:
-        return True
-    depth = shared_depth(ops)
-    inner = max(most_steps(op.loops[depth:]) for op in ops)
-    if inner < FEWEST_INNER or most_steps(ops[0].loops[:depth]) < FEWEST_STEPS:
-        return False
-    bytes: dict[SSAValue, float] = {}
-    for op in ops:
-        for place, x in enumerate(op.op.operands):
-            if isinstance(buffer := op.values[x], BufferDescriptor):
-                used = [loop for loop in op.loops[depth:] if loop.steps[place] != 0]
-                total = stored_bytes(buffer.element_type) * most_steps(used)
-                bytes[buffer.memory] = max(bytes.get(buffer.memory, 0), total)
-    return sum(each for each in bytes.values() if each < math.inf) <= STEP_BYTES
-
-
-def most_steps(loops: Sequence[Loop]) -> float:
-    """The steps of `loops`, which are nested; infinity if they are not known."""
-    return math.prod(
-        loop.count if isinstance(loop.count, int) else math.inf for loop in loops
-    )
-
-
-def shared_depth(ops: Sequence[LoopedOp]) -> int:
-    """How many outermost loops all `ops` share."""
-    depth = 0
-    while len(runs(ops, depth)) == 1:
-        depth += 1
-    return depth
-
-
-def are_apart(ops: Sequence[LoopedOp]) -> bool:
-    """
-    Whether no memory that `ops` write overlaps other memory that they use.
-
-    What is in use at once does not overlap. Of two places in the arena, the one may
-    come after the other's last use.
-    """
-    times: dict[SSAValue, list[int]] = {}
-    written: set[SSAValue] = set()
-    for time, op in enumerate(ops):
-        written.add(op.output.memory)
-        for x in op.accesses:
-            times.setdefault(x.buffer.memory, []).append(time)
-    return all(
-        (a not in written and b not in written)
-        or (min(times[a]) <= max(times[b]) and min(times[b]) <= max(times[a]))
-        or are_disjoint(a, b)
-        for a, b in itertools.combinations(times, 2)
-    )
-
-
-def are_disjoint(a: SSAValue, b: SSAValue) -> bool:
-    """Whether two different buffers are known to be in different memory."""
-    if not isinstance(a.owner, memref.ViewOp) or not isinstance(b.owner, memref.ViewOp):
-        return True
-    first, second = place_of(a.owner), place_of(b.owner)
-    if first is None or second is None:
-        return False
-    return first[1] <= second[0] or second[1] <= first[0]
-
-
-def place_of(view: memref.ViewOp) -> tuple[int, int] | None:
-    """The first byte of a view, and the one after it; None if they are not known."""
-    type = view.result.type
-    assert isinstance(type, MemRefType)
-    match view.byte_shift.owner:
-        case arith.ConstantOp(value=IntegerAttr() as number) if type.has_static_shape():
-            begin = number.value.data
-            bytes = stored_bytes(type.element_type) * type.element_count()
-            return begin, begin + bytes
-        case _:
-            return None
+An op computes its rows while each waits for the extreme or the sum of another.
+"""
 
 
 @dataclass(frozen=True)
@@ -217,10 +60,21 @@ class Together:
     ops: Sequence[int]
     dim: int
     count: Size
+    tile: int
+    """Each op has so many steps before the next one has them."""
     inner: Sequence[Nest]
 
 
 Nest: TypeAlias = Alone | Together
+
+
+def tile_of(ops: Sequence[LoopedOp], depth: int) -> int:
+    """How many steps of the innermost of `depth` shared loops make a tile."""
+    reduces = any(loop.reduces for op in ops for loop in op.loops)
+    if not reduces or any(len(run) > 1 for run in runs(ops, depth)):
+        return 1
+    steps = max(most_steps(op.loops[depth:]) for op in ops)
+    return max(int(min(TILE_STEPS // max(steps, 1), TILE_ROWS)), 1)
 
 
 def nests(
@@ -228,21 +82,22 @@ def nests(
     loops: Sequence[Sequence[Loop]],
     numbers: Sequence[int],
     main: LlvmBuilder,
+    tiles: Mapping[int, int],
     dim: int = 0,
 ) -> list[Nest]:
     """
     The loops from `dim` on inwards, each shared by as many ops as possible.
 
-    `loops` are those of each op as they are emitted.
+    `loops` are those of each op as they are emitted; `tiles` are by dimension.
     """
     rest = iter(numbers)
     result: list[Nest] = []
     for shared in runs([ops[number] for number in numbers], dim):
         together = [next(rest) for _ in shared]
         if len(together) > 1:
-            inner = nests(ops, loops, together, main, dim + 1)
-            count = shared[0].loops[dim].count
-            result.append(Together(together, dim, count, inner))
+            inner = nests(ops, loops, together, main, tiles, dim + 1)
+            count, tile = shared[0].loops[dim].count, tiles.get(dim, 1)
+            result.append(Together(together, dim, count, tile, inner))
         else:
             (number,) = together
             # Only `main` knows which products of sizes are equal.
@@ -255,20 +110,24 @@ def kernel_of_ops(
     ops: Sequence[LoopedOp], values: Mapping[SSAValue, Value], main: LlvmBuilder
 ) -> Kernel:
     """One kernel for all `ops` of a group; `values` are those of the function."""
+    depth = shared_depth(ops)
+    tile = tile_of(ops, depth)
     private: Mapping[SSAValue, PrivateBuffer] = {}
     shared = ops
     if main.check is None:
-        private = private_buffers(ops, shared_depth(ops), values)
+        private = private_buffers(ops, depth, tile, values)
         ops = [with_private(op, private, main) for op in ops]
-    plan = nests(shared, [op.loops for op in ops], range(len(ops)), main)
+    numbers = range(len(ops))
+    plan = nests(shared, [op.loops for op in ops], numbers, main, {depth - 1: tile})
     of = KernelKey()
 
     def described(nest: Nest) -> Hashable:
         match nest:
             case Alone(number, loops):
                 return number, of.loops(loops)
-            case Together(numbers, dim, count, inner):
-                return tuple(numbers), dim, of.size(count), *map(described, inner)
+            case Together(numbers, dim, count, tile, inner):
+                sizes = dim, of.size(count), tile
+                return tuple(numbers), *sizes, *map(described, inner)
 
     check = main.check
     memories = {memory: number for number, memory in enumerate(private)}
@@ -297,19 +156,10 @@ def kernel_of_ops(
 
     def make() -> Outline:
         kernel = Outline(main, check, threads)
-        outline_ops(kernel, ops, plan, private)
+        FusedLoops(kernel, ops, plan, private).emit()
         return kernel
 
     return Kernel(key, of.values, make, threads)
-
-
-def shared_counts(plan: Sequence[Nest]) -> list[Size]:
-    """The steps of the loops that all ops share."""
-    match plan:
-        case [Together(count=count, inner=inner)]:
-            return [count, *shared_counts(inner)]
-        case _:
-            return []
 
 
 def own_loops(plan: Sequence[Nest]) -> Iterator[Alone]:
@@ -336,53 +186,152 @@ def aliases_of(
     return found
 
 
-def outline_ops(
-    kernel: Outline,
-    ops: Sequence[LoopedOp],
-    plan: Sequence[Nest],
-    private: Mapping[SSAValue, PrivateBuffer],
-) -> None:
-    """Emit the loops of `ops` in `kernel`."""
-    build = kernel.build
-    kernel.aliases |= aliases_of(ops, private)
-    scratch = {
-        memory: build.scratch(buffer.elements, stored_type(buffer.element_type))
-        for memory, buffer in private.items()
-    }
+Offsets: TypeAlias = Mapping[int, Sequence[Size]]
+"""The offsets of the operands of each op, by its index."""
 
-    def value(value: Value) -> Value:
+
+class FusedLoops:
+    """The loops of ops, inside of a kernel."""
+
+    def __init__(
+        self,
+        kernel: Outline,
+        ops: Sequence[LoopedOp],
+        plan: Sequence[Nest],
+        private: Mapping[SSAValue, PrivateBuffer],
+    ):
+        self.kernel = kernel
+        self.build = kernel.build
+        self.ops = ops
+        self.plan = plan
+        self.private = private
+        kernel.aliases |= aliases_of(ops, private)
+        self.scratch = {
+            memory: self.build.scratch(x.elements, stored_type(x.element_type))
+            for memory, x in private.items()
+        }
+        self.by_op: dict[int, tuple[LoopNest, Sequence[Loop]]] = {}
+        for alone in own_loops(plan):
+            op = ops[alone.op]
+            inner = {x: self.value(each) for x, each in op.values.items()}
+            loops = [kernel.loop(loop) for loop in alone.loops]
+            body = Body(op.op, kernel, [inner[x] for x in op.op.operands], inner, 1)
+            self.by_op[alone.op] = nest_of(body, loops), loops
+
+    def value(self, value: Value) -> Value:
         """A value of the caller in the kernel."""
-        if not isinstance(value, BufferDescriptor) or value.memory not in private:
-            return kernel.value(value)
-        offset = private[value.memory].offset(value)
-        pointer = build.address(scratch[value.memory], offset, value.element_type)
+        if not isinstance(value, BufferDescriptor) or value.memory not in self.private:
+            return self.kernel.value(value)
+        offset = self.private[value.memory].offset(value)
+        memory = self.scratch[value.memory]
+        pointer = self.build.address(memory, offset, value.element_type)
         return replace(value, pointer=pointer)
 
-    by_op: dict[int, tuple[LoopNest, Sequence[Loop]]] = {}
-    for alone in own_loops(plan):
-        op = ops[alone.op]
-        inner = {x: value(each) for x, each in op.values.items()}
-        loops = [kernel.loop(loop) for loop in alone.loops]
-        body = Body(op.op, kernel, [inner[x] for x in op.op.operands], inner, 1)
-        by_op[alone.op] = nest_of(body, loops), loops
+    def emit(self) -> None:
+        """Emit all loops; those that all ops share may be split."""
+        share(self.build, self.shared_counts(self.plan))
+        firsts = {i: self.kernel.sizes(op.firsts) for i, op in enumerate(self.ops)}
+        for nest in self.plan:
+            self.nest(nest, firsts)
 
-    def emit(nest: Nest, offsets: Mapping[int, Sequence[Size]]) -> None:
-        """Emit a nest; the operands of each op are at `offsets`."""
+    def shared_counts(self, plan: Sequence[Nest]) -> list[Size]:
+        """The steps of the loops that all ops share."""
+        match plan:
+            case [Together() as nest]:
+                return [self.tiles(nest), *self.shared_counts(nest.inner)]
+            case _:
+                return []
+
+    def tiles(self, nest: Together) -> Size:
+        return ceil_div_of(self.build, self.kernel.size(nest.count), nest.tile)
+
+    def nest(self, nest: Nest, offsets: Offsets) -> None:
         if isinstance(nest, Alone):
-            own, loops = by_op[nest.op]
+            own, loops = self.by_op[nest.op]
             return own.nest(loops, offsets[nest.op], {})
+        loops = {i: self.kernel.loop(self.ops[i].loops[nest.dim]) for i in nest.ops}
 
-        def inside(build: LlvmBuilder, place: Size) -> None:
-            moved: dict[int, Sequence[Size]] = {}
-            for number in nest.ops:
-                loop = kernel.loop(ops[number].loops[nest.dim])
-                moved[number] = loop.moved(build, offsets[number], place)
-            for inner in nest.inner:
-                emit(inner, moved)
+        def step(build: LlvmBuilder, place: Size) -> None:
+            at = {i: x.moved(build, offsets[i], place) for i, x in loops.items()}
+            for unit in self.units(nest.inner):
+                unit(at)
 
-        split_loop(kernel.build, kernel.size(nest.count), inside)
+        def tile(build: LlvmBuilder, number: Size) -> None:
+            first = build.mul(number, nest.tile)
+            by_tile = {i: self.outside(i, loop) for i, loop in loops.items()}
+            begin = {i: x.moved(build, offsets[i], first) for i, x in by_tile.items()}
+            count = loops[nest.ops[0]].steps_of_block(build, first, nest.tile)
+            for unit in self.units(nest.inner):
 
-    share(build, kernel.sizes(shared_counts(plan)))
-    firsts = {i: kernel.sizes(op.firsts) for i, op in enumerate(ops)}
-    for nest in plan:
-        emit(nest, firsts)
+                def row(
+                    build: LlvmBuilder,
+                    place: Size,
+                    unit: Callable[[Offsets], None] = unit,
+                ) -> None:
+                    unit({i: x.moved(build, begin[i], place) for i, x in loops.items()})
+
+                build.loop(0, count, 1, row)
+
+        split_loop(self.build, self.tiles(nest), step if nest.tile == 1 else tile)
+
+    def outside(self, op: int, loop: Loop) -> Loop:
+        """`loop` without its steps in private buffers, which hold one tile."""
+        operands = [self.ops[op].values[x] for x in self.ops[op].op.operands]
+        steps = [
+            0 if isinstance(x, BufferDescriptor) and x.memory in self.private else step
+            for x, step in zip(operands, loop.steps, strict=True)
+        ]
+        return replace(loop, steps=tuple(steps))
+
+    def units(self, nests: Sequence[Nest]) -> Iterator[Callable[[Offsets], None]]:
+        """What emits `nests`: one after the other, except sums of what is stored."""
+        left = [*nests]
+        while left:
+            if (joined := self.stored_and_summed(left)) is not None:
+                emit, count = joined
+                yield emit
+                del left[:count]
+            else:
+                first = left.pop(0)
+                yield lambda offsets, first=first: self.nest(first, offsets)
+
+    def stored_and_summed(
+        self, nests: Sequence[Nest]
+    ) -> tuple[Callable[[Offsets], None], int] | None:
+        """
+        What emits an op, and a sum of what it stores, in one loop; and their number.
+
+        The op that writes what the sum starts from may be between them.
+        """
+        match nests:
+            case [Alone() as move, Alone(loops=[]) as start, Alone() as sum, *_]:
+                count = 3
+            case [Alone() as move, Alone() as sum, *_]:
+                start, count = None, 2
+            case _:
+                return None
+        own, loops = self.by_op[sum.op]
+        stored, others = self.by_op[move.op]
+        term = self.ops[sum.op].term_of(self.ops[move.op])
+        if term is None or len(loops) != 1 or len(others) != 1 or stored.in_place():
+            return None
+        (loop,), (other,) = loops, others
+        if loop.count != other.count or not own.is_sum_of_row(loop):
+            return None
+        if start is not None and not self.ops[sum.op].starts_from(self.ops[start.op]):
+            return None
+
+        def emit(offsets: Offsets) -> None:
+            first = None
+            if start is not None:
+                body = self.by_op[start.op][0].body
+                (first,) = body.results(self.build, offsets[start.op], {}, {})
+            terms = Stored(stored.body, other, offsets[move.op], term)
+            own.sum_row(loop, offsets[sum.op], terms, first)
+
+        return emit, count
+
+
+def ceil_div_of(build: LlvmBuilder, a: Size, b: int) -> Size:
+    """The quotient of a size, rounded up."""
+    return build.floordiv(build.add(a, b - 1), b)

@@ -88,8 +88,31 @@ class LoopedOp:
 
     def may_be_outer(self, dim: int) -> bool:
         """Whether the loop along `dim` need not be the innermost one to be fast."""
-        loops = longer(self.loops)
-        return len(loops) < 2 or ordered(loops, 1)[-1].dims != (dim,)
+        if not longer(self.loops[dim + 1 :]):
+            return True
+        return ordered(longer(self.loops), 1)[-1].dims != (dim,)
+
+    def term_of(self, other: LoopedOp) -> SSAValue | None:
+        """The argument of its body for what `other` stores, element by element."""
+        if not isinstance(other, Move) or other.output.memory is self.output.memory:
+            return None
+        (stored,) = other.op.outputs
+        *_, written = other.op.get_indexing_maps()
+        for x, map, arg in zip(
+            self.op.inputs, self.op.get_indexing_maps(), self.op.body.block.args
+        ):
+            if x is stored and map == written:
+                return arg
+        return None
+
+    def starts_from(self, other: LoopedOp) -> bool:
+        """Whether `other` writes all of the result before, and reads no buffer."""
+        return (
+            isinstance(other, Move)
+            and other.op.outputs[0] is self.op.outputs[0]
+            and other.op.body.block.args[-1].first_use is None
+            and len(list(other.accesses)) == 1
+        )
 
 
 class Move(LoopedOp):

@@ -64,13 +64,17 @@ def dot(places: Sequence[object], strides: Sequence[int]) -> int:
 
 
 def private_buffers(
-    ops: Sequence[LoopedOp], depth: int, values: Mapping[SSAValue, Value]
+    ops: Sequence[LoopedOp], depth: int, tile: int, values: Mapping[SSAValue, Value]
 ) -> dict[SSAValue, PrivateBuffer]:
-    """The buffers that need only one step of `depth` loops, by their memory."""
+    """
+    The buffers that need only one step of `depth` loops, by their memory.
+
+    Of the innermost of these loops, they need `tile` steps.
+    """
     found: dict[SSAValue, PrivateBuffer] = {}
     left = MOST_BYTES
     for memory in dict.fromkeys(op.output.memory for op in ops):
-        buffer = private_buffer(memory, ops, depth, values)
+        buffer = private_buffer(memory, ops, depth, tile, values)
         if buffer is not None and buffer.bytes <= left:
             found[memory] = buffer
             left -= buffer.bytes
@@ -81,6 +85,7 @@ def private_buffer(
     memory: SSAValue,
     ops: Sequence[LoopedOp],
     depth: int,
+    tile: int,
     values: Mapping[SSAValue, Value],
 ) -> PrivateBuffer | None:
     view, root = memory.owner, values.get(memory)
@@ -94,13 +99,20 @@ def private_buffer(
     accesses = [x for op in ops for x in op.accesses if x.buffer.memory is memory]
     if any(x.buffer.frame is not root.frame for x in accesses):
         return None
-    sizes = list(root.sizes)
+    sizes, repeated = list(root.sizes), set[int]()
     for loop in range(depth):
         (along, *others) = {x.along(loop) for x in accesses}
         place = accesses[0].dimension(loop)
         if along is None or others or place is None:
             return None
+        x = accesses[0].buffer
+        if tile > 1 and loop == depth - 1:
+            if (x.places[place], x.spacing[place]) != (0, 1):
+                return None
+            sizes[place] = tile
+            continue
         sizes[place] = 1
+        repeated.add(place)
     numbers = [
         number for x in accesses for number in (*x.buffer.places, *x.buffer.spacing)
     ]
@@ -108,8 +120,8 @@ def private_buffer(
         return None
     shape = [known(size) for size in sizes]
     strides = [
-        0 if size is not whole and size != whole else math.prod(shape[i + 1 :])
-        for i, (size, whole) in enumerate(zip(sizes, root.sizes, strict=True))
+        0 if place in repeated else math.prod(shape[place + 1 :])
+        for place in range(len(shape))
     ]
     return PrivateBuffer(root.element_type, math.prod(shape), strides)
 
