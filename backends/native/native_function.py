@@ -9,7 +9,6 @@ from array import array
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from operator import call
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -161,17 +160,17 @@ class NativeFunction:
         """
         if not self._is_direct or len(inputs) != len(self._inputs):
             return None
-        read = list(map(call, self._direct_inputs, inputs))
+        read = [f(x) for f, x in zip(self._direct_inputs, inputs, strict=True)]
         if not all(read):
             return None
         if outputs is None:
             outputs = self._new(self._static_shapes)
             written = list(map(required_pointer, outputs))
         else:
-            written = list(map(call, self._direct_results, outputs))
-            if len(outputs) != len(self._results) or not all(written):
+            if len(outputs) != len(self._results):
                 return None
-            if self._overlap(read, written):
+            written = [f(x) for f, x in zip(self._direct_results, outputs, strict=True)]
+            if not all(written) or self._overlap(read, written):
                 return None
         threads, start = team(self._threads)
         bytes = self._arena_bytes

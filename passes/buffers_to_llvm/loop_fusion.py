@@ -96,7 +96,8 @@ def nests(
         together = [next(rest) for _ in shared]
         if len(together) > 1:
             inner = nests(ops, loops, together, main, tiles, dim + 1)
-            count, tile = shared[0].loops[dim].count, tiles.get(dim, 1)
+            tile = tiles.get(dim) or tile_of(shared, dim + 1)
+            count = shared[0].loops[dim].count
             result.append(Together(together, dim, count, tile, inner))
         else:
             (number,) = together
@@ -156,19 +157,19 @@ def kernel_of_ops(
 
     def make() -> Outline:
         kernel = Outline(main, check, threads)
-        FusedLoops(kernel, ops, plan, private).emit()
+        FusedLoops(kernel, ops, plan, private, depth).emit()
         return kernel
 
     return Kernel(key, of.values, make, threads)
 
 
-def own_loops(plan: Sequence[Nest]) -> Iterator[Alone]:
-    """The loops of each op inside of those that it shares."""
+def own_loops(plan: Sequence[Nest], tile: int = 1) -> Iterator[tuple[Alone, int]]:
+    """The loops of each op inside of those that it shares, and the tile of these."""
     for nest in plan:
         if isinstance(nest, Alone):
-            yield nest
+            yield nest, tile
         else:
-            yield from own_loops(nest.inner)
+            yield from own_loops(nest.inner, nest.tile)
 
 
 def aliases_of(
@@ -188,6 +189,8 @@ def aliases_of(
 
 Offsets: TypeAlias = Mapping[int, Sequence[Size]]
 """The offsets of the operands of each op, by its index."""
+Unit: TypeAlias = Callable[[Offsets, Size], None]
+"""Emits loops of ops; takes offsets, and the number of the step in its tile."""
 
 
 class FusedLoops:
@@ -199,7 +202,10 @@ class FusedLoops:
         ops: Sequence[LoopedOp],
         plan: Sequence[Nest],
         private: Mapping[SSAValue, PrivateBuffer],
+        depth: int,
     ):
+        """The buffers are `private` to a step of `depth` loops, or a tile."""
+        self.depth = depth
         self.kernel = kernel
         self.build = kernel.build
         self.ops = ops
@@ -211,12 +217,12 @@ class FusedLoops:
             for memory, x in private.items()
         }
         self.by_op: dict[int, tuple[LoopNest, Sequence[Loop]]] = {}
-        for alone in own_loops(plan):
+        for alone, tile in own_loops(plan):
             op = ops[alone.op]
             inner = {x: self.value(each) for x, each in op.values.items()}
             loops = [kernel.loop(loop) for loop in alone.loops]
             body = Body(op.op, kernel, [inner[x] for x in op.op.operands], inner, 1)
-            self.by_op[alone.op] = nest_of(body, loops), loops
+            self.by_op[alone.op] = nest_of(body, loops, tile), loops
 
     def value(self, value: Value) -> Value:
         """A value of the caller in the kernel."""
@@ -254,21 +260,20 @@ class FusedLoops:
         def step(build: LlvmBuilder, place: Size) -> None:
             at = {i: x.moved(build, offsets[i], place) for i, x in loops.items()}
             for unit in self.units(nest.inner):
-                unit(at)
+                unit(at, 0)
 
         def tile(build: LlvmBuilder, number: Size) -> None:
             first = build.mul(number, nest.tile)
-            by_tile = {i: self.outside(i, loop) for i, loop in loops.items()}
+            by_tile = loops
+            if nest.dim == self.depth - 1:
+                by_tile = {i: self.outside(i, loop) for i, loop in loops.items()}
             begin = {i: x.moved(build, offsets[i], first) for i, x in by_tile.items()}
             count = loops[nest.ops[0]].steps_of_block(build, first, nest.tile)
             for unit in self.units(nest.inner):
 
-                def row(
-                    build: LlvmBuilder,
-                    place: Size,
-                    unit: Callable[[Offsets], None] = unit,
-                ) -> None:
-                    unit({i: x.moved(build, begin[i], place) for i, x in loops.items()})
+                def row(build: LlvmBuilder, place: Size, unit: Unit = unit) -> None:
+                    at = {i: x.moved(build, begin[i], place) for i, x in loops.items()}
+                    unit(at, place)
 
                 build.loop(0, count, 1, row)
 
@@ -283,21 +288,22 @@ class FusedLoops:
         ]
         return replace(loop, steps=tuple(steps))
 
-    def units(self, nests: Sequence[Nest]) -> Iterator[Callable[[Offsets], None]]:
-        """What emits `nests`: one after the other, except sums of what is stored."""
+    def units(self, nests: Sequence[Nest]) -> Iterator[Unit]:
+        """What emits `nests`: one after the other, except some that are joined."""
         left = [*nests]
         while left:
-            if (joined := self.stored_and_summed(left)) is not None:
-                emit, count = joined
-                yield emit
+            joined = self.stored_and_summed(left) or self.started_windows(left)
+            if joined is not None:
+                units, count = joined
+                yield from units
                 del left[:count]
             else:
                 first = left.pop(0)
-                yield lambda offsets, first=first: self.nest(first, offsets)
+                yield lambda offsets, _, first=first: self.nest(first, offsets)
 
     def stored_and_summed(
         self, nests: Sequence[Nest]
-    ) -> tuple[Callable[[Offsets], None], int] | None:
+    ) -> tuple[Sequence[Unit], int] | None:
         """
         What emits an op, and a sum of what it stores, in one loop; and their number.
 
@@ -321,15 +327,51 @@ class FusedLoops:
         if start is not None and not self.ops[sum.op].starts_from(self.ops[start.op]):
             return None
 
-        def emit(offsets: Offsets) -> None:
-            first = None
-            if start is not None:
-                body = self.by_op[start.op][0].body
-                (first,) = body.results(self.build, offsets[start.op], {}, {})
+        def emit(offsets: Offsets, _: Size) -> None:
+            first = None if start is None else self.result(start.op, offsets)
             terms = Stored(stored.body, other, offsets[move.op], term)
             own.sum_row(loop, offsets[sum.op], terms, first)
 
-        return emit, count
+        return [emit], count
+
+    def started_windows(
+        self, nests: Sequence[Nest]
+    ) -> tuple[Sequence[Unit], int] | None:
+        """
+        What emits a row of windows, and the op that writes its start; and 2.
+
+        There is one for each step: the second one loads elements from several vectors
+        of the first one, which wait in the CPU's queue of stores until they are in the
+        cache.
+        """
+        match nests:
+            case [Alone() as start, Alone() as op, *_]:
+                windows = self.by_op[op.op][0].windows
+            case _:
+                return None
+        # Outside of the innermost loops, the same: rows of windows.
+        is_row = len(start.loops) == 1 and not any(
+            loop.reduces is False for loop in op.loops[:-1]
+        )
+        if windows is None or not is_row:
+            return None
+        if not self.ops[op.op].starts_from(self.ops[start.op]):
+            return None
+
+        def columns(offsets: Offsets, row: Size) -> None:
+            windows.reduce_columns(self.build, offsets[op.op], row)
+
+        def rows(offsets: Offsets, row: Size) -> None:
+            first = self.result(start.op, offsets)
+            windows.reduce_rows(self.build, offsets[op.op], first, row)
+
+        return [columns, rows], 2
+
+    def result(self, op: int, offsets: Offsets) -> SSAValue:
+        """What an op stores, which is the same everywhere."""
+        body = self.by_op[op][0].body
+        (value,) = body.results(self.build, offsets[op], {}, {})
+        return value
 
 
 def ceil_div_of(build: LlvmBuilder, a: Size, b: int) -> Size:

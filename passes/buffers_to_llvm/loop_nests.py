@@ -25,10 +25,12 @@ from padc.passes.buffers_to_llvm.bodies import Body, Places, count, quotient_of
 from padc.passes.buffers_to_llvm.buffer_descriptor import BufferDescriptor, stored_bytes
 from padc.passes.buffers_to_llvm.llvm_builder import LlvmBuilder, Size, predicate
 from padc.passes.buffers_to_llvm.loops import Loop
+from padc.passes.buffers_to_llvm.row_places import rest_of
 from padc.passes.buffers_to_llvm.scalars import SUM
 from padc.passes.buffers_to_llvm.sums.extremes import Extreme, extreme_of
 from padc.passes.buffers_to_llvm.sums.float_sums import BlockedSum, is_long, is_sum
 from padc.passes.buffers_to_llvm.vector_math import ANGLES
+from padc.passes.buffers_to_llvm.window_rows import WindowRow, window_row
 from padc.passes.buffers_to_llvm.work_sharing import (
     ELEMENTS,
     items_of,
@@ -57,6 +59,8 @@ class LoopNest:
     """The extreme that the reduction loops compute, if any."""
     sum: BlockedSum | None = None
     """The blocked sum that the reduction loops compute, if any."""
+    windows: WindowRow | None = None
+    """The rows of windows that the innermost loops are, if two steps are faster."""
 
     @property
     def build(self) -> LlvmBuilder:
@@ -90,6 +94,8 @@ class LoopNest:
             return self.row(build, self.extreme, loop, offsets)
         if not rest and self.is_sum_of_row(loop) and self.rest_of_row(loop):
             return self.sum_row(loop, offsets)
+        if self.windows is not None and loops[0].reduces and build.span is None:
+            return self.windows.run(build, offsets)
         if self.is_window(loops):
             return self.window(loops, offsets, places)
 
@@ -132,7 +138,7 @@ class LoopNest:
         count, lanes = loop.count, self.lanes
         if self.build.span is not None or not isinstance(count, int):
             return 0
-        return count % lanes if lanes < count <= SHORT_ROW * lanes else 0
+        return rest_of(count, lanes) if lanes < count <= SHORT_ROW * lanes else 0
 
     def in_place(self) -> bool:
         """Whether the op reads memory that it writes."""
@@ -386,13 +392,19 @@ class Stored:
         return {self.term: value}
 
 
-def nest_of(body: Body, loops: Sequence[Loop]) -> LoopNest:
-    """`loops` around `body`; memory for sums is allocated here, outside of them."""
+def nest_of(body: Body, loops: Sequence[Loop], rows: int = 1) -> LoopNest:
+    """
+    `loops` around `body`; its memory is allocated here, outside of them.
+
+    Loops outside of `loops` run over tiles of `rows` steps.
+    """
     nest = LoopNest(body, extreme_of(body.op))
     if loops and is_sum(body.op) and is_long(loops):
         result = body.operands[-1]
         assert isinstance(result, BufferDescriptor)
         nest.sum = BlockedSum(body.kernel.build, result, not loops[-1].reduces)
+    else:
+        nest.windows = window_row(body, loops, rows)
     return nest
 
 
