@@ -160,39 +160,45 @@ class NativeFunction:
         """
         if not self._is_direct or len(inputs) != len(self._inputs):
             return None
-        read = [f(x) for f, x in zip(self._direct_inputs, inputs, strict=True)]
-        if not all(read):
-            return None
+        places: list[int] = []
+        # Comprehensions, and `zip` with `strict`, would take a third of a microsecond.
+        for i, value in enumerate(inputs):
+            if not (address := self._direct_inputs[i](value)):
+                return None
+            places.append(address)
         if outputs is None:
             outputs = self._new(self._static_shapes)
-            written = list(map(required_pointer, outputs))
-        else:
-            if len(outputs) != len(self._results):
-                return None
-            written = [f(x) for f, x in zip(self._direct_results, outputs, strict=True)]
-            if not all(written) or self._overlap(read, written):
-                return None
+            places += map(required_pointer, outputs)
+        elif not self._add_outputs(places, outputs):
+            return None
+        count = len(inputs)
         threads, start = team(self._threads)
         bytes = self._arena_bytes
         arena = self._take_arena(bytes)
-        self._run(
-            self._pack(
-                threads, start, *read, *self._addresses, *written, arena.address, bytes
-            )
-        )
+        read, written = places[:count], places[count:]
+        end = arena.address, bytes
+        self._run(self._pack(threads, start, *read, *self._addresses, *written, *end))
         self._arenas.append(arena)
         return outputs
 
-    def _overlap(self, read: Sequence[int], written: Sequence[int]) -> bool:
-        """Whether a result, at the address `written`, overlaps another or an input."""
-        sizes, places = self._direct_bytes, [*read, *written]
-        for number in range(len(read), len(places)):
-            begin = places[number]
-            end = begin + sizes[number]
-            for other in range(number):
-                if begin < places[other] + sizes[other] and places[other] < end:
-                    return True
-        return False
+    def _add_outputs(self, places: list[int], outputs: Sequence[Any]) -> bool:
+        """
+        Add the addresses of a caller's outputs to those of the inputs.
+
+        False if some cannot be written as they are, or overlap each other or inputs.
+        """
+        if len(outputs) != len(self._results):
+            return False
+        sizes = self._direct_bytes
+        for i, output in enumerate(outputs):
+            if not (begin := self._direct_results[i](output)):
+                return False
+            end = begin + sizes[len(places)]
+            for other, place in enumerate(places):
+                if begin < place + sizes[other] and place < end:
+                    return False
+            places.append(begin)
+        return True
 
     def _new(self, shapes: Sequence[Sequence[int]]) -> list[torch.Tensor]:
         """Uninitialized results of these shapes."""
