@@ -17,6 +17,7 @@ from typing import TypeAlias
 
 from xdsl.ir import SSAValue
 
+from padc.ir.arithmetic import ceil_div
 from padc.passes.buffers_to_llvm.bodies import Body
 from padc.passes.buffers_to_llvm.buffer_descriptor import BufferDescriptor, Value
 from padc.passes.buffers_to_llvm.kernel_key import KernelKey
@@ -249,7 +250,8 @@ class FusedLoops:
                 return []
 
     def tiles(self, nest: Together) -> Size:
-        return ceil_div_of(self.build, self.kernel.size(nest.count), nest.tile)
+        count = self.build.wrap(self.kernel.size(nest.count))
+        return ceil_div(count, nest.tile).value
 
     def nest(self, nest: Nest, offsets: Offsets) -> None:
         if isinstance(nest, Alone):
@@ -372,8 +374,3 @@ class FusedLoops:
         body = self.by_op[op][0].body
         (value,) = body.results(self.build, offsets[op], {}, {})
         return value
-
-
-def ceil_div_of(build: LlvmBuilder, a: Size, b: int) -> Size:
-    """The quotient of a size, rounded up."""
-    return build.floordiv(build.add(a, b - 1), b)

@@ -14,15 +14,16 @@ from dataclasses import dataclass, replace
 from xdsl.dialects import memref
 from xdsl.ir import Attribute, SSAValue
 
-from padc.passes.buffers.views import users
 from padc.passes.buffers_to_llvm.buffer_descriptor import (
     BufferDescriptor,
     Value,
     stored_bytes,
 )
-from padc.passes.buffers_to_llvm.llvm_builder import LlvmBuilder
+from padc.passes.buffers_to_llvm.llvm_builder import LlvmBuilder, Size
 from padc.passes.buffers_to_llvm.looped_ops import LoopedOp
+from padc.passes.buffers_to_llvm.loops import known
 from padc.passes.buffers_to_llvm.op_loops import loops_of
+from padc.passes.common.buffer_views import users
 
 MOST_BYTES = 1 << 18
 """The most bytes of the private buffers of a kernel, which are on its stack."""
@@ -54,12 +55,7 @@ class PrivateBuffer:
         return replace(x, strides=strides)
 
 
-def known(size: object) -> int:
-    assert isinstance(size, int)
-    return size
-
-
-def dot(places: Sequence[object], strides: Sequence[int]) -> int:
+def dot(places: Sequence[Size], strides: Sequence[int]) -> int:
     return sum(known(a) * b for a, b in zip(places, strides, strict=True) if b)
 
 

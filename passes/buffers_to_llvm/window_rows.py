@@ -21,7 +21,7 @@ from xdsl.ir import Attribute, SSAValue
 
 from padc.passes.buffers_to_llvm.bodies import Body, count
 from padc.passes.buffers_to_llvm.llvm_builder import LlvmBuilder, Size
-from padc.passes.buffers_to_llvm.loops import Loop
+from padc.passes.buffers_to_llvm.loops import Loop, known
 from padc.passes.buffers_to_llvm.row_places import Phases, columns_of, rest_of
 from padc.passes.buffers_to_llvm.scalars import SUM
 from padc.passes.buffers_to_llvm.sums.extremes import Extreme, extreme_of
@@ -206,11 +206,6 @@ def pays(down: Sequence[Loop], across: Loop, along: Loop, columns: int) -> bool:
     each = GATHERED if known(along.steps[0]) > 1 else 1
     windows = each * count(along) * count(across)
     return GAIN * (rows * columns + windows) < rows * windows
-
-
-def known(size: Size) -> int:
-    assert isinstance(size, int)
-    return size
 
 
 def adds_elements(body: Body) -> bool:
