@@ -9,10 +9,14 @@ from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
 import torch
+from torch import Tensor
 
 from padc.errors import UsageError
 
 Kind: TypeAlias = Literal["input", "weight", "result", "arena"]
+
+
+STRIDED = torch.strided
 
 
 @dataclass(frozen=True)
@@ -51,16 +55,20 @@ class Parameter:
 
     def direct_pointer(self, value: Any) -> int:
         """The address of the elements if machine code can use `value` as is; else 0."""
-        if not isinstance(value, torch.Tensor) or value.dtype is not self.torch_dtype:
-            return 0
         try:
-            if value.shape != self.shape or not value.is_contiguous():
-                return 0
-            if not value.is_cpu or value.is_neg() or value.layout is not torch.strided:
-                return 0
-            return value.data_ptr()
+            if (
+                isinstance(value, Tensor)
+                and value.dtype is self.torch_dtype
+                and value.shape == self.shape
+                and value.is_contiguous()
+                and value.is_cpu
+                and not value.is_neg()
+                and value.layout is STRIDED
+            ):
+                return value.data_ptr()
         except RuntimeError:  # Nested and sparse tensors, and inside `torch.vmap`.
-            return 0
+            pass
+        return 0
 
     def fits(self, value: Any) -> bool:
         """Whether `value` has this type, is strided, and is in the CPU's memory."""

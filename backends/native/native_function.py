@@ -82,18 +82,25 @@ class NativeFunction:
         ]
         self._addresses = [weight.ctypes.data for weight in self._weights]
         self._arenas: deque[Arena] = deque()
-        call = ctypes.CFUNCTYPE(None, ctypes.c_char_p)
-        self._run = call(code.address("main"))
-        self._sizes = call(code.address("main_sizes"))
+        function = ctypes.CFUNCTYPE(None, ctypes.c_char_p)
+        self._run = function(code.address("main"))
+        self._sizes = function(code.address("main_sizes"))
         self._sizes_count = 1 + sum(len(p.dynamic) for p in self._results)
         self._static_shapes = [p.shape for p in self._results]
         self._is_static = signature.arena_bytes is not None and self._sizes_count == 1
-        self._is_direct = self._is_static and all(
-            p.dtype is not None and not p.dynamic for p in self._inputs
+        self._is_direct = (
+            self._is_static
+            and signature.accesses is None
+            and all(p.dtype is not None and not p.dynamic for p in self._inputs)
         )
-        """Whether it takes only tensors, and all of its sizes are static."""
+        """Whether it takes only tensors, and all sizes are static; it has no checks."""
         direct = [*self._inputs, *self._results] if self._is_direct else []
         self._direct_bytes = [p.bytes for p in direct]
+        self._direct_inputs = [p.direct_pointer for p in self._inputs]
+        self._direct_results = [p.direct_pointer for p in self._results]
+        self._arena_bytes = signature.arena_bytes or 0
+        # Two numbers come before the addresses of tensors, and two after them.
+        self._pack = struct.Struct(f"{4 + len(direct) + len(self._addresses)}q").pack
 
     def __call__(
         self, inputs: Sequence[Value], outputs: Sequence[torch.Tensor] | None = None
@@ -153,41 +160,45 @@ class NativeFunction:
         """
         if not self._is_direct or len(inputs) != len(self._inputs):
             return None
-        read: list[int] = []
-        for parameter, value in zip(self._inputs, inputs, strict=True):
-            if not (address := parameter.direct_pointer(value)):
+        places: list[int] = []
+        # Comprehensions, and `zip` with `strict`, would take a third of a microsecond.
+        for i, value in enumerate(inputs):
+            if not (address := self._direct_inputs[i](value)):
                 return None
-            read.append(address)
+            places.append(address)
         if outputs is None:
             outputs = self._new(self._static_shapes)
-            written = [required_pointer(output) for output in outputs]
-        elif (written := self._direct_outputs(read, outputs)) is None:
+            places += map(required_pointer, outputs)
+        elif not self._add_outputs(places, outputs):
             return None
-        assert self.signature.arena_bytes is not None
-        self._run_on([*read, *self._addresses, *written], self.signature.arena_bytes)
+        count = len(inputs)
+        threads, start = team(self._threads)
+        bytes = self._arena_bytes
+        arena = self._take_arena(bytes)
+        read, written = places[:count], places[count:]
+        end = arena.address, bytes
+        self._run(self._pack(threads, start, *read, *self._addresses, *written, *end))
+        self._arenas.append(arena)
         return outputs
 
-    def _direct_outputs(
-        self, read: Sequence[int], outputs: Sequence[Any]
-    ) -> list[int] | None:
+    def _add_outputs(self, places: list[int], outputs: Sequence[Any]) -> bool:
         """
-        The addresses of a caller's outputs if they can be written as they are.
+        Add the addresses of a caller's outputs to those of the inputs.
 
-        None if some cannot, or overlap each other or the inputs, which are at `read`.
+        False if some cannot be written as they are, or overlap each other or inputs.
         """
         if len(outputs) != len(self._results):
-            return None
-        places = [*read]
-        for parameter, output in zip(self._results, outputs, strict=True):
-            if not (begin := parameter.direct_pointer(output)):
-                return None
-            end = begin + parameter.bytes
-            # Of the results, only those before this one have places.
-            for other, size in zip(places, self._direct_bytes, strict=False):
-                if begin < other + size and other < end:
-                    return None
+            return False
+        sizes = self._direct_bytes
+        for i, output in enumerate(outputs):
+            if not (begin := self._direct_results[i](output)):
+                return False
+            end = begin + sizes[len(places)]
+            for other, place in enumerate(places):
+                if begin < place + sizes[other] and place < end:
+                    return False
             places.append(begin)
-        return places[len(read) :]
+        return True
 
     def _new(self, shapes: Sequence[Sequence[int]]) -> list[torch.Tensor]:
         """Uninitialized results of these shapes."""

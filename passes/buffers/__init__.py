@@ -6,7 +6,7 @@ Passes, in the order in which they run: `bufferize_tcp`, `pad_into_producer`,
 
     function_bufferizer  the walk over a function, and the table of lowerings
     lowerings            that table, complete: `tensor_ops`, `border_pads`, `winograd`
-    views                views of buffers, their users, which views are disjoint
+    views                views of buffers: which are disjoint
     strided_range        the arithmetic of disjoint views
     deallocation         frees buffers after their last use
     hoisting             moves ops up in a block

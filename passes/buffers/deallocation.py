@@ -7,7 +7,8 @@ from xdsl.ir import Block
 from xdsl.rewriter import Rewriter
 
 from padc.ir.main_function import body_of
-from padc.passes.buffers.views import views, within
+from padc.passes.buffers.views import within
+from padc.passes.common.buffer_views import views
 
 
 def place_deallocs(function: func.FuncOp) -> None:

@@ -24,7 +24,8 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from padc.ir.main_function import body_of
 from padc.ir.tcp import Amount
-from padc.passes.buffers.views import root, users, within
+from padc.passes.buffers.views import within
+from padc.passes.common.buffer_views import root, users
 from padc.passes.common.memref_builder import MemRefBuilder
 from padc.passes.common.size_builder import SizeBuilder
 

@@ -10,7 +10,8 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, FixedBitwidthType, i1
 from xdsl.ir import Attribute, Block
 
 from padc.ir.arithmetic import Whole, ceil_div
-from padc.passes.buffers.views import views, within
+from padc.passes.buffers.views import within
+from padc.passes.common.buffer_views import views
 from padc.passes.common.memref_builder import memref_type
 
 ALIGNMENT = 64

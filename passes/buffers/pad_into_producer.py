@@ -32,13 +32,11 @@ from padc.passes.buffers.shared_pads import share_pads
 from padc.passes.buffers.views import (
     may_be_strided,
     replace_buffer,
-    root,
     touches,
-    users,
-    views,
     within,
     writes,
 )
+from padc.passes.common.buffer_views import root, users, views
 from padc.passes.common.memref_builder import memref_type
 from padc.passes.common.sums_of_products import multiplies_and_adds
 

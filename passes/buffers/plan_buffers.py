@@ -49,7 +49,7 @@ from padc.passes.buffers.live_ranges import (
     slots_for,
 )
 from padc.passes.buffers.size_replay import SizeReplay
-from padc.passes.buffers.views import root
+from padc.passes.common.buffer_views import root
 from padc.passes.common.memref_builder import MemRefBuilder, memref_type
 from padc.passes.common.options import check_option
 

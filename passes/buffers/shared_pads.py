@@ -21,11 +21,10 @@ from padc.passes.buffers.hoisting import hoist
 from padc.passes.buffers.views import (
     may_be_strided,
     replace_buffer,
-    root,
-    users,
     within,
     writes,
 )
+from padc.passes.common.buffer_views import root, users
 from padc.passes.common.memref_builder import MemRefBuilder, memref_type
 
 

@@ -1,8 +1,6 @@
-"""Views of buffers: their root, their users, which are disjoint, and replacing them."""
+"""Views of buffers: which are disjoint, and replacing them."""
 
 from __future__ import annotations
-
-from collections.abc import Iterator
 
 from xdsl.builder import Builder
 from xdsl.dialects import func, memref
@@ -14,39 +12,8 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from padc.ir import tcp
 from padc.passes.buffers.strided_range import StridedRange, disjoint
+from padc.passes.common.buffer_views import VIEWS, root, users, views
 from padc.passes.common.memref_builder import MemRefBuilder, memref_type
-
-VIEWS = (
-    memref.SubviewOp,
-    memref.CastOp,
-    memref.ExpandShapeOp,
-    memref.CollapseShapeOp,
-    memref.ViewOp,
-)
-"""Ops whose result is a view of their first operand."""
-
-
-def root(value: SSAValue) -> SSAValue:
-    """The buffer that `value` is, or is a view of."""
-    while isinstance(value.owner, VIEWS):
-        value = value.owner.operands[0]
-    return value
-
-
-def views(buffer: SSAValue) -> Iterator[SSAValue]:
-    """`buffer`, and every view of it."""
-    yield buffer
-    for use in buffer.uses:
-        if isinstance(use.operation, VIEWS):
-            yield from views(use.operation.results[0])
-
-
-def users(buffer: SSAValue) -> Iterator[Operation]:
-    """The ops that use `buffer` or a view of it, except those that view or free it."""
-    for view in views(buffer):
-        for use in view.uses:
-            if not isinstance(use.operation, (*VIEWS, memref.DeallocOp)):
-                yield use.operation
 
 
 def ranges(view: SSAValue) -> list[StridedRange | None] | None:

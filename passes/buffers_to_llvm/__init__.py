@@ -20,7 +20,12 @@ Pass: `convert_buffers_to_llvm`. The other files serve it:
     shared_calls       calls of such kernels
     kernel_key         what two ops must share to become the same function
     loops              the order of the loops of a linalg op
-    loop_fusion        ops that write parts of one buffer, in shared loops
+    looped_ops         ops that may share their loops with others
+    loop_groups        which of them share their outer loops
+    loop_fusion        those as one kernel
+    private_buffers    buffers that only such a kernel uses
+    window_rows        pools, row by row
+    row_places         where the elements of rows are
     vectors            loads, stores and shuffles of vectors
     vector_math        exp, tanh and others without calls and branches
     access_check       which ops a debugging build checks, and how it reports them

@@ -27,6 +27,8 @@ from padc.passes.buffers_to_llvm.scalars import lower_scalar
 Places: TypeAlias = "dict[int | tuple[int, int], SSAValue]"
 """Numbers of loops by dimension, and their quotients by dimension and divisor."""
 
+NONE: Mapping[SSAValue, SSAValue] = {}
+
 
 @dataclass
 class Body:
@@ -124,10 +126,15 @@ class Body:
             values = self.results(build, at, here, given)
         return values
 
-    def add(self, offsets: Sequence[Size], sum: SSAValue) -> SSAValue:
+    def add(
+        self,
+        offsets: Sequence[Size],
+        sum: SSAValue,
+        given: Mapping[SSAValue, SSAValue] = NONE,
+    ) -> SSAValue:
         """`sum`, in place of the element of the result, plus one term."""
-        out = self.op.body.block.args[-1]
-        (result,) = self.results(self.kernel.build, offsets, {}, {out: sum})
+        given = {**given, self.op.body.block.args[-1]: sum}
+        (result,) = self.results(self.kernel.build, offsets, {}, given)
         return result
 
     def join(

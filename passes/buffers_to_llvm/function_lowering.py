@@ -44,9 +44,12 @@ from padc.passes.buffers_to_llvm.kernels import Kernel
 from padc.passes.buffers_to_llvm.linalg_kernels import kernel_of
 from padc.passes.buffers_to_llvm.llvm_builder import POINTER, LlvmBuilder, Size
 from padc.passes.buffers_to_llvm.llvm_module import LlvmModule
-from padc.passes.buffers_to_llvm.loop_fusion import Move, kernel_of_moves, move_of, runs
+from padc.passes.buffers_to_llvm.loop_fusion import kernel_of_ops
+from padc.passes.buffers_to_llvm.loop_groups import groups
+from padc.passes.buffers_to_llvm.looped_ops import LoopedOp, Move, looped_op
 from padc.passes.buffers_to_llvm.products.fused_products import (
     FusedProduct,
+    Start,
     is_on_result,
     start_of,
 )
@@ -81,10 +84,10 @@ class FunctionLowering:
         )
         self.shared = SharedCalls(self.build, self.region.block)
         self.values: dict[SSAValue, Value] = {}
-        self.moves: list[Move] = []
-        """Moves not yet emitted, all to the same memory."""
+        self.waiting: list[LoopedOp] = []
+        """Ops not yet emitted, which may share loops with those that follow."""
         self.product: FusedProduct | FusedWinograd | None = None
-        """Sums of products not yet emitted; there are no moves then."""
+        """Sums of products not yet emitted; no ops wait then."""
 
     def run(self) -> None:
         self.arguments()
@@ -132,23 +135,17 @@ class FunctionLowering:
         """
         Lower one op of a block.
 
-        A move waits, since those that follow to the same buffer may share its loops.
+        One with loops waits, since those that follow may share them.
         """
         if isinstance(op, LinalgStructuredOperation):
-            move = move_of(op, self.values, self.build)
-            if move is None:
+            looped = looped_op(op, self.values, self.build)
+            if looped is None:
                 return self.other(op)
-            if self.product is not None and is_on_result(move, self.product.op):
-                fused = replace(self.product, end=move)
-                kernel = fused.kernel(self.build, self.module.vector_bytes)
-                if kernel is not None:
-                    self.product = None
-                    return self.call(kernel)
             if self.product is not None:
+                if self.ends_product(looped):
+                    return
                 self.flush()
-            if self.moves and self.moves[0].output.memory is not move.output.memory:
-                self.flush()
-            self.moves.append(move)
+            self.waiting.append(looped)
             return
         if isinstance(op, tcp.WinogradConvOp):
             return self.winograd(op)
@@ -179,6 +176,29 @@ class FunctionLowering:
             case _:
                 self.values[op.results[0]] = self.value(op)
 
+    def ends_product(self, op: LoopedOp) -> bool:
+        """Emit the product that waits together with `op`, if that is possible."""
+        product = self.product
+        if product is None or not isinstance(op, Move):
+            return False
+        if not is_on_result(op, product.op):
+            return False
+        fused = replace(product, end=op)
+        kernel = fused.kernel(self.build, self.module.vector_bytes)
+        if kernel is None:
+            return False
+        self.product = None
+        self.call(kernel)
+        return True
+
+    def start(self, op: LinalgStructuredOperation | tcp.WinogradConvOp) -> Start | None:
+        """The op before a product, if the sums may start from what it copies."""
+        match self.waiting:
+            case [*_, Move() as move]:
+                return start_of(move, op)
+            case _:
+                return None
+
     def other(self, op: LinalgStructuredOperation) -> None:
         """
         Lower an op that is no move.
@@ -190,27 +210,27 @@ class FunctionLowering:
             self.flush()
             return self.call(kernel_of(op, self.values, build))
         product = FusedProduct(op, {x: self.values[x] for x in op.operands})
-        if self.moves and (start := start_of(self.moves[-1], op)) is not None:
+        if (start := self.start(op)) is not None:
             started = replace(product, start=start)
             if started.is_possible(build, bytes):
                 product = started
-                self.moves.pop()
+                self.waiting.pop()
         self.flush()
         self.product = product
 
     def winograd(self, op: tcp.WinogradConvOp) -> None:
         """Lower a convolution, which takes the op before it, as products do."""
         product = FusedWinograd(op, {x: self.values[x] for x in op.operands})
-        if self.moves and (start := start_of(self.moves[-1], op)) is not None:
+        if (start := self.start(op)) is not None:
             started = replace(product, start=start)
             if started.takes_start():
                 product = started
-                self.moves.pop()
+                self.waiting.pop()
         self.flush()
         self.product = product
 
     def flush(self) -> None:
-        """Emit the calls for the moves, or the product, that wait."""
+        """Emit the calls for the ops, or the product, that wait."""
         product, self.product = self.product, None
         if product is not None:
             kernel = product.kernel(self.build, self.module.vector_bytes)
@@ -218,13 +238,13 @@ class FunctionLowering:
                 assert isinstance(product, FusedProduct)
                 kernel = kernel_of(product.op, product.values, self.build)
             self.call(kernel)
-        moves, self.moves = self.moves, []
-        for together in runs(moves, 0):
+        waiting, self.waiting = self.waiting, []
+        for together in groups(waiting):
             if len(together) > 1:
-                self.call(kernel_of_moves(together, self.build))
+                self.call(kernel_of_ops(together, self.values, self.build))
                 continue
-            (move,) = together
-            self.call(kernel_of(move.op, move.values, self.build))
+            (op,) = together
+            self.call(kernel_of(op.op, op.values, self.build))
 
     def call(self, kernel: Kernel) -> None:
         name, arguments = self.module.function(kernel)

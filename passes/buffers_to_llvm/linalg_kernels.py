@@ -14,11 +14,9 @@ from padc.passes.buffers_to_llvm.buffer_descriptor import Value
 from padc.passes.buffers_to_llvm.kernel_key import KernelKey
 from padc.passes.buffers_to_llvm.kernels import Kernel, Outline
 from padc.passes.buffers_to_llvm.llvm_builder import LlvmBuilder, Size
-from padc.passes.buffers_to_llvm.loop_nests import LoopNest
+from padc.passes.buffers_to_llvm.loop_nests import nest_of
 from padc.passes.buffers_to_llvm.loops import Loop, merged, ordered
 from padc.passes.buffers_to_llvm.op_loops import captured, loops_of, work_of
-from padc.passes.buffers_to_llvm.sums.extremes import extreme_of
-from padc.passes.buffers_to_llvm.sums.float_sums import BlockedSum, is_long, is_sum
 from padc.passes.buffers_to_llvm.transpositions import transposition_of
 from padc.passes.buffers_to_llvm.vector_math import ANGLES
 from padc.passes.buffers_to_llvm.work_sharing import threads_for
@@ -80,10 +78,7 @@ def outline(
         return transposition.run(kernel.build, sizes)
     loops, jammed = jam(op, loops)
     body = Body(op, kernel, operands, inner, len(op.outputs), jammed)
-    nest = LoopNest(body, extreme_of(op))
-    if loops and is_sum(op) and is_long(loops):
-        result = kernel.buffer(values[op.outputs[0]])
-        nest.sum = BlockedSum(kernel.build, result, not loops[-1].reduces)
+    nest = nest_of(body, loops)
     nest.share(loops)
     nest.nest(loops, sizes, {})
 

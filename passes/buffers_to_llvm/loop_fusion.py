@@ -1,235 +1,376 @@
 """
-Ops that write parts of one buffer, in shared loops.
+Ops in shared loops, as one kernel.
 
 A pad is an example: it copies the input to the interior, and fills or copies the
 borders. Row by row, each cache line is loaded once instead of once for each part.
+
+A softmax is another: it finds the greatest element of a row, its powers, their sum, and
+the quotients. Tile by tile of a few rows, all but the first are computed from the first
+cache, and one tile of powers is enough (see `private_buffers`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from xdsl.dialects import memref
-from xdsl.dialects.linalg import ops as linalg
-from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.ir import SSAValue
-from xdsl.ir.affine import AffineMap
 
+from padc.ir.arithmetic import ceil_div
 from padc.passes.buffers_to_llvm.bodies import Body
 from padc.passes.buffers_to_llvm.buffer_descriptor import BufferDescriptor, Value
 from padc.passes.buffers_to_llvm.kernel_key import KernelKey
 from padc.passes.buffers_to_llvm.kernels import Kernel, Outline
-from padc.passes.buffers_to_llvm.llvm_builder import LlvmBuilder, Size
-from padc.passes.buffers_to_llvm.loop_nests import LoopNest
+from padc.passes.buffers_to_llvm.llvm_builder import LlvmBuilder, Size, stored_type
+from padc.passes.buffers_to_llvm.loop_groups import most_steps, runs, shared_depth
+from padc.passes.buffers_to_llvm.loop_nests import LoopNest, Stored, nest_of
+from padc.passes.buffers_to_llvm.looped_ops import LoopedOp, longer
 from padc.passes.buffers_to_llvm.loops import Loop, merged, ordered
-from padc.passes.buffers_to_llvm.op_loops import captured, loops_of, work_of
+from padc.passes.buffers_to_llvm.op_loops import work_of
+from padc.passes.buffers_to_llvm.private_buffers import (
+    PrivateBuffer,
+    private_buffers,
+    with_private,
+)
 from padc.passes.buffers_to_llvm.work_sharing import share, split_loop, threads_for
 
+TILE_STEPS = 2048
+"""The steps of a tile, whose buffers stay in the first cache."""
+TILE_ROWS = 16
+"""
+The most rows of a tile.
 
-@dataclass(frozen=True)
-class Move:
-    """An op that writes each element of part of a buffer once."""
-
-    op: LinalgStructuredOperation
-    values: Mapping[SSAValue, Value]
-    """The values that it uses."""
-    loops: Sequence[Loop]
-    """One for each dimension of the part."""
-    firsts: Sequence[Size]
-    """The offset of the first element of each operand."""
-
-    @property
-    def output(self) -> BufferDescriptor:
-        (output,) = self.op.outputs
-        buffer = self.values[output]
-        assert isinstance(buffer, BufferDescriptor)
-        return buffer
-
-    @property
-    def own(self) -> list[BufferDescriptor]:
-        """Its operands in the memory that it writes."""
-        operands = [self.values[x] for x in self.op.operands]
-        memory = self.output.memory
-        return [
-            x
-            for x in operands
-            if isinstance(x, BufferDescriptor) and x.memory is memory
-        ]
-
-
-def move_of(
-    op: LinalgStructuredOperation, values: Mapping[SSAValue, Value], main: LlvmBuilder
-) -> Move | None:
-    """`op` as a move, which can share loops; None if it is not one."""
-    rank = len(op.get_iterator_types())
-    if len(op.outputs) != 1 or any(
-        isinstance(inner, linalg.IndexOp | memref.LoadOp) for inner in op.body.walk()
-    ):
-        return None
-    used = {x: values[x] for x in (*op.operands, *captured(op)) if x in values}
-    loops, firsts = loops_of(op, [used[x] for x in op.operands], main)
-    move = Move(op, used, loops, firsts)
-    for x, map in zip(op.operands, op.get_indexing_maps(), strict=True):
-        buffer = used[x]
-        if isinstance(buffer, BufferDescriptor) and buffer.memory is move.output.memory:
-            # No loop reduces then: the result has all of them.
-            if map.data != AffineMap.identity(rank):
-                return None
-    order = [loop.dims for loop in ordered(longer(loops), 1)]
-    return move if order == sorted(order) else None
-
-
-def longer(loops: Sequence[Loop]) -> list[Loop]:
-    """The loops that may have more than one step."""
-    return [loop for loop in loops if loop.count != 1]
-
-
-def shares(a: Move, b: Move, dim: int) -> bool:
-    """
-    Whether two moves may share the loop along a dimension.
-
-    They may if all their operands in the shared memory have the same offset and stride
-    in that dimension: different steps then touch different elements.
-    """
-    if min(len(a.loops), len(b.loops)) <= dim + 1:
-        return False
-    first, *others = (
-        (x.frame, x.places[dim], x.spacing[dim]) for x in (*a.own, *b.own)
-    )
-    return a.loops[dim].count == b.loops[dim].count and all(
-        other == first for other in others
-    )
-
-
-def runs(moves: Sequence[Move], dim: int) -> list[list[Move]]:
-    """`moves` in their order, grouped by the loop along `dim` that they share."""
-    result: list[list[Move]] = []
-    for move in moves:
-        if result and all(shares(move, other, dim) for other in result[-1]):
-            result[-1].append(move)
-        else:
-            result.append([move])
-    return result
+An op computes its rows while each waits for the extreme or the sum of another.
+"""
 
 
 @dataclass(frozen=True)
 class Alone:
-    """A move with its own loops."""
+    """An op with its own loops."""
 
-    move: int
-    """The index of the move."""
+    op: int
+    """The index of the op."""
     loops: Sequence[Loop]
 
 
 @dataclass(frozen=True)
 class Together:
-    """A loop along a dimension around several moves."""
+    """A loop along a dimension around several ops."""
 
-    moves: Sequence[int]
+    ops: Sequence[int]
     dim: int
     count: Size
+    tile: int
+    """Each op has so many steps before the next one has them."""
     inner: Sequence[Nest]
 
 
 Nest: TypeAlias = Alone | Together
 
 
+def tile_of(ops: Sequence[LoopedOp], depth: int) -> int:
+    """How many steps of the innermost of `depth` shared loops make a tile."""
+    reduces = any(loop.reduces for op in ops for loop in op.loops)
+    if not reduces or any(len(run) > 1 for run in runs(ops, depth)):
+        return 1
+    steps = max(most_steps(op.loops[depth:]) for op in ops)
+    return max(int(min(TILE_STEPS // max(steps, 1), TILE_ROWS)), 1)
+
+
 def nests(
-    moves: Sequence[Move], numbers: Sequence[int], main: LlvmBuilder, dim: int
+    ops: Sequence[LoopedOp],
+    loops: Sequence[Sequence[Loop]],
+    numbers: Sequence[int],
+    main: LlvmBuilder,
+    tiles: Mapping[int, int],
+    dim: int = 0,
 ) -> list[Nest]:
-    """The loops from `dim` on inwards, each shared by as many moves as possible."""
+    """
+    The loops from `dim` on inwards, each shared by as many ops as possible.
+
+    `loops` are those of each op as they are emitted; `tiles` are by dimension.
+    """
     rest = iter(numbers)
     result: list[Nest] = []
-    for shared in runs([moves[number] for number in numbers], dim):
+    for shared in runs([ops[number] for number in numbers], dim):
         together = [next(rest) for _ in shared]
-        loops = shared[0].loops[dim:]
         if len(together) > 1:
-            inner = nests(moves, together, main, dim + 1)
-            result.append(Together(together, dim, loops[0].count, inner))
+            inner = nests(ops, loops, together, main, tiles, dim + 1)
+            tile = tiles.get(dim) or tile_of(shared, dim + 1)
+            count = shared[0].loops[dim].count
+            result.append(Together(together, dim, count, tile, inner))
         else:
+            (number,) = together
             # Only `main` knows which products of sizes are equal.
-            own = ordered(merged(main, longer(loops)), 1)
-            result.append(Alone(together[0], own))
+            own = ordered(merged(main, longer(loops[number][dim:])), 1)
+            result.append(Alone(number, own))
     return result
 
 
-def kernel_of_moves(moves: Sequence[Move], main: LlvmBuilder) -> Kernel:
-    """One kernel for all moves, in shared loops where possible."""
-    plan = nests(moves, range(len(moves)), main, 0)
+def kernel_of_ops(
+    ops: Sequence[LoopedOp], values: Mapping[SSAValue, Value], main: LlvmBuilder
+) -> Kernel:
+    """One kernel for all `ops` of a group; `values` are those of the function."""
+    depth = shared_depth(ops)
+    tile = tile_of(ops, depth)
+    private: Mapping[SSAValue, PrivateBuffer] = {}
+    shared = ops
+    if main.check is None:
+        private = private_buffers(ops, depth, tile, values)
+        ops = [with_private(op, private, main) for op in ops]
+    numbers = range(len(ops))
+    plan = nests(shared, [op.loops for op in ops], numbers, main, {depth - 1: tile})
     of = KernelKey()
 
     def described(nest: Nest) -> Hashable:
         match nest:
             case Alone(number, loops):
                 return number, of.loops(loops)
-            case Together(numbers, dim, count, inner):
-                return tuple(numbers), dim, of.size(count), *map(described, inner)
+            case Together(numbers, dim, count, tile, inner):
+                sizes = dim, of.size(count), tile
+                return tuple(numbers), *sizes, *map(described, inner)
 
     check = main.check
+    memories = {memory: number for number, memory in enumerate(private)}
     each = [
         (
-            of.check(check and check.of(move.op)),
-            of.op(move.op, move.values),
-            of.loops(move.loops),
-            of.sizes(move.firsts),
-            of.sizes(buffer.pointer for buffer in move.own),
+            of.check(check and check.of(op.op)),
+            of.op(op.op, op.values),
+            of.loops(op.loops),
+            of.sizes(op.firsts),
+            of.sizes(buffer.pointer for buffer in op.own),
+            *(
+                (memories[x.buffer.memory], private[x.buffer.memory].offset(x.buffer))
+                if x.buffer.memory in private
+                else None
+                for x in op.accesses
+            ),
         )
-        for move in moves
+        for op in ops
     ]
-    key = *each, *map(described, plan)
+    sizes = tuple(buffer.elements for buffer in private.values())
+    key = *each, sizes, *map(described, plan)
     work: Size = 0
-    for move in moves:
-        work = main.add(work, work_of(move.op, move.loops, main))
+    for op in ops:
+        work = main.add(work, work_of(op.op, op.loops, main))
     threads = threads_for(main, work)
 
     def make() -> Outline:
         kernel = Outline(main, check, threads)
-        outline_moves(kernel, moves, plan)
+        FusedLoops(kernel, ops, plan, private, depth).emit()
         return kernel
 
     return Kernel(key, of.values, make, threads)
 
 
-def shared_counts(plan: Sequence[Nest]) -> list[Size]:
-    """The steps of the loops that all moves share."""
-    match plan:
-        case [Together(count=count, inner=inner)]:
-            return [count, *shared_counts(inner)]
-        case _:
-            return []
-
-
-def outline_moves(kernel: Outline, moves: Sequence[Move], plan: Sequence[Nest]) -> None:
-    """Emit the loops of `moves` in `kernel`."""
-    # Only these pointers are written.
-    pointers = {buffer.pointer for move in moves for buffer in move.own}
-    if len(pointers) > 1:
-        kernel.aliases |= pointers
-    by_move: list[LoopNest] = []
-    for move in moves:
-        inner = {x: kernel.value(value) for x, value in move.values.items()}
-        operands = [inner[x] for x in move.op.operands]
-        by_move.append(LoopNest(Body(move.op, kernel, operands, inner, 1)))
-
-    def emit(nest: Nest, offsets: Mapping[int, Sequence[Size]]) -> None:
-        """Emit a nest; the operands of each move are at `offsets`."""
-        if isinstance(nest, Alone):
-            loops = [kernel.loop(loop) for loop in nest.loops]
-            return by_move[nest.move].nest(loops, offsets[nest.move], {})
-
-        def inside(build: LlvmBuilder, place: Size) -> None:
-            moved: dict[int, Sequence[Size]] = {}
-            for number in nest.moves:
-                loop = kernel.loop(moves[number].loops[nest.dim])
-                moved[number] = loop.moved(build, offsets[number], place)
-            for inner in nest.inner:
-                emit(inner, moved)
-
-        split_loop(kernel.build, kernel.size(nest.count), inside)
-
-    share(kernel.build, kernel.sizes(shared_counts(plan)))
-    firsts = {i: kernel.sizes(move.firsts) for i, move in enumerate(moves)}
+def own_loops(plan: Sequence[Nest], tile: int = 1) -> Iterator[tuple[Alone, int]]:
+    """The loops of each op inside of those that it shares, and the tile of these."""
     for nest in plan:
-        emit(nest, firsts)
+        if isinstance(nest, Alone):
+            yield nest, tile
+        else:
+            yield from own_loops(nest.inner, nest.tile)
+
+
+def aliases_of(
+    ops: Sequence[LoopedOp], private: Mapping[SSAValue, PrivateBuffer]
+) -> set[SSAValue]:
+    """The pointers to memory that is written through another pointer."""
+    pointers: dict[SSAValue, set[SSAValue]] = {}
+    for op in ops:
+        for x in op.accesses:
+            pointers.setdefault(x.buffer.memory, set()).add(x.buffer.pointer)
+    found: set[SSAValue] = set()
+    for memory in {op.output.memory for op in ops}:
+        if memory not in private and len(pointers[memory]) > 1:
+            found |= pointers[memory]
+    return found
+
+
+Offsets: TypeAlias = Mapping[int, Sequence[Size]]
+"""The offsets of the operands of each op, by its index."""
+Unit: TypeAlias = Callable[[Offsets, Size], None]
+"""Emits loops of ops; takes offsets, and the number of the step in its tile."""
+
+
+class FusedLoops:
+    """The loops of ops, inside of a kernel."""
+
+    def __init__(
+        self,
+        kernel: Outline,
+        ops: Sequence[LoopedOp],
+        plan: Sequence[Nest],
+        private: Mapping[SSAValue, PrivateBuffer],
+        depth: int,
+    ):
+        """The buffers are `private` to a step of `depth` loops, or a tile."""
+        self.depth = depth
+        self.kernel = kernel
+        self.build = kernel.build
+        self.ops = ops
+        self.plan = plan
+        self.private = private
+        kernel.aliases |= aliases_of(ops, private)
+        self.scratch = {
+            memory: self.build.scratch(x.elements, stored_type(x.element_type))
+            for memory, x in private.items()
+        }
+        self.by_op: dict[int, tuple[LoopNest, Sequence[Loop]]] = {}
+        for alone, tile in own_loops(plan):
+            op = ops[alone.op]
+            inner = {x: self.value(each) for x, each in op.values.items()}
+            loops = [kernel.loop(loop) for loop in alone.loops]
+            body = Body(op.op, kernel, [inner[x] for x in op.op.operands], inner, 1)
+            self.by_op[alone.op] = nest_of(body, loops, tile), loops
+
+    def value(self, value: Value) -> Value:
+        """A value of the caller in the kernel."""
+        if not isinstance(value, BufferDescriptor) or value.memory not in self.private:
+            return self.kernel.value(value)
+        offset = self.private[value.memory].offset(value)
+        memory = self.scratch[value.memory]
+        pointer = self.build.address(memory, offset, value.element_type)
+        return replace(value, pointer=pointer)
+
+    def emit(self) -> None:
+        """Emit all loops; those that all ops share may be split."""
+        share(self.build, self.shared_counts(self.plan))
+        firsts = {i: self.kernel.sizes(op.firsts) for i, op in enumerate(self.ops)}
+        for nest in self.plan:
+            self.nest(nest, firsts)
+
+    def shared_counts(self, plan: Sequence[Nest]) -> list[Size]:
+        """The steps of the loops that all ops share."""
+        match plan:
+            case [Together() as nest]:
+                return [self.tiles(nest), *self.shared_counts(nest.inner)]
+            case _:
+                return []
+
+    def tiles(self, nest: Together) -> Size:
+        count = self.build.wrap(self.kernel.size(nest.count))
+        return ceil_div(count, nest.tile).value
+
+    def nest(self, nest: Nest, offsets: Offsets) -> None:
+        if isinstance(nest, Alone):
+            own, loops = self.by_op[nest.op]
+            return own.nest(loops, offsets[nest.op], {})
+        loops = {i: self.kernel.loop(self.ops[i].loops[nest.dim]) for i in nest.ops}
+
+        def step(build: LlvmBuilder, place: Size) -> None:
+            at = {i: x.moved(build, offsets[i], place) for i, x in loops.items()}
+            for unit in self.units(nest.inner):
+                unit(at, 0)
+
+        def tile(build: LlvmBuilder, number: Size) -> None:
+            first = build.mul(number, nest.tile)
+            by_tile = loops
+            if nest.dim == self.depth - 1:
+                by_tile = {i: self.outside(i, loop) for i, loop in loops.items()}
+            begin = {i: x.moved(build, offsets[i], first) for i, x in by_tile.items()}
+            count = loops[nest.ops[0]].steps_of_block(build, first, nest.tile)
+            for unit in self.units(nest.inner):
+
+                def row(build: LlvmBuilder, place: Size, unit: Unit = unit) -> None:
+                    at = {i: x.moved(build, begin[i], place) for i, x in loops.items()}
+                    unit(at, place)
+
+                build.loop(0, count, 1, row)
+
+        split_loop(self.build, self.tiles(nest), step if nest.tile == 1 else tile)
+
+    def outside(self, op: int, loop: Loop) -> Loop:
+        """`loop` without its steps in private buffers, which hold one tile."""
+        operands = [self.ops[op].values[x] for x in self.ops[op].op.operands]
+        steps = [
+            0 if isinstance(x, BufferDescriptor) and x.memory in self.private else step
+            for x, step in zip(operands, loop.steps, strict=True)
+        ]
+        return replace(loop, steps=tuple(steps))
+
+    def units(self, nests: Sequence[Nest]) -> Iterator[Unit]:
+        """What emits `nests`: one after the other, except some that are joined."""
+        left = [*nests]
+        while left:
+            joined = self.stored_and_summed(left) or self.started_windows(left)
+            if joined is not None:
+                units, count = joined
+                yield from units
+                del left[:count]
+            else:
+                first = left.pop(0)
+                yield lambda offsets, _, first=first: self.nest(first, offsets)
+
+    def stored_and_summed(
+        self, nests: Sequence[Nest]
+    ) -> tuple[Sequence[Unit], int] | None:
+        """
+        What emits an op, and a sum of what it stores, in one loop; and their number.
+
+        The op that writes what the sum starts from may be between them.
+        """
+        match nests:
+            case [Alone() as move, Alone(loops=[]) as start, Alone() as sum, *_]:
+                count = 3
+            case [Alone() as move, Alone() as sum, *_]:
+                start, count = None, 2
+            case _:
+                return None
+        own, loops = self.by_op[sum.op]
+        stored, others = self.by_op[move.op]
+        term = self.ops[sum.op].term_of(self.ops[move.op])
+        if term is None or len(loops) != 1 or len(others) != 1 or stored.in_place():
+            return None
+        (loop,), (other,) = loops, others
+        if loop.count != other.count or not own.is_sum_of_row(loop):
+            return None
+        if start is not None and not self.ops[sum.op].starts_from(self.ops[start.op]):
+            return None
+
+        def emit(offsets: Offsets, _: Size) -> None:
+            first = None if start is None else self.result(start.op, offsets)
+            terms = Stored(stored.body, other, offsets[move.op], term)
+            own.sum_row(loop, offsets[sum.op], terms, first)
+
+        return [emit], count
+
+    def started_windows(
+        self, nests: Sequence[Nest]
+    ) -> tuple[Sequence[Unit], int] | None:
+        """
+        What emits a row of windows, and the op that writes its start; and 2.
+
+        There is one for each step: the second one loads elements from several vectors
+        of the first one, which wait in the CPU's queue of stores until they are in the
+        cache.
+        """
+        match nests:
+            case [Alone() as start, Alone() as op, *_]:
+                windows = self.by_op[op.op][0].windows
+            case _:
+                return None
+        # Outside of the innermost loops, the same: rows of windows.
+        is_row = len(start.loops) == 1 and not any(
+            loop.reduces is False for loop in op.loops[:-1]
+        )
+        if windows is None or not is_row:
+            return None
+        if not self.ops[op.op].starts_from(self.ops[start.op]):
+            return None
+
+        def columns(offsets: Offsets, row: Size) -> None:
+            windows.reduce_columns(self.build, offsets[op.op], row)
+
+        def rows(offsets: Offsets, row: Size) -> None:
+            first = self.result(start.op, offsets)
+            windows.reduce_rows(self.build, offsets[op.op], first, row)
+
+        return [columns, rows], 2
+
+    def result(self, op: int, offsets: Offsets) -> SSAValue:
+        """What an op stores, which is the same everywhere."""
+        body = self.by_op[op][0].body
+        (value,) = body.results(self.build, offsets[op], {}, {})
+        return value

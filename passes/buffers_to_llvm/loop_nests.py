@@ -8,7 +8,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects import arith, llvm
-from xdsl.dialects.builtin import IntegerAttr, i1, i32
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    FixedBitwidthType,
+    FloatAttr,
+    IntegerAttr,
+    i1,
+    i32,
+)
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.dialects.linalg.attrs import IteratorType
@@ -18,9 +25,12 @@ from padc.passes.buffers_to_llvm.bodies import Body, Places, count, quotient_of
 from padc.passes.buffers_to_llvm.buffer_descriptor import BufferDescriptor, stored_bytes
 from padc.passes.buffers_to_llvm.llvm_builder import LlvmBuilder, Size, predicate
 from padc.passes.buffers_to_llvm.loops import Loop
-from padc.passes.buffers_to_llvm.sums.extremes import Extreme
-from padc.passes.buffers_to_llvm.sums.float_sums import BlockedSum
+from padc.passes.buffers_to_llvm.row_places import rest_of
+from padc.passes.buffers_to_llvm.scalars import SUM
+from padc.passes.buffers_to_llvm.sums.extremes import Extreme, extreme_of
+from padc.passes.buffers_to_llvm.sums.float_sums import BlockedSum, is_long, is_sum
 from padc.passes.buffers_to_llvm.vector_math import ANGLES
+from padc.passes.buffers_to_llvm.window_rows import WindowRow, window_row
 from padc.passes.buffers_to_llvm.work_sharing import (
     ELEMENTS,
     items_of,
@@ -34,6 +44,8 @@ WINDOW = 128
 """The most ops of the steps of a window that are joined for each output."""
 REPEATS = 8
 """The most steps of an innermost loop that are joined since they read one element."""
+SHORT_ROW = 64
+"""The most vectors of a row whose last elements matter."""
 COPIED_BYTES = 1 << 15
 """The least bytes of a contiguous copy that C's memcpy makes faster than a loop."""
 
@@ -47,6 +59,8 @@ class LoopNest:
     """The extreme that the reduction loops compute, if any."""
     sum: BlockedSum | None = None
     """The blocked sum that the reduction loops compute, if any."""
+    windows: WindowRow | None = None
+    """The rows of windows that the innermost loops are, if two steps are faster."""
 
     @property
     def build(self) -> LlvmBuilder:
@@ -77,7 +91,11 @@ class LoopNest:
             self.body.check(build)
             return self.sum.run(loops, offsets, self.body.add)
         if self.extreme is not None and not rest and is_row(loop):
-            return self.row(build, self.extreme, loop.count, offsets)
+            return self.row(build, self.extreme, loop, offsets)
+        if not rest and self.is_sum_of_row(loop) and self.rest_of_row(loop):
+            return self.sum_row(loop, offsets)
+        if self.windows is not None and loops[0].reduces and build.span is None:
+            return self.windows.run(build, offsets)
         if self.is_window(loops):
             return self.window(loops, offsets, places)
 
@@ -95,8 +113,45 @@ class LoopNest:
             self.angles(loop, offsets, places)
         elif (number := self.repeats(loop)) > 1:
             self.repeated(loop, number, offsets, places)
+        elif (left := self.rest_of_row(loop)) and not self.in_place():
+            # Some elements are computed twice, which changes nothing. The next op finds
+            # them stored if they are the first ones of the row.
+            build.loop(0, self.lanes, 1, inside)
+            build.loop(left, loop.count, 1, inside)
         else:
             split_elements(build, loop.count, inside)
+
+    @property
+    def lanes(self) -> int:
+        """The elements of a vector of the widest type that the op computes with."""
+        values = [x for op in self.op.body.walk() for x in (*op.operands, *op.results)]
+        widths = [x.type.size for x in values if isinstance(x.type, FixedBitwidthType)]
+        return self.build.vector_bytes // max(4, *widths)
+
+    def rest_of_row(self, loop: Loop) -> int:
+        """
+        How many elements of an innermost loop are left over from whole vectors.
+
+        LLVM would compute those one by one, which takes as long as whole vectors. It is
+        0 if there are none, or too few to matter.
+        """
+        count, lanes = loop.count, self.lanes
+        if self.build.span is not None or not isinstance(count, int):
+            return 0
+        return rest_of(count, lanes) if lanes < count <= SHORT_ROW * lanes else 0
+
+    def in_place(self) -> bool:
+        """Whether the op reads memory that it writes."""
+        inputs, outs = self.body.operands[: -self.body.outputs], self.op.outputs
+        written = {
+            x.memory
+            for x in self.body.operands[-len(outs) :]
+            if isinstance(x, BufferDescriptor)
+        }
+        block = self.op.body.block
+        return any(x.first_use is not None for x in block.args[-len(outs) :]) or any(
+            isinstance(x, BufferDescriptor) and x.memory in written for x in inputs
+        )
 
     def repeats(self, loop: Loop) -> int:
         """
@@ -259,14 +314,98 @@ class LoopNest:
         split_loop(self.build, items_of(self.build, loop.count), block)
 
     def row(
-        self, build: LlvmBuilder, extreme: Extreme, count: Size, offsets: Sequence[Size]
+        self, build: LlvmBuilder, extreme: Extreme, loop: Loop, offsets: Sequence[Size]
     ) -> None:
         """Join the extreme of a row with the one so far."""
         self.body.check(build)
         x = self.body.operands[0]
         assert isinstance(x, BufferDescriptor)
-        found = extreme.of_row(build, x, offsets[0], count)
+        ranges: list[tuple[Size, Size]] = [(0, loop.count)]
+        if rest := self.rest_of_row(loop):
+            ranges = [(0, self.lanes), (rest, count(loop) - rest)]
+        found = extreme.of_row(build, x, offsets[0], ranges)
         self.body.join(build, extreme.op, found, offsets)
+
+    def is_sum_of_row(self, loop: Loop) -> bool:
+        """Whether a loop adds contiguous elements."""
+        is_contiguous = all(step in (0, 1) for step in loop.steps)
+        return self.sum is None and is_sum(self.op) and is_row(loop) and is_contiguous
+
+    def sum_row(
+        self,
+        loop: Loop,
+        offsets: Sequence[Size],
+        stored: Stored | None = None,
+        first: SSAValue | None = None,
+    ) -> None:
+        """
+        Add the elements of a row, first those that whole vectors leave.
+
+        The sum starts from `first`, or from the result.
+        """
+        build, rest = self.build, self.rest_of_row(loop)
+        type = self.op.body.block.args[-1].type
+        assert isinstance(type, AnyFloat)
+        # Adding it changes nothing.
+        zero = build.insert(llvm.ConstantOp(FloatAttr(-0.0, type), type))
+
+        def added(place: Size, sum: SSAValue) -> SSAValue:
+            given = {} if stored is None else stored.element(build, place)
+            return self.body.add(loop.moved(build, offsets, place), sum, given)
+
+        def head(place: SSAValue, carried: Sequence[SSAValue]) -> list[SSAValue]:
+            term = added(place, zero)
+            is_left = build.insert(
+                llvm.ICmpOp(place, build.value(rest), predicate("slt"))
+            )
+            chosen = build.insert(llvm.SelectOp(is_left, term, zero))
+            (sum,) = carried
+            return [build.insert(llvm.FAddOp(sum, chosen, SUM))]
+
+        def inside(place: SSAValue, carried: Sequence[SSAValue]) -> list[SSAValue]:
+            return [added(build.add(place, rest), *carried)]
+
+        if first is None:
+            first = self.body.load(build, len(offsets) - 1, offsets)
+        sums = [first]
+        if rest:
+            sums = build.carry(self.lanes, sums, head)
+        sums = build.carry(build.sub(loop.count, rest), sums, inside)
+        self.body.store(build, offsets, sums)
+
+
+@dataclass(frozen=True)
+class Stored:
+    """An op that stores, in a loop of its own, the terms of a sum after it."""
+
+    body: Body
+    loop: Loop
+    offsets: Sequence[Size]
+    term: SSAValue
+    """The term in the body of the sum."""
+
+    def element(self, build: LlvmBuilder, place: Size) -> dict[SSAValue, SSAValue]:
+        """Store an element; the value of the term."""
+        at = self.loop.moved(build, self.offsets, place)
+        (value,) = self.body.results(build, at, {}, {})
+        self.body.store(build, at, [value])
+        return {self.term: value}
+
+
+def nest_of(body: Body, loops: Sequence[Loop], rows: int = 1) -> LoopNest:
+    """
+    `loops` around `body`; its memory is allocated here, outside of them.
+
+    Loops outside of `loops` run over tiles of `rows` steps.
+    """
+    nest = LoopNest(body, extreme_of(body.op))
+    if loops and is_sum(body.op) and is_long(loops):
+        result = body.operands[-1]
+        assert isinstance(result, BufferDescriptor)
+        nest.sum = BlockedSum(body.kernel.build, result, not loops[-1].reduces)
+    else:
+        nest.windows = window_row(body, loops, rows)
+    return nest
 
 
 def divisor_of(op: Operation, dim: int) -> int | None:

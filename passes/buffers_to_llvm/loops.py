@@ -54,6 +54,12 @@ class Loop:
         return build.minimum(build.sub(self.count, first), most)
 
 
+def known(size: Size) -> int:
+    """A size that is not dynamic."""
+    assert isinstance(size, int)
+    return size
+
+
 def nested(
     build: LlvmBuilder,
     loops: Sequence[Loop],

@@ -10,6 +10,7 @@ What all steps share.
     linalg_builder    ops on tensors; loops whose bodies are Python functions
     tensor_shapes     other shapes of tensors: views, permutations
     memref_builder    ops on buffers
+    buffer_views      views of buffers: their root, their users
     sums_of_products  which linalg ops are convolutions and matrix products
     kernel_tiles      what passes on tensors know of the kernels of machine code
 """

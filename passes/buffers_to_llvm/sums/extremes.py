@@ -40,17 +40,30 @@ class Extreme:
         return type
 
     def of_row(
-        self, build: LlvmBuilder, x: BufferDescriptor, offset: Size, count: Size
+        self,
+        build: LlvmBuilder,
+        x: BufferDescriptor,
+        offset: Size,
+        ranges: Sequence[tuple[Size, Size]],
     ) -> SSAValue:
-        """The extreme of `count` elements of `x` from `offset` on; NaN if one is."""
+        """
+        The extreme of the elements of `x` from `offset` on; NaN if one is.
 
-        def inside(place: SSAValue, carried: Sequence[SSAValue]) -> list[SSAValue]:
-            address = build.address(x.pointer, build.add(offset, place), self.type)
-            (best,) = carried
-            return [self.better(build, best, x.load(build, address))]
+        `ranges` have the first place and the number of each, and may overlap.
+        """
+        best: Sequence[SSAValue] = [build.number(0)]
+        for first, count in ranges:
+            begin = build.add(offset, first)
 
-        (best,) = build.carry(count, [build.number(0)], inside)
-        return self.number(build, best)
+            def inside(
+                place: SSAValue, carried: Sequence[SSAValue], begin: Size = begin
+            ) -> list[SSAValue]:
+                address = build.address(x.pointer, build.add(begin, place), self.type)
+                (best,) = carried
+                return [self.better(build, best, x.load(build, address))]
+
+            best = build.carry(count, best, inside)
+        return self.number(build, best[0])
 
     def of_values(self, build: LlvmBuilder, values: Iterable[SSAValue]) -> SSAValue:
         """The extreme of `values`; NaN if one is."""

@@ -409,7 +409,9 @@ def softmax(
     powers = Operand(pointwise(build, [x, most], type, exponential), type)
     sum = Operand(summed(build, [powers], dims, True, type), type)
 
-    def quotient(power: Number, sum: Number) -> Number:
-        return power / (sum.equals(0).select(1, sum) if is_safe else sum)
+    def inverse(sum: Number) -> Number:
+        return 1 / (sum.equals(0).select(1, sum) if is_safe else sum)
 
-    return pointwise(build, [powers, sum], result, quotient)
+    # One quotient for each sum: a CPU multiplies several times as fast as it divides.
+    inverses = Operand(pointwise(build, [sum], type, inverse), type)
+    return pointwise(build, [powers, inverses], result, lambda x, y: x * y)

@@ -86,8 +86,13 @@ def divisor(
     for i, (dim, uncounted) in enumerate(
         zip(op.dims.get_values(), op.uncounted, strict=True)
     ):
+        steps = kernel, *_ = steps_of(op, i)
+        if not any(uncounted):
+            # The op has no use for its place, and may share loops with others.
+            count = count * kernel
+            continue
         window, size = build.wrap(build.loop_index(dim)), build.wrap(input_sizes[dim])
-        count = window_count(window, size, *steps_of(op, i), *uncounted) * count
+        count = window_count(window, size, *steps, *uncounted) * count
     return count.value
 
 

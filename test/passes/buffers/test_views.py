@@ -14,12 +14,10 @@ from padc.passes.buffers.views import (
     are_disjoint,
     may_be_strided,
     replace_buffer,
-    root,
     touches,
-    users,
-    views,
     writes,
 )
+from padc.passes.common.buffer_views import root, users, views
 
 Parse = Callable[[str], ModuleOp]
 

@@ -135,3 +135,70 @@ func.func @dynamic_rows(%y: memref<3x5x?x?xf32>, %z: memref<3x5x?x?xf32>, %w: me
   linalg.fill ins(%two : f32) outs(%d : memref<3x3x?x?xf32, strided<[?, ?, ?, 1], offset: ?>>)
   func.return
 }
+
+// Each row is reduced while it is in the first cache, and only one kernel uses %t: one
+// row of it is enough, in memory of the kernel.
+// CHECK:       llvm.func internal @kernel_11(%{{[^:]*}}: !llvm.ptr {llvm.noalias}, %{{[^:]*}}: f32, %{{[^:]*}}: !llvm.ptr {llvm.noalias})
+// CHECK:         llvm.alloca
+// CHECK-LABEL: llvm.func @rows
+// CHECK:         llvm.call @kernel_11
+// CHECK-NEXT:    llvm.return
+func.func @rows(%x: memref<20x40xf32>, %y: memref<20x1xf32>, %arena: memref<?xi8>) {
+  %zero = arith.constant 0 : index
+  %z = arith.constant 0.0 : f32
+  %t = memref.view %arena[%zero][] : memref<?xi8> to memref<20x40xf32>
+  linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]} ins(%x : memref<20x40xf32>) outs(%t : memref<20x40xf32>) {
+  ^bb0(%v: f32, %o: f32):
+    %n = arith.negf %v : f32
+    linalg.yield %n : f32
+  }
+  linalg.fill ins(%z : f32) outs(%y : memref<20x1xf32>)
+  linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, 0)>], iterator_types = ["parallel", "reduction"]} ins(%t : memref<20x40xf32>) outs(%y : memref<20x1xf32>) {
+  ^bb0(%v: f32, %o: f32):
+    %n = arith.addf %o, %v : f32
+    linalg.yield %n : f32
+  }
+  func.return
+}
+
+// The place of %t in the arena is that of %u afterwards: rows of %t would be lost.
+// CHECK-LABEL: llvm.func @reused
+// CHECK-COUNT-2: llvm.call
+// CHECK-NEXT:    llvm.return
+func.func @reused(%x: memref<20x40xf32>, %y: memref<20x40xf32>, %arena: memref<?xi8>) {
+  %zero = arith.constant 0 : index
+  %t = memref.view %arena[%zero][] : memref<?xi8> to memref<20x40xf32>
+  %u = memref.view %arena[%zero][] : memref<?xi8> to memref<20x40xf32>
+  linalg.copy ins(%x : memref<20x40xf32>) outs(%t : memref<20x40xf32>)
+  linalg.copy ins(%t : memref<20x40xf32>) outs(%y : memref<20x40xf32>)
+  linalg.copy ins(%y : memref<20x40xf32>) outs(%u : memref<20x40xf32>)
+  linalg.copy ins(%u : memref<20x40xf32>) outs(%y : memref<20x40xf32>)
+  func.return
+}
+
+// Columns are reduced row by row, which share no loop with what follows.
+// CHECK-LABEL: llvm.func @sums_of_columns
+// CHECK-COUNT-2: llvm.call
+// CHECK-NEXT:    llvm.return
+func.func @sums_of_columns(%x: memref<20x40xf32>, %y: memref<1x40xf32>, %z: memref<20x40xf32>) {
+  linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (0, j)>], iterator_types = ["reduction", "parallel"]} ins(%x : memref<20x40xf32>) outs(%y : memref<1x40xf32>) {
+  ^bb0(%v: f32, %o: f32):
+    %n = arith.addf %o, %v : f32
+    linalg.yield %n : f32
+  }
+  linalg.generic {indexing_maps = [affine_map<(i, j) -> (0, j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]} ins(%y : memref<1x40xf32>) outs(%z : memref<20x40xf32>) {
+  ^bb0(%v: f32, %o: f32):
+    linalg.yield %v : f32
+  }
+  func.return
+}
+
+// Rows of few elements are faster in one loop through all of them.
+// CHECK-LABEL: llvm.func @short_rows
+// CHECK-COUNT-2: llvm.call
+// CHECK-NEXT:    llvm.return
+func.func @short_rows(%x: memref<20x4xf32>, %y: memref<20x4xf32>, %z: memref<20x4xf32>) {
+  linalg.copy ins(%x : memref<20x4xf32>) outs(%y : memref<20x4xf32>)
+  linalg.copy ins(%y : memref<20x4xf32>) outs(%z : memref<20x4xf32>)
+  func.return
+}
