@@ -20,7 +20,10 @@ Pass: `convert_buffers_to_llvm`. The other files serve it:
     shared_calls       calls of such kernels
     kernel_key         what two ops must share to become the same function
     loops              the order of the loops of a linalg op
-    loop_fusion        ops that write parts of one buffer, in shared loops
+    moves              ops that write each element of part of a buffer once
+    loop_fusion        moves to parts of one buffer, in shared loops
+    row_moves          rows that several moves write, put together in registers
+    row_pieces         which vectors make such a row
     vectors            loads, stores and shuffles of vectors
     vector_math        exp, tanh and others without calls and branches
     access_check       which ops a debugging build checks, and how it reports them

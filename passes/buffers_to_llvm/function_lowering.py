@@ -44,7 +44,8 @@ from padc.passes.buffers_to_llvm.kernels import Kernel
 from padc.passes.buffers_to_llvm.linalg_kernels import kernel_of
 from padc.passes.buffers_to_llvm.llvm_builder import POINTER, LlvmBuilder, Size
 from padc.passes.buffers_to_llvm.llvm_module import LlvmModule
-from padc.passes.buffers_to_llvm.loop_fusion import Move, kernel_of_moves, move_of, runs
+from padc.passes.buffers_to_llvm.loop_fusion import kernel_of_moves, runs
+from padc.passes.buffers_to_llvm.moves import Move, move_of
 from padc.passes.buffers_to_llvm.products.fused_products import (
     FusedProduct,
     is_on_result,

@@ -1,5 +1,5 @@
 """
-Ops that write parts of one buffer, in shared loops.
+Moves to parts of one buffer, in shared loops.
 
 A pad is an example: it copies the input to the interior, and fills or copies the
 borders. Row by row, each cache line is loaded once instead of once for each part.
@@ -8,82 +8,26 @@ borders. Row by row, each cache line is loaded once instead of once for each par
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from xdsl.dialects import memref
-from xdsl.dialects.linalg import ops as linalg
-from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
-from xdsl.ir import SSAValue
-from xdsl.ir.affine import AffineMap
-
 from padc.passes.buffers_to_llvm.bodies import Body
-from padc.passes.buffers_to_llvm.buffer_descriptor import BufferDescriptor, Value
+from padc.passes.buffers_to_llvm.buffer_descriptor import BufferDescriptor
 from padc.passes.buffers_to_llvm.kernel_key import KernelKey
 from padc.passes.buffers_to_llvm.kernels import Kernel, Outline
 from padc.passes.buffers_to_llvm.llvm_builder import LlvmBuilder, Size
 from padc.passes.buffers_to_llvm.loop_nests import LoopNest
 from padc.passes.buffers_to_llvm.loops import Loop, merged, ordered
-from padc.passes.buffers_to_llvm.op_loops import captured, loops_of, work_of
+from padc.passes.buffers_to_llvm.moves import Move, longer
+from padc.passes.buffers_to_llvm.op_loops import work_of
+from padc.passes.buffers_to_llvm.row_moves import (
+    Row,
+    RowCopy,
+    copies_of,
+    emit_row,
+    row_of,
+)
 from padc.passes.buffers_to_llvm.work_sharing import share, split_loop, threads_for
-
-
-@dataclass(frozen=True)
-class Move:
-    """An op that writes each element of part of a buffer once."""
-
-    op: LinalgStructuredOperation
-    values: Mapping[SSAValue, Value]
-    """The values that it uses."""
-    loops: Sequence[Loop]
-    """One for each dimension of the part."""
-    firsts: Sequence[Size]
-    """The offset of the first element of each operand."""
-
-    @property
-    def output(self) -> BufferDescriptor:
-        (output,) = self.op.outputs
-        buffer = self.values[output]
-        assert isinstance(buffer, BufferDescriptor)
-        return buffer
-
-    @property
-    def own(self) -> list[BufferDescriptor]:
-        """Its operands in the memory that it writes."""
-        operands = [self.values[x] for x in self.op.operands]
-        memory = self.output.memory
-        return [
-            x
-            for x in operands
-            if isinstance(x, BufferDescriptor) and x.memory is memory
-        ]
-
-
-def move_of(
-    op: LinalgStructuredOperation, values: Mapping[SSAValue, Value], main: LlvmBuilder
-) -> Move | None:
-    """`op` as a move, which can share loops; None if it is not one."""
-    rank = len(op.get_iterator_types())
-    if len(op.outputs) != 1 or any(
-        isinstance(inner, linalg.IndexOp | memref.LoadOp) for inner in op.body.walk()
-    ):
-        return None
-    used = {x: values[x] for x in (*op.operands, *captured(op)) if x in values}
-    loops, firsts = loops_of(op, [used[x] for x in op.operands], main)
-    move = Move(op, used, loops, firsts)
-    for x, map in zip(op.operands, op.get_indexing_maps(), strict=True):
-        buffer = used[x]
-        if isinstance(buffer, BufferDescriptor) and buffer.memory is move.output.memory:
-            # No loop reduces then: the result has all of them.
-            if map.data != AffineMap.identity(rank):
-                return None
-    order = [loop.dims for loop in ordered(longer(loops), 1)]
-    return move if order == sorted(order) else None
-
-
-def longer(loops: Sequence[Loop]) -> list[Loop]:
-    """The loops that may have more than one step."""
-    return [loop for loop in loops if loop.count != 1]
 
 
 def shares(a: Move, b: Move, dim: int) -> bool:
@@ -133,7 +77,18 @@ class Together:
     inner: Sequence[Nest]
 
 
-Nest: TypeAlias = Alone | Together
+@dataclass(frozen=True)
+class Rows:
+    """A loop along a dimension, whose steps store a row; then copies of such rows."""
+
+    moves: Sequence[int]
+    dim: int
+    count: Size
+    row: Row
+    copies: Sequence[RowCopy] = ()
+
+
+Nest: TypeAlias = Alone | Together | Rows
 
 
 def nests(
@@ -146,13 +101,40 @@ def nests(
         together = [next(rest) for _ in shared]
         loops = shared[0].loops[dim:]
         if len(together) > 1:
-            inner = nests(moves, together, main, dim + 1)
-            result.append(Together(together, dim, loops[0].count, inner))
+            result.append(shared_loop(moves, together, loops, main, dim))
+        elif (more := with_copies(result, moves, together[0])) is not None:
+            result[-1] = more
         else:
             # Only `main` knows which products of sizes are equal.
             own = ordered(merged(main, longer(loops)), 1)
             result.append(Alone(together[0], own))
     return result
+
+
+def shared_loop(
+    moves: Sequence[Move],
+    numbers: Sequence[int],
+    loops: Sequence[Loop],
+    main: LlvmBuilder,
+    dim: int,
+) -> Nest:
+    """The loop along `dim`, of moves that share it and have `loops` from there on."""
+    count, row = loops[0].count, None
+    if all(len(moves[number].loops) == dim + 2 for number in numbers):
+        row = row_of(moves, numbers, main)
+    if row is not None:
+        return Rows(numbers, dim, count, row)
+    return Together(numbers, dim, count, nests(moves, numbers, main, dim + 1))
+
+
+def with_copies(
+    before: Sequence[Nest], moves: Sequence[Move], number: int
+) -> Rows | None:
+    """The rows `before` and a move that copies some of them; None if it does not."""
+    if not before or not isinstance(rows := before[-1], Rows):
+        return None
+    found = copies_of(rows.row, moves, rows.dim, number)
+    return found and replace(rows, copies=(*rows.copies, *found))
 
 
 def kernel_of_moves(moves: Sequence[Move], main: LlvmBuilder) -> Kernel:
@@ -166,6 +148,9 @@ def kernel_of_moves(moves: Sequence[Move], main: LlvmBuilder) -> Kernel:
                 return number, of.loops(loops)
             case Together(numbers, dim, count, inner):
                 return tuple(numbers), dim, of.size(count), *map(described, inner)
+            case Rows(numbers, dim, count, row, copied):
+                elements = row.first, *row.elements
+                return tuple(numbers), dim, of.size(count), elements, tuple(copied)
 
     check = main.check
     each = [
@@ -197,6 +182,8 @@ def shared_counts(plan: Sequence[Nest]) -> list[Size]:
     match plan:
         case [Together(count=count, inner=inner)]:
             return [count, *shared_counts(inner)]
+        case [Rows(count=count, copies=())]:
+            return [count]
         case _:
             return []
 
@@ -219,15 +206,34 @@ def outline_moves(kernel: Outline, moves: Sequence[Move], plan: Sequence[Nest]) 
             loops = [kernel.loop(loop) for loop in nest.loops]
             return by_move[nest.move].nest(loops, offsets[nest.move], {})
 
+        def moved(number: int, place: Size) -> Sequence[Size]:
+            loop = kernel.loop(moves[number].loops[nest.dim])
+            return loop.moved(kernel.build, offsets[number], place)
+
         def inside(build: LlvmBuilder, place: Size) -> None:
-            moved: dict[int, Sequence[Size]] = {}
-            for number in nest.moves:
-                loop = kernel.loop(moves[number].loops[nest.dim])
-                moved[number] = loop.moved(build, offsets[number], place)
+            if isinstance(nest, Rows):
+                return row(nest, place, nest.row.first, place)
+            here = {number: moved(number, place) for number in nest.moves}
             for inner in nest.inner:
-                emit(inner, moved)
+                emit(inner, here)
+
+        def row(nest: Rows, place: Size, target: int, target_place: Size) -> None:
+            """Store the row of step `place` where a move writes at `target_place`."""
+            build = kernel.build
+            sources = {
+                number: (by_move[number].body.operands[0], moved(number, place)[0])
+                for number in {number for number, _ in nest.row.elements}
+            }
+            output = by_move[target].body.operands[-1]
+            assert isinstance(output, BufferDescriptor)
+            at = moved(target, target_place)[-1]
+            address = build.address(output.pointer, at, output.element_type)
+            emit_row(build, nest.row, sources, address)
 
         split_loop(kernel.build, kernel.size(nest.count), inside)
+        if isinstance(nest, Rows):
+            for copied in nest.copies:
+                row(nest, copied.step, copied.move, copied.row)
 
     share(kernel.build, kernel.sizes(shared_counts(plan)))
     firsts = {i: kernel.sizes(move.firsts) for i, move in enumerate(moves)}

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 from xdsl.dialects import arith, llvm
 from xdsl.dialects.builtin import IntegerAttr, i1, i32
-from xdsl.dialects.linalg import ops as linalg
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.dialects.linalg.attrs import IteratorType
 from xdsl.ir import Operation, SSAValue
@@ -18,6 +17,7 @@ from padc.passes.buffers_to_llvm.bodies import Body, Places, count, quotient_of
 from padc.passes.buffers_to_llvm.buffer_descriptor import BufferDescriptor, stored_bytes
 from padc.passes.buffers_to_llvm.llvm_builder import LlvmBuilder, Size, predicate
 from padc.passes.buffers_to_llvm.loops import Loop
+from padc.passes.buffers_to_llvm.moves import copies
 from padc.passes.buffers_to_llvm.sums.extremes import Extreme
 from padc.passes.buffers_to_llvm.sums.float_sums import BlockedSum
 from padc.passes.buffers_to_llvm.vector_math import ANGLES
@@ -181,13 +181,11 @@ class LoopNest:
         """
         if not isinstance(loop.count, int) or self.build.check is not None:
             return False
-        first, args = self.op.body.block.first_op, self.op.body.block.args
-        if not isinstance(first, linalg.YieldOp) or len(self.body.operands) != 2:
+        if not copies(self.op):
             return False
         source, result = self.body.operands
         return (
-            list(first.operands) == [args[0]]
-            and isinstance(source, BufferDescriptor)
+            isinstance(source, BufferDescriptor)
             and isinstance(result, BufferDescriptor)
             and source.memory is not result.memory
             and tuple(loop.steps) == (1, 1)

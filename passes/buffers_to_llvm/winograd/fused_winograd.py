@@ -14,8 +14,8 @@ from padc.passes.buffers_to_llvm.buffer_descriptor import BufferDescriptor, Valu
 from padc.passes.buffers_to_llvm.kernel_key import KernelKey
 from padc.passes.buffers_to_llvm.kernels import Kernel, Outline
 from padc.passes.buffers_to_llvm.llvm_builder import LlvmBuilder, Size
-from padc.passes.buffers_to_llvm.loop_fusion import Move
 from padc.passes.buffers_to_llvm.loops import Loop
+from padc.passes.buffers_to_llvm.moves import Move
 from padc.passes.buffers_to_llvm.products.accumulation import (
     RESULT_OPERAND,
     Accumulation,

@@ -1,0 +1,178 @@
+"""
+Rows that several moves write: put together in registers, and stored as vectors.
+
+The moves of a pad write the interior of a row, then copy parts of it to the borders.
+One by one, they would load elements that have just been stored, partly or in other
+pieces, and the CPU waits for such stores to end. So each element is traced to where it
+was first read, see `row_pieces`. Rows that are copies of such rows are traced, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects import llvm
+from xdsl.dialects.builtin import DenseArrayBase, VectorType, i32
+from xdsl.ir import SSAValue
+
+from padc.passes.buffers_to_llvm.buffer_descriptor import (
+    BufferDescriptor,
+    Value,
+    stored_bytes,
+)
+from padc.passes.buffers_to_llvm.llvm_builder import LlvmBuilder, Size, stored_type
+from padc.passes.buffers_to_llvm.moves import Move
+from padc.passes.buffers_to_llvm.row_pieces import Element, Piece, pieces_of
+
+MOST_PIECES = 16
+"""The most vectors of a row; in longer rows the CPU's waiting counts little."""
+MOST_COPIES = 8
+"""The most rows that are traced copies of others: each has code of its own."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """Elements of moves that make a contiguous row, at each step of a shared loop."""
+
+    first: int
+    """The number of the move that writes the first element."""
+    elements: Sequence[Element]
+    """For each element the move that reads it, and the step of its innermost loop."""
+    pieces: Sequence[Piece]
+
+
+@dataclass(frozen=True)
+class RowCopy:
+    """A copy of a row to another one, by a move of its own."""
+
+    step: int
+    """The step of the shared loop that writes the row that is copied."""
+    move: int
+    row: int
+    """The step of the move's loop over rows."""
+
+
+def row_of(
+    moves: Sequence[Move], numbers: Sequence[int], main: LlvmBuilder
+) -> Row | None:
+    """The row that moves write in their innermost loops; None if it is not one."""
+    if main.check is not None:
+        return None
+    written: dict[int, Element] = {}
+    starts: dict[int, int] = {}
+    for number in numbers:
+        move = moves[number]
+        first, count = move.output.places[-1], move.loops[-1].count
+        if not isinstance(first, int) or not isinstance(count, int):
+            return None
+        if not is_contiguous_copy(move, moves[numbers[0]].output):
+            return None
+        found = sources_of(move, number, count, written)
+        if found is None or len(written) + count > MOST_PIECES * main.vector_bytes:
+            return None
+        written.update(enumerate(found, first))
+        starts[first] = number
+    low, size = min(written), len(written)
+    longest = main.vector_bytes // stored_bytes(moves[numbers[0]].output.element_type)
+    if max(written) - low >= size or size > MOST_PIECES * longest:
+        return None
+    elements = tuple(written[low + i] for i in range(size))
+    pieces = pieces_of(elements, longest)
+    return pieces and Row(starts[low], elements, tuple(pieces))
+
+
+def is_contiguous_copy(move: Move, output: BufferDescriptor) -> bool:
+    """Whether a move copies runs of elements to the buffer that `output` views."""
+    if not move.is_copy or any(
+        x.frame is not output.frame or x.spacing[-1] != 1 for x in move.own
+    ):
+        return False
+    loop = move.loops[-1]
+    return loop.count == 1 or tuple(loop.steps) == (1, 1)
+
+
+def sources_of(
+    move: Move, number: int, count: int, written: Mapping[int, Element]
+) -> list[Element] | None:
+    """The origin of each element that a move copies; None if one is unknown."""
+    source = move.source
+    if source.memory is not move.output.memory:
+        return [(number, i) for i in range(count)]
+    start = source.places[-1]
+    if not isinstance(start, int):
+        return None
+    found = [written[start + i] for i in range(count) if start + i in written]
+    return found if len(found) == count else None
+
+
+def copies_of(
+    row: Row, moves: Sequence[Move], dim: int, number: int
+) -> list[RowCopy] | None:
+    """
+    Move `number` as copies of rows that are steps of the loop along `dim`.
+
+    None if it copies anything else.
+    """
+    first, move = moves[row.first], moves[number]
+    place, count = first.output.places[dim], first.loops[dim].count
+    if len(move.loops) != dim + 2 or not is_contiguous_copy(move, first.output):
+        return None
+    start, rows = move.source.places[dim], move.loops[dim].count
+    target, end = move.output.places[dim], first.output.places[-1]
+    if not all(isinstance(x, int) for x in (place, count, start, rows, target)):
+        return None
+    assert isinstance(place, int) and isinstance(count, int)
+    assert isinstance(start, int) and isinstance(rows, int)
+    assert isinstance(target, int)
+    is_whole = (
+        len(move.own) == 2
+        and move.loops[-1].count == len(row.elements)
+        and all(x.places[-1] == end for x in move.own)
+        and all(x.spacing[dim] == 1 for x in (*move.own, first.output))
+    )
+    is_inside = place <= start and start + rows <= place + count
+    is_apart = target + rows <= place or place + count <= target
+    if not (is_whole and is_inside and is_apart) or rows > MOST_COPIES:
+        return None
+    return [RowCopy(start - place + i, number, i) for i in range(rows)]
+
+
+def emit_row(
+    build: LlvmBuilder,
+    row: Row,
+    sources: Mapping[int, tuple[Value, Size]],
+    target: SSAValue,
+) -> None:
+    """
+    Store the row at the address `target`.
+
+    For each move that reads elements, `sources` has the buffer and the offset of the
+    first one.
+    """
+
+    def load(element: Element, type: VectorType) -> SSAValue:
+        number, place = element
+        buffer, offset = sources[number]
+        assert isinstance(buffer, BufferDescriptor)
+        address = build.address(
+            buffer.pointer, build.add(offset, place), buffer.element_type
+        )
+        bytes = stored_bytes(buffer.element_type)
+        return build.insert(llvm.LoadOp(address, type, alignment=bytes))
+
+    (buffer, _), *_ = sources.values()
+    assert isinstance(buffer, BufferDescriptor)
+    element_type = stored_type(buffer.element_type)
+    for piece in row.pieces:
+        loaded = VectorType(element_type, [piece.width])
+        result = VectorType(element_type, [len(piece.lanes)])
+        vectors = [load(element, loaded) for element in piece.loads]
+        vector = vectors[0]
+        if not piece.is_copy:
+            lanes = DenseArrayBase.from_list(i32, piece.lanes)
+            shuffle = llvm.ShuffleVectorOp(vectors[0], vectors[-1], lanes, result)
+            vector = build.insert(shuffle)
+        address = build.address(target, piece.first, buffer.element_type)
+        bytes = stored_bytes(buffer.element_type)
+        build.do(llvm.StoreOp(vector, address, alignment=bytes))
