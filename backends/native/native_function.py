@@ -15,7 +15,12 @@ import numpy as np
 import torch
 
 from padc.backends.calls.output_tensors import check_outputs
-from padc.backends.calls.parameters import Parameter, misfit, required_pointer
+from padc.backends.calls.parameters import (
+    Parameter,
+    direct_addresses,
+    misfit,
+    required_pointer,
+)
 from padc.backends.native.function_signature import Signature
 from padc.backends.native.machine import Code
 from padc.backends.native.thread_team import team
@@ -88,12 +93,23 @@ class NativeFunction:
         self._sizes_count = 1 + sum(len(p.dynamic) for p in self._results)
         self._static_shapes = [p.shape for p in self._results]
         self._is_static = signature.arena_bytes is not None and self._sizes_count == 1
-        self._is_direct = self._is_static and all(
-            p.dtype is not None and not p.dynamic for p in self._inputs
+        self._is_direct = (
+            self._is_static
+            and signature.accesses is None
+            and all(p.dtype is not None and not p.dynamic for p in self._inputs)
         )
-        """Whether it takes only tensors, and all of its sizes are static."""
+        """Whether it takes tensors only, of static sizes, and no access is checked."""
         direct = [*self._inputs, *self._results] if self._is_direct else []
-        self._direct_bytes = [p.bytes for p in direct]
+        self._direct_types = [(p.torch_dtype, p.shape) for p in direct]
+        self._pairs = [
+            (i, direct[i].bytes, j, direct[j].bytes)
+            for i in range(len(self._inputs), len(direct))
+            for j in range(i)
+        ]
+        """Each result and what must not overlap it, by their places in a call."""
+        words = 4 + len(direct) + len(self._addresses)
+        self._pack = struct.Struct(f"{words}q").pack
+        """Packs the table of a direct call."""
 
     def __call__(
         self, inputs: Sequence[Value], outputs: Sequence[torch.Tensor] | None = None
@@ -143,51 +159,42 @@ class NativeFunction:
         return list(outputs)
 
     def run_directly(
-        self, inputs: Sequence[Any], outputs: Sequence[Any] | None
+        self, inputs: Sequence[Any], outputs: Sequence[Any] | None = None
     ) -> Sequence[torch.Tensor] | None:
         """
         Run if all tensors can be used as they are; else do nothing and return None.
 
         A kernel that reads more memory than the caches hold evicts Python's data from
-        them. So this path touches as little of Python as it can.
+        them. So this path touches as little of Python as it can, and calls few of its
+        functions.
         """
-        if not self._is_direct or len(inputs) != len(self._inputs):
+        count = len(self._inputs)
+        if not self._is_direct or len(inputs) != count:
             return None
-        read: list[int] = []
-        for parameter, value in zip(self._inputs, inputs, strict=True):
-            if not (address := parameter.direct_pointer(value)):
-                return None
-            read.append(address)
         if outputs is None:
-            outputs = self._new(self._static_shapes)
-            written = [required_pointer(output) for output in outputs]
-        elif (written := self._direct_outputs(read, outputs)) is None:
-            return None
-        assert self.signature.arena_bytes is not None
-        self._run_on([*read, *self._addresses, *written], self.signature.arena_bytes)
-        return outputs
-
-    def _direct_outputs(
-        self, read: Sequence[int], outputs: Sequence[Any]
-    ) -> list[int] | None:
-        """
-        The addresses of a caller's outputs if they can be written as they are.
-
-        None if some cannot, or overlap each other or the inputs, which are at `read`.
-        """
-        if len(outputs) != len(self._results):
-            return None
-        places = [*read]
-        for parameter, output in zip(self._results, outputs, strict=True):
-            if not (begin := parameter.direct_pointer(output)):
+            used = direct_addresses(inputs, self._direct_types)
+            if used is None:
                 return None
-            end = begin + parameter.bytes
-            # Of the results, only those before this one have places.
-            for other, size in zip(places, self._direct_bytes, strict=False):
-                if begin < other + size and other < end:
+            outputs = self._new(self._static_shapes)
+            used += map(required_pointer, outputs)
+        else:
+            if len(outputs) != len(self._results):
+                return None
+            used = direct_addresses((*inputs, *outputs), self._direct_types)
+            if used is None:
+                return None
+            for i, i_bytes, j, j_bytes in self._pairs:
+                if -i_bytes < used[i] - used[j] < j_bytes:
                     return None
-            places.append(begin)
-        return places[len(read) :]
+        used[count:count] = self._addresses
+        if not (arena_bytes := self.signature.arena_bytes):
+            self._run(self._pack(*team(self._threads), *used, 0, 0))
+            return outputs
+        arena = self._take_arena(arena_bytes)
+        used += arena.address, arena_bytes
+        self._run(self._pack(*team(self._threads), *used))
+        self._arenas.append(arena)
+        return outputs
 
     def _new(self, shapes: Sequence[Sequence[int]]) -> list[torch.Tensor]:
         """Uninitialized results of these shapes."""
