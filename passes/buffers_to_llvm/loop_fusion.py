@@ -228,7 +228,7 @@ def outline_moves(kernel: Outline, moves: Sequence[Move], plan: Sequence[Nest]) 
             assert isinstance(output, BufferDescriptor)
             at = moved(target, target_place)[-1]
             address = build.address(output.pointer, at, output.element_type)
-            emit_row(build, nest.row, sources, address)
+            emit_row(build, nest.row, sources, address, output.element_type)
 
         split_loop(kernel.build, kernel.size(nest.count), inside)
         if isinstance(nest, Rows):

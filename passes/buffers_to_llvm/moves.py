@@ -41,18 +41,9 @@ class Move:
         return buffer
 
     @property
-    def source(self) -> BufferDescriptor:
-        """What a copy reads."""
-        buffer = self.values[self.op.operands[0]]
-        assert isinstance(buffer, BufferDescriptor)
-        return buffer
-
-    @property
-    def is_copy(self) -> bool:
-        """Whether it copies the elements of a buffer."""
-        return copies(self.op) and isinstance(
-            self.values[self.op.operands[0]], BufferDescriptor
-        )
+    def source(self) -> Value:
+        """What it writes: a buffer if it copies, a scalar if it fills."""
+        return self.values[self.op.operands[0]]
 
     @property
     def own(self) -> list[BufferDescriptor]:

@@ -1,10 +1,10 @@
 """
 Rows that several moves write: put together in registers, and stored as vectors.
 
-The moves of a pad write the interior of a row, then copy parts of it to the borders.
-One by one, they would load elements that have just been stored, partly or in other
-pieces, and the CPU waits for such stores to end. So each element is traced to where it
-was first read, see `row_pieces`. Rows that are copies of such rows are traced, too.
+The moves of a pad write the interior of a row, and fill the borders or copy parts of it
+to them. One by one, they would load elements that have just been stored, partly or in
+other pieces, and the CPU waits for such stores to end. So each element is traced to
+where it was first read, see `row_pieces`. Rows that are copies of such rows are, too.
 """
 
 from __future__ import annotations
@@ -13,16 +13,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects import llvm
-from xdsl.dialects.builtin import DenseArrayBase, VectorType, i32
-from xdsl.ir import SSAValue
+from xdsl.dialects.builtin import DenseArrayBase, VectorType, i1, i8, i32
+from xdsl.ir import Attribute, SSAValue
 
 from padc.passes.buffers_to_llvm.buffer_descriptor import (
     BufferDescriptor,
     Value,
+    scalar,
     stored_bytes,
 )
 from padc.passes.buffers_to_llvm.llvm_builder import LlvmBuilder, Size, stored_type
-from padc.passes.buffers_to_llvm.moves import Move
+from padc.passes.buffers_to_llvm.moves import Move, copies
 from padc.passes.buffers_to_llvm.row_pieces import Element, Piece, pieces_of
 
 MOST_PIECES = 16
@@ -66,7 +67,7 @@ def row_of(
         first, count = move.output.places[-1], move.loops[-1].count
         if not isinstance(first, int) or not isinstance(count, int):
             return None
-        if not is_contiguous_copy(move, moves[numbers[0]].output):
+        if not is_contiguous(move, moves[numbers[0]].output):
             return None
         found = sources_of(move, number, count, written)
         if found is None or len(written) + count > MOST_PIECES * main.vector_bytes:
@@ -78,25 +79,33 @@ def row_of(
     if max(written) - low >= size or size > MOST_PIECES * longest:
         return None
     elements = tuple(written[low + i] for i in range(size))
-    pieces = pieces_of(elements, longest)
+    constants = [
+        number
+        for number in numbers
+        if not isinstance(moves[number].source, BufferDescriptor)
+    ]
+    pieces = pieces_of(elements, longest, constants)
     return pieces and Row(starts[low], elements, tuple(pieces))
 
 
-def is_contiguous_copy(move: Move, output: BufferDescriptor) -> bool:
-    """Whether a move copies runs of elements to the buffer that `output` views."""
-    if not move.is_copy or any(
+def is_contiguous(move: Move, output: BufferDescriptor) -> bool:
+    """Whether a move copies or fills runs of the buffer that `output` views."""
+    if not copies(move.op) or any(
         x.frame is not output.frame or x.spacing[-1] != 1 for x in move.own
     ):
         return False
     loop = move.loops[-1]
-    return loop.count == 1 or tuple(loop.steps) == (1, 1)
+    steps = (1, 1) if isinstance(move.source, BufferDescriptor) else (0, 1)
+    return loop.count == 1 or tuple(loop.steps) == steps
 
 
 def sources_of(
     move: Move, number: int, count: int, written: Mapping[int, Element]
 ) -> list[Element] | None:
-    """The origin of each element that a move copies; None if one is unknown."""
+    """The origin of each element that a move writes; None if one is unknown."""
     source = move.source
+    if not isinstance(source, BufferDescriptor):
+        return [(number, 0)] * count
     if source.memory is not move.output.memory:
         return [(number, i) for i in range(count)]
     start = source.places[-1]
@@ -116,9 +125,11 @@ def copies_of(
     """
     first, move = moves[row.first], moves[number]
     place, count = first.output.places[dim], first.loops[dim].count
-    if len(move.loops) != dim + 2 or not is_contiguous_copy(move, first.output):
+    if len(move.loops) != dim + 2 or not is_contiguous(move, first.output):
         return None
-    start, rows = move.source.places[dim], move.loops[dim].count
+    if not isinstance(source := move.source, BufferDescriptor):
+        return None
+    start, rows = source.places[dim], move.loops[dim].count
     target, end = move.output.places[dim], first.output.places[-1]
     if not all(isinstance(x, int) for x in (place, count, start, rows, target)):
         return None
@@ -143,36 +154,54 @@ def emit_row(
     row: Row,
     sources: Mapping[int, tuple[Value, Size]],
     target: SSAValue,
+    element_type: Attribute,
 ) -> None:
     """
     Store the row at the address `target`.
 
-    For each move that reads elements, `sources` has the buffer and the offset of the
-    first one.
+    For each move that has elements of the row, `sources` has the buffer that it reads
+    and the offset of the first element, or a scalar.
     """
+    stored, bytes = stored_type(element_type), stored_bytes(element_type)
 
-    def load(element: Element, type: VectorType) -> SSAValue:
+    def vector(element: Element, width: int) -> SSAValue:
         number, place = element
-        buffer, offset = sources[number]
-        assert isinstance(buffer, BufferDescriptor)
-        address = build.address(
-            buffer.pointer, build.add(offset, place), buffer.element_type
-        )
-        bytes = stored_bytes(buffer.element_type)
+        source, offset = sources[number]
+        type = VectorType(stored, [width])
+        if not isinstance(source, BufferDescriptor):
+            return repeated(build, scalar(build, source), type)
+        address = build.address(source.pointer, build.add(offset, place), element_type)
         return build.insert(llvm.LoadOp(address, type, alignment=bytes))
 
-    (buffer, _), *_ = sources.values()
-    assert isinstance(buffer, BufferDescriptor)
-    element_type = stored_type(buffer.element_type)
     for piece in row.pieces:
-        loaded = VectorType(element_type, [piece.width])
-        result = VectorType(element_type, [len(piece.lanes)])
-        vectors = [load(element, loaded) for element in piece.loads]
-        vector = vectors[0]
+        vectors = [vector(element, piece.width) for element in piece.loads]
+        width = piece.width
+        while len(vectors) > 2:
+            width *= 2
+            pairs = zip(vectors[::2], [*vectors[1::2], vectors[-1]], strict=False)
+            vectors = [shuffled(build, a, b, range(width)) for a, b in pairs]
+        value = vectors[0]
         if not piece.is_copy:
-            lanes = DenseArrayBase.from_list(i32, piece.lanes)
-            shuffle = llvm.ShuffleVectorOp(vectors[0], vectors[-1], lanes, result)
-            vector = build.insert(shuffle)
-        address = build.address(target, piece.first, buffer.element_type)
-        bytes = stored_bytes(buffer.element_type)
-        build.do(llvm.StoreOp(vector, address, alignment=bytes))
+            value = shuffled(build, vectors[0], vectors[-1], piece.lanes)
+        address = build.address(target, piece.first, element_type)
+        build.do(llvm.StoreOp(value, address, alignment=bytes))
+
+
+def shuffled(
+    build: LlvmBuilder, a: SSAValue, b: SSAValue, lanes: Sequence[int]
+) -> SSAValue:
+    """The elements at `lanes` of `a` followed by `b`."""
+    assert isinstance(a.type, VectorType)
+    type = VectorType(a.type.element_type, [len(lanes)])
+    mask = DenseArrayBase.from_list(i32, lanes)
+    return build.insert(llvm.ShuffleVectorOp(a, b, mask, type))
+
+
+def repeated(build: LlvmBuilder, x: SSAValue, type: VectorType) -> SSAValue:
+    """The vector whose elements are all `x`, as it is stored."""
+    if x.type == i1:
+        x = build.insert(llvm.ZExtOp(x, i8))
+    undefined = build.insert(llvm.UndefOp(type))
+    first = build.insert(llvm.InsertElementOp(undefined, x, build.value(0)))
+    (width,) = type.get_shape()
+    return shuffled(build, first, first, [0] * width)

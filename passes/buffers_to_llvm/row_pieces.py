@@ -2,18 +2,23 @@
 Rows of elements from other rows, as vectors: what to load, and which lanes to store.
 
 Elements are numbers here: `Element` is one of a source, which is a contiguous run of
-them. A piece is a vector of the row. It takes its lanes from one or two vectors that
-are loaded from inside of the sources' runs. The last piece may overlap the one before.
+them, or a constant. A piece is a vector of the row. It takes its lanes from up to four
+vectors, which are loaded from inside of the sources' runs, or are a constant in each
+lane. The last piece may overlap the one before.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 Element: TypeAlias = tuple[int, int]
-"""The number of a source, and the place of the element in it."""
+"""The number of a source, and the place of the element in it; 0 in a constant."""
+
+
+MOST_LOADS = 4
+"""The most vectors of a piece."""
 
 
 @dataclass(frozen=True)
@@ -23,7 +28,7 @@ class Piece:
     first: int
     """The place of its first element in the row."""
     loads: Sequence[Element]
-    """The first element of each vector that is loaded: one or two."""
+    """The first element of each vector that is loaded."""
     width: int
     """The length of these vectors."""
     lanes: Sequence[int]
@@ -35,17 +40,21 @@ class Piece:
         return list(self.lanes) == list(range(self.width))
 
 
-def pieces_of(row: Sequence[Element], longest: int) -> list[Piece] | None:
+def pieces_of(
+    row: Sequence[Element], longest: int, constants: Collection[int] = ()
+) -> list[Piece] | None:
     """
     The pieces of a row, of up to `longest` elements each.
 
-    None if one needs more than two loads.
+    None if one needs more than `MOST_LOADS` vectors. `constants` are sources.
     """
     length = min(longest, power_of_two(len(row)))
     runs: dict[int, tuple[int, int]] = {}
     for source, place in row:
         low, high = runs.get(source, (place, place))
         runs[source] = min(low, place), max(high, place)
+    for source in constants:
+        runs[source] = 0, longest - 1
     firsts = [*range(0, len(row) - length, length), len(row) - length]
     found = [piece_of(row[x : x + length], x, runs) for x in firsts]
     pieces = [piece for piece in found if piece is not None]
@@ -69,7 +78,7 @@ def piece_of(
         if loads and loads[-1][0] == source and place < loads[-1][1] + width:
             continue
         loads.append((source, min(place, runs[source][1] + 1 - width)))
-    if len(loads) > 2:
+    if len(loads) > MOST_LOADS:
         return None
     lanes: list[int] = []
     for source, place in elements:
