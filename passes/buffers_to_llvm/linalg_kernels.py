@@ -11,6 +11,7 @@ from xdsl.ir import SSAValue
 
 from padc.passes.buffers_to_llvm.bodies import Body
 from padc.passes.buffers_to_llvm.buffer_descriptor import Value
+from padc.passes.buffers_to_llvm.gathers import gathers_of
 from padc.passes.buffers_to_llvm.kernel_key import KernelKey
 from padc.passes.buffers_to_llvm.kernels import Kernel, Outline
 from padc.passes.buffers_to_llvm.llvm_builder import LlvmBuilder, Size
@@ -80,7 +81,7 @@ def outline(
         return transposition.run(kernel.build, sizes)
     loops, jammed = jam(op, loops)
     body = Body(op, kernel, operands, inner, len(op.outputs), jammed)
-    nest = LoopNest(body, extreme_of(op))
+    nest = LoopNest(body, extreme_of(op), gathers=gathers_of(body, loops))
     if loops and is_sum(op) and is_long(loops):
         result = kernel.buffer(values[op.outputs[0]])
         nest.sum = BlockedSum(kernel.build, result, not loops[-1].reduces)
@@ -96,6 +97,7 @@ def jam(
 
     This is called unroll and jam. The loop is one along which `op` gathers from the
     same places, so that these are computed only once: the channels of a grid sample.
+    Or it is the innermost one, too short to be vectorized, and the loop around it is.
     """
     if not any(isinstance(x, memref.LoadOp) for x in op.body.walk()):
         return loops, None
@@ -104,7 +106,10 @@ def jam(
     ):
         return loops, None
     inputs = len(op.inputs)
-    for loop in loops[:-1]:
+    *outer, last = loops
+    if not inputs and outer and isinstance(last.count, int) and last.count <= JAMMED:
+        return outer, last
+    for loop in loops if outer else []:
         is_short = isinstance(loop.count, int) and 1 < loop.count <= JAMMED
         if is_short and inputs and not any(loop.steps[:inputs]):
             return [each for each in loops if each is not loop], loop

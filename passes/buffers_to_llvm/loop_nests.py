@@ -15,6 +15,7 @@ from xdsl.ir import Operation, SSAValue
 
 from padc.passes.buffers_to_llvm.bodies import Body, Places, count, quotient_of
 from padc.passes.buffers_to_llvm.buffer_descriptor import BufferDescriptor, stored_bytes
+from padc.passes.buffers_to_llvm.gathers import Gathers
 from padc.passes.buffers_to_llvm.llvm_builder import LlvmBuilder, Size, predicate
 from padc.passes.buffers_to_llvm.loops import Loop
 from padc.passes.buffers_to_llvm.moves import copies
@@ -47,6 +48,8 @@ class LoopNest:
     """The extreme that the reduction loops compute, if any."""
     sum: BlockedSum | None = None
     """The blocked sum that the reduction loops compute, if any."""
+    gathers: Gathers | None = None
+    """How elements are loaded from places that are data, if they are."""
 
     @property
     def build(self) -> LlvmBuilder:
@@ -95,6 +98,8 @@ class LoopNest:
             self.angles(loop, offsets, places)
         elif (number := self.repeats(loop)) > 1:
             self.repeated(loop, number, offsets, places)
+        elif self.gathers is not None:
+            self.gathers.run(loop, offsets, places)
         else:
             split_elements(build, loop.count, inside)
 
