@@ -16,7 +16,6 @@ from functools import reduce
 
 from xdsl.dialects import arith, llvm, memref
 from xdsl.dialects.builtin import (
-    DenseArrayBase,
     IntegerAttr,
     IntegerType,
     VectorType,
@@ -25,6 +24,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Operation, SSAValue
+from xdsl.utils.hints import isa
 
 from padc.passes.buffers_to_llvm.bodies import Body, Places, Read, count
 from padc.passes.buffers_to_llvm.buffer_descriptor import BufferDescriptor, stored_bytes
@@ -37,6 +37,7 @@ from padc.passes.buffers_to_llvm.llvm_builder import (
 from padc.passes.buffers_to_llvm.loops import Loop
 from padc.passes.buffers_to_llvm.scalars import as_width
 from padc.passes.buffers_to_llvm.vector_math import ANGLES
+from padc.passes.buffers_to_llvm.vectors import AnyVector, shuffled
 from padc.passes.buffers_to_llvm.work_sharing import ELEMENTS, items_of, split_loop
 
 SCRATCH_BYTES = 1 << 13
@@ -260,17 +261,12 @@ def place_type(buffer: BufferDescriptor) -> IntegerType:
 def column_of(build: LlvmBuilder, rows: Sequence[SSAValue], number: int) -> SSAValue:
     """Element `number` of each of four vectors, as a vector."""
     a, b, c, d = rows
-    assert isinstance(a.type, VectorType)
+    assert isa(a.type, AnyVector)
     (width,) = a.type.get_shape()
-    element_type = a.type.element_type
-
-    def shuffled(a: SSAValue, b: SSAValue, lanes: Sequence[int]) -> SSAValue:
-        mask = DenseArrayBase.from_list(i32, lanes)
-        type = VectorType(element_type, [len(lanes)])
-        return build.insert(llvm.ShuffleVectorOp(a, b, mask, type))
-
-    left, right = (shuffled(*pair, range(2 * width)) for pair in ((a, b), (c, d)))
-    return shuffled(left, right, [i * width + number for i in range(4)])
+    left, right = (
+        shuffled(build, *pair, range(2 * width)) for pair in ((a, b), (c, d))
+    )
+    return shuffled(build, left, right, [i * width + number for i in range(4)])
 
 
 def gathers_of(body: Body, loops: Sequence[Loop]) -> Gathers | None:
@@ -363,11 +359,10 @@ def run_of(body: Body, op: memref.LoadOp, buffer: BufferDescriptor) -> int:
     ):
         return 1
     size, stride = buffer.sizes[-1], buffer.strides[-1]
+    if not isinstance(size, int) or size not in RUNS or stride != 1:
+        return 1
     is_jammed = (index.dim.value.data,) == tuple(body.jammed.dims)
-    if is_jammed and stride == 1 and size in RUNS and count(body.jammed) <= size:
-        assert isinstance(size, int)
-        return size
-    return 1
+    return size if is_jammed and count(body.jammed) <= size else 1
 
 
 def all_are_computed(
@@ -398,7 +393,7 @@ def all_are_computed(
 
 def differs(body: Body, value: SSAValue, loop: Loop) -> bool:
     """Whether a value depends on which step of `loop` it is."""
-    args = list(body.op.body.block.args)
+    args: list[SSAValue] = list(body.op.body.block.args)
     return any(
         (value in args and loop.steps[args.index(value)] != 0)
         or (

@@ -106,10 +106,12 @@ def jam(
     ):
         return loops, None
     inputs = len(op.inputs)
-    *outer, last = loops
-    if not inputs and outer and isinstance(last.count, int) and last.count <= JAMMED:
-        return outer, last
-    for loop in loops if outer else []:
+    if len(loops) < 2:
+        return loops, None
+    last = loops[-1]
+    if not inputs and isinstance(last.count, int) and last.count <= JAMMED:
+        return loops[:-1], last
+    for loop in loops:
         is_short = isinstance(loop.count, int) and 1 < loop.count <= JAMMED
         if is_short and inputs and not any(loop.steps[:inputs]):
             return [each for each in loops if each is not loop], loop

@@ -134,7 +134,7 @@ def with_copies(
     if not before or not isinstance(rows := before[-1], Rows):
         return None
     found = copies_of(rows.row, moves, rows.dim, number)
-    return found and replace(rows, copies=(*rows.copies, *found))
+    return None if found is None else replace(rows, copies=(*rows.copies, *found))
 
 
 def kernel_of_moves(moves: Sequence[Move], main: LlvmBuilder) -> Kernel:

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects import llvm
-from xdsl.dialects.builtin import DenseArrayBase, VectorType, i1, i8, i32
+from xdsl.dialects.builtin import VectorType, i1, i8
 from xdsl.ir import Attribute, SSAValue
 
 from padc.passes.buffers_to_llvm.buffer_descriptor import (
@@ -25,6 +25,7 @@ from padc.passes.buffers_to_llvm.buffer_descriptor import (
 from padc.passes.buffers_to_llvm.llvm_builder import LlvmBuilder, Size, stored_type
 from padc.passes.buffers_to_llvm.moves import Move, copies
 from padc.passes.buffers_to_llvm.row_pieces import Element, Piece, pieces_of
+from padc.passes.buffers_to_llvm.vectors import AnyVector, shuffled
 
 MOST_PIECES = 16
 """The most vectors of a row; in longer rows the CPU's waiting counts little."""
@@ -85,7 +86,7 @@ def row_of(
         if not isinstance(moves[number].source, BufferDescriptor)
     ]
     pieces = pieces_of(elements, longest, constants)
-    return pieces and Row(starts[low], elements, tuple(pieces))
+    return None if pieces is None else Row(starts[low], elements, tuple(pieces))
 
 
 def is_contiguous(move: Move, output: BufferDescriptor) -> bool:
@@ -187,17 +188,7 @@ def emit_row(
         build.do(llvm.StoreOp(value, address, alignment=bytes))
 
 
-def shuffled(
-    build: LlvmBuilder, a: SSAValue, b: SSAValue, lanes: Sequence[int]
-) -> SSAValue:
-    """The elements at `lanes` of `a` followed by `b`."""
-    assert isinstance(a.type, VectorType)
-    type = VectorType(a.type.element_type, [len(lanes)])
-    mask = DenseArrayBase.from_list(i32, lanes)
-    return build.insert(llvm.ShuffleVectorOp(a, b, mask, type))
-
-
-def repeated(build: LlvmBuilder, x: SSAValue, type: VectorType) -> SSAValue:
+def repeated(build: LlvmBuilder, x: SSAValue, type: AnyVector) -> SSAValue:
     """The vector whose elements are all `x`, as it is stored."""
     if x.type == i1:
         x = build.insert(llvm.ZExtOp(x, i8))
