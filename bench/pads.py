@@ -6,7 +6,9 @@ All run in this thread and take turns, each round in another order, since a run 
 its data in the caches. Times are medians of `ROUNDS` runs of `REPEATS` calls, in CPU
 time of this thread, which other processes affect less than wall-clock time. padc writes
 to a given output; "new" allocates its output, as PyTorch does. memcpy copies as many
-bytes as the padded tensor has.
+bytes as the padded tensor has: called by ctypes, without any check, and as machine
+code that padc calls as it calls a pad, "copy". So memcpy / padc tells what a pad costs
+with its call, and copy / padc what the machine code costs.
 """
 
 from __future__ import annotations
@@ -53,6 +55,11 @@ class Pad(nn.Module):
         return F.pad(x, (1, 1, 1, 1), self.mode)
 
 
+class Copy(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x.clone()
+
+
 def by_onnxruntime(mode: str, x: Tensor) -> Callable[[], object]:
     """A run of ONNX's `Pad` with bound input and output memory."""
     floats = TensorProto.FLOAT
@@ -93,10 +100,12 @@ def contestants(mode: str, x: Tensor) -> dict[str, Callable[[], object]]:
     compiled.run_into(outputs, x)
     assert torch.equal(y, expected)
     source, target = torch.randn_like(expected), torch.empty_like(expected)
+    copy, targets = padc.compile(Copy(), (source,)), [target]
     return {
         "memcpy": lambda: ctypes.memmove(
             target.data_ptr(), source.data_ptr(), source.nbytes
         ),
+        "copy": lambda: copy.run_into(targets, source),
         "padc": lambda: compiled.run_into(outputs, x),
         "padc, new": lambda: compiled(x),
         "PyTorch": lambda: model(x),

@@ -1,4 +1,4 @@
-"""xDSL's `arith` dialect, with an op of upstream's that it lacks."""
+"""xDSL's `arith` dialect, with an op of upstream's that it lacks, and an attribute."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from xdsl.dialects.arith import FloatingPointLikeBinaryOperation
 from xdsl.ir import Dialect
 from xdsl.irdl import irdl_op_definition, traits_def
 from xdsl.traits import Pure
+
+FITS = "padc.fits"
+"""The attribute of an `arith.fptosi` whose operand is known to fit into its result."""
 
 
 @irdl_op_definition

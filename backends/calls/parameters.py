@@ -9,14 +9,11 @@ from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
 import torch
-from torch import Tensor
+from torch import Tensor, strided
 
 from padc.errors import UsageError
 
 Kind: TypeAlias = Literal["input", "weight", "result", "arena"]
-
-
-STRIDED = torch.strided
 
 
 @dataclass(frozen=True)
@@ -53,23 +50,6 @@ class Parameter:
         """The dimensions whose sizes are dynamic."""
         return [dim for dim, size in enumerate(self.shape) if size < 0]
 
-    def direct_pointer(self, value: Any) -> int:
-        """The address of the elements if machine code can use `value` as is; else 0."""
-        try:
-            if (
-                isinstance(value, Tensor)
-                and value.dtype is self.torch_dtype
-                and value.shape == self.shape
-                and value.is_contiguous()
-                and value.is_cpu
-                and not value.is_neg()
-                and value.layout is STRIDED
-            ):
-                return value.data_ptr()
-        except RuntimeError:  # Nested and sparse tensors, and inside `torch.vmap`.
-            pass
-        return 0
-
     def fits(self, value: Any) -> bool:
         """Whether `value` has this type, is strided, and is in the CPU's memory."""
         return self.has_type(value) and value.is_cpu and value.layout is torch.strided
@@ -88,6 +68,34 @@ class Parameter:
             static < 0 or static == size
             for size, static in zip(shape, self.shape, strict=True)
         )
+
+
+def direct_addresses(
+    values: Sequence[Any], types: Sequence[tuple[torch.dtype | None, tuple[int, ...]]]
+) -> list[int] | None:
+    """
+    The addresses of tensors that machine code can use as they are.
+
+    They have to be of the first of these dtypes and shapes. None if some are not, or
+    have another layout. This is one loop, since calls of Python's functions take long.
+    """
+    found: list[int] = []
+    try:
+        for value, (dtype, shape) in zip(values, types, strict=False):
+            if (
+                not isinstance(value, Tensor)
+                or value.dtype is not dtype
+                or value.shape != shape
+                or not value.is_contiguous()
+                or not value.is_cpu
+                or value.is_neg()
+                or value.layout is not strided
+            ):
+                return None
+            found.append(value.data_ptr())
+    except RuntimeError:  # Nested and sparse tensors, and inside `torch.vmap`.
+        return None
+    return None if 0 in found else found
 
 
 def misfit(what: str, parameter: Parameter, value: Any) -> UsageError:

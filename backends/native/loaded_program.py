@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from xdsl.context import Context
@@ -14,6 +14,20 @@ from padc.backends.native.native_function import NativeFunction
 from padc.backends.native.stored_program import StoredPart, StoredProgram
 from padc.backends.native.torch_function import TorchFunction
 from padc.ir.weights import Weights, weights_of
+
+
+class RunDirectly(Protocol):
+    """A run on these inputs, and the results in `outputs` or new ones; None if none."""
+
+    def __call__(
+        self, inputs: Sequence[Any], outputs: Sequence[Any] | None = None, /
+    ) -> Sequence[torch.Tensor] | None: ...
+
+
+def no_direct_run(
+    inputs: Sequence[Any], outputs: Sequence[Any] | None = None, /
+) -> None:
+    """The direct run of a program that has none."""
 
 
 class LoadedProgram:
@@ -27,6 +41,8 @@ class LoadedProgram:
         self._functions = [load(ctx, part, weights, threads) for part in stored.parts]
         self._only: NativeFunction | None = None
         """The only part, if it takes and returns the values of the program in order."""
+        self.run_directly: RunDirectly = no_direct_run
+        """Runs if all tensors can be used as they are; else does nothing."""
         if len(stored.parts) == 1:
             (part,), (function,) = stored.parts, self._functions
             is_all = list(part.inputs) == list(stored.inputs) and (
@@ -34,14 +50,7 @@ class LoadedProgram:
             )
             if isinstance(function, NativeFunction) and is_all:
                 self._only = function
-
-    def run_directly(
-        self, inputs: Sequence[Any], outputs: Sequence[Any] | None = None
-    ) -> Sequence[torch.Tensor] | None:
-        """Run if all tensors can be used as they are; else do nothing, return None."""
-        if self._only is None:
-            return None
-        return self._only.run_directly(inputs, outputs)
+                self.run_directly = function.run_directly
 
     def __call__(
         self,

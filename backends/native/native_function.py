@@ -15,7 +15,12 @@ import numpy as np
 import torch
 
 from padc.backends.calls.output_tensors import check_outputs
-from padc.backends.calls.parameters import Parameter, misfit, required_pointer
+from padc.backends.calls.parameters import (
+    Parameter,
+    direct_addresses,
+    misfit,
+    required_pointer,
+)
 from padc.backends.native.function_signature import Signature
 from padc.backends.native.machine import Code
 from padc.backends.native.thread_team import team
@@ -82,9 +87,9 @@ class NativeFunction:
         ]
         self._addresses = [weight.ctypes.data for weight in self._weights]
         self._arenas: deque[Arena] = deque()
-        function = ctypes.CFUNCTYPE(None, ctypes.c_char_p)
-        self._run = function(code.address("main"))
-        self._sizes = function(code.address("main_sizes"))
+        call = ctypes.CFUNCTYPE(None, ctypes.c_char_p)
+        self._run = call(code.address("main"))
+        self._sizes = call(code.address("main_sizes"))
         self._sizes_count = 1 + sum(len(p.dynamic) for p in self._results)
         self._static_shapes = [p.shape for p in self._results]
         self._is_static = signature.arena_bytes is not None and self._sizes_count == 1
@@ -93,14 +98,18 @@ class NativeFunction:
             and signature.accesses is None
             and all(p.dtype is not None and not p.dynamic for p in self._inputs)
         )
-        """Whether it takes only tensors, and all sizes are static; it has no checks."""
+        """Whether it takes tensors only, of static sizes, and no access is checked."""
         direct = [*self._inputs, *self._results] if self._is_direct else []
-        self._direct_bytes = [p.bytes for p in direct]
-        self._direct_inputs = [p.direct_pointer for p in self._inputs]
-        self._direct_results = [p.direct_pointer for p in self._results]
-        self._arena_bytes = signature.arena_bytes or 0
-        # Two numbers come before the addresses of tensors, and two after them.
-        self._pack = struct.Struct(f"{4 + len(direct) + len(self._addresses)}q").pack
+        self._direct_types = [(p.torch_dtype, p.shape) for p in direct]
+        self._pairs = [
+            (i, direct[i].bytes, j, direct[j].bytes)
+            for i in range(len(self._inputs), len(direct))
+            for j in range(i)
+        ]
+        """Each result and what must not overlap it, by their places in a call."""
+        words = 4 + len(direct) + len(self._addresses)
+        self._pack = struct.Struct(f"{words}q").pack
+        """Packs the table of a direct call."""
 
     def __call__(
         self, inputs: Sequence[Value], outputs: Sequence[torch.Tensor] | None = None
@@ -150,55 +159,42 @@ class NativeFunction:
         return list(outputs)
 
     def run_directly(
-        self, inputs: Sequence[Any], outputs: Sequence[Any] | None
+        self, inputs: Sequence[Any], outputs: Sequence[Any] | None = None
     ) -> Sequence[torch.Tensor] | None:
         """
         Run if all tensors can be used as they are; else do nothing and return None.
 
         A kernel that reads more memory than the caches hold evicts Python's data from
-        them. So this path touches as little of Python as it can.
+        them. So this path touches as little of Python as it can, and calls few of its
+        functions.
         """
-        if not self._is_direct or len(inputs) != len(self._inputs):
+        count = len(self._inputs)
+        if not self._is_direct or len(inputs) != count:
             return None
-        places: list[int] = []
-        # Comprehensions, and `zip` with `strict`, would take a third of a microsecond.
-        for i, value in enumerate(inputs):
-            if not (address := self._direct_inputs[i](value)):
-                return None
-            places.append(address)
         if outputs is None:
+            used = direct_addresses(inputs, self._direct_types)
+            if used is None:
+                return None
             outputs = self._new(self._static_shapes)
-            places += map(required_pointer, outputs)
-        elif not self._add_outputs(places, outputs):
-            return None
-        count = len(inputs)
-        threads, start = team(self._threads)
-        bytes = self._arena_bytes
-        arena = self._take_arena(bytes)
-        read, written = places[:count], places[count:]
-        end = arena.address, bytes
-        self._run(self._pack(threads, start, *read, *self._addresses, *written, *end))
+            used += map(required_pointer, outputs)
+        else:
+            if len(outputs) != len(self._results):
+                return None
+            used = direct_addresses((*inputs, *outputs), self._direct_types)
+            if used is None:
+                return None
+            for i, i_bytes, j, j_bytes in self._pairs:
+                if -i_bytes < used[i] - used[j] < j_bytes:
+                    return None
+        used[count:count] = self._addresses
+        if not (arena_bytes := self.signature.arena_bytes):
+            self._run(self._pack(*team(self._threads), *used, 0, 0))
+            return outputs
+        arena = self._take_arena(arena_bytes)
+        used += arena.address, arena_bytes
+        self._run(self._pack(*team(self._threads), *used))
         self._arenas.append(arena)
         return outputs
-
-    def _add_outputs(self, places: list[int], outputs: Sequence[Any]) -> bool:
-        """
-        Add the addresses of a caller's outputs to those of the inputs.
-
-        False if some cannot be written as they are, or overlap each other or inputs.
-        """
-        if len(outputs) != len(self._results):
-            return False
-        sizes = self._direct_bytes
-        for i, output in enumerate(outputs):
-            if not (begin := self._direct_results[i](output)):
-                return False
-            end = begin + sizes[len(places)]
-            for other, place in enumerate(places):
-                if begin < place + sizes[other] and place < end:
-                    return False
-            places.append(begin)
-        return True
 
     def _new(self, shapes: Sequence[Sequence[int]]) -> list[torch.Tensor]:
         """Uninitialized results of these shapes."""

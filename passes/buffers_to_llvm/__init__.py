@@ -11,6 +11,7 @@ Pass: `convert_buffers_to_llvm`. The other files serve it:
     linalg_kernels     the kernel of one linalg op
     op_loops           the loops of a linalg op, and how long they take
     loop_nests         loops around a body, in the form that is fastest for it
+    gathers            elements from places that are computed, loaded in blocks
     bodies             the body of a linalg op, at some place of its loops
     products/          kernels of matrix products and convolutions
     winograd/          convolutions by Winograd's algorithm
@@ -22,8 +23,11 @@ Pass: `convert_buffers_to_llvm`. The other files serve it:
     loops              the order of the loops of a linalg op
     looped_ops         ops that may share their loops with others
     loop_groups        which of them share their outer loops
+    loop_plans         how they are nested in these
     loop_fusion        those as one kernel
     private_buffers    buffers that only such a kernel uses
+    row_moves          rows that several moves write, put together in registers
+    row_pieces         which vectors make such a row
     window_rows        pools, row by row
     row_places         where the elements of rows are
     vectors            loads, stores and shuffles of vectors

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from xdsl.dialects import arith, memref
@@ -30,6 +30,13 @@ Places: TypeAlias = "dict[int | tuple[int, int], SSAValue]"
 NONE: Mapping[SSAValue, SSAValue] = {}
 
 
+Read: TypeAlias = "Callable[[LlvmBuilder, Sequence[Size]], SSAValue]"
+"""The element that a load reads at these indices."""
+
+Keep: TypeAlias = "Callable[[SSAValue, SSAValue], None]"
+"""Takes a value of a body, and what it is in LLVM's code."""
+
+
 @dataclass
 class Body:
     """The body of a linalg op, inside a kernel, at some place of its loops."""
@@ -41,17 +48,31 @@ class Body:
     outputs: int
     jammed: Loop | None = None
     """A loop inside of all others, whose steps are joined."""
+    reads: Mapping[memref.LoadOp, Read] = field(
+        default_factory=dict["memref.LoadOp", "Read"]
+    )
+    """What gives the values of these loads."""
+    keep: Keep | None = None
+    """Takes each value of the body once it is computed."""
 
     def elements(
         self, build: LlvmBuilder, offsets: Sequence[Size], places: Places
     ) -> None:
         """Compute the elements of each output of all steps of the jammed loop."""
+        for moved, here in self.steps(build, offsets, places):
+            self.element(build, moved, here)
+
+    def steps(
+        self, build: LlvmBuilder, offsets: Sequence[Size], places: Places
+    ) -> Iterator[tuple[Sequence[Size], Places]]:
+        """The offsets and places of all steps of the jammed loop, if there is one."""
         if self.jammed is None:
-            return self.element(build, offsets, places)
+            yield offsets, places
+            return
         dim, *_ = self.jammed.dims  # If it is merged, the body uses no numbers.
         for number in range(count(self.jammed)):
             here = {**places, dim: build.value(number)}
-            self.element(build, self.jammed.moved(build, offsets, number), here)
+            yield self.jammed.moved(build, offsets, number), here
 
     def element(
         self, build: LlvmBuilder, offsets: Sequence[Size], places: Places
@@ -66,7 +87,11 @@ class Body:
         places: Places,
         given: Mapping[SSAValue, SSAValue],
     ) -> list[SSAValue]:
-        """The values of the body; elements of operands are loaded unless `given`."""
+        """
+        The values of the body.
+
+        Elements of operands are loaded, and values of ops are computed, unless `given`.
+        """
         block = self.op.body.block
         self.check(build)
         values = {**self.values, **given}
@@ -77,6 +102,8 @@ class Body:
                 address = build.address(x.pointer, offset, x.element_type)
                 values[arg] = x.load(build, address)
         for op in block.ops:
+            if op.results and op.results[0] in given:
+                continue
             match op:
                 case linalg.YieldOp():
                     break
@@ -88,6 +115,9 @@ class Body:
                     buffer = values[op.memref]
                     assert isinstance(buffer, BufferDescriptor)
                     indices = [size(values[index]) for index in op.indices]
+                    if (read := self.reads.get(op)) is not None:
+                        values[op.res] = read(build, indices)
+                        continue
                     address = buffer.element(build, indices)
                     values[op.res] = buffer.load(build, address)
                 case memref.DimOp():
@@ -95,7 +125,10 @@ class Body:
                 case _:
                     args = [scalar(build, values[x]) for x in op.operands]
                     is_sum = self.is_sum(op)
-                    values[op.results[0]] = lower_scalar(build, op, args, is_sum)
+                    value = lower_scalar(build, op, args, is_sum)
+                    values[op.results[0]] = value
+                    if self.keep is not None:
+                        self.keep(op.results[0], value)
         end = block.last_op
         assert isinstance(end, linalg.YieldOp)
         return [scalar(build, values[x]) for x in end.operands]

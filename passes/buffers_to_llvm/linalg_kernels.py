@@ -91,6 +91,7 @@ def jam(
 
     This is called unroll and jam. The loop is one along which `op` gathers from the
     same places, so that these are computed only once: the channels of a grid sample.
+    Or it is the innermost one, too short to be vectorized, and the loop around it is.
     """
     if not any(isinstance(x, memref.LoadOp) for x in op.body.walk()):
         return loops, None
@@ -99,7 +100,12 @@ def jam(
     ):
         return loops, None
     inputs = len(op.inputs)
-    for loop in loops[:-1]:
+    if len(loops) < 2:
+        return loops, None
+    last = loops[-1]
+    if not inputs and isinstance(last.count, int) and last.count <= JAMMED:
+        return loops[:-1], last
+    for loop in loops:
         is_short = isinstance(loop.count, int) and 1 < loop.count <= JAMMED
         if is_short and inputs and not any(loop.steps[:inputs]):
             return [each for each in loops if each is not loop], loop

@@ -11,8 +11,8 @@ cache, and one tile of powers is enough (see `private_buffers`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TypeAlias
 
 from xdsl.ir import SSAValue
@@ -23,89 +23,28 @@ from padc.passes.buffers_to_llvm.buffer_descriptor import BufferDescriptor, Valu
 from padc.passes.buffers_to_llvm.kernel_key import KernelKey
 from padc.passes.buffers_to_llvm.kernels import Kernel, Outline
 from padc.passes.buffers_to_llvm.llvm_builder import LlvmBuilder, Size, stored_type
-from padc.passes.buffers_to_llvm.loop_groups import most_steps, runs, shared_depth
+from padc.passes.buffers_to_llvm.loop_groups import shared_depth
 from padc.passes.buffers_to_llvm.loop_nests import LoopNest, Stored, nest_of
-from padc.passes.buffers_to_llvm.looped_ops import LoopedOp, longer
-from padc.passes.buffers_to_llvm.loops import Loop, merged, ordered
+from padc.passes.buffers_to_llvm.loop_plans import (
+    Alone,
+    Joined,
+    LoopPlanner,
+    Nest,
+    Together,
+    described,
+    own_loops,
+    tile_of,
+)
+from padc.passes.buffers_to_llvm.looped_ops import LoopedOp
+from padc.passes.buffers_to_llvm.loops import Loop
 from padc.passes.buffers_to_llvm.op_loops import work_of
 from padc.passes.buffers_to_llvm.private_buffers import (
     PrivateBuffer,
     private_buffers,
     with_private,
 )
+from padc.passes.buffers_to_llvm.row_moves import Row, emit_row
 from padc.passes.buffers_to_llvm.work_sharing import share, split_loop, threads_for
-
-TILE_STEPS = 2048
-"""The steps of a tile, whose buffers stay in the first cache."""
-TILE_ROWS = 16
-"""
-The most rows of a tile.
-
-An op computes its rows while each waits for the extreme or the sum of another.
-"""
-
-
-@dataclass(frozen=True)
-class Alone:
-    """An op with its own loops."""
-
-    op: int
-    """The index of the op."""
-    loops: Sequence[Loop]
-
-
-@dataclass(frozen=True)
-class Together:
-    """A loop along a dimension around several ops."""
-
-    ops: Sequence[int]
-    dim: int
-    count: Size
-    tile: int
-    """Each op has so many steps before the next one has them."""
-    inner: Sequence[Nest]
-
-
-Nest: TypeAlias = Alone | Together
-
-
-def tile_of(ops: Sequence[LoopedOp], depth: int) -> int:
-    """How many steps of the innermost of `depth` shared loops make a tile."""
-    reduces = any(loop.reduces for op in ops for loop in op.loops)
-    if not reduces or any(len(run) > 1 for run in runs(ops, depth)):
-        return 1
-    steps = max(most_steps(op.loops[depth:]) for op in ops)
-    return max(int(min(TILE_STEPS // max(steps, 1), TILE_ROWS)), 1)
-
-
-def nests(
-    ops: Sequence[LoopedOp],
-    loops: Sequence[Sequence[Loop]],
-    numbers: Sequence[int],
-    main: LlvmBuilder,
-    tiles: Mapping[int, int],
-    dim: int = 0,
-) -> list[Nest]:
-    """
-    The loops from `dim` on inwards, each shared by as many ops as possible.
-
-    `loops` are those of each op as they are emitted; `tiles` are by dimension.
-    """
-    rest = iter(numbers)
-    result: list[Nest] = []
-    for shared in runs([ops[number] for number in numbers], dim):
-        together = [next(rest) for _ in shared]
-        if len(together) > 1:
-            inner = nests(ops, loops, together, main, tiles, dim + 1)
-            tile = tiles.get(dim) or tile_of(shared, dim + 1)
-            count = shared[0].loops[dim].count
-            result.append(Together(together, dim, count, tile, inner))
-        else:
-            (number,) = together
-            # Only `main` knows which products of sizes are equal.
-            own = ordered(merged(main, longer(loops[number][dim:])), 1)
-            result.append(Alone(number, own))
-    return result
 
 
 def kernel_of_ops(
@@ -119,19 +58,8 @@ def kernel_of_ops(
     if main.check is None:
         private = private_buffers(ops, depth, tile, values)
         ops = [with_private(op, private, main) for op in ops]
-    numbers = range(len(ops))
-    plan = nests(shared, [op.loops for op in ops], numbers, main, {depth - 1: tile})
-    of = KernelKey()
-
-    def described(nest: Nest) -> Hashable:
-        match nest:
-            case Alone(number, loops):
-                return number, of.loops(loops)
-            case Together(numbers, dim, count, tile, inner):
-                sizes = dim, of.size(count), tile
-                return tuple(numbers), *sizes, *map(described, inner)
-
-    check = main.check
+    plan = LoopPlanner(shared, ops, main, {depth - 1: tile}).plan()
+    of, check = KernelKey(), main.check
     memories = {memory: number for number, memory in enumerate(private)}
     each = [
         (
@@ -150,7 +78,7 @@ def kernel_of_ops(
         for op in ops
     ]
     sizes = tuple(buffer.elements for buffer in private.values())
-    key = *each, sizes, *map(described, plan)
+    key = *each, sizes, *(described(nest, of) for nest in plan)
     work: Size = 0
     for op in ops:
         work = main.add(work, work_of(op.op, op.loops, main))
@@ -162,15 +90,6 @@ def kernel_of_ops(
         return kernel
 
     return Kernel(key, of.values, make, threads)
-
-
-def own_loops(plan: Sequence[Nest], tile: int = 1) -> Iterator[tuple[Alone, int]]:
-    """The loops of each op inside of those that it shares, and the tile of these."""
-    for nest in plan:
-        if isinstance(nest, Alone):
-            yield nest, tile
-        else:
-            yield from own_loops(nest.inner, nest.tile)
 
 
 def aliases_of(
@@ -222,7 +141,7 @@ class FusedLoops:
             op = ops[alone.op]
             inner = {x: self.value(each) for x, each in op.values.items()}
             loops = [kernel.loop(loop) for loop in alone.loops]
-            body = Body(op.op, kernel, [inner[x] for x in op.op.operands], inner, 1)
+            body = Body(op.op, kernel, self.operands(alone.op), inner, 1)
             self.by_op[alone.op] = nest_of(body, loops, tile), loops
 
     def value(self, value: Value) -> Value:
@@ -234,6 +153,11 @@ class FusedLoops:
         pointer = self.build.address(memory, offset, value.element_type)
         return replace(value, pointer=pointer)
 
+    def operands(self, number: int) -> list[Value]:
+        """The operands of an op in the kernel."""
+        op = self.ops[number]
+        return [self.value(op.values[x]) for x in op.op.operands]
+
     def emit(self) -> None:
         """Emit all loops; those that all ops share may be split."""
         share(self.build, self.shared_counts(self.plan))
@@ -244,7 +168,7 @@ class FusedLoops:
     def shared_counts(self, plan: Sequence[Nest]) -> list[Size]:
         """The steps of the loops that all ops share."""
         match plan:
-            case [Together() as nest]:
+            case [Together(copies=()) as nest]:
                 return [self.tiles(nest), *self.shared_counts(nest.inner)]
             case _:
                 return []
@@ -257,6 +181,8 @@ class FusedLoops:
         if isinstance(nest, Alone):
             own, loops = self.by_op[nest.op]
             return own.nest(loops, offsets[nest.op], {})
+        if isinstance(nest, Joined):
+            return self.row(nest.row, offsets, nest.row.first, offsets)
         loops = {i: self.kernel.loop(self.ops[i].loops[nest.dim]) for i in nest.ops}
 
         def step(build: LlvmBuilder, place: Size) -> None:
@@ -280,6 +206,31 @@ class FusedLoops:
                 build.loop(0, count, 1, row)
 
         split_loop(self.build, self.tiles(nest), step if nest.tile == 1 else tile)
+        self.copies(nest, offsets)
+
+    def row(self, row: Row, offsets: Offsets, target: int, to: Offsets) -> None:
+        """Store the row of ops at `offsets` where the op `target` writes, at `to`."""
+        numbers = {number for number, _ in row.elements}
+        sources = {x: (self.operands(x)[0], offsets[x][0]) for x in numbers}
+        output = self.operands(target)[-1]
+        assert isinstance(output, BufferDescriptor)
+        type = output.element_type
+        address = self.build.address(output.pointer, to[target][-1], type)
+        emit_row(self.build, row, sources, address, type)
+
+    def copies(self, nest: Together, offsets: Offsets) -> None:
+        """Store again the rows of a loop that are copied after it."""
+
+        def moved(op: int, place: int) -> Sequence[Size]:
+            loop = self.kernel.loop(self.ops[op].loops[nest.dim])
+            return loop.moved(self.build, offsets[op], place)
+
+        for copied in nest.copies:
+            (joined,) = nest.inner
+            assert isinstance(joined, Joined)
+            at = {op: moved(op, copied.step) for op in nest.ops}
+            to = {copied.move: moved(copied.move, copied.row)}
+            self.row(joined.row, at, copied.move, to)
 
     def outside(self, op: int, loop: Loop) -> Loop:
         """`loop` without its steps in private buffers, which hold one tile."""

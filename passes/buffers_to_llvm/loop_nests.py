@@ -16,14 +16,15 @@ from xdsl.dialects.builtin import (
     i1,
     i32,
 )
-from xdsl.dialects.linalg import ops as linalg
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.dialects.linalg.attrs import IteratorType
 from xdsl.ir import Operation, SSAValue
 
 from padc.passes.buffers_to_llvm.bodies import Body, Places, count, quotient_of
 from padc.passes.buffers_to_llvm.buffer_descriptor import BufferDescriptor, stored_bytes
+from padc.passes.buffers_to_llvm.gathers import Gathers, gathers_of
 from padc.passes.buffers_to_llvm.llvm_builder import LlvmBuilder, Size, predicate
+from padc.passes.buffers_to_llvm.looped_ops import copies
 from padc.passes.buffers_to_llvm.loops import Loop
 from padc.passes.buffers_to_llvm.row_places import rest_of
 from padc.passes.buffers_to_llvm.scalars import SUM
@@ -61,6 +62,8 @@ class LoopNest:
     """The blocked sum that the reduction loops compute, if any."""
     windows: WindowRow | None = None
     """The rows of windows that the innermost loops are, if two steps are faster."""
+    gathers: Gathers | None = None
+    """How elements are loaded from places that are data, if they are."""
 
     @property
     def build(self) -> LlvmBuilder:
@@ -113,6 +116,8 @@ class LoopNest:
             self.angles(loop, offsets, places)
         elif (number := self.repeats(loop)) > 1:
             self.repeated(loop, number, offsets, places)
+        elif self.gathers is not None:
+            self.gathers.run(loop, offsets, places)
         elif (left := self.rest_of_row(loop)) and not self.in_place():
             # Some elements are computed twice, which changes nothing. The next op finds
             # them stored if they are the first ones of the row.
@@ -236,13 +241,11 @@ class LoopNest:
         """
         if not isinstance(loop.count, int) or self.build.check is not None:
             return False
-        first, args = self.op.body.block.first_op, self.op.body.block.args
-        if not isinstance(first, linalg.YieldOp) or len(self.body.operands) != 2:
+        if not copies(self.op):
             return False
         source, result = self.body.operands
         return (
-            list(first.operands) == [args[0]]
-            and isinstance(source, BufferDescriptor)
+            isinstance(source, BufferDescriptor)
             and isinstance(result, BufferDescriptor)
             and source.memory is not result.memory
             and tuple(loop.steps) == (1, 1)
@@ -398,7 +401,7 @@ def nest_of(body: Body, loops: Sequence[Loop], rows: int = 1) -> LoopNest:
 
     Loops outside of `loops` run over tiles of `rows` steps.
     """
-    nest = LoopNest(body, extreme_of(body.op))
+    nest = LoopNest(body, extreme_of(body.op), gathers=gathers_of(body, loops))
     if loops and is_sum(body.op) and is_long(loops):
         result = body.operands[-1]
         assert isinstance(result, BufferDescriptor)

@@ -118,6 +118,21 @@ class LoopedOp:
 class Move(LoopedOp):
     """An op that writes each element of part of a buffer once."""
 
+    @property
+    def source(self) -> Value:
+        """What it writes: a buffer if it copies, a scalar if it fills."""
+        return self.values[self.op.operands[0]]
+
+
+def copies(op: LinalgStructuredOperation) -> bool:
+    """Whether each element of the only output is the element of the only input."""
+    first = op.body.block.first_op
+    return (
+        isinstance(first, linalg.YieldOp)
+        and len(op.operands) == 2
+        and list(first.operands) == [op.body.block.args[0]]
+    )
+
 
 def looped_op(
     op: LinalgStructuredOperation, values: Mapping[SSAValue, Value], main: LlvmBuilder

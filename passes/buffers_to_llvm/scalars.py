@@ -34,7 +34,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 from xdsl.utils.hints import isa
 
-from padc.ir.arith import RemFOp
+from padc.ir.arith import FITS, RemFOp
 from padc.passes.buffers_to_llvm.llvm_builder import (
     AnyInteger,
     LlvmBuilder,
@@ -272,7 +272,7 @@ def computed(
         case arith.CeilDivSIOp():
             return divided(build, args[0], args[1], down=False)
         case arith.FPToSIOp():
-            return to_integer(build, args[0], result)
+            return to_integer(build, args[0], result, FITS in op.attributes)
         case arith.FPToUIOp():
             return intrinsic(build, "llvm.fptoui.sat", args, result, type)
         case arith.SIToFPOp():
@@ -302,9 +302,13 @@ def as_width(build: LlvmBuilder, x: SSAValue, type: Attribute) -> SSAValue:
     return build.insert((llvm.SExtOp if old < new else llvm.TruncOp)(x, type))
 
 
-def to_integer(build: LlvmBuilder, x: SSAValue, type: Attribute) -> SSAValue:
+def to_integer(
+    build: LlvmBuilder, x: SSAValue, type: Attribute, fits: bool
+) -> SSAValue:
     """
     A float as a signed integer: the nearest one towards 0, saturated; 0 for NaN.
+
+    If it is known to fit, nothing is saturated.
 
     LLVM has an intrinsic for it. On x86 that branches for each element of a vector.
     """
@@ -317,6 +321,8 @@ def to_integer(build: LlvmBuilder, x: SSAValue, type: Attribute) -> SSAValue:
     result = as_width(
         build, intrinsic(build, "llvm.lrint", [whole], wide, x.type), type
     )
+    if fits:
+        return result
     bound = 2 ** (width - 1)
     limits: list[tuple[str, float, int]] = [
         ("oge", bound, bound - 1),

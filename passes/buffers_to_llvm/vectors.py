@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from xdsl.dialects import llvm
 from xdsl.dialects.builtin import (
@@ -14,11 +15,24 @@ from xdsl.dialects.builtin import (
     i1,
     i32,
 )
-from xdsl.ir import SSAValue
+from xdsl.ir import Attribute, SSAValue
+from xdsl.utils.hints import isa
 
 from padc.passes.buffers_to_llvm.bounds import Bounds, checked
 from padc.passes.buffers_to_llvm.buffer_descriptor import BufferDescriptor
 from padc.passes.buffers_to_llvm.llvm_builder import LlvmBuilder, Size
+
+AnyVector: TypeAlias = VectorType[Attribute]
+
+
+def shuffled(
+    build: LlvmBuilder, a: SSAValue, b: SSAValue, lanes: Sequence[int]
+) -> SSAValue:
+    """The elements at `lanes` of `a` followed by `b`, vectors of any elements."""
+    assert isa(a.type, AnyVector)
+    type = VectorType(a.type.element_type, [len(lanes)])
+    mask = DenseArrayBase.from_list(i32, lanes)
+    return build.insert(llvm.ShuffleVectorOp(a, b, mask, type))
 
 
 @dataclass(frozen=True)
@@ -65,8 +79,7 @@ class Vectors:
 
     def shuffle(self, a: SSAValue, b: SSAValue, places: Sequence[int]) -> SSAValue:
         """The elements at `places` of `a` followed by `b`."""
-        mask = DenseArrayBase.from_list(i32, places)
-        return self.build.insert(llvm.ShuffleVectorOp(a, b, mask, self.vector))
+        return shuffled(self.build, a, b, places)
 
     def address(self, pointer: SSAValue, offset: Size) -> SSAValue:
         return self.build.address(pointer, offset, self.type)

@@ -101,6 +101,10 @@ AREAS: Mapping[str, Area] = {
         {
             "passes/buffers_to_llvm/products/fused_products.py": (),
             "passes/buffers_to_llvm/loop_fusion.py": (),
+            "passes/buffers_to_llvm/loop_groups.py": (),
+            "passes/buffers_to_llvm/loop_plans.py": (),
+            "passes/buffers_to_llvm/private_buffers.py": (),
+            "passes/buffers_to_llvm/row_moves.py": (),
         },
         (
             "test/backends/native/test_epilogues.py",

@@ -43,7 +43,7 @@ EXPLAINED: dict[str, str] = {
     ),
     "passes/buffers_to_llvm/products/fused_products.py FusedProduct.kernel: "
     "`check.of(self.end.op)` is true": "a check, which is true already",
-    "passes/buffers_to_llvm/loop_fusion.py kernel_of_moves: `check.of(move.op)` is true": (
+    "passes/buffers_to_llvm/loop_fusion.py kernel_of_ops: `check.of(op.op)` is true": (
         "a check, which is true already"
     ),
 }

@@ -14,6 +14,7 @@ from xdsl.dialects.builtin import (
     IndexType,
     IntegerAttr,
     IntegerType,
+    UnitAttr,
     f16,
     f32,
     f64,
@@ -25,7 +26,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.utils.hints import isa
 
 from padc.errors import Obstacle
-from padc.ir.arith import RemFOp
+from padc.ir.arith import FITS, RemFOp
 from padc.ir.arithmetic import SymbolicInteger, unwrapped
 from padc.ir.element_types import is_float, is_half, is_unsigned, width
 from padc.ir.tcp import Amount, fill_type
@@ -304,8 +305,9 @@ class Number(Element):
 
     def truncated(self) -> Number:
         """A float that is known to fit into an i32, truncated to one."""
-        value = self.build.insert(arith.FPToSIOp(self.value, i32))
-        return Number(self.build, value, i32)
+        op = arith.FPToSIOp(self.value, i32)
+        op.attributes[FITS] = UnitAttr()
+        return Number(self.build, self.build.insert(op), i32)
 
     def __abs__(self) -> Number:
         if self.is_float:

@@ -53,16 +53,28 @@ def taps_of_point(
     given = iter(args)
 
     def tap(table: TapTable) -> Tap:
-        position, exists = next(given), None
-        if table.may_miss:
-            zero = build.constant(0, i32)
-            exists = build.insert(arith.CmpiOp(position, zero, "sge"))
-            position = build.insert(arith.MaxSIOp(position, zero))
-        index = as_index(build, position)
-        weight = table.weights and widened(build, next(given), total)
-        return Tap(index, weight, exists)
+        position = next(given)
+        weight = table.weights and next(given)
+        return tap_of(build, position, weight, table.may_miss, total)
 
     return [[tap(table) for table in tables] for tables in axes]
+
+
+def tap_of(
+    build: LinalgBuilder,
+    position: SSAValue,
+    weight: SSAValue | None,
+    may_miss: bool,
+    total: Attribute,
+) -> Tap:
+    """The tap at an i32 position; `may_miss` as in `TapTable`."""
+    exists = None
+    if may_miss:
+        zero = build.constant(0, i32)
+        exists = build.insert(arith.CmpiOp(position, zero, "sge"))
+        position = build.insert(arith.MaxSIOp(position, zero))
+    weight = weight and widened(build, weight, total)
+    return Tap(as_index(build, position), weight, exists)
 
 
 def sum_of_taps(

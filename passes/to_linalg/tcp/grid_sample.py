@@ -1,6 +1,9 @@
 """
 Grid sampling: what each point reads, once for all channels, then a sum for each.
 
+With few channels both are one op, whose loop over channels is joined; otherwise there
+are tables of what each point reads.
+
 Along each dimension a point has some taps: a position, and a weight. Positions are
 clamped as floats before they become integers, so nothing outside is ever read; a tap
 outside has position -1, and is left out of the sum, not multiplied by 0.
@@ -10,9 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import reduce
+from math import prod
 
+from xdsl.dialects import arith
 from xdsl.dialects.builtin import i32
-from xdsl.ir import SSAValue
+from xdsl.ir import Attribute, SSAValue
 from xdsl.ir.affine import AffineExpr
 
 from padc.ir import resampling, tcp
@@ -30,8 +35,19 @@ from padc.passes.to_linalg.build.scalars import (
     total_type,
     widened,
 )
-from padc.passes.to_linalg.build.taps import TapTable, sum_of_taps, taps_of_point
+from padc.passes.to_linalg.build.taps import (
+    Tap,
+    TapTable,
+    sum_of_taps,
+    tap_of,
+    taps_of_point,
+)
 from padc.passes.to_linalg.tcp.linalg_lowering import lowers
+
+FEW = 4
+"""So many channels are computed together, with no tables of positions and weights."""
+FEW_CHANNELS = {2: 2, 3: 4, 4: 4}
+"""For numbers of channels, how many there are in memory where they are the last."""
 
 
 @lowers(tcp.GridSampleOp)
@@ -39,23 +55,59 @@ def lower_grid_sample(build: LinalgBuilder, op: tcp.GridSampleOp) -> SSAValue:
     x, grid, rank = op.input, op.grid, op.spatial_rank
     type = element_type(x)
     total = total_type(type) if op.mode.data is not ResampleMode.NEAREST else type
-    batch, channels, *_ = known_sizes(build, op)
+    batch, channels, *lengths = known_sizes(build, op)
     points = [build.size(grid, dim) for dim in range(1, rank + 1)]
-    axes = tables(build, op, [batch, *points])
     at = [AffineExpr.dimension(i) for i in range(rank + 2)]
     point = [at[0], *at[2:]]
-    inputs = [(each, point) for taps in axes for tap in taps for each in tap.tensors]
+    axes = None
+    if isinstance(channels, int) and channels <= FEW:
+        inputs = coordinates(op, point)
+    else:
+        axes = tables(build, op, [batch, *points])
+        inputs = [(x, point) for taps in axes for tap in taps for x in tap.tensors]
+    pixels = with_channels_last(build, op)
 
     def element(inner: LinalgBuilder, args: Sequence[SSAValue]) -> SSAValue:
-        taps = taps_of_point(inner, axes, args, total)
+        if axes is None:
+            taps = taps_at(inner, op, args, lengths, total)
+        else:
+            taps = taps_of_point(inner, axes, args, total)
         batch, channel = inner.loop_index(0), inner.loop_index(1)
 
         def read(at: Sequence[SSAValue]) -> SSAValue:
-            return widened(inner, inner.extract(x, [batch, channel, *at]), total)
+            if pixels is None:
+                return widened(inner, inner.extract(x, [batch, channel, *at]), total)
+            return widened(inner, inner.extract(pixels, [batch, *at, channel]), total)
 
         return rounded(inner, sum_of_taps(inner, taps, read), type)
 
     return build.compute([batch, channels, *points], type, element, inputs)
+
+
+def with_channels_last(build: LinalgBuilder, op: tcp.GridSampleOp) -> SSAValue | None:
+    """
+    The input as [N, *D, C], with 2 or 4 channels; None if this does not pay.
+
+    All channels of an element are then in one cache line. The last of 3 channels is
+    there twice.
+    """
+    sizes, x = known_sizes(build, op), op.input
+    channels, points = sizes[1], op.grid_type.get_shape()[1:-1]
+    known = [size for size in sizes if isinstance(size, int)]
+    if len(known) < len(sizes) or -1 in points or channels not in FEW_CHANNELS:
+        return None
+    if op.mode.data is ResampleMode.NEAREST or prod(known[2:]) > 2 * prod(points):
+        return None
+    rank = op.spatial_rank
+
+    def element(inner: LinalgBuilder, args: Sequence[SSAValue]) -> SSAValue:
+        batch, *at, channel = (inner.loop_index(i) for i in range(rank + 2))
+        last = inner.index(known[1] - 1)
+        channel = inner.insert(arith.MinUIOp(channel, last))
+        return inner.extract(x, [batch, channel, *at])
+
+    shape = [sizes[0], *sizes[2:], FEW_CHANNELS[known[1]]]
+    return build.compute(shape, element_type(x), element)
 
 
 def known_sizes(build: LinalgBuilder, op: tcp.GridSampleOp) -> list[Amount]:
@@ -81,31 +133,15 @@ def tables(
     rank, mode = op.spatial_rank, op.mode.data
     real = real_type(op.grid_type.element_type)
     count, weighted = len(resampling.OFFSETS[mode]), mode is not ResampleMode.NEAREST
-    lengths = [build.wrap(size) for size in known_sizes(build, op)[2:]]
+    lengths = known_sizes(build, op)[2:]
     at = [AffineExpr.dimension(i) for i in range(rank + 1)]
 
     def table(inner: LinalgBuilder, args: Sequence[SSAValue]) -> list[SSAValue]:
-        points = [
-            Number(inner, widened(inner, point, real), real) for point in args[:rank]
-        ]
-        make, aligned = make_real(inner, real), op.align_corners is not None
-        pixels = [
-            resampling.pixel(point, size, rank, aligned, make)
-            for point, size in zip(points, lengths, strict=True)
-        ]
-        found = [
-            axis_taps(op, pixel, size, make)
-            for pixel, size in zip(pixels, lengths, strict=True)
-        ]
-        if weighted and op.padding.data is GridPadding.ZEROS:
-            found = with_unknown(found)
+        found = positions(inner, op, args, lengths)
         parts = (part for taps in found for tap in taps for part in tap)
         return [part.value for part in parts if part is not None]
 
-    # A point's first number is its coordinate along the last dimension.
-    inputs = [
-        (op.grid, [*at, AffineExpr.constant(rank - 1 - axis)]) for axis in range(rank)
-    ]
+    inputs = coordinates(op, at)
     types = [i32, real] if weighted else [i32]
     outputs = [
         (build.empty(sizes, type), at) for _ in range(rank * count) for type in types
@@ -117,6 +153,61 @@ def tables(
         return TapTable(positions, weights, may_miss(op, number))
 
     return [[tap(number) for number in range(count)] for _ in range(rank)]
+
+
+def coordinates(
+    op: tcp.GridSampleOp, point: Sequence[AffineExpr]
+) -> list[tuple[SSAValue, Sequence[AffineExpr]]]:
+    """The coordinates of the point at `point`, in the order of the dimensions."""
+    # A point's first number is its coordinate along the last dimension.
+    last = op.spatial_rank - 1
+    return [
+        (op.grid, [*point, AffineExpr.constant(last - axis)])
+        for axis in range(last + 1)
+    ]
+
+
+def taps_at(
+    build: LinalgBuilder,
+    op: tcp.GridSampleOp,
+    args: Sequence[SSAValue],
+    lengths: Sequence[Amount],
+    total: Attribute,
+) -> list[list[Tap]]:
+    """For each dimension the taps of the point whose coordinates are `args`."""
+    return [
+        [
+            tap_of(
+                build, index.value, weight and weight.value, may_miss(op, number), total
+            )
+            for number, (index, weight) in enumerate(taps)
+        ]
+        for taps in positions(build, op, args, lengths)
+    ]
+
+
+def positions(
+    build: LinalgBuilder,
+    op: tcp.GridSampleOp,
+    args: Sequence[SSAValue],
+    lengths: Sequence[Amount],
+) -> list[list[tuple[Number, Number | None]]]:
+    """
+    For each dimension the taps of a point: positions, -1 if outside, and weights.
+
+    `args` are its coordinates, and `lengths` the sizes of the input.
+    """
+    rank, real = op.spatial_rank, real_type(op.grid_type.element_type)
+    sizes = [build.wrap(length) for length in lengths]
+    make, aligned = make_real(build, real), op.align_corners is not None
+    found: list[list[tuple[Number, Number | None]]] = []
+    for point, size in zip(args, sizes, strict=False):
+        number = Number(build, widened(build, point, real), real)
+        pixel = resampling.pixel(number, size, rank, aligned, make)
+        found.append(axis_taps(op, pixel, size, make))
+    if op.mode.data is ResampleMode.NEAREST or op.padding.data is not GridPadding.ZEROS:
+        return found
+    return with_unknown(found)
 
 
 def axis_taps(

@@ -1,13 +1,13 @@
 // RUN: padc-opt -p convert-buffers-to-llvm %s | filecheck %s
 
-// Borders are filled row by row, in the loops that copy the interior.
+// A row with its borders is two vectors, of the interior and a constant.
 // CHECK:       llvm.func internal @kernel_0
 // CHECK-COUNT-3: llvm.icmp
-// CHECK:         llvm.store %[[ZERO:.*]], %{{.*}} : f32
-// CHECK:         llvm.store %[[ZERO]], %{{.*}} : f32
-// CHECK:         llvm.icmp
-// CHECK:         llvm.load
-// CHECK:         llvm.store
+// CHECK:         llvm.shufflevector {{.*}} [0, 4, 5, 6]
+// CHECK-NEXT:    llvm.store {{.*}} : vector<4xf32>
+// CHECK:         llvm.shufflevector {{.*}} [5, 6, 7, 0]
+// CHECK:         llvm.store {{.*}} : vector<4xf32>
+// CHECK-NOT:     llvm.icmp
 // CHECK-LABEL: llvm.func @padded
 // CHECK:         llvm.call @kernel_0
 // CHECK-NOT:     llvm.call

@@ -1,0 +1,404 @@
+"""
+Elements from places that are computed, as in a grid sample: loaded in blocks.
+
+A gather instruction takes longer than a load of each element, on many CPUs. So a block
+of steps is three loops. The first computes the places, and the last computes with the
+elements: LLVM makes vectors of both. The second copies elements to scratch memory, for
+a few steps at a time. All three are the body; LLVM drops what is not used. The first
+also stores what the last would have to compute again, such as weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+from xdsl.dialects import arith, llvm, memref
+from xdsl.dialects.builtin import (
+    IntegerAttr,
+    IntegerType,
+    VectorType,
+    i32,
+    i64,
+)
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir import Operation, SSAValue
+from xdsl.utils.hints import isa
+
+from padc.passes.buffers_to_llvm.bodies import Body, Places, Read, count
+from padc.passes.buffers_to_llvm.buffer_descriptor import BufferDescriptor, stored_bytes
+from padc.passes.buffers_to_llvm.llvm_builder import (
+    LlvmBuilder,
+    Size,
+    stored_type,
+    value_type,
+)
+from padc.passes.buffers_to_llvm.loops import Loop
+from padc.passes.buffers_to_llvm.scalars import as_width
+from padc.passes.buffers_to_llvm.vector_math import ANGLES
+from padc.passes.buffers_to_llvm.vectors import AnyVector, shuffled
+from padc.passes.buffers_to_llvm.work_sharing import ELEMENTS, items_of, split_loop
+
+SCRATCH_BYTES = 1 << 13
+"""About the bytes of scratch memory of a block, a part of the first cache."""
+BLOCKS = (128, 64, 32)
+"""The steps of a block: multiples of the lanes of vectors, and divisors of an item."""
+TOGETHER = 4
+"""The steps whose elements are copied together."""
+KEPT_OPS = 3
+"""Values of so many ops are stored, not computed again."""
+RUNS = (2, 4, 8)
+"""The elements of a run that is loaded at once."""
+
+
+@dataclass(frozen=True)
+class Gather:
+    """A load from a place that is computed."""
+
+    op: memref.LoadOp
+    buffer: BufferDescriptor
+    varies: Sequence[bool]
+    """For each index, whether it differs in a row of steps."""
+    run: int
+    """The size of the last dimension if jammed steps run along it; else 1."""
+    places: SSAValue
+    """Memory for the places of a block."""
+    elements: Sequence[SSAValue]
+    """Memory for the elements of a block, for each jammed step."""
+
+    def base(self, build: LlvmBuilder, indices: Sequence[Size]) -> Size:
+        """The part of the offset that stays the same."""
+        terms = zip(self.varies, indices, self.buffer.strides, strict=True)
+        total: Size = 0
+        for varies, index, stride in terms:
+            if not varies:
+                total = build.add(total, build.mul(index, stride))
+        return total
+
+    def place(self, build: LlvmBuilder, indices: Sequence[Size]) -> SSAValue:
+        """The other part, in as many bits as it needs: vectors have more lanes then."""
+        type = place_type(self.buffer)
+        terms = zip(self.varies, indices, self.buffer.strides, strict=True)
+        parts: list[SSAValue] = []
+        for varies, index, stride in terms:
+            if varies:
+                index, step = (
+                    as_width(build, build.value(x), type) for x in (index, stride)
+                )
+                parts.append(build.insert(llvm.MulOp(index, step)))
+        return reduce(lambda a, b: build.insert(llvm.AddOp(a, b)), parts)
+
+
+@dataclass
+class Gathers:
+    """The loads of a body from places that are computed."""
+
+    body: Body
+    loads: Sequence[Gather]
+    kept: Mapping[SSAValue, SSAValue]
+    """Memory for values of the body that do not depend on the elements."""
+    block: int
+    """The steps of a block."""
+
+    def run(self, loop: Loop, offsets: Sequence[Size], places: Places) -> None:
+        """Emit an innermost loop."""
+        build, dim = self.body.kernel.build, loop.dims[0]
+
+        def at(begin: Size, step: Size) -> tuple[Sequence[Size], Places]:
+            here = build.value(build.add(begin, step))
+            return loop.moved(build, offsets, here), {**places, dim: here}
+
+        def block(build: LlvmBuilder, begin: Size, number: Size) -> None:
+            for load in self.loads:
+                # For steps after the last one: their elements may be copied, too.
+                zero = llvm.ConstantOp(
+                    IntegerAttr(0, place_type(load.buffer)), place_type(load.buffer)
+                )
+                none = build.insert(zero)
+                for more in range(TOGETHER):
+                    build.store(none, place_at(build, load, build.add(number, more)))
+
+            def first(build: LlvmBuilder, step: SSAValue) -> None:
+                self.store_places(build, step, *at(begin, step))
+
+            def second(build: LlvmBuilder, step: SSAValue) -> None:
+                self.copy_elements(build, step, *at(begin, step))
+
+            def third(build: LlvmBuilder, step: SSAValue) -> None:
+                self.compute(build, step, *at(begin, step))
+
+            build.loop(0, number, 1, first)
+            build.loop(0, number, TOGETHER, second)
+            build.loop(0, number, 1, third)
+
+        def item(build: LlvmBuilder, number: Size) -> None:
+            begin = build.mul(number, ELEMENTS)
+            end = build.minimum(build.add(begin, ELEMENTS), loop.count)
+
+            def part(build: LlvmBuilder, begin: SSAValue) -> None:
+                block(build, begin, build.minimum(build.sub(end, begin), self.block))
+
+            build.loop(begin, end, self.block, part)
+
+        split_loop(build, items_of(build, loop.count), item)
+
+    def store_places(
+        self, build: LlvmBuilder, step: SSAValue, at: Sequence[Size], places: Places
+    ) -> None:
+        """Store the places of one step; all jammed steps have the same ones."""
+
+        def reader(load: Gather) -> Read:
+            def read(build: LlvmBuilder, indices: Sequence[Size]) -> SSAValue:
+                place = load.place(build, indices)
+                build.store(place, place_at(build, load, step))
+                return unused(build, load)
+
+            return read
+
+        def keep(value: SSAValue, computed: SSAValue) -> None:
+            if (memory := self.kept.get(value)) is not None:
+                build.store(computed, build.address(memory, step, value.type))
+
+        moved, here = next(iter(self.body.steps(build, at, places)))
+        self.body.reads = {load.op: reader(load) for load in self.loads}
+        self.body.keep = keep
+        self.body.results(build, moved, here, {})
+        self.body.reads, self.body.keep = {}, None
+
+    def copy_elements(
+        self, build: LlvmBuilder, step: SSAValue, at: Sequence[Size], places: Places
+    ) -> None:
+        """Copy the elements of a few steps to scratch memory."""
+        stored = {load.op: self.places_of(build, load, step) for load in self.loads}
+
+        def reader(load: Gather, jammed: int) -> Read:
+            def read(build: LlvmBuilder, indices: Sequence[Size]) -> SSAValue:
+                if load.run == 1 or jammed == 0:
+                    type = load.buffer.element_type
+                    base = load.base(build, indices)
+                    first = build.address(load.buffer.pointer, base, type)
+                    rows = [
+                        self.loaded(build, load, build.address(first, place, type))
+                        for place in stored[load.op]
+                    ]
+                    memory = load.elements if load.run > 1 else [load.elements[jammed]]
+                    for number, target in enumerate(memory):
+                        column = column_of(build, rows, number)
+                        address = build.address(target, step, type)
+                        alignment = stored_bytes(type)
+                        build.do(llvm.StoreOp(column, address, alignment=alignment))
+                return unused(build, load)
+
+            return read
+
+        for jammed, (moved, here) in enumerate(self.body.steps(build, at, places)):
+            self.body.reads = {load.op: reader(load, jammed) for load in self.loads}
+            self.body.results(build, moved, here, {})
+            self.body.reads = {}
+
+    def places_of(
+        self, build: LlvmBuilder, load: Gather, step: SSAValue
+    ) -> list[SSAValue]:
+        """The places of a few steps."""
+        type, found = place_type(load.buffer), list[SSAValue]()
+        for number in range(TOGETHER):
+            address = place_at(build, load, build.add(step, number))
+            place = build.load(address, type)
+            if type != i64:
+                place = build.insert(llvm.SExtOp(place, i64))
+            found.append(place)
+        return found
+
+    def loaded(self, build: LlvmBuilder, load: Gather, address: SSAValue) -> SSAValue:
+        """The run at an address, as a vector."""
+        type = load.buffer.element_type
+        vector = VectorType(stored_type(type), [load.run])
+        return build.insert(llvm.LoadOp(address, vector, alignment=stored_bytes(type)))
+
+    def compute(
+        self, build: LlvmBuilder, step: SSAValue, at: Sequence[Size], places: Places
+    ) -> None:
+        """Compute one step with the elements in scratch memory."""
+
+        def reader(load: Gather, jammed: int) -> Read:
+            def read(build: LlvmBuilder, indices: Sequence[Size]) -> SSAValue:
+                type = load.buffer.element_type
+                return build.load(
+                    build.address(load.elements[jammed], step, type), type
+                )
+
+            return read
+
+        given = {
+            value: build.load(build.address(memory, step, value.type), value.type)
+            for value, memory in self.kept.items()
+        }
+        for jammed, (moved, here) in enumerate(self.body.steps(build, at, places)):
+            self.body.reads = {load.op: reader(load, jammed) for load in self.loads}
+            results = self.body.results(build, moved, here, given)
+            self.body.store(build, moved, results)
+            self.body.reads = {}
+
+
+def unused(build: LlvmBuilder, load: Gather) -> SSAValue:
+    """An element in code that LLVM drops."""
+    return build.insert(llvm.UndefOp(value_type(load.buffer.element_type)))
+
+
+def place_at(build: LlvmBuilder, load: Gather, step: Size) -> SSAValue:
+    return build.address(load.places, step, place_type(load.buffer))
+
+
+def place_type(buffer: BufferDescriptor) -> IntegerType:
+    """The type of places in a buffer."""
+    total = 1
+    for size in buffer.sizes:
+        total *= size if isinstance(size, int) else 1 << 31
+    return i32 if total < 1 << 31 else i64
+
+
+def column_of(build: LlvmBuilder, rows: Sequence[SSAValue], number: int) -> SSAValue:
+    """Element `number` of each of four vectors, as a vector."""
+    a, b, c, d = rows
+    assert isa(a.type, AnyVector)
+    (width,) = a.type.get_shape()
+    left, right = (
+        shuffled(build, *pair, range(2 * width)) for pair in ((a, b), (c, d))
+    )
+    return shuffled(build, left, right, [i * width + number for i in range(4)])
+
+
+def gathers_of(body: Body, loops: Sequence[Loop]) -> Gathers | None:
+    """The gathers of `body` along the innermost of `loops`, if it has any."""
+    build, ops = body.kernel.build, list(body.op.body.walk())
+    if not loops or any(loop.reduces for loop in loops) or build.check is not None:
+        return None
+    if any(isinstance(op, (*ANGLES, arith.DivUIOp)) for op in ops):
+        return None
+    found: list[tuple[memref.LoadOp, BufferDescriptor, list[bool]]] = []
+    for op in body.op.body.block.ops:
+        if isinstance(op, memref.LoadOp):
+            varies = [differs(body, index, loops[-1]) for index in op.indices]
+            buffer = body.values[op.memref]
+            assert isinstance(buffer, BufferDescriptor)
+            if any(varies):
+                found.append((op, buffer, varies))
+    if not all_are_computed(body, found):
+        return None
+    steps = 1 if body.jammed is None else count(body.jammed)
+    bytes = sum(
+        stored_bytes(place_type(buffer)) + steps * stored_bytes(buffer.element_type)
+        for _, buffer, _ in found
+    )
+    kept = kept_values(body, [op for op, _, _ in found], loops[-1])
+    bytes += sum(stored_bytes(value.type) for value in kept)
+    block = next((n for n in BLOCKS if n * bytes <= SCRATCH_BYTES), BLOCKS[-1])
+    loads = [
+        Gather(
+            op,
+            buffer,
+            varies,
+            run_of(body, op, buffer),
+            build.scratch(block + TOGETHER, place_type(buffer)),
+            [
+                build.scratch(block, stored_type(buffer.element_type))
+                for _ in range(steps)
+            ],
+        )
+        for op, buffer, varies in found
+    ]
+    memory = {x: build.scratch(block, stored_type(x.type)) for x in kept}
+    return Gathers(body, loads, memory, block)
+
+
+def kept_values(
+    body: Body, loads: Sequence[memref.LoadOp], loop: Loop
+) -> list[SSAValue]:
+    """The values that ops on the elements use, do not depend on them, and take long."""
+    depends = set[SSAValue]()
+    kept = dict[SSAValue, None]()
+    for op in body.op.body.block.ops:
+        if op in loads:
+            depends.update(op.results)
+        elif any(operand in depends for operand in op.operands):
+            depends.update(op.results)
+            for operand in op.operands:
+                if operand not in depends and takes_long(body, operand, loop):
+                    kept[operand] = None
+    return list(kept)
+
+
+def takes_long(body: Body, value: SSAValue, loop: Loop) -> bool:
+    """Whether several ops compute a value that differs along `loop`, for all jammed."""
+    ops = [x.owner for x in slice_of(value) if isinstance(x.owner, Operation)]
+    computing = [op for op in ops if not isinstance(op, arith.ConstantOp)]
+    return (
+        not isinstance(value.owner, memref.LoadOp)
+        and len(computing) >= KEPT_OPS
+        and differs(body, value, loop)
+        and not (body.jammed and differs(body, value, body.jammed))
+    )
+
+
+def slice_of(value: SSAValue) -> list[SSAValue]:
+    """A value and all that it is computed from."""
+    seen, rest = dict[SSAValue, None](), [value]
+    while rest:
+        if (value := rest.pop()) not in seen:
+            seen[value] = None
+            if isinstance(value.owner, Operation):
+                rest += value.owner.operands
+    return list(seen)
+
+
+def run_of(body: Body, op: memref.LoadOp, buffer: BufferDescriptor) -> int:
+    """The elements of the last dimension if the jammed loop runs along it, else 1."""
+    if body.jammed is None or not isinstance(
+        index := op.indices[-1].owner, linalg.IndexOp
+    ):
+        return 1
+    size, stride = buffer.sizes[-1], buffer.strides[-1]
+    if not isinstance(size, int) or size not in RUNS or stride != 1:
+        return 1
+    is_jammed = (index.dim.value.data,) == tuple(body.jammed.dims)
+    return size if is_jammed and count(body.jammed) <= size else 1
+
+
+def all_are_computed(
+    body: Body, loads: Sequence[tuple[memref.LoadOp, BufferDescriptor, list[bool]]]
+) -> bool:
+    """
+    Whether places are computed from floats, which is worth a loop of its own.
+
+    They may depend on no element that is loaded from such a place, and have to be the
+    same in all jammed steps.
+    """
+    places = [
+        index
+        for op, _, varies in loads
+        for index, each in zip(op.indices, varies, strict=True)
+        if each
+    ]
+    loaded = {op for op, _, _ in loads}
+    used = {x.owner for place in places for x in slice_of(place)}
+    return (
+        any(isinstance(op, arith.FPToSIOp) for op in used)
+        and not any(op in used for op in loaded)
+        and not (
+            body.jammed and any(differs(body, place, body.jammed) for place in places)
+        )
+    )
+
+
+def differs(body: Body, value: SSAValue, loop: Loop) -> bool:
+    """Whether a value depends on which step of `loop` it is."""
+    args: list[SSAValue] = list(body.op.body.block.args)
+    return any(
+        (value in args and loop.steps[args.index(value)] != 0)
+        or (
+            isinstance(value.owner, linalg.IndexOp)
+            and value.owner.dim.value.data in loop.dims
+        )
+        for value in slice_of(value)
+    )
