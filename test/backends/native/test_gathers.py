@@ -12,8 +12,10 @@ from torch import Tensor, nn
 
 import padc
 
-POINTS = (3, 131)
-"""Points in a row: fewer than are copied together, and more than a block."""
+FEW = 3
+"""Points in a row: fewer than are copied together."""
+MANY = 131
+"""Points in a row: more than a block."""
 
 
 class Samples(nn.Module):
@@ -37,31 +39,53 @@ def grids(counts: Sequence[int], rank: int) -> list[Tensor]:
     return [torch.rand(shape) * 3 - 1.5 for shape in shapes]
 
 
+def samples(
+    mode: str, padding: str, align: bool, shape: Sequence[int], counts: Sequence[int]
+) -> tuple[Samples, tuple[Tensor, ...]]:
+    """The model, and inputs: an input of `shape` for two batches, and its grids."""
+    torch.manual_seed(0)
+    x = torch.randn(2, *shape)
+    # Products with weights of 0 would be NaN.
+    x.view(-1)[:: x.numel() // 3] = float("inf")
+    return Samples(mode, padding, align), (x, *grids(counts, len(shape) - 1))
+
+
+def assert_near(actual: Tensor, expected: Tensor):
+    torch.testing.assert_close(actual, expected, rtol=1e-4, atol=1e-5, equal_nan=True)
+
+
 @pytest.mark.parametrize(
-    "mode, padding, align, channels, sizes",
+    "mode, padding, align, shape",
     [
-        ("bilinear", "zeros", False, 3, (5, 6)),
-        ("bilinear", "border", True, 1, (1, 7)),
-        ("bicubic", "reflection", False, 2, (4, 4)),
-        ("nearest", "zeros", False, 3, (5, 4)),
-        ("bilinear", "zeros", False, 3, (3, 4, 5)),
-        ("nearest", "reflection", False, 4, (3, 2, 3)),
+        ("bilinear", "border", True, (1, 1, 7)),
+        ("bicubic", "reflection", False, (2, 4, 4)),
+        ("nearest", "zeros", False, (3, 5, 4)),
+        ("bilinear", "zeros", False, (3, 3, 4, 5)),
     ],
 )
 def test_grid_samples_of_few_channels(
-    mode: str,
-    padding: str,
-    align: bool,
-    channels: int,
-    sizes: tuple[int, ...],
-    monkeypatch: pytest.MonkeyPatch,
+    mode: str, padding: str, align: bool, shape: Sequence[int]
 ):
-    torch.manual_seed(0)
-    model = Samples(mode, padding, align)
-    x = torch.randn(2, channels, *sizes)
-    # Products with weights of 0 would be NaN.
-    x.view(-1)[:: x.numel() // 3] = float("inf")
-    inputs = (x, *grids(POINTS, len(sizes)))
+    model, inputs = samples(mode, padding, align, shape, [MANY])
+
+    compiled = padc.compile(model, inputs)
+
+    assert compiled.is_native
+    for actual, expected in zip(compiled(*inputs), model(*inputs), strict=True):
+        assert_near(actual, expected)
+
+
+@pytest.mark.parametrize(
+    "mode, padding, shape",
+    [
+        ("bilinear", "zeros", (3, 5, 6)),
+        ("nearest", "reflection", (4, 3, 2, 3)),
+    ],
+)
+def test_few_points_and_checked_code(
+    mode: str, padding: str, shape: Sequence[int], monkeypatch: pytest.MonkeyPatch
+):
+    model, inputs = samples(mode, padding, False, shape, [FEW, MANY])
 
     compiled = padc.compile(model, inputs)
     # Code that checks each load has no blocks.
@@ -69,11 +93,9 @@ def test_grid_samples_of_few_channels(
     checked = padc.compile(model, inputs)
 
     assert compiled.is_native
-    expected = model(*inputs)
-    for actual, other, right in zip(
-        compiled(*inputs), checked(*inputs), expected, strict=True
-    ):
-        torch.testing.assert_close(actual, right, rtol=1e-4, atol=1e-5, equal_nan=True)
+    results = compiled(*inputs), checked(*inputs), model(*inputs)
+    for actual, other, expected in zip(*results, strict=True):
+        assert_near(actual, expected)
         torch.testing.assert_close(actual, other, rtol=0, atol=1e-6, equal_nan=True)
 
 
@@ -109,4 +131,4 @@ def test_other_values_of_the_body(
 
     actual = padc.compile(Module(), (x, grid))(x, grid)
 
-    torch.testing.assert_close(actual, function(x, grid), rtol=1e-4, atol=1e-5)
+    assert_near(actual, function(x, grid))
