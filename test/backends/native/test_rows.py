@@ -84,6 +84,27 @@ def test_pools_of_padded_images(threads: int):
         torch.testing.assert_close(found, expected, equal_nan=True)
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+def test_padded_rows_share_loops_with_what_reads_them(threads: int):
+    """Rows of pads are put together in registers, also as tiles of private buffers."""
+    x, image = torch.randn(2, 48, 60), torch.randn(2, 16, 20, 45)
+
+    def function(x: Tensor, image: Tensor) -> list[Tensor]:
+        results: list[Tensor] = []
+        for mode in ("constant", "circular", "replicate"):
+            row, plane = F.pad(x, (2, 3), mode), F.pad(image, (2, 3, 1, 2), mode)
+            results += [F.max_pool1d(row, 3), row.bfloat16().amax(-1)]
+            results += [F.pad(x.double(), (4, 1), mode).softmax(-1)]
+            results += [F.avg_pool2d(plane, 5, 1), plane.sum(-1)]
+        return results
+
+    inputs = x, image
+    actual = padc.compile(Function(function), inputs, threads=threads)(*inputs)
+
+    for found, expected in zip(actual, function(*inputs), strict=True):
+        torch.testing.assert_close(found, expected)
+
+
 def test_vectors_of_a_row_cover_it():
     count, place = ints("count place")
     for lanes in (4, 8, 16):
