@@ -29,6 +29,7 @@ Pass: `convert_buffers_to_llvm`. The other files serve it:
     row_moves          rows that several moves write, put together in registers
     row_pieces         which vectors make such a row
     window_rows        pools, row by row
+    row_sums           sums of rows, next to ops that store their elements
     row_places         where the elements of rows are
     vectors            loads, stores and shuffles of vectors
     vector_math        exp, tanh and others without calls and branches

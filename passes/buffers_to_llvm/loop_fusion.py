@@ -24,7 +24,7 @@ from padc.passes.buffers_to_llvm.kernel_key import KernelKey
 from padc.passes.buffers_to_llvm.kernels import Kernel, Outline
 from padc.passes.buffers_to_llvm.llvm_builder import LlvmBuilder, Size, stored_type
 from padc.passes.buffers_to_llvm.loop_groups import shared_depth
-from padc.passes.buffers_to_llvm.loop_nests import LoopNest, Stored, nest_of
+from padc.passes.buffers_to_llvm.loop_nests import LoopNest, nest_of
 from padc.passes.buffers_to_llvm.loop_plans import (
     Alone,
     Joined,
@@ -44,6 +44,7 @@ from padc.passes.buffers_to_llvm.private_buffers import (
     with_private,
 )
 from padc.passes.buffers_to_llvm.row_moves import Row, emit_row
+from padc.passes.buffers_to_llvm.row_sums import Stored
 from padc.passes.buffers_to_llvm.work_sharing import share, split_loop, threads_for
 
 

@@ -9,9 +9,7 @@ from dataclasses import dataclass
 
 from xdsl.dialects import arith, llvm
 from xdsl.dialects.builtin import (
-    AnyFloat,
     FixedBitwidthType,
-    FloatAttr,
     IntegerAttr,
     i1,
     i32,
@@ -27,7 +25,7 @@ from padc.passes.buffers_to_llvm.llvm_builder import LlvmBuilder, Size, predicat
 from padc.passes.buffers_to_llvm.looped_ops import copies
 from padc.passes.buffers_to_llvm.loops import Loop
 from padc.passes.buffers_to_llvm.row_places import rest_of
-from padc.passes.buffers_to_llvm.scalars import SUM
+from padc.passes.buffers_to_llvm.row_sums import Stored, SummedRow
 from padc.passes.buffers_to_llvm.sums.extremes import Extreme, extreme_of
 from padc.passes.buffers_to_llvm.sums.float_sums import BlockedSum, is_long, is_sum
 from padc.passes.buffers_to_llvm.vector_math import ANGLES
@@ -341,58 +339,12 @@ class LoopNest:
         stored: Stored | None = None,
         first: SSAValue | None = None,
     ) -> None:
-        """
-        Add the elements of a row, first those that whole vectors leave.
-
-        The sum starts from `first`, or from the result.
-        """
-        build, rest = self.build, self.rest_of_row(loop)
-        type = self.op.body.block.args[-1].type
-        assert isinstance(type, AnyFloat)
-        # Adding it changes nothing.
-        zero = build.insert(llvm.ConstantOp(FloatAttr(-0.0, type), type))
-
-        def added(place: Size, sum: SSAValue) -> SSAValue:
-            given = {} if stored is None else stored.element(build, place)
-            return self.body.add(loop.moved(build, offsets, place), sum, given)
-
-        def head(place: SSAValue, carried: Sequence[SSAValue]) -> list[SSAValue]:
-            term = added(place, zero)
-            is_left = build.insert(
-                llvm.ICmpOp(place, build.value(rest), predicate("slt"))
-            )
-            chosen = build.insert(llvm.SelectOp(is_left, term, zero))
-            (sum,) = carried
-            return [build.insert(llvm.FAddOp(sum, chosen, SUM))]
-
-        def inside(place: SSAValue, carried: Sequence[SSAValue]) -> list[SSAValue]:
-            return [added(build.add(place, rest), *carried)]
-
+        """Add the elements of a row to `first`, or to the result."""
         if first is None:
-            first = self.body.load(build, len(offsets) - 1, offsets)
-        sums = [first]
-        if rest:
-            sums = build.carry(self.lanes, sums, head)
-        sums = build.carry(build.sub(loop.count, rest), sums, inside)
-        self.body.store(build, offsets, sums)
-
-
-@dataclass(frozen=True)
-class Stored:
-    """An op that stores, in a loop of its own, the terms of a sum after it."""
-
-    body: Body
-    loop: Loop
-    offsets: Sequence[Size]
-    term: SSAValue
-    """The term in the body of the sum."""
-
-    def element(self, build: LlvmBuilder, place: Size) -> dict[SSAValue, SSAValue]:
-        """Store an element; the value of the term."""
-        at = self.loop.moved(build, self.offsets, place)
-        (value,) = self.body.results(build, at, {}, {})
-        self.body.store(build, at, [value])
-        return {self.term: value}
+            first = self.body.load(self.build, len(offsets) - 1, offsets)
+        row = SummedRow(self.body, loop, offsets, stored)
+        sums = row.sums(first, self.rest_of_row(loop), self.lanes)
+        self.body.store(self.build, offsets, sums)
 
 
 def nest_of(body: Body, loops: Sequence[Loop], rows: int = 1) -> LoopNest:
