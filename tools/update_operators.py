@@ -89,14 +89,20 @@ def infos(dtype: torch.dtype) -> dict[str, Any]:
 
 
 def samples(info: Any, dtype: torch.dtype) -> list[Sampled]:
-    """Some of an operator's samples."""
-    found = list(info.sample_inputs("cpu", dtype, requires_grad=False))
+    """Some of an operator's samples, those that have elements if there are any."""
+    given = list(info.sample_inputs("cpu", dtype, requires_grad=False))
+    found = [each for each in given if has_elements(each)] or given
     most = MOST_SAMPLES if dtype == torch.float32 else MOST_OF_OTHER_TYPES
     step = ceil_div(len(found), most)
     return [
         Sampled(info.op, (each.input, *each.args), each.kwargs)
         for each in found[:: max(step, 1)]
     ]
+
+
+def has_elements(sample: Any) -> bool:
+    tensors = tensors_of((sample.input, sample.args, sample.kwargs))
+    return all(tensor.numel() for tensor in tensors)
 
 
 def outcome(sample: Sampled, has_places: bool = False) -> tuple[str, str]:
