@@ -155,8 +155,11 @@ class Op:
 def aten_ops() -> Iterator[Op]:
     """The ops of ATen's core set, and all others that some path lowers."""
     legal = {"Core ML": legal_for_mil(), "machine code": legal_for_native()}
-    for name in sorted(dir(torch.ops.aten)):
-        packet = getattr(torch.ops.aten, name)
+    # `dir(torch.ops.aten)` lists those that something has used.
+    registered = torch._C._dispatch_get_all_op_names()
+    names = {x.partition(".")[0] for x in registered if x.startswith("aten::")}
+    for name in sorted(each.removeprefix("aten::") for each in names):
+        packet = getattr(torch.ops.aten, name, None)
         if not isinstance(packet, OpOverloadPacket):
             continue
         overloads = [getattr(packet, each) for each in packet.overloads()]
