@@ -149,7 +149,7 @@ def difference(results: Sequence[Tensor], expected: Sequence[Tensor]) -> str:
     return ""
 
 
-def tolerances(expected: Tensor) -> dict[str, float]:
+def tolerances(expected: Tensor) -> dict[str, Any]:
     """Errors relative to each number, or in float16 to the largest one."""
     if expected.dtype != torch.float16:
         return {"rtol": 1e-4, "atol": 1e-5}

@@ -111,8 +111,8 @@ def test_floats_that_become_indices() -> None:
     x, table = torch.tensor([0.1, 0.5, 0.6172, 0.9999]), torch.rand(2001)
     functions: Functions = {
         "index": lambda x: table[(x * 16).long()],
-        "interpolation": lambda x: torch.lerp(
-            *(table[(x * 1999).long() + k] for k in (0, 1)), (x * 1999).frac()
+        "interpolation": lambda x: table[(x * 1999).long()].lerp(
+            table[(x * 1999).long() + 1], (x * 1999).frac()
         ),
         "weights": lambda x: x * 1999 - (x * 1999).floor().long(),
         "phases": lambda x: (x * 1999) % 1,
