@@ -169,8 +169,8 @@ class MilOp(IRDLOperation):
             if isinstance(type_ := value.type, TensorType):
                 if type_.get_num_dims() > MAX_RANK:
                     raise VerifyException(
-                        f"{self.name} has a value of type {type_}; "
-                        f"Core ML's tensors have rank {MAX_RANK} at most"
+                        f"{self.name} has a value of type {type_}; Core ML's "
+                        f"tensors have rank {MAX_RANK} at most: join dimensions"
                     )
         self._check_some_form()
         self._check_dims()

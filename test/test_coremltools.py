@@ -514,6 +514,60 @@ def test_states_that_start_at_other_numbers(start: float):
     )
 
 
+def with_complex_numbers(x: Tensor) -> list[Tensor]:
+    z = torch.complex(x, x.flip(0))
+    made = [x.exp() * (x.cos() + 1j * x.sin()), 3j - z, z / (1 - 2j), torch.exp(1j * x)]
+    return [torch.view_as_real(each) for each in made]
+
+
+def test_complex_numbers(tmp_path: Path):
+    model, x = Function(with_complex_numbers), torch.randn(2, 3)
+
+    check(model, convert(model, [x]), tmp_path, x)
+    check(model, exported(with_complex_numbers, x), tmp_path, x)
+
+
+def of_two_sizes(x: Tensor) -> list[Tensor]:
+    """Ops of whose sizes pymil does not know that they are equal, and that they differ."""
+    angles = torch.outer(torch.arange(x.shape[1]), torch.ones(4))
+    turned = torch.polar(torch.ones_like(angles), angles)
+    return [
+        x.view_as(x.mT) * 1,
+        x.reshape_as(x.transpose(1, 2)) * 1,
+        torch.view_as_real(torch.complex(x, torch.zeros_like(x))),
+        torch.view_as_real(turned),
+    ]
+
+
+def test_two_dynamic_sizes(tmp_path: Path):
+    shape = 1, ct.RangeDim(2, 40, default=5), ct.RangeDim(2, 40, default=6)
+    example = [torch.rand(1, 5, 6)]
+    converted = convert(Function(of_two_sizes), example, [ct.TensorType("x", shape)])
+
+    for sizes in (5, 6), (9, 4):
+        check(Function(of_two_sizes), converted, tmp_path, torch.rand(1, *sizes))
+
+
+def test_an_exported_model_of_derived_sizes(tmp_path: Path):
+    class Patches(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            y = F.avg_pool2d(x, 4)
+            return y.flatten(2) + torch.arange(y.shape[-2] * y.shape[-1])
+
+    height, width = (torch.export.Dim(name, min=2, max=16) for name in "hw")
+    ep = torch.export.export(
+        Patches(),
+        (torch.rand(1, 1, 32, 24),),
+        dynamic_shapes=({2: 4 * height, 3: 4 * width},),
+    ).run_decompositions({})
+    with quiet():
+        converted = ct.convert(
+            ep, skip_model_load=True, compute_precision=ct.precision.FLOAT32
+        )
+
+    check(Patches(), converted, tmp_path, torch.rand(1, 1, 12, 20))
+
+
 def test_an_op_that_wants_int32(tmp_path: Path):
     """coremltools has int32 for both kinds of integers."""
     zeros = torch.tensor([3, -4], dtype=torch.int32)

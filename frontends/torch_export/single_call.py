@@ -43,6 +43,13 @@ from padc.frontends.torch_export.decompositions import below_autograd
 from padc.frontends.torch_export.expansions import Recorder
 from padc.frontends.torch_export.export import quiet, tracing
 
+aten = torch.ops.aten
+
+RESHAPES = frozenset(
+    (aten.reshape, aten.reshape_as, aten.view, aten.view_as, aten._unsafe_view)
+)
+"""Ops of which only the products of sizes need to be equal."""
+
 
 @dataclass(frozen=True)
 class Size:
@@ -194,6 +201,8 @@ class CallBuilder:
                 "PyTorch takes one size for a size that varies",
                 "write it with ops that take any size, such as torch.arange",
             )
+        if target.overloadpacket in RESHAPES and self.has_joined_sizes():
+            raise Obstacle("PyTorch takes sizes for equal that need not be equal")
         if is_computed and is_empty(made):
             raise Obstacle(
                 "whether the result is empty depends on an integer that is computed"
@@ -206,6 +215,11 @@ class CallBuilder:
         self.graph.output(tuple(outputs))
         program = self.program(outputs)
         return CallProgram(program, [*self.inputs], self.constants, shapes)
+
+    def has_joined_sizes(self) -> bool:
+        """Whether PyTorch has come to take different sizes for equal."""
+        sizes = [x for x in self.sizes.values() if isinstance(x, torch.SymInt)]
+        return len({size.node.expr for size in sizes}) < len(sizes)
 
     def call(self, target: OpOverload, given: Any) -> tuple[Any, list[Node]]:
         """The result of a call for examples, and the nodes of the tensors in it."""

@@ -66,6 +66,10 @@ CAUSES: Mapping[str, tuple[str, str]] = {
     "unique_dim_consecutive": SIZES,
     "_ctc_loss": SIZES,
     "bincount": COUNTS,
+    "linspace": (
+        "integers between ends that are computed depend on how each is rounded",
+        "use torch.arange",
+    ),
     "where": (SIZES[0], "use torch.where(mask, a, b), or weights by F.one_hot"),
     **dict.fromkeys(("as_strided", "as_strided_copy", "as_strided_scatter"), STRIDES),
     **dict.fromkeys(("resize", "resize_as"), STRIDES),

@@ -1,6 +1,6 @@
 # pyright: basic, reportMissingTypeStubs=false, reportAttributeAccessIssue=false
 """
-Which ops of a float16 program compute sums of squares.
+Which ops of a float16 program compute sums of squares and of other powers.
 
 The squares of numbers above 255 are infinite in float16, while their mean may fit, and
 its root is a number of the size of the operands: variances, standard deviations, and
@@ -28,21 +28,21 @@ DISTANCES = "cdist", "euclidean_dist"
 
 
 def ops_on_squares(program: Program) -> set[str]:
-    """The names of squares and sums of them, of their roots, and of ops between."""
+    """The names of powers and sums of them, of their roots, and of ops between."""
     ops = [op for op in operations_of(program) if op.op_type != "const"]
     between = {op for op in ops if op.op_type in REDUCTIONS or scales(op)}
     found = {op for op in ops if is_part_of_distance(op)}
     for op in ops:
         if op.op_type == "reduce_sum_square":
             found.add(op)
-        elif op.op_type in REDUCTIONS and is_squared(op.x.op):
+        elif op.op_type in REDUCTIONS and is_power(op.x.op):
             found |= {op, op.x.op}
     for root in filter(is_root, ops):
         path = sources([root.x], between)
         values = [root.x, *(var for op in path for var in operands(op))]
-        squares = {var.op for var in values if is_squared(var.op)}
-        if squares:
-            found |= {root} | path | squares
+        powers = {var.op for var in values if is_power(var.op)}
+        if powers:
+            found |= {root} | path | powers
     return {op.name for op in found}
 
 
@@ -57,15 +57,19 @@ def scales(op: Any) -> bool:
 
 
 def is_root(op: Any) -> bool:
-    if op.op_type == "pow":
-        return op.y.val is not None and op.y.val.shape == () and abs(op.y.val) == 0.5
-    return op.op_type in ("rsqrt", "sqrt")
+    return has_known_exponent(op) or op.op_type in ("rsqrt", "sqrt")
 
 
-def is_squared(op: Any) -> bool:
-    """Whether an op squares its operand, alone or in a sum; not for inputs, None."""
+def is_power(op: Any) -> bool:
+    """
+    Whether an op takes a power of its operand, alone or in a sum; not for inputs, None.
+    """
     if op is None:
         return False
     if op.op_type == "mul":
         return op.x is op.y
-    return op.op_type in ("reduce_sum_square", "square")
+    return has_known_exponent(op) or op.op_type in ("reduce_sum_square", "square")
+
+
+def has_known_exponent(op: Any) -> bool:
+    return op.op_type == "pow" and op.y.val is not None and op.y.val.shape == ()

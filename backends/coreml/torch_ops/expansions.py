@@ -45,6 +45,12 @@ def expand(graph: Any, kept: Container[str] = ()) -> None:
         UnsupportedError: The graph has nested tensors.
     """
     for node in list(nodes_of(graph)):
+        if is_complex_number(node):
+            # coremltools has complex tensors, and no complex numbers.
+            tensor = torch.tensor(node.output().toIValue())
+            node.output().replaceAllUsesWith(Builder(graph, node).constant(tensor))
+            node.destroy()
+            continue
         kind = node.kind().rpartition("::")[2].lower()
         if kind in kept:
             continue
@@ -165,7 +171,23 @@ def transposed(build: Builder, x: Any, first: int, second: int) -> Any:
     return build("aten::transpose", x, *dims)
 
 
+def is_complex_number(node: Any) -> bool:
+    is_constant = node.kind() == "prim::Constant" and node.hasAttribute("value")
+    return is_constant and isinstance(node.output().toIValue(), complex)
+
+
+def expand_transpose(build: Builder, node: Any) -> Sequence[Any]:
+    """coremltools has no names in capital letters."""
+    return [transposed(build, node.input(), -2, -1)]
+
+
+def expand_adjoint(build: Builder, node: Any) -> Sequence[Any]:
+    return [build("aten::conj", transposed(build, node.input(), -2, -1))]
+
+
 EXPANSIONS: Mapping[str, Expansion] = {
+    "aten::mT": expand_transpose,
+    **dict.fromkeys(("aten::mH", "aten::matrix_H", "aten::adjoint"), expand_adjoint),
     "aten::_native_multi_head_attention": expand_attention,
     "aten::_transformer_encoder_layer_fwd": expand_encoder_layer,
     "prim::ConstantChunk": expand_chunk,

@@ -55,15 +55,20 @@ def unguarded(
     names: Sequence[str], shapes: Sequence[Any], ep: ExportedProgram
 ) -> Iterator[str]:
     """Each symbolic size of which the guards of `ep` exclude some in its range."""
-    places: dict[sympy.Symbol, tuple[str, int]] = {}
+    places: dict[sympy.Symbol, tuple[str, int, sympy.Expr]] = {}
     ranges: dict[sympy.Symbol, tuple[int, int]] = {}
     for name, shape, tensor in zip(names, shapes, input_tensors(ep)):
         for dim, size in enumerate(tensor.shape):
-            if isinstance(symbol := expression_of(size), sympy.Symbol):
+            expression = expression_of(size)
+            is_plain = isinstance(expression, sympy.Symbol)
+            for symbol in getattr(expression, "free_symbols", ()):
                 low, high = ends_of(shape, dim)
                 own = ep.range_constraints[symbol]
-                least, most = int(max(low, own.lower)), int(min(high, own.upper))
-                places[symbol], ranges[symbol] = (name, dim), (least, most)
+                # A size like 4*n is larger than n, and says nothing of its least value.
+                least = max(low, own.lower) if is_plain else own.lower
+                if is_plain or symbol not in places:
+                    places[symbol] = name, dim, expression
+                    ranges[symbol] = int(least), int(min(high, own.upper))
     try:
         allowed = guarded_ranges(ep, ranges)
     except UnsupportedError as error:
@@ -72,7 +77,9 @@ def unguarded(
     for symbol, (least, most) in ranges.items():
         low, high = allowed[symbol]
         if most > high or low > max(least, SPECIAL):
-            yield message(*places[symbol], (low, high), (least, most))
+            name, dim, size = places[symbol]
+            ends = [int(size.subs(symbol, x)) for x in (low, high, least, most)]
+            yield message(name, dim, (ends[0], ends[1]), (ends[2], ends[3]))
 
 
 def message(

@@ -260,8 +260,9 @@ class NodeLowering:
         for shape, name in zip(shapes, self.names(len(shapes)), strict=True):
             var, dtype = next(rest)
             if isinstance(shape, ComplexShape):
-                parts = {"real_data": var, "imag_data": next(rest)[0]}
-                variables.append(mb.complex(**parts, name=name))
+                imaginary = in_shape_of(var, next(rest)[0], f"{name}_imaginary")
+                made = mb.complex(real_data=var, imag_data=imaginary, name=name)
+                variables.append(made)
                 continue
             variables.append(var := named(var, name, given))
             # Targets before iOS17 have int32 for small integers, which wrap around.
@@ -374,6 +375,15 @@ def is_on_tensors(call: Call) -> bool:
     return not in_sizes and any(
         var.val is None or types.is_float(var.dtype) for var in variables
     )
+
+
+def in_shape_of(x: Any, y: Any, name: str) -> Any:
+    """`y`, whose sizes are those of `x`, with the symbols that pymil has for these."""
+    if x.shape == y.shape:
+        return y
+    made = mb.identity(x=y, name=name)
+    made._sym_type = types.tensor(y.dtype, x.shape)  # There is no setter.
+    return made
 
 
 def symbol_of(value: RuntimeInteger) -> Any:

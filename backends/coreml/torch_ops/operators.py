@@ -19,6 +19,7 @@ from torch.export import ExportedProgram
 from padc.backends.coreml import quiet
 from padc.backends.coreml.torch_ops import in_place, scalars
 from padc.backends.coreml.torch_ops.arguments import arguments_of, has_wide_integers
+from padc.backends.coreml.torch_ops.complex_numbers import with_complex_tensors
 from padc.backends.coreml.torch_ops.constants import (
     constant_converter,
     with_exact_values,
@@ -223,7 +224,7 @@ def registered() -> Generator[None]:
         replaced(registry, converters(registry)),
         replaced(passes, repaired),
         wrapped(internal_graph, "_expand_and_optimize_ir", simplified),
-        wrapped(TorchConverter, "__init__", with_warnings),
+        wrapped(TorchConverter, "__init__", checked),
         wrapped(TorchConverter, "_add_const", with_exact_values),
     ):
         yield
@@ -239,6 +240,7 @@ def converters(registry: Mapping[str, Converter]) -> Mapping[str, Converter]:
         }
 
     originals = {**registry, **on_numbers(ON_TENSORS_TOO)}
+    originals["view_as"] = registry["reshape_as"]
     return {
         **{kind: Operator(kind, originals.get(kind)) for kind in kinds()},
         **on_numbers(SCALARS),
@@ -250,11 +252,13 @@ def converters(registry: Mapping[str, Converter]) -> Mapping[str, Converter]:
     }
 
 
-def with_warnings(make: Callable[..., None]) -> Callable[..., None]:
-    """coremltools' constructor of a converter, with warnings of inputs and states."""
+def checked(make: Callable[..., None]) -> Callable[..., None]:
+    """coremltools' constructor of a converter, which looks at its model, too."""
 
     @functools.wraps(make)
     def made(converter: Any, loaded_model: Any, *args: Any, **options: Any) -> None:
+        if isinstance(loaded_model, ExportedProgram):
+            loaded_model = with_complex_tensors(loaded_model)
         make(converter, loaded_model, *args, **options)
         problems = [*initial_problems(converter)]
         if isinstance(loaded_model, ExportedProgram):

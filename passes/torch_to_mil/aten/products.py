@@ -110,7 +110,8 @@ def lower_addmm(call: MilCall) -> Tensor:
     """
     `beta * self + alpha * (a @ b)`; `self` is not read if `beta` is 0.
 
-    addbmm sums the products of a batch.
+    addbmm sums the products of a batch. Where `alpha` makes the product smaller, it is
+    multiplied with a factor: the product alone may be more than float16 has.
     """
     _, first, second, *_ = (argument.name for argument in call.op.schema.arguments)
     x, a, b = call.tensor("self"), call.tensor(first), call.tensor(second)
@@ -119,7 +120,10 @@ def lower_addmm(call: MilCall) -> Tensor:
     if is_plain and x.rank == 1 and is_constant(b):
         return linear(a, transpose(b, [1, 0]), x)
     type = wide(call.result_element_type())
-    y = matmul(a.to(type), b.to(type))
+    a = a.to(type)
+    if a.is_float and 0 < abs(alpha) < 1:
+        a, alpha = a * alpha, 1
+    y = matmul(a, b.to(type))
     if call.name == "aten.addbmm":
         y = total(y, [0])
     return scaled_sum(x.to(type), y, alpha, beta)

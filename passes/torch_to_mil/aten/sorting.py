@@ -17,13 +17,13 @@ from padc.ir import mil
 from padc.passes.torch_to_mil.aten.mil_call import MilCall, lowers
 from padc.passes.torch_to_mil.aten.movement import (
     Size,
-    concat,
     expand_dims,
     positions,
     size_of,
     slice_dim,
     squeeze,
 )
+from padc.passes.torch_to_mil.aten.parts import steps
 from padc.passes.torch_to_mil.aten.reductions import (
     flat,
     index_of_extreme,
@@ -93,7 +93,7 @@ def in_order_of_index(values: Tensor, indices: Tensor, dim: int) -> Tensor:
         )
     if size == 1:
         return indices
-    number = numbered(values, indices, dim)
+    number = numbered(values, dim)
     if isinstance(size, int) and size <= ONE_STEP:
         keys, _ = sorted_along(number * size + indices, dim, False)
         return keys.binary("mod", size)
@@ -103,20 +103,20 @@ def in_order_of_index(values: Tensor, indices: Tensor, dim: int) -> Tensor:
     keys = number * (length // part + 1) + indices.binary("floor_div", part)
     keys, places = sorted_along(keys, dim, False)
     indices = take(indices, places, dim)
-    keys = numbered(keys, indices, dim) * part + indices.binary("mod", part)
+    keys = numbered(keys, dim) * part + indices.binary("mod", part)
     return take(indices, sorted_along(keys, dim, False)[1], dim)
 
 
-def numbered(values: Tensor, indices: Tensor, dim: int) -> Tensor:
+def numbered(values: Tensor, dim: int) -> Tensor:
     """For each of sorted values, how many before it differ from the one after them."""
-    earlier, later = slice_dim(values, dim, 0, -1), slice_dim(values, dim, 1, None)
-    differs = later.differs(earlier)
+    before = (steps(values, 0, size_of(values, dim)) - 1).maximum(0)
+    earlier = values.emit("gather", values.shape, x=values, indices=before, axis=dim)
+    differs = values.differs(earlier)
     if values.is_float:
         # NaN differs from NaN.
-        differs = differs & (later.equals(later) | earlier.equals(earlier))
+        differs = differs & (values.equals(values) | earlier.equals(earlier))
     changes = differs.to(i32)
-    changes = changes.emit("cumsum", changes.shape, x=changes, axis=dim)
-    return concat([slice_dim(indices, dim, 0, 1) * 0, changes], dim)
+    return changes.emit("cumsum", changes.shape, x=changes, axis=dim)
 
 
 def at(x: Tensor, dim: int, position: Size, keepdim: bool) -> Tensor:

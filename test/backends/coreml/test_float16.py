@@ -111,8 +111,8 @@ def test_floats_that_become_indices() -> None:
     x, table = torch.tensor([0.1, 0.5, 0.6172, 0.9999]), torch.rand(2001)
     functions: Functions = {
         "index": lambda x: table[(x * 16).long()],
-        "interpolation": lambda x: torch.lerp(
-            *(table[(x * 1999).long() + k] for k in (0, 1)), (x * 1999).frac()
+        "interpolation": lambda x: table[(x * 1999).long()].lerp(
+            table[(x * 1999).long() + 1], (x * 1999).frac()
         ),
         "weights": lambda x: x * 1999 - (x * 1999).floor().long(),
         "phases": lambda x: (x * 1999) % 1,
@@ -160,6 +160,8 @@ SQUARES: Functions = {
     "layer norm": lambda x: F.layer_norm(x, x.shape[-1:]),
     "normalized": lambda x: F.normalize(x),
     "mean of squares": lambda x: rms(x / 10),
+    "norm of order 3": lambda x: x / x.norm(p=3, dim=-1, keepdim=True),
+    "distance of order 4": lambda x: F.pairwise_distance(x, x.flip(1), p=4),
     "distances": lambda x: torch.cdist(
         x, x.flip(1) + 1, compute_mode="use_mm_for_euclid_dist"
     ),
@@ -174,6 +176,18 @@ def test_squares_beyond_float16(scale: float) -> None:
         for name, function in SQUARES.items()
         if scale > 1 or name in ("root", "standard deviation")
     }
+    program = padc.convert(Several(functions), (x,), precision="float16")
+
+    check_each(functions, program.run(x), x, rtol=1e-2, atol=1e-2)
+
+
+def test_products_that_a_factor_makes_smaller() -> None:
+    x = torch.full((1, 4, 64), 100.0)
+    functions: Functions = {
+        "addmm": lambda x: torch.addmm(x[0, :, :4], x[0], x[0].T, alpha=0.05),
+        "baddbmm": lambda x: torch.baddbmm(x[..., :4], x, x.mT, alpha=0.05),
+    }
+
     program = padc.convert(Several(functions), (x,), precision="float16")
 
     check_each(functions, program.run(x), x, rtol=1e-2, atol=1e-2)
