@@ -274,7 +274,7 @@ def checked(make: Callable[..., None]) -> Callable[..., None]:
 
 
 @contextmanager
-def replaced(table: dict[str, Any], entries: Mapping[str, Any]) -> Generator[None]:
+def replaced(table: dict[Any, Any], entries: Mapping[Any, Any]) -> Generator[None]:
     """Replace entries of a table that are coremltools' own, and restore them."""
     ours = {name: x for name, x in entries.items() if not is_users(table.get(name))}
     before = {name: table[name] for name in ours if name in table}
