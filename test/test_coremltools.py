@@ -517,6 +517,7 @@ def test_states_that_start_at_other_numbers(start: float):
 def with_complex_numbers(x: Tensor) -> list[Tensor]:
     z = torch.complex(x, x.flip(0))
     made = [x.exp() * (x.cos() + 1j * x.sin()), 3j - z, z / (1 - 2j), torch.exp(1j * x)]
+    made.append(torch.zeros(2, 3, dtype=torch.complex64) + x)
     return [torch.view_as_real(each) for each in made]
 
 
@@ -534,6 +535,7 @@ def of_two_sizes(x: Tensor) -> list[Tensor]:
     return [
         x.view_as(x.mT) * 1,
         x.reshape_as(x.transpose(1, 2)) * 1,
+        x.flatten(1, 2).unflatten(1, (x.shape[2], x.shape[1])) * 1,
         torch.view_as_real(torch.complex(x, torch.zeros_like(x))),
         torch.view_as_real(turned),
     ]

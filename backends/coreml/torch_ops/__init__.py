@@ -11,6 +11,7 @@ A node of coremltools' graph is lowered as it is in a program of padc's:
   ops that stand for several others are written out, and writes in place become ops that
   write nothing; `views` knows how a view is written back into its base;
 - `constants` keeps the integers of tensors that the model holds;
+- `reshapes` leaves to Core ML what PyTorch cannot tell of sizes;
 - `complex_numbers` makes tensors of them, which coremltools has;
 - `exported_ranges` finds sizes that a model was not exported for, `initial_states`
   states that do not start at 0;

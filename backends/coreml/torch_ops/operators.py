@@ -17,7 +17,7 @@ import torch
 from torch.export import ExportedProgram
 
 from padc.backends.coreml import quiet
-from padc.backends.coreml.torch_ops import in_place, scalars
+from padc.backends.coreml.torch_ops import in_place, reshapes, scalars
 from padc.backends.coreml.torch_ops.arguments import arguments_of, has_wide_integers
 from padc.backends.coreml.torch_ops.complex_numbers import with_complex_tensors
 from padc.backends.coreml.torch_ops.constants import (
@@ -51,6 +51,7 @@ with quiet():
         _TORCH_OPS_REGISTRY,
     )
     from coremltools.converters.mil.frontend.torch.utils import (
+        TORCH_DTYPE_TO_NUM,
         TorchFrontend,
         sanitize_op_kind,
     )
@@ -81,6 +82,9 @@ DROPOUTS = frozenset(
 KEPT = frozenset("alias copy detach contiguous lift_fresh_copy lift_fresh".split())
 """Ops that return their operand: coremltools converts those that it has to nothing."""
 
+
+COMPLEX64 = 9
+"""The number that TorchScript has for the type."""
 
 TOO_OLD = Problem(
     "padc converts to ML programs only",
@@ -223,6 +227,7 @@ def registered() -> Generator[None]:
     with (
         replaced(registry, converters(registry)),
         replaced(passes, repaired),
+        replaced(TORCH_DTYPE_TO_NUM, {torch.complex64: COMPLEX64}),
         wrapped(internal_graph, "_expand_and_optimize_ir", simplified),
         wrapped(TorchConverter, "__init__", checked),
         wrapped(TorchConverter, "_add_const", with_exact_values),
@@ -239,8 +244,7 @@ def converters(registry: Mapping[str, Converter]) -> Mapping[str, Converter]:
             for kind, build in table.items()
         }
 
-    originals = {**registry, **on_numbers(ON_TENSORS_TOO)}
-    originals["view_as"] = registry["reshape_as"]
+    originals = {**registry, **on_numbers(ON_TENSORS_TOO), **reshapes.CONVERTERS}
     return {
         **{kind: Operator(kind, originals.get(kind)) for kind in kinds()},
         **on_numbers(SCALARS),
@@ -270,7 +274,7 @@ def checked(make: Callable[..., None]) -> Callable[..., None]:
 
 
 @contextmanager
-def replaced(table: dict[str, Any], entries: Mapping[str, Any]) -> Generator[None]:
+def replaced(table: dict[Any, Any], entries: Mapping[Any, Any]) -> Generator[None]:
     """Replace entries of a table that are coremltools' own, and restore them."""
     ours = {name: x for name, x in entries.items() if not is_users(table.get(name))}
     before = {name: table[name] for name in ours if name in table}

@@ -104,7 +104,7 @@ def call_of(kind: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Call:
     if best is None:
         raise Obstacle(
             f"no ATen op '{kind}' takes these arguments",
-            "of the numbers that a model computes, only integers are known to be such",
+            "its numbers have to be real, and those that the model computes integers",
         )
     return best[1]
 
