@@ -76,8 +76,9 @@ def direct_addresses(
     """
     The addresses of tensors that machine code can use as they are.
 
-    They have to be of the first of these dtypes and shapes. None if some are not, or
-    have another layout. This is one loop, since calls of Python's functions take long.
+    They have to be of these dtypes and shapes; there may be more of these than tensors.
+    None if some are not, have another layout, or no memory. This is one loop, since
+    calls of Python's functions take long.
     """
     found: list[int] = []
     try:

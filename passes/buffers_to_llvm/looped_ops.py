@@ -93,17 +93,29 @@ class LoopedOp:
         return ordered(longer(self.loops), 1)[-1].dims != (dim,)
 
     def term_of(self, other: LoopedOp) -> SSAValue | None:
-        """The argument of its body for what `other` stores, element by element."""
+        """
+        The argument of its body for what `other` stores, element by element.
+
+        None if it reads other elements of that memory too, which may be stored later.
+        """
         if not isinstance(other, Move) or other.output.memory is self.output.memory:
             return None
         (stored,) = other.op.outputs
         *_, written = other.op.get_indexing_maps()
+        found: list[SSAValue] = []
         for x, map, arg in zip(
             self.op.inputs, self.op.get_indexing_maps(), self.op.body.block.args
         ):
             if x is stored and map == written:
-                return arg
-        return None
+                found.append(arg)
+            elif self.reads(x, other.output.memory):
+                return None
+        return found[0] if found else None
+
+    def reads(self, x: SSAValue, memory: SSAValue) -> bool:
+        """Whether an operand is in this memory."""
+        buffer = self.values[x]
+        return isinstance(buffer, BufferDescriptor) and buffer.memory is memory
 
     def starts_from(self, other: LoopedOp) -> bool:
         """Whether `other` writes all of the result before, and reads no buffer."""

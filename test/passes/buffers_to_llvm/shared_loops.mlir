@@ -229,3 +229,29 @@ func.func @padded_rows(%x: memref<2x5x6xf32>, %y: memref<2x6x8xf32>) {
   linalg.copy ins(%below : memref<2x1x8xf32, strided<[48, 8, 1], offset: 16>>) outs(%top : memref<2x1x8xf32, strided<[48, 8, 1]>>)
   func.return
 }
+
+// The sum reads the last element of a row, so all of the row is stored before.
+// CHECK:       llvm.func internal
+// CHECK:         llvm.fneg
+// CHECK-NOT:     llvm.fsub
+// CHECK:         llvm.store
+// CHECK-NEXT:    llvm.add
+// CHECK:         llvm.fsub
+// CHECK-LABEL: llvm.func @later_elements
+func.func @later_elements(%x: memref<64x100xf32>, %y: memref<64x100xf32>, %s: memref<64x1xf32>) {
+  %z = arith.constant 0.0 : f32
+  linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]} ins(%x : memref<64x100xf32>) outs(%y : memref<64x100xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %n = arith.negf %a : f32
+    linalg.yield %n : f32
+  }
+  %l = memref.subview %y[0, 99] [64, 1] [1, 1] : memref<64x100xf32> to memref<64x1xf32, strided<[100, 1], offset: 99>>
+  linalg.fill ins(%z : f32) outs(%s : memref<64x1xf32>)
+  linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, 0)>, affine_map<(i, j) -> (i, 0)>], iterator_types = ["parallel", "reduction"]} ins(%y, %l : memref<64x100xf32>, memref<64x1xf32, strided<[100, 1], offset: 99>>) outs(%s : memref<64x1xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %d = arith.subf %a, %b : f32
+    %t = arith.addf %o, %d : f32
+    linalg.yield %t : f32
+  }
+  func.return
+}
