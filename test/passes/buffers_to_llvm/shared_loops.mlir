@@ -231,11 +231,11 @@ func.func @padded_rows(%x: memref<2x5x6xf32>, %y: memref<2x6x8xf32>) {
 }
 
 // The sum reads the last element of a row, so all of the row is stored before.
-// CHECK:       llvm.func internal
 // CHECK:         llvm.fneg
-// CHECK-NOT:     llvm.fsub
-// CHECK:         llvm.store
+// CHECK-NEXT:    llvm.getelementptr
+// CHECK-NEXT:    llvm.store
 // CHECK-NEXT:    llvm.add
+// CHECK-NEXT:    llvm.br
 // CHECK:         llvm.fsub
 // CHECK-LABEL: llvm.func @later_elements
 func.func @later_elements(%x: memref<64x100xf32>, %y: memref<64x100xf32>, %s: memref<64x1xf32>) {
