@@ -18,6 +18,9 @@ WEIGHTED = frozenset(
 )
 """The ops where the search for coordinates ends: a network is before them."""
 
+PLACES = frozenset(["argsort", "reduce_argmax", "reduce_argmin", "topk"])
+"""Ops whose integers are places along a dimension of `x`."""
+
 HOMOGENEOUS = 4
 """The most coordinates that a point has: three, and 1."""
 

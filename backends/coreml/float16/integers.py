@@ -17,7 +17,11 @@ from typing import Any
 import numpy as np
 
 from padc.backends.coreml import quiet
-from padc.backends.coreml.float16.coordinates import WEIGHTED, makes_integers
+from padc.backends.coreml.float16.coordinates import (
+    PLACES,
+    WEIGHTED,
+    makes_integers,
+)
 from padc.backends.coreml.float16.ranges import BOUNDED, floats
 
 with quiet():
@@ -35,9 +39,6 @@ SELECTIONS = frozenset(
 
 SELECTED = frozenset(["x", "values", "a", "b", "on_value", "off_value"])
 """The operands that the elements are from."""
-
-PLACES = frozenset(["argsort", "reduce_argmax", "reduce_argmin", "topk"])
-"""Ops whose integers are places along a dimension of `x`."""
 
 
 def ops_on_integers(program: Program) -> set[str]:

@@ -9,11 +9,12 @@ the RMS norms of language models. PyTorch models of float16 use float32 for them
 
 from __future__ import annotations
 
+from collections.abc import Sequence, Set
 from typing import Any
 
 from padc.backends.coreml import quiet
 from padc.backends.coreml.blocks import operations_of, origins
-from padc.backends.coreml.float16.coordinates import operands, sources
+from padc.backends.coreml.float16.coordinates import PLACES, operands, sources
 
 with quiet():
     from coremltools.converters.mil.mil import Program
@@ -22,6 +23,8 @@ REDUCTIONS = frozenset(["reduce_mean", "reduce_sum"])
 SCALING = frozenset(["add", "maximum", "mul", "real_div"])
 """Ops that may be between a mean and its root, with a constant as other operand."""
 
+
+MOVES = frozenset("expand_dims reshape squeeze transpose".split())
 
 DISTANCES = "cdist", "euclidean_dist"
 """Parts of the names of the ops that subtract products from sums of squares."""
@@ -43,7 +46,24 @@ def ops_on_squares(program: Program) -> set[str]:
         powers = {var.op for var in values if is_power(var.op)}
         if powers:
             found |= {root} | path | powers
-    return {op.name for op in found}
+    return {op.name for op in found | choices(ops, found, between)}
+
+
+def choices(ops: Sequence[Any], among: Set[Any], between: Set[Any]) -> set[Any]:
+    """
+    The ops that choose among results of `among`, and the ops between.
+
+    Distances that differ in float32 may be equal in float16.
+    """
+    between = between | {op for op in ops if op.op_type in MOVES}
+    found: set[Any] = set()
+    for choice in ops:
+        if choice.op_type in PLACES:
+            path = sources([choice.x], between)
+            values = [choice.x, *(var for op in path for var in operands(op))]
+            if any(var.op in among for var in values):
+                found |= {choice} | path
+    return found
 
 
 def is_part_of_distance(op: Any) -> bool:

@@ -181,6 +181,21 @@ def test_squares_beyond_float16(scale: float) -> None:
     check_each(functions, program.run(x), x, rtol=1e-2, atol=1e-2)
 
 
+def test_nearest_points() -> None:
+    """In float16, many of the distances are equal."""
+    draw = torch.Generator().manual_seed(0)
+    x = torch.randn(256, 3, generator=draw).half().float()
+    codes = torch.rand(32, 3, generator=draw) / 20
+    functions: Functions = {
+        "nearest": lambda x: torch.cdist(x, codes).argmin(1),
+        "farthest": lambda x: (-torch.cdist(x, codes)[:, None]).topk(1).indices,
+    }
+
+    program = padc.convert(Several(functions), (x,), precision="float16")
+
+    check_each(functions, program.run(x), x)
+
+
 def test_products_that_a_factor_makes_smaller() -> None:
     x = torch.full((1, 4, 64), 100.0)
     functions: Functions = {
