@@ -29,6 +29,7 @@ import torch.utils._pytree as pytree
 from torch import Tensor
 from torch._ops import OpOverload, OpOverloadPacket
 
+from padc.backends.coreml.torch_ops.operators import aten_names
 from padc.errors import UnsupportedError
 from padc.frontends.torch_export.decompositions import UNPREDICTABLE, decomposition
 from padc.ir.arithmetic import ceil_div
@@ -179,10 +180,7 @@ class Op:
 def aten_ops() -> Iterator[Op]:
     """The ops of ATen's core set, and all others that some path lowers."""
     legal = {"Core ML": legal_for_mil(), "machine code": legal_for_native()}
-    # `dir(torch.ops.aten)` lists those that something has used.
-    registered = torch._C._dispatch_get_all_op_names()
-    names = {x.partition(".")[0] for x in registered if x.startswith("aten::")}
-    for name in sorted(each.removeprefix("aten::") for each in names):
+    for name in sorted(each.removeprefix("aten::") for each in aten_names()):
         packet = getattr(torch.ops.aten, name, None)
         if not isinstance(packet, OpOverloadPacket):
             continue

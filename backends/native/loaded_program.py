@@ -27,7 +27,7 @@ class RunDirectly(Protocol):
 def no_direct_run(
     inputs: Sequence[Any], outputs: Sequence[Any] | None = None, /
 ) -> None:
-    """The direct run of a program that has none."""
+    """For programs that cannot run directly: does nothing, and returns None."""
 
 
 class LoadedProgram:

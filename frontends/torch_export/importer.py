@@ -505,8 +505,10 @@ class Importer:
                     continue
                 case "PARAMETER_MUTATION":
                     message = f"the model changes its parameter '{spec.target}'"
-                    hint = "register it as a buffer; nn.Embedding with max_norm, which "
-                    hint += "changes its weight, needs it normalized before"
+                    hint = (
+                        "register it as a buffer; nn.Embedding with max_norm changes "
+                        "its weight: normalize that before"
+                    )
                 case "USER_INPUT_MUTATION":
                     message = f"the model changes its input '{spec.target}' in place"
                     hint = "work on a clone and return it as an output"

@@ -267,14 +267,12 @@ class CallBuilder:
             return self.nodes[value]
         if isinstance(value, ComplexOperand):
             parts = self.nodes[value.real], self.nodes[value.imaginary]
-            return self.called(torch.ops.aten.complex.default, *parts)
+            return self.called(aten.complex.default, *parts)
         if not isinstance(value, Number):
             return value
         if isinstance(size := self.size(value.size), int):
             return size
-        node = self.graph.call_function(
-            torch.ops.aten.item.default, (self.nodes[value.operand],)
-        )
+        node = self.graph.call_function(aten.item.default, (self.nodes[value.operand],))
         node.meta["val"] = size
         return node
 
@@ -311,7 +309,6 @@ class CallBuilder:
     def parts(self, node: Node, value: Any) -> list[Node]:
         """The nodes of the tensors in the result of `node`."""
         if isinstance(value, torch.Tensor) and value.is_complex():
-            aten = torch.ops.aten
             pairs = self.called(
                 aten.view_as_real.default, self.called(aten.resolve_conj.default, node)
             )

@@ -57,6 +57,11 @@ QUANTIZED = (
     "give it float32, float16 or bfloat16, and zero points that are integers",
 )
 
+INTEGERS = (
+    "integers between ends that are computed depend on how each is rounded",
+    "use torch.arange",
+)
+
 CAUSES: Mapping[str, tuple[str, str]] = {
     **dict.fromkeys(("native_dropout", "feature_alpha_dropout"), TRAINING),
     "rrelu_with_noise_functional": TRAINING,
@@ -66,10 +71,7 @@ CAUSES: Mapping[str, tuple[str, str]] = {
     "unique_dim_consecutive": SIZES,
     "_ctc_loss": SIZES,
     "bincount": COUNTS,
-    "linspace": (
-        "integers between ends that are computed depend on how each is rounded",
-        "use torch.arange",
-    ),
+    "linspace": INTEGERS,
     "where": (SIZES[0], "use torch.where(mask, a, b), or weights by F.one_hot"),
     **dict.fromkeys(("as_strided", "as_strided_copy", "as_strided_scatter"), STRIDES),
     **dict.fromkeys(("resize", "resize_as"), STRIDES),

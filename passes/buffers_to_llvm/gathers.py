@@ -4,8 +4,9 @@ Elements from places that are computed, as in a grid sample: loaded in blocks.
 A gather instruction takes longer than a load of each element, on many CPUs. So a block
 of steps is three loops. The first computes the places, and the last computes with the
 elements: LLVM makes vectors of both. The second copies elements to scratch memory, for
-a few steps at a time. All three are the body; LLVM drops what is not used. The first
-also stores what the last would have to compute again, such as weights.
+a few steps at a time. The whole body is emitted in each of the three, and LLVM removes
+the parts that a loop does not use. The first loop also stores values that the last one
+would have to compute again, such as weights.
 """
 
 from __future__ import annotations

@@ -259,9 +259,10 @@ class FusedLoops:
         self, nests: Sequence[Nest]
     ) -> tuple[Sequence[Unit], int] | None:
         """
-        What emits an op, and a sum of what it stores, in one loop; and their number.
+        Joins an op and a sum over what it stores in one loop, if they may be joined.
 
-        The op that writes what the sum starts from may be between them.
+        The op that writes the first value of the sum may be between them. Returns what
+        emits the loop, and how many of `nests` it takes.
         """
         match nests:
             case [Alone() as move, Alone(loops=[]) as start, Alone() as sum, *_]:
@@ -292,11 +293,11 @@ class FusedLoops:
         self, nests: Sequence[Nest]
     ) -> tuple[Sequence[Unit], int] | None:
         """
-        What emits a row of windows, and the op that writes its start; and 2.
+        Joins a row of windows and the op that writes its first values, if possible.
 
-        There is one for each step: the second one loads elements from several vectors
-        of the first one, which wait in the CPU's queue of stores until they are in the
-        cache.
+        Returns what emits each of the two steps, and 2, how many of `nests` they take.
+        The steps are apart: the second one loads elements from several vectors of the
+        first one, which wait in the CPU's queue of stores until they are in the cache.
         """
         match nests:
             case [Alone() as start, Alone() as op, *_]:

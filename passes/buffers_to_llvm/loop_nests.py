@@ -135,8 +135,9 @@ class LoopNest:
         """
         How many elements of an innermost loop are left over from whole vectors.
 
-        LLVM would compute those one by one, which takes as long as whole vectors. It is
-        0 if there are none, or too few to matter.
+        LLVM would compute those one by one, which takes as long as whole vectors. The
+        result is 0 if no elements are left over, or if the row is too long for these to
+        matter.
         """
         count, lanes = loop.count, self.lanes
         if self.build.span is not None or not isinstance(count, int):

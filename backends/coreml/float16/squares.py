@@ -22,10 +22,8 @@ with quiet():
 REDUCTIONS = frozenset(["reduce_mean", "reduce_sum"])
 SCALING = frozenset(["add", "maximum", "mul", "real_div"])
 """Ops that may be between a mean and its root, with a constant as other operand."""
-
-
 MOVES = frozenset("expand_dims reshape squeeze transpose".split())
-
+"""Ops that may be before a choice, too."""
 DISTANCES = "cdist", "euclidean_dist"
 """Parts of the names of the ops that subtract products from sums of squares."""
 
@@ -38,13 +36,11 @@ def ops_on_squares(program: Program) -> set[str]:
     for op in ops:
         if op.op_type == "reduce_sum_square":
             found.add(op)
-        elif op.op_type in REDUCTIONS and is_power(op.x.op):
+        elif op.op_type in REDUCTIONS and op.x.op and is_power(op.x.op):
             found |= {op, op.x.op}
     for root in filter(is_root, ops):
-        path = sources([root.x], between)
-        values = [root.x, *(var for op in path for var in operands(op))]
-        powers = {var.op for var in values if is_power(var.op)}
-        if powers:
+        path, before = path_to(root.x, between)
+        if powers := set(filter(is_power, before)):
             found |= {root} | path | powers
     return {op.name for op in found | choices(ops, found, between)}
 
@@ -59,11 +55,17 @@ def choices(ops: Sequence[Any], among: Set[Any], between: Set[Any]) -> set[Any]:
     found: set[Any] = set()
     for choice in ops:
         if choice.op_type in PLACES:
-            path = sources([choice.x], between)
-            values = [choice.x, *(var for op in path for var in operands(op))]
-            if any(var.op in among for var in values):
+            path, before = path_to(choice.x, between)
+            if before & among:
                 found |= {choice} | path
     return found
+
+
+def path_to(var: Any, between: Set[Any]) -> tuple[set[Any], set[Any]]:
+    """The ops of `between` that lead to `var`, and all ops whose results these read."""
+    path = sources([var], between)
+    read = [var, *(each for op in path for each in operands(op))]
+    return path, {each.op for each in read if each.op is not None}
 
 
 def is_part_of_distance(op: Any) -> bool:
@@ -81,11 +83,7 @@ def is_root(op: Any) -> bool:
 
 
 def is_power(op: Any) -> bool:
-    """
-    Whether an op takes a power of its operand, alone or in a sum; not for inputs, None.
-    """
-    if op is None:
-        return False
+    """Whether an op takes a power of its operand, alone or in a sum."""
     if op.op_type == "mul":
         return op.x is op.y
     return has_known_exponent(op) or op.op_type in ("reduce_sum_square", "square")

@@ -17,6 +17,7 @@ import torch
 import torch.utils._pytree as pytree
 
 from padc.backends.coreml import quiet
+from padc.backends.coreml.app.interface import INT32
 from padc.backends.coreml.torch_ops.overloads import overloads_named
 
 with quiet():
@@ -72,7 +73,7 @@ def has_wide_integers(context: Any, node: Any) -> bool:
     """Whether an argument is an integer beyond int32, and not the end of a slice."""
     numbers = pytree.tree_leaves(arguments_of(context, node))
     return any(
-        isinstance(x, int) and not -(2**31) <= x < 2**31 and x != 2**63 - 1
+        isinstance(x, int) and not INT32.min <= x <= INT32.max and x != 2**63 - 1
         for x in numbers
     )
 

@@ -1,5 +1,9 @@
 # pyright: basic
-"""Complex numbers in the arguments of ops; coremltools has complex tensors only."""
+"""
+Complex numbers in the arguments of ops, replaced by tensors of rank 0.
+
+coremltools has complex tensors only.
+"""
 
 import copy
 from functools import partial
@@ -10,11 +14,24 @@ import torch.utils._pytree as pytree
 from torch.export import ExportedProgram
 from torch.fx import Graph, Node
 
+from padc.backends.coreml.torch_ops.views import Builder, nodes_of
+
 aten = torch.ops.aten
 
 
+def replace_complex_numbers(graph: Any) -> None:
+    """Replace the complex numbers in a TorchScript graph."""
+    for node in list(nodes_of(graph)):
+        if node.kind() != "prim::Constant" or not node.hasAttribute("value"):
+            continue
+        if isinstance(number := node.output().toIValue(), complex):
+            tensor = Builder(graph, node).constant(torch.tensor(number))
+            node.output().replaceAllUsesWith(tensor)
+            node.destroy()
+
+
 def with_complex_tensors(ep: ExportedProgram) -> ExportedProgram:
-    """`ep` with tensors of rank 0 for complex numbers; `ep` itself if it has none."""
+    """Replace the complex numbers in `ep` by tensors of rank 0, in a copy."""
     if not any(map(has_complex_numbers, ep.graph.nodes)):
         return ep
     made = copy.copy(ep)

@@ -9,11 +9,11 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import torch
 import torch.utils._pytree as pytree
 
 from padc.backends.coreml import quiet
+from padc.backends.coreml.app.interface import INT32
 from padc.backends.coreml.torch_ops.arguments import nodes_of
 from padc.errors import Problem, UnsupportedError
 
@@ -22,7 +22,6 @@ with quiet():
     from coremltools.converters.mil.frontend.torch.utils import TorchFrontend
 
 mb: Any = Builder
-INT32 = np.iinfo(np.int32)
 
 
 def with_exact_values(add: Callable[..., None]) -> Callable[..., None]:

@@ -45,12 +45,6 @@ def expand(graph: Any, kept: Container[str] = ()) -> None:
         UnsupportedError: The graph has nested tensors.
     """
     for node in list(nodes_of(graph)):
-        if is_complex_number(node):
-            # coremltools has complex tensors, and no complex numbers.
-            tensor = torch.tensor(node.output().toIValue())
-            node.output().replaceAllUsesWith(Builder(graph, node).constant(tensor))
-            node.destroy()
-            continue
         kind = node.kind().rpartition("::")[2].lower()
         if kind in kept:
             continue
@@ -169,11 +163,6 @@ def masked(build: Builder, scores: Any, mask: Any, mask_type: int | None) -> Any
 def transposed(build: Builder, x: Any, first: int, second: int) -> Any:
     dims = build.constant(first), build.constant(second)
     return build("aten::transpose", x, *dims)
-
-
-def is_complex_number(node: Any) -> bool:
-    is_constant = node.kind() == "prim::Constant" and node.hasAttribute("value")
-    return is_constant and isinstance(node.output().toIValue(), complex)
 
 
 def expand_transpose(build: Builder, node: Any) -> Sequence[Any]:

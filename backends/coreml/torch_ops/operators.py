@@ -19,7 +19,10 @@ from torch.export import ExportedProgram
 from padc.backends.coreml import quiet
 from padc.backends.coreml.torch_ops import in_place, reshapes, scalars
 from padc.backends.coreml.torch_ops.arguments import arguments_of, has_wide_integers
-from padc.backends.coreml.torch_ops.complex_numbers import with_complex_tensors
+from padc.backends.coreml.torch_ops.complex_numbers import (
+    replace_complex_numbers,
+    with_complex_tensors,
+)
 from padc.backends.coreml.torch_ops.constants import (
     constant_converter,
     with_exact_values,
@@ -210,7 +213,11 @@ def kinds() -> Sequence[str]:
 
 
 def aten_names() -> set[str]:
-    """The names of ATen's ops, without their overloads."""
+    """
+    The names of ATen's ops, without their overloads.
+
+    `dir(torch.ops.aten)` lists only those that something has used.
+    """
     names = [name.split(".")[0] for name in torch._C._dispatch_get_all_op_names()]
     return {name for name in names if name.startswith("aten::")}
 
@@ -261,11 +268,12 @@ def checked(make: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(make)
     def made(converter: Any, loaded_model: Any, *args: Any, **options: Any) -> None:
-        if isinstance(loaded_model, ExportedProgram):
+        is_exported = isinstance(loaded_model, ExportedProgram)
+        if is_exported:
             loaded_model = with_complex_tensors(loaded_model)
         make(converter, loaded_model, *args, **options)
         problems = [*initial_problems(converter)]
-        if isinstance(loaded_model, ExportedProgram):
+        if is_exported:
             problems += range_problems(converter, loaded_model)
         for problem in problems:
             warn(problem)
@@ -318,6 +326,7 @@ def simplified(graph_of: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
     def simplified_graph_of(torchscript: Any) -> Any:
         graph, parameters, buffers = graph_of(torchscript)
+        replace_complex_numbers(graph)
         registry = _TORCH_OPS_REGISTRY.name_to_func_mapping
         expand(graph, {kind for kind, entry in registry.items() if is_users(entry)})
         replace_writes(graph, parameters)

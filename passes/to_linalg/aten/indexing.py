@@ -122,10 +122,7 @@ def lower_index(call: LinalgCall) -> SSAValue:
         if isinstance(value.type, VTensorType):
             type = value.type.element_type
             if type == i1:
-                raise Obstacle(
-                    f"a mask as an index: {SIZES[0]}",
-                    SIZES[1],
-                )
+                raise Obstacle(f"a mask as an index: {SIZES[0]}", SIZES[1])
             given[dim] = Operand(call.as_tensor(value), type)
     if not given:
         return x

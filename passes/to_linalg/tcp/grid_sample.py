@@ -1,8 +1,8 @@
 """
 Grid sampling: what each point reads, once for all channels, then a sum for each.
 
-With few channels both are one op, whose loop over channels is joined; otherwise there
-are tables of what each point reads.
+With few channels, one op computes both, for several channels at a time. Otherwise a
+first op stores what each point reads in tables.
 
 Along each dimension a point has some taps: a position, and a weight. Positions are
 clamped as floats before they become integers, so nothing outside is ever read; a tap

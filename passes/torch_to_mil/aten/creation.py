@@ -16,6 +16,7 @@ from padc.errors import Obstacle
 from padc.ir.element_types import is_float
 from padc.ir.torch import NotConstantError, constant_value
 from padc.passes.aten.formulas import evenly_spaced
+from padc.passes.aten.refusals import INTEGERS
 from padc.passes.torch_to_mil.aten.mil_call import MilCall, lowers, scalar_type
 from padc.passes.torch_to_mil.aten.movement import Size, broadcast_to, filled, sizes_of
 from padc.passes.torch_to_mil.aten.parts import steps
@@ -179,7 +180,7 @@ def between_computed_ends(call: MilCall) -> Tensor:
     """Floats from `start` to `end`, of which the program computes one at least."""
     type, count = call.result_element_type(), call.integer("steps")
     if not is_float(type):
-        raise Obstacle("integers between computed ends", "use torch.arange")
+        raise Obstacle(*INTEGERS)
     first, last = (number(call, name).to(f32) for name in ("start", "end"))
     i = call.constant_tensor(np.arange(count), i32)
     step = (last - first) / max(count - 1, 1)
