@@ -528,6 +528,19 @@ def test_complex_numbers(tmp_path: Path):
     check(model, exported(with_complex_numbers, x), tmp_path, x)
 
 
+def test_a_complex_factor_of_a_sum_is_refused():
+    """coremltools leaves it out."""
+
+    def added(x: Tensor) -> Tensor:
+        z = torch.complex(x, x)
+        return torch.view_as_real(torch.add(z, z, alpha=2j))
+
+    with pytest.raises(padc.UnsupportedError, match="takes these arguments"):
+        convert(Function(added), [torch.rand(3)])
+    with pytest.raises(padc.UnsupportedError, match="takes these arguments"):
+        exported(added, torch.rand(3))
+
+
 def of_two_sizes(x: Tensor) -> list[Tensor]:
     """Ops of whose sizes pymil does not know that they are equal, and that they differ."""
     angles = torch.outer(torch.arange(x.shape[1]), torch.ones(4))

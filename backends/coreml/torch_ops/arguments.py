@@ -22,6 +22,8 @@ from padc.backends.coreml.torch_ops.overloads import overloads_named
 
 with quiet():
     from coremltools.converters.mil.frontend.torch.utils import TorchFrontend
+    from coremltools.converters.mil.mil import types
+    from coremltools.converters.mil.mil.var import Var
 
 LISTS = ("listconstruct", "tupleconstruct")
 
@@ -76,6 +78,12 @@ def has_wide_integers(context: Any, node: Any) -> bool:
         isinstance(x, int) and not INT32.min <= x <= INT32.max and x != 2**63 - 1
         for x in numbers
     )
+
+
+def has_complex_tensors(context: Any, node: Any) -> bool:
+    """Whether an argument is a complex variable."""
+    leaves = pytree.tree_leaves(arguments_of(context, node))
+    return any(isinstance(x, Var) and types.is_complex(x.dtype) for x in leaves)
 
 
 def scripted(context: Any, name: str, producers: Mapping[str, Any]) -> Any:

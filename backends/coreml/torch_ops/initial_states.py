@@ -14,6 +14,6 @@ def initial_problems(converter: Any) -> Iterator[str]:
         if isinstance(buffer, torch.Tensor) and buffer.count_nonzero():
             yield (
                 f"the state '{state.name}' starts at 0 in the package, but at other "
-                "numbers in the model: write these to the state first, or use "
-                "padc.convert"
+                "numbers in the model, which torch.jit.trace may have changed: write "
+                "these to the state first, set the buffer to 0, or use padc.convert"
             )

@@ -18,7 +18,11 @@ from torch.export import ExportedProgram
 
 from padc.backends.coreml import quiet
 from padc.backends.coreml.torch_ops import in_place, reshapes, scalars
-from padc.backends.coreml.torch_ops.arguments import arguments_of, has_wide_integers
+from padc.backends.coreml.torch_ops.arguments import (
+    arguments_of,
+    has_complex_tensors,
+    has_wide_integers,
+)
 from padc.backends.coreml.torch_ops.complex_numbers import (
     replace_complex_numbers,
     with_complex_tensors,
@@ -32,7 +36,7 @@ from padc.backends.coreml.torch_ops.exported_ranges import range_problems
 from padc.backends.coreml.torch_ops.in_place import replace_writes
 from padc.backends.coreml.torch_ops.initial_states import initial_problems
 from padc.backends.coreml.torch_ops.lowering import MAY_BE_NUMBERS, lower_node
-from padc.backends.coreml.torch_ops.overloads import overloads_named
+from padc.backends.coreml.torch_ops.overloads import MISFIT, overloads_named
 from padc.backends.coreml.torch_ops.repairs import REPAIRS
 from padc.backends.coreml.torch_ops.scalars import (
     ON_TENSORS_TOO,
@@ -121,6 +125,10 @@ class Operator:
         if self.original is None or has_wide_integers(context, node):
             raise error
         if not is_too_old(error) and (self.is_only_padcs or is_in_training(error)):
+            raise error
+        # coremltools would leave out a complex `alpha`.
+        is_misfit = message_of(error).endswith(MISFIT)
+        if is_misfit and has_complex_tensors(context, node):
             raise error
         try:
             self.original(context, node)

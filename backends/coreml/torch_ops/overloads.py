@@ -90,6 +90,9 @@ def makes_tensors(op: OpOverload) -> bool:
     )
 
 
+MISFIT = "takes these arguments"
+
+
 def call_of(kind: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Call:
     """The call that a node means; raises Obstacle if no overload fits."""
     kind, args, kwargs = expanded(kind, args, kwargs)
@@ -103,7 +106,7 @@ def call_of(kind: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Call:
             best = cost, call
     if best is None:
         raise Obstacle(
-            f"no ATen op '{kind}' takes these arguments",
+            f"no ATen op '{kind}' {MISFIT}",
             "its numbers have to be real, and those that the model computes integers",
         )
     return best[1]
