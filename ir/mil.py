@@ -189,8 +189,12 @@ class MilOp(IRDLOperation):
             raise
 
     def _check_dims(self) -> None:
-        """Check constants that name dimensions of the first operand."""
-        if not self.arguments or not is_tensor(type_ := self.arguments[0].type):
+        """Check constants that name dimensions of a computed tensor."""
+        given = self.ssa_inputs()
+        name = next(
+            (x for x in WITH_DIMS if x in given or x in self.constants.data), ""
+        )
+        if name not in given or not is_tensor(type_ := given[name][0].type):
             return
         rank = type_.get_num_dims() + NEW_DIMS.get(self.name, 0)
         for name in ("axis", "axes", "perm"):
@@ -447,6 +451,8 @@ SCALAR = TensorType(i1, [])
 """The type of a condition."""
 
 
+WITH_DIMS = ("x", "data", "values", "input", "indices")
+"""The inputs whose dimensions are named: the first of these that an op has."""
 NEW_DIMS: Mapping[str, int] = {"mil.stack": 1, "mil.one_hot": 1, "mil.flatten2d": 1}
 """How many dimensions more than their operands have may be named."""
 

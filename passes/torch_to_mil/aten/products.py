@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Sequence
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX
@@ -110,8 +111,9 @@ def lower_addmm(call: MilCall) -> Tensor:
     """
     `beta * self + alpha * (a @ b)`; `self` is not read if `beta` is 0.
 
-    addbmm sums the products of a batch. Where `alpha` makes the product smaller, it is
-    multiplied with a factor: the product alone may be more than float16 has.
+    addbmm sums the products of a batch. Where `alpha` makes the product smaller, both
+    factors are multiplied with a part of it: the product alone may be more than float16
+    has, and one factor times `alpha` too small for it.
     """
     _, first, second, *_ = (argument.name for argument in call.op.schema.arguments)
     x, a, b = call.tensor("self"), call.tensor(first), call.tensor(second)
@@ -120,10 +122,11 @@ def lower_addmm(call: MilCall) -> Tensor:
     if is_plain and x.rank == 1 and is_constant(b):
         return linear(a, transpose(b, [1, 0]), x)
     type = wide(call.result_element_type())
-    a = a.to(type)
+    a, b = a.to(type), b.to(type)
     if a.is_float and 0 < abs(alpha) < 1:
-        a, alpha = a * alpha, 1
-    y = matmul(a, b.to(type))
+        part = 2.0 ** round(math.log2(abs(alpha)) / 2)  # The product with it is exact.
+        a, b, alpha = a * part, b * (alpha / part), 1
+    y = matmul(a, b)
     if call.name == "aten.addbmm":
         y = total(y, [0])
     return scaled_sum(x.to(type), y, alpha, beta)

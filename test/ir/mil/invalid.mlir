@@ -175,3 +175,11 @@ mil.cond(pred = %p) : (tensor<1xi1>) -> () {
 // CHECK: mil.cast to int32 has a result of tensor<2xf32>
 %x = "test.op"() : () -> tensor<2xf32>
 %y = mil.cast(x = %x, dtype = "int32") : (tensor<2xf32>) -> tensor<2xf32>
+
+// -----
+
+// CHECK: mil.gather has 1 in 'axis', of 1 dimensions
+%i = "test.op"() : () -> tensor<2x3x4xi32>
+%x = "test.op"() : () -> tensor<5xf32>
+%y = mil.gather(indices = %i, x = %x, axis = 1)
+  : (tensor<2x3x4xi32>, tensor<5xf32>) -> tensor<2x3x4xf32>

@@ -97,3 +97,17 @@ func.func @blocks(%x : tensor<2x?xf32>, %p : tensor<i1>) {
   }
   func.return
 }
+
+// The dimensions that are named are those of `x` or `data`, whatever comes first.
+// CHECK-LABEL: func.func @dimensions
+func.func @dimensions(%x : tensor<2x3xf32>, %i : tensor<i32>, %j : tensor<1xi32>) {
+  // CHECK-NEXT: mil.gather
+  %a = mil.gather(indices = %i, x = %x, axis = 1) : (tensor<i32>, tensor<2x3xf32>) -> tensor<2xf32>
+  // CHECK-NEXT: mil.gather
+  %b = mil.gather(indices = %i, x = dense<[1.0, 2.0]> : tensor<2xf32>, axis = 0) : (tensor<i32>) -> tensor<f32>
+  // CHECK-NEXT: mil.one_hot
+  %c = mil.one_hot(indices = %j, one_hot_vector_size = 3, axis = 1) : (tensor<1xi32>) -> tensor<1x3xi32>
+  // CHECK-NEXT: mil.stack
+  %d = mil.stack(values = [%x, %x], axis = -3) : (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x2x3xf32>
+  func.return
+}
