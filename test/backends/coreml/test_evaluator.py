@@ -597,6 +597,37 @@ def test_convolutions_of_mismatched_ranks(name: str, x: Any, weight: Any, stride
         convolve(torch.ones(x), torch.ones(weight), strides=strides)
 
 
+@pytest.mark.parametrize(
+    ("padding", "point", "is_known"),
+    [
+        ("border", 0.5, False),  # 0 or 1
+        ("border", 1.5, True),  # a pixel by all rules
+        ("border", np.nextafter(np.float32(0.5), np.float32(0)), True),
+        ("constant", -0.5, False),  # 0, or outside
+        ("border", -0.5, True),
+        ("border", np.nan, True),
+    ],
+)
+def test_the_nearest_of_two_equally_near_pixels_is_not_known(
+    padding: str, point: float, is_known: bool, tmp_path: Path
+):
+    x = np.arange(1, 4, dtype=np.float32).reshape(1, 1, 1, 3)
+    path = save(
+        tmp_path / "m.mlpackage",
+        lambda grid: mb.resample(x=x, coordinates=grid, sampling_mode="nearest", padding_mode=padding, padding_value=-1.0, coordinates_mode="unnormalized", align_corners=False),
+        {"grid": np.zeros((1, 1, 1, 2), np.float32)},
+    )  # fmt: skip
+    grid = np.array([point, 0], np.float32).reshape(1, 1, 1, 2)
+
+    if is_known:
+        (found,) = load(path).predict({"grid": grid}).values()
+        wanted = min(max(np.rint(np.nan_to_num(point)), 0), 2) + 1
+        assert found.item() == wanted
+    else:
+        with pytest.raises(UnsupportedError, match="halfway between two pixels"):
+            load(path).predict({"grid": grid})
+
+
 def test_cast_out_of_range_is_refused(tmp_path: Path):
     path = save(
         tmp_path / "m.mlpackage", lambda x: mb.cast(x=x, dtype="int32"), {"x": X3}

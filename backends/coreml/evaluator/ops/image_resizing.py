@@ -21,6 +21,7 @@ from padc.backends.coreml.evaluator.ops.registry import (
     op,
 )
 from padc.backends.coreml.evaluator.values import kernels
+from padc.backends.coreml.evaluator.values.dataless import is_dataless
 from padc.backends.coreml.evaluator.values.limits import allowed, steps
 from padc.backends.coreml.evaluator.values.types import Array
 
@@ -292,6 +293,19 @@ def _padded(at: Array, size: int, mode: PaddingMode) -> Array:
     return np.where(np.isnan(at), np.float32(0), np.clip(at, 0, size - 1))
 
 
+def _half_up(at: Array, size: int, mode: PaddingMode) -> Array:
+    return _padded(np.floor(at.astype(np.float64) + 0.5), size, mode)
+
+
+def _half_away_from_zero(at: Array, size: int, mode: PaddingMode) -> Array:
+    away = np.trunc(at.astype(np.float64) + np.copysign(0.5, at))
+    return _padded(away, size, mode)
+
+
+def _half_to_even_inside(at: Array, size: int, mode: PaddingMode) -> Array:
+    return np.rint(_padded(at, size, mode))
+
+
 @op()
 def resample(
     x: Float,
@@ -306,8 +320,9 @@ def resample(
 ) -> Array:
     """`x` [B, C, H, W] at `coordinates` [B, H2, W2, (x, y)].
 
-    The padding of the image is unlimited. A point halfway between two pixels is nearest
-    to the later one (tests/iOS15/test_image_resizing.py, TestResample: 6.5 is 7).
+    The padding of the image is unlimited. Which of two pixels is nearest to a point
+    halfway between them is not documented: UnknownValueError where the rules that give
+    what Apple's tests expect (tests/iOS15/test_image_resizing.py, TestResample) differ.
     The precision of positions is not documented. It is assumed to be float32, rounded
     at the same steps as PyTorch's `grid_sample` on a CPU.
     """
@@ -338,11 +353,20 @@ def resample(
     across, down = coordinates[..., 0], coordinates[..., 1]
     down, across = pixels(down, sizes[0]), pixels(across, sizes[1])
     if sampling_mode == "nearest":
-        down, across = np.floor(down + 0.5), np.floor(across + 0.5)
+        found, *others = (
+            picked(
+                nearest(down, sizes[0], padding_mode),
+                nearest(across, sizes[1], padding_mode),
+            )
+            for nearest in (_half_up, _half_away_from_zero, _half_to_even_inside)
+        )
+        if not is_dataless(found) and not all(
+            np.array_equal(found, each, equal_nan=True) for each in others
+        ):
+            raise UnknownValueError("a point halfway between two pixels")
+        return found
     down = _padded(down, sizes[0], padding_mode)
     across = _padded(across, sizes[1], padding_mode)
-    if sampling_mode == "nearest":
-        return picked(down, across)
     top, left = np.floor(down), np.floor(across)
     low, right = (down - top)[:, None], (across - left)[:, None]
     upper = picked(top, left) * (1 - right) + picked(top, left + 1) * right
