@@ -2,8 +2,9 @@
 `torch.export` programs to the `torch` dialect.
 
 - `export`: modules to exported programs, with errors for users.
-- `pt2`: `.pt2` files to exported programs; `archive`, `program_text` and
-  `expressions` check that these run no code, `consistency` that sizes fit the ops.
+- `pt2`: `.pt2` files to exported programs; `archive`, `program_text`, `expressions`
+  and `plain_pickle` check that these run no code, `stored_tensors` reads weights,
+  `consistency` checks that sizes fit the ops.
 - `importer`: exported programs to modules with a function `main`.
 - `calls`, `scalars`, `control_flow`: a node of the graph becomes an op, or a branch or
   a loop.

@@ -9,6 +9,7 @@ computes the sizes of each op again here, from those of its operands.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from random import Random
@@ -18,7 +19,7 @@ import torch
 import torch.utils._pytree as pytree
 from torch._dispatch.python import enable_python_dispatcher
 from torch._ops import OpOverload
-from torch._subclasses.fake_tensor import FakeTensor
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind, OutputKind, TensorArgument
 from torch.fx import Node
@@ -27,9 +28,10 @@ from torch.fx.experimental.symbolic_shapes import (
     free_unbacked_symbols,
 )
 
-from padc.frontends.torch_export.nodes import graph_modules, is_mutable
+from padc.frontends.torch_export.expressions import LARGEST_EXPONENT
+from padc.frontends.torch_export.nodes import graph_modules, is_mutable, schema_name
 
-SAMPLES = 8
+SAMPLES = 64
 """How many choices of sizes expressions are compared at."""
 LARGEST = 2**20
 """The largest of them, where a size has no bound."""
@@ -47,6 +49,8 @@ def check_consistency(program: ExportedProgram) -> None:
         for node in module.graph.nodes:
             if isinstance(node.target, OpOverload):
                 check_call(node)
+            elif node.target in (operator.getitem, *POWERS):
+                check_operator(node)
             elif node.target in REGIONS:
                 check_regions(module, node, *REGIONS[node.target])
 
@@ -129,20 +133,23 @@ def check_regions(
 def check_call(node: Node) -> None:
     """Raise InconsistentError if an op computes another value than its node says."""
     args, kwargs = values_of((node.args, node.kwargs))
+    said = node.meta.get("val")
     tensors = [
         leaf
-        for leaf in pytree.tree_leaves((args, kwargs, node.meta.get("val")))
+        for leaf in pytree.tree_leaves((args, kwargs, said))
         if isinstance(leaf, FakeTensor)
     ]
+    if not has_tensors(node.target) and schema_name(node.target) not in ON_NUMBERS:
+        raise InconsistentError(f"{node.name}, {node.target}, computes no tensor")
+    # Without any tensor, too, or the op would be run.
+    mode = tensors[0].fake_mode if tensors else FakeTensorMode()
     try:
         # As torch.export has it: in C++, some ops would make dynamic sizes static.
-        with enable_python_dispatcher(), torch.no_grad(), ExitStack() as stack:
-            if tensors:
-                stack.enter_context(tensors[0].fake_mode)
-                env: Any = tensors[0].fake_mode.shape_env
-                if env is not None:
-                    stack.enter_context(env.suppress_guards())
-                    stack.enter_context(env.ignore_fresh_unbacked_symbols())
+        with enable_python_dispatcher(), torch.no_grad(), mode, ExitStack() as stack:
+            env: Any = mode.shape_env
+            if env is not None:
+                stack.enter_context(env.suppress_guards())
+                stack.enter_context(env.ignore_fresh_unbacked_symbols())
             if is_mutable(node):
                 # It may change the sizes of its operand, which the node must keep.
                 args, kwargs = pytree.tree_map_only(FakeTensor, fresh, (args, kwargs))
@@ -151,7 +158,44 @@ def check_call(node: Node) -> None:
         return  # It depends on values, which nobody knows yet.
     except Exception as error:
         raise InconsistentError(f"{node.name}, {node.target}: {error}") from error
-    compare(node, computed, node.meta.get("val"))
+    if said is None and isinstance(computed, torch.Tensor):
+        raise InconsistentError(f"{node.name} has no value")
+    compare(node, computed, said)
+
+
+def check_operator(node: Node) -> None:
+    """Raise InconsistentError for an element that is not there, or a huge power."""
+    *_, last = values_of(node.args)
+    if node.target is operator.getitem:
+        (sequence, place) = values_of(node.args)
+        if not isinstance(sequence, list | tuple) or not (
+            isinstance(place, int) and -len(sequence) <= place < len(sequence)
+        ):
+            raise InconsistentError(f"{node.name} takes an element that is not there")
+    elif node.target in POWERS and not (
+        isinstance(last, int | float) and abs(last) <= LARGEST_EXPONENT
+    ):
+        raise InconsistentError(f"{node.name} has the exponent {last}")
+
+
+POWERS = (operator.pow, operator.lshift)
+
+
+def has_tensors(op: Any) -> bool:
+    """Whether an op returns tensors."""
+    return any("Tensor" in str(result.type) for result in op._schema.returns)
+
+
+ON_NUMBERS = frozenset(
+    f"aten.{name}"
+    for name in (
+        *("sym_size.int", "sym_stride.int", "sym_numel", "sym_storage_offset"),
+        *("item", "_local_scalar_dense", "sym_constrain_range"),
+        *("sym_constrain_range_for_size", "_assert_scalar", "_assert_async"),
+        *("_assert_async.msg", "_assert_tensor_metadata"),
+    )
+)
+"""Ops that return numbers, or nothing, and change nothing outside of the program."""
 
 
 def fresh(tensor: FakeTensor) -> torch.Tensor:
@@ -172,6 +216,9 @@ def compare(node: Node, computed: Any, said: Any) -> None:
     if len(pairs[0]) != len(pairs[1]):
         raise InconsistentError(f"{node.name} has {len(pairs[1])} values")
     for one, other in zip(*pairs, strict=True):
+        if isinstance(one, torch.SymInt) and isinstance(other, int | torch.SymInt):
+            if not is_same_size(one, other):
+                raise InconsistentError(f"{node.name} is {one}, not {other}")
         if not isinstance(one, torch.Tensor) or other is None:
             continue
         if not isinstance(other, torch.Tensor) or not is_alike(one, other):
@@ -200,7 +247,8 @@ def is_same_size(one: int | torch.SymInt, other: int | torch.SymInt) -> bool:
     if isinstance(one, int) and isinstance(other, int):
         return one == other
     if free_unbacked_symbols([one, other]):
-        return True  # Sizes that depend on values get other symbols each time.
+        # Sizes that depend on values get other symbols each time.
+        return all(map(free_unbacked_symbols, (one, other)))
     env = next(x for x in (one, other) if isinstance(x, torch.SymInt)).node.shape_env
     exprs = [x if isinstance(x, int) else x.node.expr for x in (one, other)]
     difference: Any = exprs[0] - exprs[1]

@@ -25,7 +25,10 @@ SYMPY_FUNCTIONS = frozenset(
 )
 POWERS = frozenset(["Pow", "PowByNatural", "FloatPow", "LShift"])
 MOST_CHARACTERS = 10_000
-LARGEST_EXPONENT = 64
+MOST_DEPTH = 200
+MOST_OF_A_MAXIMUM = 16
+"""Arguments of one, since sympy compares them with each other."""
+LARGEST_EXPONENT, LARGEST_EXPONENT_OF_SUM = 64, 4
 LARGEST_NUMBER = 2**64
 
 GUARD_FUNCTIONS = frozenset(["abs", "bool", "float", "int", "max", "min", "round"])
@@ -54,7 +57,9 @@ def check_guard(text: str) -> None:
     check_expression(text, is_plain_guard)
 
 
-def check_expression(text: str, is_plain: Callable[[ast.AST], bool]) -> None:
+def check_expression(
+    text: str, is_plain: Callable[[ast.AST, ast.AST | None], bool]
+) -> None:
     """Raise UnsafeError unless all of an expression is plain."""
     shown = text if len(text) < 80 else f"{text[:77]}..."
     try:
@@ -63,14 +68,29 @@ def check_expression(text: str, is_plain: Callable[[ast.AST], bool]) -> None:
         tree = ast.parse(text.strip(), mode="eval")
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise UnsafeError(f"{shown!r} is not a symbolic size: {error}") from error
+    if depth_of(tree) > MOST_DEPTH:
+        raise UnsafeError(f"{shown!r} is nested more than {MOST_DEPTH} levels deep")
+    parents = {
+        child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)
+    }
     for node in ast.walk(tree):
-        if not (isinstance(node, PLAIN) or is_plain(node)) or is_huge(node):
+        is_known = isinstance(node, PLAIN) or is_plain(node, parents.get(node))
+        if not is_known or is_huge(node):
             raise UnsafeError(
                 f"{shown!r} is not arithmetic on sizes, and PyTorch would run it"
             )
 
 
-def is_plain_size(node: ast.AST) -> bool:
+def depth_of(tree: ast.AST) -> int:
+    """The levels of a tree; functions that call themselves fail at a thousand."""
+    depth, level = 0, [tree]
+    while level:
+        depth += 1
+        level = [child for node in level for child in ast.iter_child_nodes(node)]
+    return depth
+
+
+def is_plain_size(node: ast.AST, parent: ast.AST | None) -> bool:
     """Whether a part of an expression of sympy only computes."""
     match node:
         case ast.Call(func=ast.Name(id=name)):
@@ -91,11 +111,16 @@ def is_symbol(name: str) -> bool:
     return re.fullmatch(r"[a-z]{1,3}\d+|true|false|int_oo", name) is not None
 
 
-def is_plain_guard(node: ast.AST) -> bool:
+def is_plain_guard(node: ast.AST, parent: ast.AST | None) -> bool:
     """Whether a part of a guard only reads the inputs' sizes, and computes."""
     match node:
+        case ast.Call(func=ast.Name(id="round"), args=args, keywords=[]):
+            return len(args) == 1
         case ast.Call(func=ast.Name(id=name), keywords=[]):
             return name in GUARD_FUNCTIONS
+        case ast.Call(func=ast.Attribute(attr="size" | "stride"), args=args):
+            # One of them only: Python would repeat all of them.
+            return isinstance(parent, ast.Subscript) and not args and not node.keywords
         case ast.Call(func=ast.Attribute(), keywords=[]):
             return True
         case ast.Attribute(value=ast.Name(id="math" | "torch" as module), attr=name):
@@ -109,7 +134,8 @@ def is_plain_guard(node: ast.AST) -> bool:
         case ast.Constant(value=bool() | int() | float()):
             return True
         case ast.Constant(value=str() as name):
-            return re.search(r"[\"'\\\n]", name) is None
+            is_key = isinstance(parent, ast.Subscript)
+            return is_key and re.search(r"[\"'\\\n]", name) is None
         case _:
             return False
 
@@ -123,6 +149,8 @@ def is_huge(node: ast.AST) -> bool:
             return is_huge_power(base, exponent)
         case ast.Call(func=ast.Name(id=name)) if name in POWERS:
             return True
+        case ast.Call(func=ast.Name(id="Max" | "Min"), args=values):
+            return len(values) > MOST_OF_A_MAXIMUM
         case ast.BinOp(op=ast.Pow(), left=base, right=exponent):
             return is_huge_power(base, exponent)
         case _:
@@ -131,19 +159,21 @@ def is_huge(node: ast.AST) -> bool:
 
 def is_huge_power(base: ast.AST, exponent: ast.AST) -> bool:
     """Whether a power's exponent is not a small number, or its base a power."""
-    nested = (node for node in ast.walk(base))
+    nested = list(ast.walk(base))
     if any(
         isinstance(node, ast.Pow) or (isinstance(node, ast.Name) and node.id in POWERS)
         for node in nested
     ):
         return True
+    is_sum = any(isinstance(node, ast.Name) and node.id == "Add" for node in nested)
     match exponent:
         case ast.Call(func=ast.Name(id="Integer"), args=[inner]):
-            return is_huge_power(ast.Constant(1), inner)
+            return is_huge_power(base, inner)
         case ast.UnaryOp(op=ast.USub(), operand=inner):
-            return is_huge_power(ast.Constant(1), inner)
+            return is_huge_power(base, inner)
         case ast.Constant(value=int() | float() as number):
-            return number > LARGEST_EXPONENT
+            # sympy multiplies out powers of sums.
+            return number > (LARGEST_EXPONENT_OF_SUM if is_sum else LARGEST_EXPONENT)
         case ast.Call(func=ast.Name(id="Symbol" | "Rational")) | ast.Name():
             return False
         case _:

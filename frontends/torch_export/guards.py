@@ -160,6 +160,7 @@ class GuardCheck:
             f"{size.what} is {shapes[size.number][size.dim]}"
             for size in dict.fromkeys(guard.sizes.values())
         )
+        found = found or "the inputs fit"
         return UsageError(
             f"{found}, but the model was exported where {guard.text}",
             hint="export it with an example of these sizes",

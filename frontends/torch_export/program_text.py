@@ -26,7 +26,9 @@ OP = re.compile(
     r"torch\.ops\.(aten|prims|quantized_decomposed|torchvision)\.\w+(\.\w+)?"
     r"|torch\.ops\.higher_order\.(cond|while_loop|map_impl|scan|associative_scan"
     r"|wrap_with_set_grad_enabled|wrap_with_autocast)"
-    r"|_operator\.\w+|math\.\w+|torch\.sym_\w+|torch\._sym_\w+"
+    r"|_operator\.(getitem|add|sub|mul|truediv|floordiv|mod|pow|neg|abs|lshift|rshift"
+    r"|eq|ne|lt|le|gt|ge|and_|or_|not_)"
+    r"|math\.(ceil|floor|trunc)|torch\.sym_\w+|torch\._sym_\w+"
 )
 OPS_ON_FILES = re.compile(r"torch\.ops\.aten\.(from_file|save)\b")
 

@@ -77,7 +77,7 @@ def as_affine(expression: sympy.Expr, symbols: Sequence[sympy.Symbol]) -> Affine
             return AffineExpr.symbol(symbols.index(expression))
         case sympy.Add():
             return functools.reduce(operator.add, parts)
-        case sympy.Mul() if len(expression.free_symbols) == 1:
+        case sympy.Mul() if sum(bool(x.free_symbols) for x in expression.args) == 1:
             return functools.reduce(operator.mul, parts)
         case FloorDiv():
             return parts[0] // parts[1]

@@ -153,13 +153,20 @@ def test_arguments_of_all_kinds():
             product = torch.einsum("bij,bkj->bik", padded, padded) * n
             return {"sum": product + by_name["y"], "size": x.shape[2]}
 
-    arguments = (torch.ones(1, 2, 5), {"y": torch.ones(1)}, "reflect", 2.5)
+    # A view of a part of its memory, and a parameter.
+    y = nn.Parameter(torch.arange(3.0))[1:2]
+    arguments = (torch.ones(1, 2, 5), {"y": y}, "reflect", 2.5)
     program = torch.export.export(Kinds(), arguments)
     torch.export.save(program, "kinds.pt2")
 
-    actual = load("kinds.pt2").module()(*arguments)
+    loaded = load("kinds.pt2")
 
+    actual = loaded.module()(*arguments)
     torch.testing.assert_close(actual, program.module()(*arguments))
+    assert loaded.example_inputs is not None
+    (x, by_name, *rest), _ = loaded.example_inputs
+    torch.testing.assert_close([x, by_name], [*arguments[:2]])
+    assert rest == [*arguments[2:]]
 
 
 def test_pickled_inputs_run_nothing(fresh: bytes):
@@ -171,6 +178,161 @@ def test_pickled_inputs_run_nothing(fresh: bytes):
 
     load(path, trust=True)
     assert Path("hacked").exists()  # So `trust` is needed.
+
+
+def test_bytes_that_pytorch_would_unpickle(fresh: bytes):
+    """`deserialize` unpickles inputs that are bytes, with no check."""
+    content = torch_pickle(bytearray(torch_pickle(Touch())))
+
+    check_refused(
+        with_member(fresh, "data/sample_inputs/model.pt", content),
+        "is pickled and names __builtin__.bytearray",
+    )
+
+
+@pytest.mark.parametrize("value", [[1], torch.ones(2), ((), ()), ({}, {}), "text"])
+def test_inputs_that_are_no_arguments(fresh: bytes, value: Any):
+    check_refused(
+        with_member(fresh, "data/sample_inputs/model.pt", torch_pickle(value)),
+        "holds no arguments of a call",
+    )
+
+
+def with_pickle(saved: bytes, instructions: bytes) -> Path:
+    """The archive with other instructions in the pickle of its inputs."""
+    old, data = io.BytesIO(torch_pickle(((), {}))), io.BytesIO()
+    with zipfile.ZipFile(old) as members, zipfile.ZipFile(data, "w") as archive:
+        for name in members.namelist():
+            is_pickle = name.endswith("data.pkl")
+            archive.writestr(name, instructions if is_pickle else members.read(name))
+    return with_member(saved, "data/sample_inputs/model.pt", data.getvalue())
+
+
+TUPLES = b"".join(bytes([0x68, n, 0x68, n, 0x86, 0x71, n + 1]) for n in range(80))
+"""Tuples of two times the one before, whose hash takes ages."""
+PICKLES = {
+    "bytes": b"\x80\x02cbuiltins\nbytearray\n\x8a\x05\x00\x00\x00\xc0\x00\x85R.",
+    "text": b"\x80\x02c_codecs\nencode\nX\x01\x00\x00\x00aX\x03\x00\x00\x00hex\x86R.",
+    "counter": b"\x80\x02ccollections\nCounter\n(tR.",
+    "storage": b"\x80\x02ctorch\nFloatStorage\nJ\xff\xff\xff\x7f\x85R.",
+    "attribute": b"\x80\x02K\x01}b.",
+    "append": b"\x80\x02}K\x01a.",
+    "key": b"\x80\x02})q\x00" + TUPLES + b"K\x01s.",
+    "memo": b"\x80\x02Nr\xff\xff\xff\x7f.",
+    "instance": b"\x80\x02cos\nmkdir\nX\x06\x00\x00\x00hacked\x85\x81.",
+}
+
+
+@pytest.mark.parametrize("name", PICKLES)
+def test_pickles_that_take_memory_or_time(saved: bytes, name: str):
+    path = with_pickle(saved, PICKLES[name])
+    tracemalloc.start()
+    start = time.process_time()
+
+    with pytest.raises(padc.PadcError):
+        load(path)
+
+    assert not Path("hacked").exists()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 50_000_000
+    assert time.process_time() - start < 1
+
+
+def test_a_tensor_that_is_larger_than_its_storage(saved: bytes):
+    content = torch_pickle(((torch.ones(4),), {}))
+    with zipfile.ZipFile(io.BytesIO(content)) as members:
+        (name,) = [each for each in members.namelist() if each.endswith("data.pkl")]
+        instructions = members.read(name)
+    assert instructions.count(b"K\x04") == 2  # of the storage, and of the tensor
+    at = instructions.rindex(b"K\x04")
+    changed = instructions[:at] + b"K\x05" + instructions[at + 2 :]
+    data = content.replace(instructions, changed)  # The checksum is not right now.
+
+    with pytest.raises(padc.PadcError):
+        load(with_member(saved, "data/sample_inputs/model.pt", data))
+
+    archive = io.BytesIO()
+    with (
+        zipfile.ZipFile(io.BytesIO(content)) as old,
+        zipfile.ZipFile(archive, "w") as new,
+    ):
+        for each in old.namelist():
+            new.writestr(each, changed if each == name else old.read(each))
+    check_refused(
+        with_member(saved, "data/sample_inputs/model.pt", archive.getvalue()),
+        "a tensor needs 20 bytes of 16",
+    )
+
+
+def test_json_of_very_many_values(saved: bytes):
+    text = b"[" + b"[]," * 1_000_000 + b"[]]"
+
+    check_refused(
+        with_member(saved, "models/model.json", text), "too many for its size"
+    )
+
+
+def with_node(
+    saved: bytes,
+    target: str,
+    inputs: list[tuple[str, Any]],
+    outputs: list[Any],
+    **values: Any,
+) -> Path:
+    """The archive with a node before all others."""
+
+    def change(name: str, content: bytes) -> bytes:
+        if name != "models/model.json":
+            return content
+        tree = json.loads(content)
+        graph = tree["graph_module"]["graph"]
+        arguments = [{"name": key, "arg": arg, "kind": 1} for key, arg in inputs]
+        node = {"target": target, "inputs": arguments, "outputs": outputs}
+        graph["nodes"].insert(0, {**node, "metadata": {}, "name": "n0"})
+        graph["sym_int_values"].update(values)
+        return json.dumps(tree).encode()
+
+    return rewritten(saved, change)
+
+
+NUMBER = [{"as_sym_int": {"as_name": "n0"}}]
+ONES = [("size", {"as_ints": [2**40]})]
+NODES: dict[str, tuple[str, list[tuple[str, Any]], list[Any], str]] = {
+    "memory": ("torch.ops.aten.ones.default", ONES, [], "missing val"),
+    "memory, none": (
+        "torch.ops.aten.ones.default", ONES, [{"as_none": True}], "no value"
+    ),
+    "seed": (
+        "torch.ops.aten.manual_seed.default", [("seed", {"as_int": 7})], [], "no tensor"
+    ),
+    "text": (
+        "torch.ops.aten.warn.default",
+        [("message", {"as_string": "a"}), ("stacklevel", {"as_int": 2})],
+        [],
+        "no tensor",
+    ),
+    "power": (
+        "_operator.pow", [("", {"as_int": 10}), ("", {"as_int": 10**8})], NUMBER,
+        "exponent",
+    ),
+    "shift": (
+        "_operator.lshift",
+        [("", {"as_sym_int": {"as_int": n}}) for n in (1, 2**35)],
+        NUMBER,
+        "exponent",
+    ),
+    "call": ("_operator.methodcaller", [("", {"as_string": "a"})], NUMBER, "not an op"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NODES)
+def test_nodes_that_take_memory_or_time(fresh: bytes, name: str):
+    target, inputs, outputs, message = NODES[name]
+    path = with_node(fresh, target, inputs, outputs, n0={"as_int": 1})
+
+    with pytest.raises(padc.PadcError, match=message):
+        load(path)
 
 
 def test_many_inputs_of_a_small_pickle(saved: bytes):
@@ -417,6 +579,9 @@ def test_sizes_that_are_plain(text: str):
         "9" * 30,
         "(" * 500 + "1" + ")" * 500,
         "1+" * 10_000 + "1",
+        "Max(" + ", ".join(f"Symbol('s{n}')" for n in range(200)) + ")",
+        "Pow(Add(Symbol('s0'), Symbol('s1'), Integer(1)), Integer(20))",
+        "Pow(Add(Symbol('s0'), Symbol('s1'), Integer(1)), Add(Integer(20)))",
     ],
 )
 def test_sizes_that_are_code(text: str):
@@ -451,6 +616,11 @@ def test_guards_that_are_plain(text: str):
         "(x := 5)",
         "eval(L['x'])",
         "L['x'].size()[0] == 'a\\'b'",
+        "'a' * 2**31 == 1",
+        "L['x'].size() * 300000000 == 1",
+        "max(L['x'].stride()) == 1",
+        "round(2, -100000000) == 0",
+        "*".join(["2**64"] * 900) + " == 1",
     ],
 )
 def test_guards_that_are_code(text: str):

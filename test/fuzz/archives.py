@@ -1,17 +1,24 @@
 # pyright: basic
-"""`.pt2` files: changes of their JSON, their members, and the structure of the zip."""
+"""
+`.pt2` files: changes of their JSON, their members, and the structure of the zip.
+
+A file that runs code while it is loaded is a find, too.
+"""
 
 from __future__ import annotations
 
 import io
 import json
+import sys
 import tempfile
 import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 from typing import Any
 
-from fuzz.changes import TEXTS, changed_bytes, changed_tree
+from fuzz.changes import TEXTS, changed_bytes, changed_tree, places_in
 from fuzz.seed_models import programs, saved
 from fuzz.target import Target
 
@@ -37,6 +44,7 @@ class Archives(Target):
     def prepare(self) -> None:
         self.seeds = [saved(program) for program in programs().values()]
         self.seeds.append((SAVED / "torch_2.8.pt2").read_bytes())
+        sys.addaudithook(refuse_code)
         # Imports coremltools and lowerings, which each child would do again.
         self.run(self.seeds[0])
 
@@ -47,8 +55,10 @@ class Archives(Target):
                 return changed_bytes(seed, rng)
             case 1:
                 return with_changed_record(seed, rng)
-            case 2 | 3:
+            case 2:
                 return with_changed_members(seed, rng)
+            case 3:
+                return with_pickle(seed, rng)
             case _:
                 return with_changed_json(seed, rng)
 
@@ -56,9 +66,77 @@ class Archives(Target):
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder, "model.pt2")
             path.write_bytes(case)
-            program = load(path)
+            with no_code():
+                program = load(path)
         padc.compile(program)
         padc.convert(program)
+
+
+ARE_CODE = frozenset(["pickle.find_class", "os.system", "subprocess.Popen", "os.mkdir"])
+"""Events of Python of which none happens while data is read."""
+loading = False
+
+
+@contextmanager
+def no_code() -> Iterator[None]:
+    """Make a find of a file that runs code while it is loaded."""
+    global loading
+    loading = True
+    try:
+        yield
+    finally:
+        loading = False
+
+
+def refuse_code(event: str, arguments: Any) -> None:
+    if loading and event in ARE_CODE:
+        raise RanCodeError(f"{event}: {arguments}")
+
+
+class RanCodeError(BaseException):
+    """No error of padc, and no code catches it."""
+
+
+EXPRESSIONS = (
+    "'a' * (2**31) == 1", "L['x'].size() * 300000000 == 1", "L['x'].size()[9] == 1",
+    "round(2, -100000000) == 0", "*".join(["2**64"] * 300) + " == 1", "False",
+    "L['x'].size()[0] % 0 == 1", "__import__('os').mkdir('x')", "float('nan') == 1",
+    "Pow(Add(Symbol('s0'), Symbol('s1')), Integer(40))", "Mod(Symbol('s0'), Integer(0))",
+    "Max(" + ", ".join(f"Symbol('s{n}')" for n in range(99)) + ")", "10**64**64",
+    "FloorDiv(Symbol('s0'), Integer(0))", "Mul(Add(s0, 1), Add(s0, 2))", "u0", "true",
+    "_operator.pow", "_operator.lshift", "_operator.getitem", "_operator.attrgetter",
+    "torch.ops.aten.ones.default", "torch.ops.aten.manual_seed.default",
+    "torch.ops.aten.from_file.default", "torch.ops.aten.item.default", "math.gamma",
+)  # fmt: skip
+"""Guards, sizes and targets that take memory or time, have no value, or are code."""
+INSTRUCTIONS = (
+    b"cbuiltins\nbytearray\n", b"cbuiltins\neval\n", b"cos\nmkdir\n",
+    b"c_codecs\nencode\n", b"ccollections\nCounter\n", b"ccollections\nOrderedDict\n",
+    b"ctorch\nFloatStorage\n", b"ctorch._utils\n_rebuild_tensor_v2\n", b"ctorch\nSize\n",
+    b"X\x01\x00\x00\x00a", b"X\x03\x00\x00\x00hex", b"X\x07\x00\x00\x00storage", b"Q",
+    b"K\x01", b"J\xff\xff\xff\x7f", b"\x8a\x05\x00\x00\x00\xc0\x00", b"N", b")", b"]",
+    b"}", b"(", b"t", b"\x85", b"\x86", b"\x87", b"R", b"\x81", b"b", b"a", b"e", b"s", b"u",
+    b"q\x01", b"h\x01", b"r\xff\xff\xff\x7f", b"0", b"2", b"\x89",
+)  # fmt: skip
+
+
+def with_pickle(archive: bytes, rng: Random) -> bytes:
+    """Instructions of pickle, for the inputs: a call, the same one again, or any."""
+    members = members_of(archive)
+    some = rng.choices(INSTRUCTIONS, k=rng.randint(1, 12))
+    call = [
+        rng.choice(INSTRUCTIONS[:9]),
+        *some[:2],
+        rng.choice((b"\x85", b"\x86")),
+        b"R",
+    ]
+    lines = rng.choice([some, call, [*call, b"q\x02", b"h\x02", b"\x86"] * 20])
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w") as inner:
+        inner.writestr("archive/data.pkl", b"\x80\x02" + b"".join(lines) + b".")
+    for name in [name for name in members if "sample_inputs" in name]:
+        members[name] = data.getvalue()
+    return zipped(list(members.items()), rng)
 
 
 def members_of(archive: bytes) -> dict[str, bytes]:
@@ -83,6 +161,9 @@ def with_changed_json(archive: bytes, rng: Random) -> bytes:
     graphs = [name for name in texts if name.endswith(GRAPH)]
     name = rng.choice([*texts, *graphs * 8])
     tree: Any = json.loads(members[name])
+    if name in graphs and rng.random() < 0.2:
+        members[name] = with_expression(tree, rng)
+        return zipped(list(members.items()), rng)
     inner = tree
     if name in graphs and rng.random() < 0.8:
         # Most of the rest are versions, and lists that are empty.
@@ -94,6 +175,22 @@ def with_changed_json(archive: bytes, rng: Random) -> bytes:
         tree = changed
     members[name] = json.dumps(tree).encode("utf-8", "surrogatepass")
     return zipped(list(members.items()), rng)
+
+
+def with_expression(tree: Any, rng: Random) -> bytes:
+    """A graph with another guard, size or target."""
+    text = rng.choice(EXPRESSIONS)
+    places = [
+        (node, key)
+        for node, key in places_in(tree)
+        if key in ("expr_str", "target") and isinstance(node[key], str)
+    ]
+    if not places or rng.random() < 0.4:
+        tree["guards_code"] = [text]
+    else:
+        node, key = rng.choice(places)
+        node[key] = text
+    return json.dumps(tree).encode()
 
 
 def with_changed_members(archive: bytes, rng: Random) -> bytes:
