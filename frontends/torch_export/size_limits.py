@@ -44,16 +44,17 @@ MODES: Mapping[str, str] = {
     **{f"aten.replication_pad{rank}d": "replicate" for rank in (1, 2, 3)},
 }
 """The modes of the ops that have one."""
-WINDOWS: Mapping[str, str] = {
-    **{f"aten.conv{rank}d": "weight" for rank in (1, 2, 3)},
-    **{f"aten.conv{rank}d.padding": "weight" for rank in (1, 2, 3)},
-    "aten.conv_transpose1d": "weight",
-    "aten.conv_transpose2d.input": "weight",
-    "aten.conv_transpose3d.input": "weight",
-    "aten.convolution": "weight",
-    **{f"aten.avg_pool{rank}d": "kernel_size" for rank in (1, 2, 3)},
+CONVOLUTIONS: Mapping[str, int | None] = {
+    **{f"aten.conv{rank}d": rank for rank in (1, 2, 3)},
+    **{f"aten.conv{rank}d.padding": rank for rank in (1, 2, 3)},
+    "aten.conv_transpose1d": 1,
+    "aten.conv_transpose2d.input": 2,
+    "aten.conv_transpose3d.input": 3,
+    "aten.convolution": None,
 }
-"""The ops that pad, but refuse tensors that are empty along their windows."""
+"""The convolutions, and how many dimensions they have windows along; None: any."""
+POOLS: Mapping[str, int] = {f"aten.avg_pool{rank}d": rank for rank in (1, 2, 3)}
+"""The same for the pools that pad, but refuse what is empty along their windows."""
 
 
 @dataclass(frozen=True)
@@ -118,6 +119,9 @@ class Limit:
         return self.least.is_at_least(self.value + 1)
 
 
+Limits: TypeAlias = Iterator[Limit]
+
+
 def limit_guards(
     ep: ExportedProgram, inputs: Mapping[str, tuple[int, str]]
 ) -> list[str]:
@@ -139,13 +143,16 @@ def limit_guards(
     return list(dict.fromkeys(texts))
 
 
-def limits(ep: ExportedProgram) -> Iterator[Limit]:
+def limits(ep: ExportedProgram) -> Limits:
     """The conditions of all ops of a program."""
     bounds = bounds_of(ep)
     for node in nodes_of(ep.graph_module):
         name = schema_name(node.target)
-        if name in WINDOWS:
-            yield from limits_of_windows(node, WINDOWS[name], bounds)
+        if name in CONVOLUTIONS:
+            yield from limits_of_convolution(node, CONVOLUTIONS[name], bounds)
+        elif name in POOLS:
+            sizes = shape_of(arguments(node)["self"])[-POOLS[name] :]
+            yield from limits_of_windows(node, sizes, bounds)
         elif (mode := mode_of(node, name)) is not None:
             yield from limits_of_pad(node, mode, bounds)
 
@@ -161,19 +168,19 @@ def bounds_of(ep: ExportedProgram) -> Bounds:
     return found
 
 
-def limits_of_windows(node: Node, windows: str, bounds: Bounds) -> Iterator[Limit]:
-    """That no dimension with windows is empty, unless the batch of convolutions is."""
-    given = arguments(node)
-    kernel = given[windows]
-    is_convolution = isinstance(kernel, Node)
-    rank = kernel.meta["val"].dim() - 2 if is_convolution else len(kernel)
-    sizes = given["input" if is_convolution else "self"].meta["val"].shape
-    batch = [size_of(size, bounds) for size in sizes[: -rank - 1]]
-    if is_convolution and not all(size.is_at_least(1) for size in batch):
-        return
-    for size in sizes[-rank:]:
-        one = Size(sympy.Integer(1), bounds)
-        yield Limit(node, "", size_of(size, bounds), one)
+def limits_of_convolution(node: Node, rank: int | None, bounds: Bounds) -> Limits:
+    """Those of windows, unless PyTorch takes an empty batch of empty images."""
+    shape = shape_of(arguments(node)["input"])
+    rank = rank or len(shape) - 2
+    batch = [size_of(size, bounds) for size in shape[: -rank - 1]]
+    if all(size.is_at_least(1) for size in batch):
+        yield from limits_of_windows(node, shape[-rank:], bounds)
+
+
+def limits_of_windows(node: Node, sizes: Sequence[Any], bounds: Bounds) -> Limits:
+    """That no dimension with windows is empty."""
+    for size in sizes:
+        yield Limit(node, "", size_of(size, bounds), Size(sympy.Integer(1), bounds))
 
 
 def mode_of(node: Node, name: str) -> str | None:
@@ -189,11 +196,11 @@ def mode_of(node: Node, name: str) -> str | None:
     return mode if mode in PAD_LIMITS else None
 
 
-def limits_of_pad(node: Node, mode: str, bounds: Bounds) -> Iterator[Limit]:
+def limits_of_pad(node: Node, mode: str, bounds: Bounds) -> Limits:
     """The conditions of each dimension that is padded."""
     given = arguments(node)
     amounts = cast(Sequence[Any], given["padding" if "padding" in given else "pad"])
-    shape = given["self"].meta["val"].shape
+    shape = shape_of(given["self"])
     for place, sides in enumerate(zip(amounts[::2], amounts[1::2], strict=True)):
         if sides == (0, 0):
             continue
@@ -210,6 +217,10 @@ def arguments(node: Node) -> dict[str, Any]:
     given = {each.name: each.default_value for each in schema}
     positional = zip((each.name for each in schema), node.args, strict=False)
     return {**given, **dict(positional), **node.kwargs}
+
+
+def shape_of(node: Node) -> Sequence[Any]:
+    return node.meta["val"].shape
 
 
 def size_of(size: Any, bounds: Bounds) -> Size:
