@@ -12,7 +12,7 @@ and `upper`, what is added before and after (negative: cropped).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -150,6 +150,42 @@ def check_circular(size: int, lower: int, upper: int) -> None:
             f"circular padding by {lower} and {upper} of a dimension of size {size}: "
             f"each may be at most {max(cropped, 0)}, what cropping leaves of it"
         )
+
+
+# The same as numbers that may be symbolic, each with the least that it may be.
+
+Limits: TypeAlias = "list[tuple[Whole, Whole]]"
+
+
+def constant_limits(size: Whole, lower: Whole, upper: Whole) -> Limits:
+    """When `check_constant` accepts, without `interior`."""
+    return [(cropped_size(size, lower, upper), 0)]
+
+
+def reflection_limits(size: Whole, lower: Whole, upper: Whole) -> Limits:
+    """When `check_reflection` accepts."""
+    largest = maximum(maximum(lower, upper), 0)
+    return [(size, largest + 1), (padded_size(size, lower, upper), 0)]
+
+
+def replication_limits(size: Whole, lower: Whole, upper: Whole) -> Limits:
+    """When `check_replication` accepts."""
+    return [(size, 1), (padded_size(size, lower, upper), 0)]
+
+
+def circular_limits(size: Whole, lower: Whole, upper: Whole) -> Limits:
+    """When `check_circular` accepts."""
+    largest = maximum(maximum(lower, upper), 0)
+    return [(cropped_size(size, lower, upper), largest)]
+
+
+PAD_LIMITS: Mapping[str, Callable[[Whole, Whole, Whole], Limits]] = {
+    "constant": constant_limits,
+    "reflect": reflection_limits,
+    "replicate": replication_limits,
+    "circular": circular_limits,
+}
+"""The limits of each mode, by PyTorch's name of it."""
 
 
 def source_index_reflection(j: Whole, size: Whole, lower: Whole) -> Whole:

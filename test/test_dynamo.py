@@ -11,6 +11,7 @@ import pytest
 import torch
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.nn import functional as F
 from torch.torch_version import TorchVersion
 
 import padc
@@ -19,6 +20,7 @@ from padc.backends.native.native_function import NativeFunction
 from padc.compiled import compile_exported
 from padc.compiled_model import CompiledModel
 from padc.compiled_models.native_model import NativeModel
+from padc.errors import UsageError
 
 
 @pytest.fixture(autouse=True)
@@ -339,3 +341,32 @@ def test_wrong_options_are_refused(options: dict[str, Any], message: str):
 
     with pytest.raises(padc.UsageError, match=message):
         dynamo.backend(graph, [torch.zeros(4)], options=options)
+
+
+@pytest.mark.parametrize("dynamic", [True, False])
+def test_pads_that_leave_too_little_to_wrap(dynamic: bool):
+    """PyTorch returns memory that nobody wrote."""
+
+    def pad(x: torch.Tensor) -> torch.Tensor:
+        return F.pad(x * 2, (3, -2), mode="circular")
+
+    fast = torch.compile(pad, backend="padc", dynamic=dynamic)
+    for size in (8, 4, 5, 3):
+        x = torch.rand(1, 2, size)
+        if size >= 5:
+            torch.testing.assert_close(fast(x), pad(x))
+        else:
+            with pytest.raises(UsageError, match="memory that nobody wrote"):
+                fast(x)
+
+
+def test_constant_pads_that_crop_more_than_there_is():
+    def pad(x: torch.Tensor) -> torch.Tensor:
+        return F.pad(x, (4, -6)) * 2
+
+    fast = torch.compile(pad, backend="padc", dynamic=True)
+    for size in (9, 6, 12):
+        x = torch.rand(2, size)
+        torch.testing.assert_close(fast(x), pad(x))
+    with pytest.raises(RuntimeError, match="non-negative"):
+        fast(torch.rand(2, 5))

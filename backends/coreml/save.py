@@ -193,10 +193,17 @@ def recorded(
     return {name: f"{names[at.file]}:{at.line}" for name, at in lines.items()}
 
 
+RAISE_MINIMUM = (
+    "raise the minimum of a dynamic dimension, if the op returns nothing for its "
+    "smallest size; otherwise leave the op out"
+)
+
+
 def problem_of(finding: Finding, lines: Mapping[str, SourceLocation]) -> Problem:
     """A finding as a part that cannot be converted, with the full path of its file."""
     where = lines.get(finding.output)
-    return Problem(str(replace(finding, location=None)), where)
+    hint = RAISE_MINIMUM if finding.rule == "empty" else None
+    return Problem(str(replace(finding, location=None)), where, hint)
 
 
 def _item(name: str, description: str) -> dict[str, str]:

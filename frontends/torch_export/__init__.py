@@ -22,8 +22,8 @@
 - `equal_sizes`: sizes that are declared separately and that must be equal;
   `pooled_sizes`: 1-D pools to sizes that are computed from dynamic ones.
 - `guards`: the conditions on input sizes that a program holds under;
-  `circular_guards`: those that PyTorch lacks; `guarded_ranges`: the ranges of sizes in
-  which all of them hold.
+  `size_limits`: those that PyTorch leaves to its kernels; `guarded_ranges`: the ranges
+  of sizes in which all of them hold.
 - `fingerprint`: a key of all that an import depends on.
 - `single_call`: a call of one op as an exported program; `computed_integers`: ops that
   PyTorch has for known integers only, written with others.

@@ -1,5 +1,5 @@
 """
-Which expressions in a `.pt2` file are plain arithmetic.
+Which expressions in a `.pt2` file are plain arithmetic, and how users read them.
 
 PyTorch evaluates symbolic sizes with `sympy.sympify`, and the guards of a program with
 `exec`: both run any Python. Only the calls that PyTorch itself prints are let through.
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from padc.frontends.torch_export.archive import UnsafeError
 
@@ -178,3 +178,11 @@ def is_huge_power(base: ast.AST, exponent: ast.AST) -> bool:
             return False
         case _:
             return True
+
+
+def shown(text: str, inputs: Mapping[str, tuple[int, str]]) -> str:
+    """A guard as users read it: `x.shape[2] % 4 == 0`."""
+    normal = ast.unparse(ast.parse(text.strip(), mode="eval"))
+    for source, (_, name) in inputs.items():
+        normal = normal.replace(f"{source}.size()", f"{name}.shape")
+    return normal.replace("torch.sym_", "")

@@ -256,8 +256,8 @@ def refused(
             Problem(
                 f"{what}: the model was exported where {guard.text}; {why}",
                 guard_location(ep, symbols_of(guard, tensors)),
-                "give the dimension a static size, or one such as 4*Dim('n', max=16), "
-                "when exporting",
+                "raise the minimum of the dimension, give it a static size, or one "
+                "such as 4*Dim('n', max=16), when exporting",
             )
         )
     return UnsupportedError(problems)

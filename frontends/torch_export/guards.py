@@ -12,6 +12,7 @@ at each call, and so do the models that padc compiles.
 from __future__ import annotations
 
 import ast
+import contextlib
 import functools
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,8 +26,8 @@ from torch.export import ExportedProgram
 
 from padc.errors import Problem, UnsupportedError, UsageError
 from padc.frontends.torch_export.archive import UnsafeError
-from padc.frontends.torch_export.circular_guards import circular_guards
-from padc.frontends.torch_export.expressions import check_guard
+from padc.frontends.torch_export.expressions import check_guard, shown
+from padc.frontends.torch_export.size_limits import limit_guards
 
 MOST_REMEMBERED = 1000
 """The most combinations of sizes that a `GuardCheck` remembers as valid."""
@@ -172,17 +173,27 @@ def guards_of(ep: ExportedProgram) -> list[Guard]:
     The guards of a program, each once, and those that PyTorch lacks.
 
     Raises UnsupportedError for a guard on something else than sizes of tensors, and
-    UsageError where a circular pad never has enough to wrap.
+    UsageError where one that PyTorch lacks holds for no size.
     """
     inputs = input_numbers(ep)
     texts = dict.fromkeys(getattr(ep, "_guards_code", None) or [])  # None in 2.8.
-    texts |= dict.fromkeys(circular_guards(ep, inputs))
+    texts |= dict.fromkeys(limit_guards(ep, inputs))
     ranks = [tensor.dim() for tensor in input_tensors(ep)]
     guards = [read_guard(text, inputs) for text in texts]
     for guard in guards:
         if any(size.dim >= ranks[size.number] for size in guard.sizes.values()):
             raise UnsupportedError([unreadable(guard.text)])
     return guards
+
+
+def limits_of(ep: ExportedProgram) -> list[Guard]:
+    """The guards that PyTorch lacks, without those that padc cannot read."""
+    inputs = input_numbers(ep)
+    found: list[Guard] = []
+    for text in limit_guards(ep, inputs):
+        with contextlib.suppress(UnsupportedError):
+            found.append(read_guard(text, inputs))
+    return found
 
 
 def input_tensors(ep: ExportedProgram) -> list[torch.Tensor]:
@@ -228,14 +239,6 @@ def input_sizes(
                 yield ast.unparse(node), InputSize(number, dim, what)
             case _:
                 pass
-
-
-def shown(text: str, inputs: Mapping[str, tuple[int, str]]) -> str:
-    """A guard as users read it: `x.shape[2] % 4 == 0`."""
-    normal = ast.unparse(ast.parse(text.strip(), mode="eval"))
-    for source, (_, name) in inputs.items():
-        normal = normal.replace(f"{source}.size()", f"{name}.shape")
-    return normal.replace("torch.sym_", "")
 
 
 def input_numbers(ep: ExportedProgram) -> Mapping[str, tuple[int, str]]:

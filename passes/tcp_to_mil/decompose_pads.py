@@ -183,7 +183,9 @@ def decompose_constant_pad(
             x = gather_with_fill(build, x, dim, (lower, upper), fill)
             left.append(Amounts(0, 0))
     is_native = isinstance(op.input_type.element_type, AnyFloat)
-    return None if is_native and x is op.input else pad_by(build, x, left, fill)
+    if is_native and x is op.input and not any(may_crop_all(x, left)):
+        return None
+    return pad_by(build, x, left, fill)
 
 
 def python_fill(op: tcp.PadOp) -> float | int:
@@ -221,12 +223,36 @@ def padded_shape(
 def pad_by(
     build: AtenBuilder, x: SSAValue, amounts: Sequence[Amounts], fill: float | int
 ) -> SSAValue:
-    """Crop, then pad with a constant: floats by a pad, others by concatenation."""
-    x = crop(build, x, amounts)
-    added = [amount.added for amount in amounts]
+    """
+    Crop, then pad with a constant: floats by a pad, others by concatenation.
+
+    Where cropping may leave nothing to pad, which Core ML lacks, it comes last.
+    """
+    none = Amounts(0, 0)
+    is_last = may_crop_all(x, amounts)
+    first = [
+        none if late else each for late, each in zip(is_last, amounts, strict=True)
+    ]
+    last = [each if late else none for late, each in zip(is_last, amounts, strict=True)]
+    x = grow(build, crop(build, x, first), [each.added for each in amounts], fill)
+    return crop(build, x, last)
+
+
+def may_crop_all(x: SSAValue, amounts: Sequence[Amounts]) -> list[bool]:
+    """Whether a pad may crop all elements of each dimension, and add others."""
+    return [
+        size == DYNAMIC_INDEX and min(amount.lower, amount.upper) < 0 and adds(amount)
+        for size, amount in zip(tensor_type(x).get_shape(), amounts, strict=True)
+    ]
+
+
+def grow(
+    build: AtenBuilder, x: SSAValue, amounts: Sequence[Amounts], fill: float | int
+) -> SSAValue:
+    """Pad with a constant by amounts that are not negative."""
     if isinstance(tensor_type(x).element_type, AnyFloat):
-        return build.pad(x, added, fill)
-    for dim, amount in enumerate(added):
+        return build.pad(x, amounts, fill)
+    for dim, amount in enumerate(amounts):
         if adds(amount):
             shape = build.sizes(x)
             lower, upper = (
@@ -255,7 +281,7 @@ def insert_between(
         x,
         [build.product(before), size, 1, build.product(after)],
     )
-    y = pad_by(build, y, [none, none, Amounts(0, count), none], fill)
+    y = grow(build, y, [none, none, Amounts(0, count), none], fill)
     y = build.reshape(y, [*before, build.mul(size, 1 + count), *after])
     return build.slice(y, dim, 0, -count)
 

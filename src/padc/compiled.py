@@ -28,7 +28,7 @@ from padc.compiled_models.native_model import NativeModel
 from padc.errors import UnsupportedError
 from padc.frontends.torch_export import held_tensors
 from padc.frontends.torch_export.fingerprint import fingerprint
-from padc.frontends.torch_export.guards import GuardCheck, guards_of
+from padc.frontends.torch_export.guards import GuardCheck, guards_of, limits_of
 from padc.ir import make_context
 from padc.ir.main_function import value_names
 from padc.ir.model_buffers import changed_names
@@ -99,7 +99,7 @@ def compile(
     try:
         return compile_exported(exported, threads, strict)
     except UnsupportedError as error:
-        return EagerModel(exported, error)
+        return EagerModel(exported, error, GuardCheck(limits_of(exported)))
 
 
 def compile_exported(

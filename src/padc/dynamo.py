@@ -207,6 +207,8 @@ class Graph:
         except UnsupportedError as error:
             messages = dict.fromkeys(problem.message for problem in error.problems)
             return self._give_up(", ".join(messages))
+        except UsageError:
+            raise  # A pad never fits. PyTorch may return memory that nobody wrote.
         except (Obstacle, PadcError) as error:
             return self._give_up(error.message)
 

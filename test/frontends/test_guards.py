@@ -151,42 +151,6 @@ def test_inputs_in_containers(kind: str, strict: bool):
         compiled(*wrong, **({"other": torch.rand(9)} if kwargs else {}))
 
 
-@pytest.mark.parametrize("pads, least", [((3, -2), 5), ((-1, 3), 4)])
-def test_circular_pads_that_crop(pads: tuple[int, int], least: int):
-    """PyTorch returns memory that nobody wrote where too little is left to wrap."""
-    program = torch.export.export(
-        One(lambda x: F.pad(2 * x, pads, mode="circular")),
-        (torch.rand(1, 2, 8),),
-        dynamic_shapes=({2: Dim("n", min=4 - (pads[0] < 0), max=16)},),
-    )
-    compiled, converted = padc.compile(program), padc.convert(program)
-    assert compiled.is_native
-
-    for size in (least, least + 1, 16):
-        x = torch.rand(1, 2, size)
-        torch.testing.assert_close(compiled(x), program.module()(x))
-        converted.verify([(x,)])
-    too_small = torch.rand(1, 2, least - 1)
-    with pytest.raises(UsageError, match=r"x\.shape\[2\] >= 3"):
-        compiled(too_small)
-    with pytest.raises(UsageError, match=rf"\(1, 2, {least}\.\.16\)"):
-        converted.run(too_small)
-
-
-def test_static_circular_pads_that_leave_nothing():
-    program = torch.export.export(
-        One(lambda x: F.pad(x, (1, 1, 1, -1), mode="circular")),
-        (torch.rand(1, 2, 1, 4),),
-    )
-
-    with pytest.raises(UsageError, match="memory that nobody wrote") as caught:
-        padc.compile(program)
-    assert caught.value.location is not None
-    assert Path(caught.value.location.file) == Path(__file__)
-    with pytest.raises(UsageError, match="memory that nobody wrote"):
-        padc.convert(program)
-
-
 def test_ranges_from_zero():
     """Core ML has no empty tensors: its range begins at 1. Machine code has them."""
     program = torch.export.export(

@@ -61,6 +61,8 @@ def test_pads_and_their_limits_are_those_of_pytorch(mode: str):
             cropped = size + min(lower, upper)
             expected = expected if max(lower, upper) <= cropped else None
 
+        limits = padding.PAD_LIMITS[mode](size, lower, upper)
+        assert all(value >= least for value, least in limits) == (expected is not None)
         if expected is None:
             with pytest.raises(ValueError, match=f"{lower} and {upper}|empty"):
                 CHECKS[mode](size, lower, upper)

@@ -26,6 +26,7 @@ from padc.compiled_models.call_values import (
 from padc.errors import UnsupportedError, UsageError, first_line
 from padc.frontends.compat import copy_of
 from padc.frontends.torch_export import module_of
+from padc.frontends.torch_export.guards import GuardCheck
 from padc.frontends.torch_export.output_names import output_names
 from padc.ir.names import unique_name
 from padc.ir.weights import Array
@@ -34,7 +35,11 @@ from padc.ir.weights import Array
 class EagerModel(CompiledModel):
     """A model that cannot be compiled, not even in part."""
 
-    def __init__(self, exported: ExportedProgram, reason: UnsupportedError):
+    def __init__(
+        self, exported: ExportedProgram, reason: UnsupportedError, limits: GuardCheck
+    ):
+        self._check_limits = limits
+        """Checks what PyTorch does not."""
         self._module = copy_of(module_of(exported))
         self._reason = reason
         held = (*self._module.parameters(), *self._module.buffers())
@@ -79,8 +84,13 @@ class EagerModel(CompiledModel):
         """The model's outputs, with tensors that have no gradients."""
         args, kwargs = as_tensors((args, kwargs))
         try:
+            if self._check_limits.guards:
+                leaves = self._structure.flatten(args, kwargs)
+                self._check_limits(tensors_in(leaves))
             with torch.no_grad():
                 results = self._module(*args, **kwargs)
+        except UsageError:
+            raise
         except Exception as error:
             raise UsageError(
                 f"PyTorch cannot run the model: {first_line(error)}",

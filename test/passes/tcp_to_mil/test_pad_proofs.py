@@ -18,7 +18,7 @@ import pytest
 import z3
 from pad_modes import MODES, legal_constant, size_after, within
 from proofs import holds, ints, largest, proves, smallest, symbolic
-from xdsl.dialects.builtin import TensorType, i64
+from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType, i64
 
 from padc.ir import tcp
 from padc.ir.padding import Amounts
@@ -228,8 +228,13 @@ def padded(size: Any, amounts: Any) -> Callable[[Any], Any]:
 
 
 @proves("decompose-pads")
-def test_concatenations_of_a_constant_pad_show_its_elements():
+@pytest.mark.parametrize("static", [True, False], ids=["crop first", "crop last"])
+def test_concatenations_of_a_constant_pad_show_its_elements(
+    static: bool, monkeypatch: pytest.MonkeyPatch
+):
     size = INPUT.size
+    type = TensorType(i64, [1 if static else DYNAMIC_INDEX])
+    monkeypatch.setattr(decompose_pads, "tensor_type", lambda x: type)
     for lower, upper in AMOUNTS:
         build: Any = IndexMaps()
         amounts = Amounts(lower, upper)

@@ -1,0 +1,301 @@
+# pyright: reportUnknownMemberType=false, reportMissingTypeStubs=false, reportPrivateUsage=false
+"""
+Conditions on sizes that PyTorch leaves to its kernels, as guards of a program.
+
+`F.pad(x, (4, -6))` of fewer than 6 elements raises in eager mode, but torch.export
+keeps no guard that says so. A circular pad does not even raise: PyTorch pads before it
+crops, and returns memory that nobody wrote where cropping leaves fewer elements than
+are padded, as `F.pad(x, (3, -2), mode="circular")` of 4 elements.
+
+A condition is of the op, wherever it stands: in the program itself, in a branch, or in
+the body of a loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias, cast
+
+import sympy
+import torch
+from torch.export import ExportedProgram
+from torch.fx import Node
+from torch.utils._sympy.functions import FloorDiv, Max, Min
+from torch.utils._sympy.printers import PythonPrinter
+from torch.utils._sympy.value_ranges import ValueRanges, bound_sympy
+
+from padc.errors import SourceLocation, UsageError
+from padc.frontends.torch_export.expressions import shown
+from padc.frontends.torch_export.locations import node_location
+from padc.frontends.torch_export.nodes import nodes_of, schema_name
+from padc.frontends.torch_export.types import expression_of
+from padc.ir.padding import PAD_LIMITS
+
+Bounds: TypeAlias = Mapping[sympy.Symbol, ValueRanges[Any]]
+
+PADDING_MODES = ("reflect", "replicate", "circular", "constant")
+"""The modes of `aten._pad_enum`, by number. Source: `padding_mode` of PyTorch's
+aten/src/ATen/native/PadNd.h."""
+MODES: Mapping[str, str] = {
+    "aten.constant_pad_nd": "constant",
+    "aten._pad_circular": "circular",
+    **{f"aten.reflection_pad{rank}d": "reflect" for rank in (1, 2, 3)},
+    **{f"aten.replication_pad{rank}d": "replicate" for rank in (1, 2, 3)},
+}
+"""The modes of the ops that have one."""
+CONVOLUTIONS: Mapping[str, int | None] = {
+    **{f"aten.conv{rank}d": rank for rank in (1, 2, 3)},
+    **{f"aten.conv{rank}d.padding": rank for rank in (1, 2, 3)},
+    "aten.conv_transpose1d": 1,
+    "aten.conv_transpose2d.input": 2,
+    "aten.conv_transpose3d.input": 3,
+    "aten.convolution": None,
+}
+"""The convolutions, and how many dimensions they have windows along; None: any."""
+POOLS: Mapping[str, int] = {f"aten.avg_pool{rank}d": rank for rank in (1, 2, 3)}
+"""The same for the pools that pad, but refuse what is empty along their windows."""
+
+
+@dataclass(frozen=True)
+class Size:
+    """A size or an amount, in the formulas of `padc.ir.padding`."""
+
+    expression: sympy.Expr
+    bounds: Bounds
+
+    def __add__(self, other: Size | int) -> Size:
+        return self._of(self.expression + expression(other))
+
+    def __radd__(self, other: int) -> Size:
+        return self + other
+
+    def __sub__(self, other: Size | int) -> Size:
+        return self._of(self.expression - expression(other))
+
+    def minimum(self, other: Size | int) -> Size:
+        if self.is_at_least(other):
+            return self._of(expression(other))
+        if self._of(expression(other)).is_at_least(self):
+            return self
+        return self._of(cast(Any, Min)(self.expression, expression(other)))
+
+    def maximum(self, other: Size | int) -> Size:
+        if self.is_at_least(other):
+            return self
+        if self._of(expression(other)).is_at_least(self):
+            return self._of(expression(other))
+        return self._of(cast(Any, Max)(self.expression, expression(other)))
+
+    def is_at_least(self, other: Size | int) -> bool:
+        """Whether this is known of all sizes that the program takes."""
+        rest = (self - other).expression
+        return bool(bound_sympy(rest, dict(self.bounds)).lower >= 0)
+
+    def _of(self, expression: sympy.Expr) -> Size:
+        return Size(expression, self.bounds)
+
+
+def expression(size: Size | int) -> sympy.Expr:
+    return sympy.Integer(size) if isinstance(size, int) else size.expression
+
+
+@dataclass(frozen=True)
+class Limit:
+    """A condition on sizes, `value >= least`, of the op that demands it."""
+
+    node: Node
+    mode: str
+    """That of a pad; empty for other ops."""
+    value: Size
+    least: Size
+
+    @property
+    def always_holds(self) -> bool:
+        return self.value.is_at_least(self.least)
+
+    @property
+    def never_holds(self) -> bool:
+        return self.least.is_at_least(self.value + 1)
+
+
+Limits: TypeAlias = Iterator[Limit]
+
+
+def limit_guards(
+    ep: ExportedProgram, inputs: Mapping[str, tuple[int, str]]
+) -> list[str]:
+    """
+    The conditions on input sizes, in Python as PyTorch writes guards, each once.
+
+    `inputs` are the number and the name of each input, by what guards call it. Raises
+    UsageError where a condition holds for no size.
+    """
+    found = [limit for limit in limits(ep) if not limit.always_holds]
+    sources = sources_of_symbols(ep, inputs) if found else {}
+    for limit in found:
+        if limit.never_holds:
+            raise never_fits(limit, sources, inputs)
+    texts = [
+        f"{python(limit.value, sources)} >= {python(limit.least, sources)}"
+        for limit in found
+    ]
+    return list(dict.fromkeys(texts))
+
+
+def limits(ep: ExportedProgram) -> Limits:
+    """The conditions of all ops of a program."""
+    bounds = bounds_of(ep)
+    for node in nodes_of(ep.graph_module):
+        name = schema_name(node.target)
+        if name in CONVOLUTIONS:
+            yield from limits_of_convolution(node, CONVOLUTIONS[name], bounds)
+        elif name in POOLS:
+            sizes = shape_of(arguments(node)["self"])[-POOLS[name] :]
+            yield from limits_of_windows(node, sizes, bounds)
+        elif (mode := mode_of(node, name)) is not None:
+            yield from limits_of_pad(node, mode, bounds)
+
+
+def bounds_of(ep: ExportedProgram) -> Bounds:
+    """The bounds of symbolic sizes, from 1 where torch.export says 2."""
+    # It does so of all sizes that it was not given bounds for.
+    found: dict[sympy.Symbol, ValueRanges[Any]] = {}
+    for symbol, bounds in ep.range_constraints.items():
+        if isinstance(symbol, sympy.Symbol):
+            low = 1 if bounds.lower == 2 else bounds.lower
+            found[symbol] = ValueRanges(low, bounds.upper)
+    return found
+
+
+def limits_of_convolution(node: Node, rank: int | None, bounds: Bounds) -> Limits:
+    """Those of windows, unless PyTorch takes an empty batch of empty images."""
+    shape = shape_of(arguments(node)["input"])
+    rank = rank or len(shape) - 2
+    batch = [size_of(size, bounds) for size in shape[: -rank - 1]]
+    if all(size.is_at_least(1) for size in batch):
+        yield from limits_of_windows(node, shape[-rank:], bounds)
+
+
+def limits_of_windows(node: Node, sizes: Sequence[Any], bounds: Bounds) -> Limits:
+    """That no dimension with windows is empty."""
+    for size in sizes:
+        yield Limit(node, "", size_of(size, bounds), Size(sympy.Integer(1), bounds))
+
+
+def mode_of(node: Node, name: str) -> str | None:
+    """The mode of a pad; None for other ops, and for modes that PyTorch lacks."""
+    match name:
+        case "aten.pad":
+            mode = arguments(node)["mode"]
+        case "aten._pad_enum":
+            number = arguments(node)["mode"]
+            mode = PADDING_MODES[number] if number in range(4) else ""
+        case _:
+            mode = MODES.get(name)
+    return mode if mode in PAD_LIMITS else None
+
+
+def limits_of_pad(node: Node, mode: str, bounds: Bounds) -> Limits:
+    """The conditions of each dimension that is padded."""
+    given = arguments(node)
+    amounts = cast(Sequence[Any], given["padding" if "padding" in given else "pad"])
+    shape = shape_of(given["self"])
+    for place, sides in enumerate(zip(amounts[::2], amounts[1::2], strict=True)):
+        if sides == (0, 0):
+            continue
+        size = size_of(shape[len(shape) - 1 - place], bounds)
+        lower, upper = (size_of(side, bounds) for side in sides)
+        for value, least in PAD_LIMITS[mode](size, lower, upper):
+            least = Size(expression(least), bounds)
+            yield Limit(node, mode, value, least)
+
+
+def arguments(node: Node) -> dict[str, Any]:
+    """The arguments of a call by their names, and the defaults of the others."""
+    schema = cast(Any, node.target)._schema.arguments
+    given = {each.name: each.default_value for each in schema}
+    positional = zip((each.name for each in schema), node.args, strict=False)
+    return {**given, **dict(positional), **node.kwargs}
+
+
+def shape_of(node: Node) -> Sequence[Any]:
+    return node.meta["val"].shape
+
+
+def size_of(size: Any, bounds: Bounds) -> Size:
+    """A size or an amount, which may be the result of a node."""
+    value = size.meta.get("val") if isinstance(size, Node) else size
+    if not isinstance(value, int | torch.SymInt):
+        return Size(sympy.Symbol(str(size), integer=True), bounds)
+    return Size(expression_of(value), bounds)
+
+
+def sources_of_symbols(
+    ep: ExportedProgram, inputs: Mapping[str, tuple[int, str]]
+) -> Mapping[sympy.Expr, sympy.Expr]:
+    """
+    The sizes of inputs that symbols are, as guards call them: largest terms first.
+
+    For a dimension of size `2*n`, that is the size itself, and `size // 2` for `n`.
+    """
+    values = {node.name: node.meta.get("val") for node in ep.graph.nodes}
+    plain: dict[sympy.Expr, sympy.Expr] = {}
+    derived: dict[sympy.Expr, sympy.Expr] = {}
+    solved: dict[sympy.Expr, sympy.Expr] = {}
+    for source, (_, name) in inputs.items():
+        value = values[name]
+        assert isinstance(value, torch.Tensor)
+        for dim, size in enumerate(value.shape):
+            known = expression_of(size)
+            given = sympy.Symbol(f"{source}.size()[{dim}]", integer=True)
+            if isinstance(known, sympy.Symbol):
+                plain.setdefault(known, given)
+            elif len(known.free_symbols) == 1:
+                derived.setdefault(known, given)
+                (symbol,) = cast(set[sympy.Symbol], known.free_symbols)
+                if (value_of := solution(known, symbol, given)) is not None:
+                    solved.setdefault(symbol, value_of)
+    return {**derived, **solved, **plain}
+
+
+def solution(
+    size: sympy.Expr, symbol: sympy.Symbol, given: sympy.Expr
+) -> sympy.Expr | None:
+    """The value of the symbol for which a size is `given`; None if it is not linear."""
+    offset = size.subs(symbol, 0)
+    factor = size.subs(symbol, 1) - offset
+    if sympy.expand(factor * symbol + offset - size) != 0 or factor == 0:
+        return None
+    return cast(sympy.Expr, FloorDiv(given - offset, factor))
+
+
+def python(size: Size, sources: Mapping[sympy.Expr, sympy.Expr]) -> str:
+    """A size as Python, in terms of the sizes of inputs."""
+    found = size.expression
+    for known, source in sources.items():
+        found = cast(sympy.Expr, found.subs(known, source))
+    return PythonPrinter().doprint(found)
+
+
+def never_fits(
+    limit: Limit,
+    sources: Mapping[sympy.Expr, sympy.Expr],
+    inputs: Mapping[str, tuple[int, str]],
+) -> UsageError:
+    left, least = (
+        shown(python(size, sources), inputs) for size in (limit.value, limit.least)
+    )
+    if limit.mode == "circular":
+        message = (
+            f"a circular pad by {least} after a crop that leaves {left} "
+            f"element{'' if left == '1' else 's'}: PyTorch returns memory that nobody "
+            "wrote"
+        )
+        hint = "crop the result instead of the input, or pad by less"
+    else:
+        what = f"a {limit.mode} pad" if limit.mode else schema_name(limit.node.target)
+        message = f"{what} needs {left} >= {least}, which no size satisfies"
+        hint = "crop or pad by less"
+    location = SourceLocation.of(node_location(limit.node))
+    return UsageError(message, location=location, hint=hint)
