@@ -1,8 +1,18 @@
 # pyright: basic
 """A few of the random programs of `make differential`, and how wrong ones are shrunk."""
 
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from multiprocessing import get_context
+from pathlib import Path
+
 import pytest
 import torch
+from differential import campaign
 from differential.paths import PATHS, Run, module_of, problem
 from differential.program import Call, Program, Ref, Size
 from differential.programs import drawn
@@ -89,3 +99,66 @@ def test_a_wrong_result_is_found(monkeypatch: pytest.MonkeyPatch):
     program = Program([[torch.ones(3)]], [Call(aten.relu.default, (Ref(0),))], [1])
 
     assert "not close" in str(problem(program, "reference"))
+
+
+def crash() -> None:
+    os.kill(os.getpid(), signal.SIGABRT)
+
+
+def hang() -> None:
+    time.sleep(1000)
+
+
+@pytest.mark.parametrize(
+    ("fault", "text"), [(crash, "SIGABRT"), (hang, "no result after 2 s")]
+)
+def test_crashes_and_hangs_are_found(
+    fault: Callable[[], None], text: str, monkeypatch: pytest.MonkeyPatch
+):
+    """Each seed is counted once, and the programs at fault are shrunk."""
+
+    def reference(program: Program) -> list[Run]:
+        if any(call.target == aten.neg.default for call in program.calls):
+            fault()
+        return [lambda inputs: program.values()[len(program.inputs) + 1 :]]
+
+    def program(seed: int, kind: str) -> Program:
+        last = aten.neg.default if seed == 5 else aten.abs.default
+        calls = [Call(aten.relu.default, (Ref(0),)), Call(last, (Ref(1),))]
+        return Program([[torch.ones(3)]], calls, [2])
+
+    monkeypatch.setitem(PATHS, "reference", reference)
+    monkeypatch.setattr(campaign, "drawn", program)
+    monkeypatch.setattr(campaign, "DEADLINE", 2.0)
+    monkeypatch.setattr(campaign, "SHORT_DEADLINE", 1.0)
+    work = [(range(i, i + 4), "static", ("reference",)) for i in (0, 4, 8)]
+
+    found = [*campaign.results(work, 2, get_context("fork"))]
+
+    assert sorted(seeds.start for seeds, _ in found) == [0, 4, 8]
+    outcomes = sorted(each for _, some in found for each in some)
+    assert [seed for seed, *_ in outcomes] == [*range(12)]
+    (seed, path, kind, shown), *others = [o for o in outcomes if o[2] != "right"]
+    assert (seed, path, kind, others) == (5, "reference", "wrong", [])
+    assert "neg" in shown and "relu" not in shown
+    assert text.replace("2 s", "1 s") in shown
+
+
+def test_a_campaign_that_is_stopped_says_what_it_covered():
+    folder = Path(__file__).parent
+    options = ["--paths", "reference", "--programs", "100000", "--jobs", "1"]
+    options += ["--interval", "0"]
+    command = [sys.executable, folder, *options]
+    environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, text=True, env=environment
+    ) as process:
+        assert process.stdout is not None
+        counts = process.stdout.readline()
+        process.terminate()
+        printed, _ = process.communicate(timeout=60)
+
+    assert process.returncode == 2
+    assert counts.startswith("20 seeds: reference ")
+    assert "seeds 0 to " in printed and "further seeds" in printed
+    assert campaign.ranges({0, 1, 2, 5, 7, 8}) == "0 to 2, 5, 7 to 8"
