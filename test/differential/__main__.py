@@ -63,7 +63,8 @@ def main() -> int:
     reasons: Counter[str] = Counter()
     covered: set[int] = set()
     printed = start
-    signal.signal(signal.SIGTERM, stop)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, stop)
     with closing(results(work, options.jobs, get_context("spawn"))) as chunks:
         with suppress(KeyboardInterrupt):
             for seeds, found in chunks:
@@ -88,6 +89,8 @@ def main() -> int:
 
 
 def stop(*_: Any) -> None:
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, signal.SIG_IGN)
     raise KeyboardInterrupt
 
 
