@@ -12,25 +12,28 @@ Random programs, in eager mode and on each of padc's paths.
 A seed of a kind is one program, whatever the other options. A wrong result is shrunk,
 and printed as code that needs PyTorch only. To spread a campaign over machines, give
 each of them its own range of seeds.
+
+A program that ends its process, or has no result after a minute, is wrong. A campaign
+that is stopped says which seeds it has covered.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
+from contextlib import closing, suppress
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from differential.campaign import Outcome, Work, outcomes
+from differential.campaign import Work, ranges, results
 from differential.paths import PATHS
 from differential.programs import KINDS
 
@@ -44,6 +47,8 @@ def main() -> int:
     parser.add_argument("--kind", default="static", choices=KINDS)
     parser.add_argument("--paths", default="reference,native,coreml")
     parser.add_argument("--jobs", type=int, default=2)
+    help = "seconds between two lines of counts"
+    parser.add_argument("--interval", type=float, default=30, help=help)
     options = parser.parse_args()
     start = time.perf_counter()
     paths = tuple(options.paths.split(","))
@@ -56,50 +61,41 @@ def main() -> int:
     ]
     counts: Counter[tuple[str, str]] = Counter()
     reasons: Counter[str] = Counter()
-    for seed, path, kind, text in results(work, options.jobs):
-        counts[path, kind] += 1
-        if kind == "wrong":
-            print(f"--- seed {seed}, {path}: {text}\n", flush=True)
-        elif kind == "refused":
-            reasons[text.partition(" of ")[0]] += 1
-        if counts.total() % 500 == 0:
-            print(f"up to seed {seed}: {summary(counts)}", flush=True)
+    covered: set[int] = set()
+    printed = start
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, stop)
+    with closing(results(work, options.jobs, get_context("spawn"))) as chunks:
+        with suppress(KeyboardInterrupt):
+            for seeds, found in chunks:
+                covered.update(seeds)
+                for seed, path, kind, text in found:
+                    counts[path, kind] += 1
+                    if kind == "wrong":
+                        print(f"--- seed {seed}, {path}: {text}\n", flush=True)
+                    elif kind == "refused":
+                        reasons[text.partition(" of ")[0]] += 1
+                if time.perf_counter() - printed > options.interval:
+                    printed = time.perf_counter()
+                    print(f"{len(covered)} seeds: {summary(counts)}", flush=True)
     for reason, count in reasons.most_common(10):
         print(f"{count} refused: {reason}")
     print(summary(counts))
-    print(f"{time.perf_counter() - start:.0f} s, seeds {options.first} to {last - 1}")
+    print(f"{time.perf_counter() - start:.0f} s, seeds {ranges(covered)}", flush=True)
+    if len(covered) < options.programs:
+        print(f"stopped before {options.programs - len(covered)} further seeds")
+        return 2
     return 1 if any(kind == "wrong" for _, kind in counts) else 0
+
+
+def stop(*_: Any) -> None:
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, signal.SIG_IGN)
+    raise KeyboardInterrupt
 
 
 def summary(counts: Counter[tuple[str, str]]) -> str:
     return ", ".join(f"{path} {n} {kind}" for (path, kind), n in sorted(counts.items()))
-
-
-def results(work: Sequence[Work], jobs: int) -> Iterator[Outcome]:
-    """The outcomes of all work; a program that kills its process has one too."""
-    done = 0
-    while done < len(work):
-        with pool(jobs) as processes:
-            futures = [processes.submit(outcomes, item) for item in work[done:]]
-            try:
-                for future in futures:
-                    yield from future.result()
-                    done += 1
-                return
-            except BrokenProcessPool:
-                pass
-        with pool(1) as process:
-            try:
-                yield from process.submit(outcomes, work[done]).result()
-            except BrokenProcessPool:
-                seeds, *_ = work[done]
-                text = f"or one of the next {len(seeds) - 1} ends the process"
-                yield seeds.start, "a path", "wrong", text
-        done += 1
-
-
-def pool(jobs: int) -> ProcessPoolExecutor:
-    return ProcessPoolExecutor(jobs, mp_context=get_context("spawn"))
 
 
 if __name__ == "__main__":

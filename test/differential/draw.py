@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -48,8 +49,26 @@ class Draw(Choices):
         self.values.append(x)
         return Ref(len(self.values) - 1)
 
-    def input(self, shape: Sequence[int], dtype: torch.dtype) -> Ref:
-        return self.given(self.numbers(shape, dtype))
+    def input(
+        self, shape: Sequence[int], dtype: torch.dtype, special: float = 0
+    ) -> Ref:
+        """A new input; so often as `special` says, with infinite and NaN elements."""
+        x = self.numbers(shape, dtype)
+        if dtype.is_floating_point and special and self.chance(special):
+            self.scatter(x, [math.inf, -math.inf, math.nan])
+        return self.given(x)
+
+    def numbers(self, shape: Sequence[int], dtype: torch.dtype) -> Tensor:
+        """Integers are larger sometimes, so that sums of narrow ones wrap around."""
+        x = super().numbers(shape, dtype)
+        is_whole = not dtype.is_floating_point and dtype != torch.bool
+        return x * 15 if is_whole and self.chance(0.3) else x
+
+    def scatter(self, x: Tensor, numbers: Sequence[float]) -> None:
+        """Write some of `numbers` to random places of `x`."""
+        flat = x.view(-1)
+        for place in self.integers(self.integer(1, 3), 0, max(x.numel() - 1, 0)):
+            flat[place : place + 1] = self.choice(numbers)
 
     def weight(self, shape: Sequence[int], dtype: torch.dtype) -> Ref:
         """An input that is a weight of the model, often."""

@@ -17,8 +17,12 @@ from torch import Tensor
 
 from padc.frontends.torch_export.types import expression_of
 
-MOST = 9
-"""The largest dynamic size; PyTorch takes those below 2 for constants."""
+SIZES = (*range(2, 10), *range(2, 10), 0, 1, 1, 1, 12, 17, 33)
+"""
+Dynamic sizes, the usual ones more often.
+
+The first run has none below 2, which PyTorch takes for constants.
+"""
 
 
 def varied(draw: Draw, program: Program) -> Program:
@@ -46,7 +50,7 @@ def varied(draw: Draw, program: Program) -> Program:
     }
     runs = [program.inputs]
     for _ in range(8):
-        drawn = {symbol: draw.integer(2, MOST) for symbol in chosen}
+        drawn = {symbol: draw.choice(SIZES) for symbol in chosen}
         other = {k: sympy.Integer(n) for k, n in (hints | drawn).items()}
         inputs = resized(draw, program, trace, expressions, other)
         if inputs is not None:
@@ -73,7 +77,7 @@ def resized(
     found: dict[Any, Any] = {}
     for key, expression in expressions.items():
         size = expression.xreplace(sizes)
-        if not isinstance(size, sympy.Integer) or size < 2:
+        if not isinstance(size, sympy.Integer) or size < 0:
             return None
         number, dim = key
         shapes[number][dim] = int(size)
@@ -87,6 +91,8 @@ def resized(
     try:
         values = Program([inputs], program.calls, []).values()
     except (RuntimeError, IndexError, ValueError):
+        return None
+    if not trace.has_shapes_of(values, found):
         return None
     if any(x.numel() > draw.most_elements for x in values):
         return None

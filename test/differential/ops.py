@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 import torch
@@ -19,6 +20,20 @@ internal_overlap: Callable[[Tensor], int] = getattr(
 def is_image(x: Tensor) -> bool:
     """Whether convolutions, pools and grids take `x`."""
     return x.is_floating_point() and 3 <= x.dim() <= 5 and bool(x.numel())
+
+
+def is_weighted(x: Tensor) -> bool:
+    """
+    Whether `x` may be multiplied by weights.
+
+    An infinite element times a weight of zero is NaN, and whether a path multiplies by
+    a zero, or leaves it out, is its own choice.
+    """
+    return bool(x.isfinite().all())
+
+
+def is_weighted_image(x: Tensor) -> bool:
+    return is_image(x) and is_weighted(x)
 
 
 def spatial(x: Tensor) -> int:
@@ -55,7 +70,8 @@ def wraps(sizes: Sequence[int], amounts: Sequence[int]) -> bool:
 
 def convolution(draw: Draw) -> bool:
     # PyTorch 2.13 crashes in some convolutions of float16, on some CPUs.
-    if (x := draw.pick(lambda x: is_image(x) and x.dtype == torch.float32)) is None:
+    x = draw.pick(lambda x: is_weighted_image(x) and x.dtype != torch.float16)
+    if x is None:
         return False
     value, n = draw.value(x), spatial(draw.value(x))
     channels = value.shape[1]
@@ -88,7 +104,7 @@ def pool(draw: Draw) -> bool:
     n = spatial(draw.value(x))
     kernel, strides = draw.integers(n, 1, 3), draw.integers(n, 1, 3)
     padding = [draw.integer(0, size // 2) for size in kernel]
-    if draw.chance(0.5):
+    if is_weighted(draw.value(x)) and draw.chance(0.5):
         target = getattr(aten, f"avg_pool{n}d").default
         rest = [draw.chance(0.4), draw.chance(0.5)]
         return draw.call(target, x, kernel, strides, padding, *rest)
@@ -98,7 +114,7 @@ def pool(draw: Draw) -> bool:
 
 
 def resample(draw: Draw) -> bool:
-    if (x := draw.pick(is_image)) is None:
+    if (x := draw.pick(is_weighted_image)) is None:
         return False
     n = spatial(draw.value(x))
     sizes = draw.integers(n, 1, 9)
@@ -119,15 +135,28 @@ def resample(draw: Draw) -> bool:
 
 
 def grid(draw: Draw) -> bool:
-    x = draw.pick(lambda x: is_image(x) and x.dim() > 3)
+    x = draw.pick(lambda x: is_weighted_image(x) and x.dim() > 3)
     if x is None:
         return False
     value, n = draw.value(x), spatial(draw.value(x))
-    points = draw.input([value.shape[0], *draw.integers(n, 1, 4), n], value.dtype)
-    # Not nearest (1): its ties are where rounding decides.
-    mode = draw.choice([0, 2] if n == 2 else [0])
+    shape = [value.shape[0], *draw.integers(n, 1, 4), n]
+    points = draw.numbers(shape, value.dtype)
+    # Narrow floats place far points, and choose the nearest element, by rounding.
+    is_wide = value.dtype in (torch.float32, torch.float64)
+    mode = draw.choice([*[0] * 2, *[1] * is_wide, *[2] * (n == 2)])
+    if mode == 1:
+        # Far from where two elements are equally near: rounding decides there.
+        points += 0.0371
+    if is_wide and draw.chance(0.3):
+        # For volumes, PyTorch casts infinite and NaN places to integers: undefined.
+        draw.scatter(points, FAR if n == 2 else FAR[:4])
     target = getattr(aten, f"grid_sampler_{n}d").default
-    return draw.call(target, x, points, mode, draw.integer(0, 2), draw.chance(0.5))
+    arguments = [mode, draw.integer(0, 2), draw.chance(0.5)]
+    return draw.call(target, x, draw.given(points), *arguments)
+
+
+FAR = (-9.13, 100.29, 1e4, -1e10, 3e38, math.inf, -math.inf, math.nan)
+"""Points far out of the input."""
 
 
 def slices(draw: Draw) -> bool:
@@ -291,7 +320,11 @@ def moves(draw: Draw) -> bool:
 
 UNARY = "relu sigmoid tanh abs neg exp sin hardswish silu softplus square sign".split()
 BINARY = ("add.Tensor", "sub.Tensor", "mul.Tensor", "maximum", "minimum")
-TO = (torch.float32, torch.float32, torch.int32, torch.bool)
+TO = (
+    *[torch.float32] * 4,
+    *(torch.float16, torch.bfloat16, torch.float64, torch.bool),
+    *(torch.uint8, torch.int8, torch.int16, torch.int32, torch.int32, torch.int64),
+)
 
 
 def elementwise(draw: Draw) -> bool:
@@ -305,6 +338,14 @@ def elementwise(draw: Draw) -> bool:
     assert y is not None
     name, _, overload = draw.choice(BINARY).partition(".")
     return draw.call(getattr(getattr(aten, name), overload or "default"), x, y)
+
+
+def fits(x: Tensor, dtype: torch.dtype) -> bool:
+    """Whether a cast of `x` is defined: floats must be in the range of integers."""
+    if not x.is_floating_point() or dtype.is_floating_point or dtype == torch.bool:
+        return True
+    limits = torch.iinfo(dtype)
+    return bool(((x >= limits.min) & (x <= limits.max)).all())
 
 
 def choosing(draw: Draw) -> bool:
@@ -323,7 +364,8 @@ def choosing(draw: Draw) -> bool:
     whole = [i for i, x in enumerate(draw.values) if not x.is_floating_point()]
     x = Ref(draw.choice([*inputs, *whole]))
     if draw.chance(0.4):
-        return draw.call(aten.to.dtype, x, draw.choice(TO))
+        dtype = draw.choice(TO)
+        return fits(draw.value(x), dtype) and draw.call(aten.to.dtype, x, dtype)
     name = draw.choice("gt lt ge le eq ne".split())
     return draw.call(getattr(aten, name).Scalar, x, draw.integer(-1, 1))
 
@@ -357,7 +399,8 @@ def reduction(draw: Draw) -> bool:
 
 
 def product(draw: Draw) -> bool:
-    if (x := draw.pick(lambda x: x.dim() > 1 and x.is_floating_point())) is None:
+    x = draw.pick(lambda x: x.dim() > 1 and x.is_floating_point() and is_weighted(x))
+    if x is None:
         return False
     value = draw.value(x)
     y = draw.weight([value.shape[-1], draw.integer(1, 4)], value.dtype)
@@ -365,7 +408,7 @@ def product(draw: Draw) -> bool:
 
 
 def norm(draw: Draw) -> bool:
-    if (x := draw.pick(lambda x: is_image(x) and x.dtype == torch.float32)) is None:
+    if (x := draw.pick(is_weighted_image)) is None:
         return False
     value = draw.value(x)
     channels = value.shape[1]

@@ -96,8 +96,11 @@ class Program:
     def source(self) -> str:
         """A test in Python that computes the same in eager mode."""
         count = len(self.inputs)
+        texts = [literal(each) for each in self.inputs]
         lines = ["inputs = ["]
-        lines += [f"    {literal(each)}," for each in self.inputs]
+        if any("nan" in each or "inf" in each for each in texts):
+            lines.insert(0, "from math import inf, nan\n")
+        lines += [f"    {each}," for each in texts]
         lines += ["]"]
         for number in sorted(self.held):
             lines.append(f"# v{number} is a weight of the model.")
@@ -129,14 +132,17 @@ def literal(x: Tensor) -> str:
     if not x.numel():
         return f"torch.empty({list(x.shape)}, dtype={x.dtype})"
     if torch.equal(x, plain(x)):
-        numbers = f"(torch.arange({x.numel()}) % 17 - 8).div(4)"
+        numbers = f"(torch.arange({x.numel()}) % 17 - 8)"
+        numbers += ".div(4)" if x.is_floating_point() else ""
         return f"{numbers}.reshape({list(x.shape)}).to({x.dtype})"
     return f"torch.tensor({x.tolist()}, dtype={x.dtype})"
 
 
 def plain(x: Tensor) -> Tensor:
     """Numbers for an input like `x` that are written in a line."""
-    numbers = (torch.arange(x.numel()) % 17 - 8).div(4)
+    numbers = torch.arange(x.numel()) % 17 - 8
+    if x.is_floating_point():
+        numbers = numbers.div(4)
     return numbers.reshape(x.shape).to(x.dtype)
 
 

@@ -13,12 +13,20 @@ from differential.ops import OPS
 from differential.program import Program
 
 DTYPES = (
-    *[torch.float32] * 6,
+    *[torch.float32] * 9,
     torch.float16,
+    torch.float64,
+    torch.bfloat16,
+    torch.uint8,
+    torch.int8,
+    torch.int16,
     torch.int32,
     torch.int64,
     torch.bool,
 )
+
+SPECIAL = 0.05
+"""How often an input of floats has NaN or infinite elements."""
 
 
 def calls(draw: Draw) -> Program:
@@ -26,7 +34,7 @@ def calls(draw: Draw) -> Program:
     for _ in range(draw.integer(1, 2)):
         rank = draw.choice((1, 2, 3, 4, 4, 4, 5))
         sizes = draw.integers(rank, 1, 5 if rank > 3 else 8)
-        draw.input(sizes, draw.choice(DTYPES))
+        draw.input(sizes, draw.choice(DTYPES), SPECIAL)
     wanted = draw.integer(1, 12)
     kinds, weights = zip(*OPS, strict=True)
     for _ in range(4 * wanted):

@@ -1,11 +1,22 @@
 # pyright: basic
 """A few of the random programs of `make differential`, and how wrong ones are shrunk."""
 
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
 import pytest
 import torch
+from differential import campaign
 from differential.paths import PATHS, Run, module_of, problem
 from differential.program import Call, Program, Ref, Size
-from differential.programs import drawn
+from differential.programs import DTYPES, drawn
 from differential.shrinking import shrunk
 
 from padc.errors import UnsupportedError
@@ -89,3 +100,126 @@ def test_a_wrong_result_is_found(monkeypatch: pytest.MonkeyPatch):
     program = Program([[torch.ones(3)]], [Call(aten.relu.default, (Ref(0),))], [1])
 
     assert "not close" in str(problem(program, "reference"))
+
+
+def test_what_is_drawn():
+    """All dtypes, special numbers, far points, and nearest ones."""
+    programs = [drawn(seed) for seed in range(400)]
+    inputs = [x for program in programs for x in program.inputs]
+    calls = [call for program in programs for call in program.calls]
+
+    assert {x.dtype for x in inputs} >= {*DTYPES}
+    assert sum(not x.isfinite().all() for x in inputs) >= 5
+    floats = [x for x in inputs if x.is_floating_point()]
+    assert any((x.isfinite() & (x.abs() > 1e3)).any() for x in floats)
+    modes = {call.args[2] for call in calls if "grid_sampler" in str(call.target)}
+    assert modes == {0, 1, 2}
+    assert all(program.source() for program in programs)
+
+
+def test_runs_of_sizes_zero_and_one():
+    """Sizes below 2 that PyTorch's graph holds for are the lower bound of the range."""
+    x = [torch.ones(rows, 2) for rows in (3, 1, 0)]
+    program = Program([[each] for each in x], [Call(aten.neg.default, (Ref(0),))], [1])
+
+    assert "min_val = 0, max_val = 3" in str(module_of(program)[1])
+    assert [problem(program, path) for path in ("reference", "native")] == [None] * 2
+
+
+def is_found(program: Program, error: float, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Whether an error in the last output is found."""
+    right = PATHS["reference"]
+
+    def off(program: Program) -> list[Run]:
+        (run,) = right(program)
+        return [lambda inputs: [*run(inputs)[:-1], run(inputs)[-1] + error]]
+
+    with monkeypatch.context() as patch:
+        patch.setitem(PATHS, "reference", off)
+        return problem(program, "reference") is not None
+
+
+@pytest.mark.parametrize("first", [aten.exp.default, aten.to.dtype])
+def test_other_outputs_allow_no_error(first: Any, monkeypatch: pytest.MonkeyPatch):
+    """Neither a large number nor one of float16 on which the output does not depend."""
+    arguments = () if first == aten.exp.default else (torch.float16,)
+    calls = [Call(first, (Ref(0), *arguments)), Call(aten.relu.default, (Ref(0),))]
+    program = Program([[torch.tensor([16.0, -1.0])]], calls, [1, 2])
+
+    assert not is_found(program, 0, monkeypatch)
+    assert is_found(program, 1e-4, monkeypatch)
+
+
+def test_what_is_left_of_a_large_number_has_its_error(monkeypatch: pytest.MonkeyPatch):
+    large = Call(aten.add.Scalar, (Ref(0), 1e4))
+    calls = [large, Call(aten.sub.Tensor, (Ref(2), Ref(1)))]
+    program = Program([[torch.ones(9), torch.full([9], 1e4)]], calls, [3])
+
+    assert not is_found(program, 2e-3, monkeypatch)
+    assert is_found(program, 0.1, monkeypatch)
+    # A sigmoid of it has none.
+    calls = [large, Call(aten.sigmoid.default, (Ref(2),))]
+    assert is_found(Program(program.runs, calls, [3]), 1e-5, monkeypatch)
+
+
+def crash() -> None:
+    os.kill(os.getpid(), signal.SIGABRT)
+
+
+def hang() -> None:
+    time.sleep(1000)
+
+
+@pytest.mark.parametrize(
+    ("fault", "text"), [(crash, "SIGABRT"), (hang, "no result after 2 s")]
+)
+def test_crashes_and_hangs_are_found(
+    fault: Callable[[], None], text: str, monkeypatch: pytest.MonkeyPatch
+):
+    """Each seed is counted once, and the programs at fault are shrunk."""
+
+    def reference(program: Program) -> list[Run]:
+        if any(call.target == aten.neg.default for call in program.calls):
+            fault()
+        return [lambda inputs: program.values()[len(program.inputs) + 1 :]]
+
+    def program(seed: int, kind: str) -> Program:
+        last = aten.neg.default if seed == 5 else aten.abs.default
+        calls = [Call(aten.relu.default, (Ref(0),)), Call(last, (Ref(1),))]
+        return Program([[torch.ones(3)]], calls, [2])
+
+    monkeypatch.setitem(PATHS, "reference", reference)
+    monkeypatch.setattr(campaign, "drawn", program)
+    monkeypatch.setattr(campaign, "DEADLINE", 2.0)
+    monkeypatch.setattr(campaign, "SHORT_DEADLINE", 1.0)
+    work = [(range(i, i + 4), "static", ("reference",)) for i in (0, 4, 8)]
+
+    found = [*campaign.results(work, 2, get_context("fork"))]
+
+    assert sorted(seeds.start for seeds, _ in found) == [0, 4, 8]
+    outcomes = sorted(each for _, some in found for each in some)
+    assert [seed for seed, *_ in outcomes] == [*range(12)]
+    (seed, path, kind, shown), *others = [o for o in outcomes if o[2] != "right"]
+    assert (seed, path, kind, others) == (5, "reference", "wrong", [])
+    assert "neg" in shown and "relu" not in shown
+    assert text.replace("2 s", "1 s") in shown
+
+
+def test_a_campaign_that_is_stopped_says_what_it_covered():
+    folder = Path(__file__).parent
+    options = ["--paths", "reference", "--programs", "100000", "--jobs", "1"]
+    options += ["--interval", "0"]
+    command = [sys.executable, folder, *options]
+    environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, text=True, env=environment
+    ) as process:
+        assert process.stdout is not None
+        counts = process.stdout.readline()
+        process.terminate()
+        printed, _ = process.communicate(timeout=60)
+
+    assert process.returncode == 2
+    assert counts.startswith("20 seeds: reference ")
+    assert "seeds 0 to " in printed and "further seeds" in printed
+    assert campaign.ranges({0, 1, 2, 5, 7, 8}) == "0 to 2, 5, 7 to 8"

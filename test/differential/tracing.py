@@ -89,6 +89,16 @@ class Trace:
             guard.expr.xreplace(sizes) == sympy.true for guard in self.env.guards
         )
 
+    def has_shapes_of(
+        self, values: Sequence[Tensor], sizes: Mapping[sympy.Symbol, sympy.Integer]
+    ) -> bool:
+        """Whether values have the traced shapes; a size of 1 may be broadcast."""
+        return all(
+            expression_of(size).xreplace(sizes) == known
+            for traced, value in zip(self.values, values, strict=True)
+            for size, known in zip(traced.shape, value.shape, strict=True)
+        )
+
 
 def dynamic_sizes(program: Program) -> list[list[tuple[int, ...] | None]]:
     """For each size of each input its values in the runs; None if they are equal."""
@@ -112,7 +122,12 @@ def graph_of(program: Program) -> tuple[Graph, Any]:
     if len(program.runs) > 1:
         trace = Trace(program, dynamic_sizes(program))
         check(trace, program)
-        values, ranges = trace.values, trace.env.var_to_range
+        values, ranges = trace.values, dict(trace.env.var_to_range)
+        for key, symbol in trace.symbols.items():
+            # PyTorch's ranges begin at 2, whatever is asked for.
+            if (least := min(key)) < 2:
+                name = symbol.node._expr
+                ranges[name] = ValueRanges(least, ranges[name].upper)
     graph, nodes = Graph(), []
     for number in range(len(program.inputs)):
         nodes.append(graph.placeholder(f"x{number}"))
@@ -141,7 +156,7 @@ def graph_of(program: Program) -> tuple[Graph, Any]:
 def check(trace: Trace, program: Program) -> None:
     """Raise SpecializedError unless all symbols may have their values in all runs."""
     dynamic = set(filter(None, itertools.chain(*dynamic_sizes(program))))
-    if trace.symbols.keys() != dynamic or any(min(key) < 2 for key in dynamic):
+    if trace.symbols.keys() != dynamic or any(key[0] < 2 for key in dynamic):
         raise SpecializedError("a dynamic size is below 2")
     for run in range(len(program.runs)):
         sizes = {}
@@ -151,3 +166,5 @@ def check(trace: Trace, program: Program) -> None:
             sizes[symbol.node._expr] = sympy.Integer(key[run])
         if not trace.holds_for(sizes):
             raise SpecializedError(str(trace.env.guards))
+        if not trace.has_shapes_of(program.values(run), sizes):
+            raise SpecializedError("a size of 1 is broadcast")

@@ -499,7 +499,7 @@ def test_conv_transpose_size_is_that_of_the_convolution(symbolic: None):
     assert not holds(size_of(size + more, without) == expected, positive)
 
 
-@proves("decompose-conv-transpose", "convert-tcp-to-linalg")
+@proves("decompose-conv-transpose", "convert-tcp-to-linalg: transposed convolutions")
 def test_a_convolution_of_the_spread_input_reads_what_the_transposed_one_adds(
     symbolic: None,
 ):

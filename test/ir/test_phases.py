@@ -25,7 +25,7 @@ def reached(taps: Any, tap: int) -> Any:
     )
 
 
-@proves("split-conv-transpose")
+@proves("split-conv-transpose: the taps of a phase")
 @pytest.mark.parametrize("stride", range(1, 6))
 def test_a_phase_has_the_products_of_the_transposed_convolution(stride: int):
     """For all elements and positions; a phase without taps has no product."""

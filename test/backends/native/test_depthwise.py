@@ -6,7 +6,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from functions import Function
-from proofs import holds, ints
+from proofs import holds, ints, proves
 from z3 import And
 
 import padc
@@ -53,6 +53,7 @@ def test_depthwise_convolutions():
             assert error < tolerance
 
 
+@proves("convert-buffers-to-llvm: rows of depthwise convolutions")
 def test_each_row_and_tap_meet_once():
     """At a place that `multiply_windows` loads, by `Window.row_of`."""
     row, tap, place, rows, taps = ints("row tap place rows taps")

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import torch
-from proofs import holds, ints, quotient, symbolic
+from proofs import holds, ints, proves, quotient, symbolic
 from xdsl.backend.llvm.convert import convert_module
 from xdsl.dialects import llvm
 from z3 import And
@@ -204,6 +204,7 @@ def test_static_panels_cover_all_columns_once(tiles: Any, lanes: int):
             assert panels[-1].size == lanes and count % lanes != 0
 
 
+@proves("convert-buffers-to-llvm: tiles of products")
 @pytest.mark.parametrize("most", range(1, 15))
 def test_dynamic_tiles_cover_a_loop_once(most: int):
     count = ints("count")[0]
@@ -218,6 +219,7 @@ def test_dynamic_tiles_cover_a_loop_once(most: int):
     assert holds(place == count, count >= 0)
 
 
+@proves("convert-buffers-to-llvm: steps of product blocks")
 @pytest.mark.parametrize("sums", [1, 12, 24, 28, 200])
 def test_steps_have_all_terms_once(sums: int):
     for count in range(100):
@@ -232,6 +234,7 @@ def test_steps_have_all_terms_once(sums: int):
     assert terms_of_step(number, sums) == 1
 
 
+@proves("convert-buffers-to-llvm: panels of products")
 @pytest.mark.parametrize("width", [2, 8, 48])
 def test_dynamic_panels_cover_all_columns_once(width: int):
     count = ints("count")[0]
@@ -244,6 +247,7 @@ def test_dynamic_panels_cover_all_columns_once(width: int):
     assert holds(And(end - width < count, count <= end), count >= 0)
 
 
+@proves("convert-buffers-to-llvm: panels of products")
 @pytest.mark.parametrize("width", [2, 8, 48])
 def test_dynamic_panels_in_place_cover_all_columns_once(width: int):
     count = ints("count")[0]

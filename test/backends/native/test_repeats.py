@@ -4,12 +4,13 @@
 import torch
 import torch.nn.functional as F
 from functions import Function
-from proofs import holds, ints
+from proofs import holds, ints, proves
 from z3 import And
 
 import padc
 
 
+@proves("convert-buffers-to-llvm: repeated elements")
 def test_steps_that_share_a_load_read_one_element():
     """`kernels.Body.repeated`: step `s` of group `p` divided by `n` is `p`."""
     p, s, n = ints("p s n")

@@ -5,7 +5,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from functions import Function
-from proofs import holds, ints, symbolic
+from proofs import holds, ints, proves, symbolic
 from torch import Tensor
 from z3 import And, Implies, Or
 
@@ -113,6 +113,7 @@ def test_padded_rows_share_loops_with_what_reads_them(threads: int):
         torch.testing.assert_close(found, expected)
 
 
+@proves("convert-buffers-to-llvm: vectors of a row")
 def test_vectors_of_a_row_cover_it():
     count, place = ints("count place")
     for lanes in (4, 8, 16):
@@ -122,6 +123,7 @@ def test_vectors_of_a_row_cover_it():
         assert holds(Or(place < lanes, place >= rest), count > lanes, inside)
 
 
+@proves("convert-buffers-to-llvm: columns of windows")
 def test_windows_find_their_columns():
     """Each is stored, inside of the memory, at a place of its own."""
     windows, number, group, other = ints("windows number group other")

@@ -2,12 +2,13 @@
 
 import pytest
 import z3
-from proofs import holds, ints
+from proofs import holds, ints, proves
 
 from padc.passes.buffers_to_llvm.gathers import BLOCKS, TOGETHER
 from padc.passes.buffers_to_llvm.work_sharing import ELEMENTS
 
 
+@proves("convert-buffers-to-llvm: gather blocks")
 @pytest.mark.parametrize("block", BLOCKS)
 def test_each_step_is_in_one_block(block: int):
     count, step, item, part = ints("count step item part")
@@ -21,6 +22,7 @@ def test_each_step_is_in_one_block(block: int):
     assert holds(is_inside == is_its, *given)
 
 
+@proves("convert-buffers-to-llvm: gather blocks")
 @pytest.mark.parametrize("block", BLOCKS)
 def test_steps_that_are_copied_together_have_places_and_memory(block: int):
     number, first, more = ints("number first more")

@@ -1,0 +1,96 @@
+# pyright: basic
+"""
+How far results may be from those of eager mode.
+
+A program is run again with noise on what its calls take and return: as much as an op may
+round differently. What the noise does to an output is what rounding may do to it, and no
+more: where a large number is subtracted again, the noise of it stays; where a sigmoid
+takes it, none does. Values that an output does not depend on have no effect on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from differential.program import Link, Program, Ref, mapped
+from torch import Tensor
+
+NOISE: Mapping[torch.dtype, float] = {
+    torch.float64: 2.0**-50,
+    torch.float32: 2.0**-21,
+    torch.float16: 2.0**-10,
+    torch.bfloat16: 2.0**-7,
+}
+"""The largest relative error of an element that is rounded a few times."""
+TRIALS = 4
+FACTOR = 2
+"""How many times the largest effect of the trials is allowed."""
+LEAST = 1e-9
+"""An error allowed everywhere: of numbers that underflow."""
+
+
+def allowed(program: Program, run: int, path: str) -> list[tuple[float, Tensor]]:
+    """
+    For each output, the error allowed, and which elements are compared.
+
+    Those that the noise makes infinite, or finite, are not.
+    """
+    generator = torch.Generator().manual_seed(0)
+    right = program.values(run)
+    trials = [noisy(program, run, path, generator) for _ in range(TRIALS)]
+    found: list[tuple[float, Tensor]] = []
+    for number in program.outputs:
+        value = right[number]
+        if not value.is_floating_point():
+            found.append((0, torch.ones_like(value, dtype=torch.bool)))
+            continue
+        others = [trial[number].double() for trial in trials]
+        wide = value.double()
+        kept = torch.ones_like(value, dtype=torch.bool)
+        for other in others:
+            kept &= other.isfinite() == wide.isfinite()
+            kept &= other.isnan() == wide.isnan()
+        finite = wide.isfinite() & kept
+        most = max((largest(o[finite] - wide[finite]) for o in others), default=0.0)
+        floor = noise_of(value.dtype, path) * largest(wide[finite])
+        found.append((FACTOR * max(most, floor) + LEAST, kept))
+    return found
+
+
+def largest(x: Tensor) -> float:
+    return float(x.abs().max()) if x.numel() else 0.0
+
+
+def noise_of(dtype: torch.dtype, path: str) -> float:
+    if path == "coreml" and dtype == torch.float64:
+        return NOISE[torch.float32]  # Core ML has no float64.
+    return NOISE[dtype]
+
+
+def noisy(
+    program: Program, run: int, path: str, generator: torch.Generator
+) -> list[Tensor]:
+    """The values of a run with noise on the operands and results of floats."""
+
+    def changed(x: Tensor) -> Tensor:
+        if not x.is_floating_point():
+            return x
+        noise = torch.rand(x.shape, generator=generator, dtype=torch.float64) * 2 - 1
+        return (x * (1 + noise * noise_of(x.dtype, path))).to(x.dtype)
+
+    def operand(link: Link) -> Any:
+        x = values[link.number]
+        return changed(x) if isinstance(link, Ref) else x.shape[link.dim]
+
+    right = program.values(run)
+    count = len(program.inputs)
+    values = list(right[:count])
+    for exact, call in zip(right[count:], program.calls, strict=True):
+        if exact.is_floating_point():
+            values.append(changed(call.target(*mapped(call.args, operand))))
+        else:
+            # What is compared or rounded to integers is exact, if not by chance.
+            values.append(exact)
+    return values
