@@ -2,9 +2,9 @@
 Functions of floats as straight-line code, which LLVM vectorizes in loops.
 
 There are no branches, and no calls that do not become an instruction (`vector_calls`):
-a select chooses between the cases. Sines and
-cosines have code for small angles, too: see `Body.angles`. Over all floats, f32 results
-are within 2 ulp (exp, exp2 and logarithms) or 4 ulp (the rest) of the exact ones
+a select chooses between the cases. Sines and cosines have code for small angles, too:
+see `Body.angles`. Over all floats, f32 results are within 2 ulp (exp, exp2 and
+logarithms) or 4 ulp (the rest) of the exact ones
 (test/backends/native/test_vector_math.py).
 
 The methods are the classical ones: W. J. Cody and W. Waite, "Software Manual for the
