@@ -11,6 +11,8 @@ Compiling:
     partition           the parts that are compiled, and those that PyTorch runs
     function_signature  the parameters of a compiled function
     machine             LLVM for this CPU
+    vector_instructions
+                        instructions that LLVM's IR has no ops for
     stored_program, stored_model
                         programs and models as bytes
     cache               keeps stored models on disk

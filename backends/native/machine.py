@@ -13,7 +13,7 @@ from typing import Any
 import llvmlite.binding as binding
 from llvmlite import ir
 
-from padc.backends.native import shared_work
+from padc.backends.native import shared_work, vector_instructions
 from padc.passes.buffers_to_llvm.shared_calls import ENTER, WORKER
 
 _names = itertools.count()
@@ -99,7 +99,7 @@ def assembly(module: ir.Module, cpu: Cpu) -> str:
 
 def optimized(module: ir.Module, cpu: Cpu) -> Any:
     """An LLVM module after LLVM's passes; the caller holds `_lock`."""
-    attached = cpu.attributes
+    attached, has_instructions = cpu.attributes, False
     for function in module.functions:
         if not function.is_declaration:
             # The `add` of llvmlite's attribute set refuses attributes that are strings.
@@ -107,9 +107,14 @@ def optimized(module: ir.Module, cpu: Cpu) -> Any:
         if function.name.endswith(WORKER):
             # It only loads arguments: LLVM's passes would find nothing to do.
             set.update(function.attributes, ["noinline", "optnone"])
+        if found := vector_instructions.attributes(function.name):
+            set.update(function.attributes, found)
+            has_instructions = True
     parsed = binding.parse_assembly(str(module))
     if ENTER in module.globals:
         parsed.link_in(binding.parse_assembly(shared_work.text(cpu.triple)))
+    if has_instructions:
+        parsed.link_in(binding.parse_assembly(vector_instructions.declarations()))
     parsed.verify()
     options = binding.create_pipeline_tuning_options(speed_level=3)
     options.loop_vectorization = True
@@ -121,6 +126,11 @@ def optimized(module: ir.Module, cpu: Cpu) -> Any:
     options.inlining_threshold = 0
     builder = binding.create_pass_builder(cpu.machine, options)
     builder.getModulePassManager().run(parsed, builder)
+    if has_instructions:
+        parsed.link_in(binding.parse_assembly(vector_instructions.definitions()))
+        inline = binding.create_new_module_pass_manager()
+        inline.add_always_inliner_pass()
+        inline.run(parsed, builder)
     return parsed
 
 

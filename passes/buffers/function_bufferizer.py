@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, TypeAlias
 
 from xdsl.builder import Builder
@@ -25,6 +25,7 @@ from padc.ir.main_function import body_of
 from padc.ir.tcp import Amount, AnyTensor, fill_type
 from padc.ir.type_tests import is_integer
 from padc.passes.buffers.deallocation import place_deallocs
+from padc.passes.buffers.hoisting import hoist
 from padc.passes.common.lowering import LoweringTable
 from padc.passes.common.memref_builder import AnyMemRef, MemRefBuilder, memref_type
 
@@ -33,6 +34,9 @@ Lowering: TypeAlias = "Callable[[FunctionBufferizer, Any], SSAValue]"
 
 LOWERINGS = LoweringTable[type[Operation], Lowering]()
 bufferizes = LOWERINGS.lowers
+
+RESHAPES = tensor.CollapseShapeOp, tensor.ExpandShapeOp
+RESHAPED_BUFFERS = memref.CollapseShapeOp, memref.ExpandShapeOp
 
 
 def buffer_type(type: AnyTensor) -> AnyMemRef:
@@ -181,11 +185,57 @@ class FunctionBufferizer:
             new = self.values[value]
             if isa(type := value.type, AnyTensor):
                 if self.made_for.get(new) is not value or new in buffers:
-                    new = self.copied(new)
+                    viewed = self.reshaped_result(value, buffers)
+                    new = self.copied(new) if viewed is None else viewed
                 buffers.add(new)
                 new = cast(self.build, new, type)
             results.append(new)
         return results
+
+    def reshaped_result(
+        self, value: SSAValue, returned: Collection[SSAValue]
+    ) -> SSAValue | None:
+        """
+        A buffer of the shape of `value`, of which the one that it reshapes is a view.
+
+            %a = alloc : 2x3    %b = collapse %a : 6    return a copy of %b
+
+        becomes
+
+            %b = alloc : 6    %a = expand %b : 2x3    return %b
+
+        None if `value` does not reshape a tensor for which the function has allocated a
+        buffer that is not `returned`, or if its sizes are not known there.
+        """
+        tensors = [value]
+        while isinstance(op := tensors[-1].owner, RESHAPES):
+            tensors.append(op.operands[0])
+        *views, old = [self.values[x] for x in tensors]
+        made = self.made_for.get(old) is tensors[-1] and old not in returned
+        if not made or not isinstance(alloc := old.owner, memref.AllocOp):
+            return None
+        reshapes = [
+            view.owner for view in views if isinstance(view.owner, RESHAPED_BUFFERS)
+        ]
+        if len(reshapes) != len(views):
+            return None
+        sizes = [self.build.sizes(x) for x in (*views, old)]
+        computed = [x.owner for each in sizes for x in each if isinstance(x, SSAValue)]
+        ops = [op for op in computed if isinstance(op, Operation)]
+        if not hoist(self.new, ops, alloc):
+            return None
+        build = MemRefBuilder(Builder(InsertPoint.before(alloc)))
+        new = build.alloc(sizes[0], memref_type(old).element_type)
+        x = new
+        for op, shape in zip(reshapes, sizes[1:], strict=True):
+            is_collapsed = isinstance(op, memref.CollapseShapeOp)
+            back = build.expanded if is_collapsed else build.collapsed
+            x = back(x, op.reassociation, shape)
+        views[0].replace_all_uses_with(new)
+        old.replace_all_uses_with(x)
+        Rewriter.erase_op(alloc)
+        self.values |= {tensors[0]: new, tensors[-1]: x}
+        return new
 
 
 def cast(build: MemRefBuilder, x: SSAValue, type: AnyTensor) -> SSAValue:

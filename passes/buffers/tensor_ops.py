@@ -5,12 +5,10 @@ from __future__ import annotations
 from xdsl.dialects import arith, memref, tensor
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
-    DenseArrayBase,
     IntegerAttr,
     MemRefType,
     StridedLayoutAttr,
     UnrealizedConversionCastOp,
-    i64,
 )
 from xdsl.dialects.utils.dynamic_index_list import split_dynamic_index_list
 from xdsl.ir import SSAValue
@@ -128,7 +126,7 @@ def lower_concat(f: FunctionBufferizer, op: tensor.ConcatOp) -> SSAValue:
 @bufferizes(tensor.ExpandShapeOp)
 def lower_expand_shape(f: FunctionBufferizer, op: tensor.ExpandShapeOp) -> SSAValue:
     sizes = f.amounts(op.static_output_shape.get_values(), op.dynamic_output_shape)
-    static, dynamic = split_dynamic_index_list(sizes, DYNAMIC_INDEX)
+    static, _ = split_dynamic_index_list(sizes, DYNAMIC_INDEX)
     x = f.values[op.src]
     type = memref_type(x)
     layout = type.layout
@@ -144,16 +142,7 @@ def lower_expand_shape(f: FunctionBufferizer, op: tensor.ExpandShapeOp) -> SSAVa
                 stride = stride * static[dim] if known and stride is not None else None
             strides += reversed(along)
         layout = StridedLayoutAttr(strides, type.get_offset())
-    return f.build.insert(
-        memref.ExpandShapeOp(
-            operands=[x, dynamic],
-            result_types=[MemRefType(type.element_type, static, layout)],
-            properties={
-                "reassociation": op.reassociation,
-                "static_output_shape": DenseArrayBase.from_list(i64, static),
-            },
-        )
-    )
+    return f.build.expanded(x, op.reassociation, sizes, layout)
 
 
 @bufferizes(tensor.CollapseShapeOp)

@@ -33,6 +33,7 @@ Pass: `convert_buffers_to_llvm`. The other files serve it:
     row_places         where the elements of rows are
     vectors            loads, stores and shuffles of vectors
     vector_math        exp, tanh and others without calls and branches
+    vector_calls       functions that AVX-512 has instructions for
     access_check       which ops a debugging build checks, and how it reports them
     bounds             the memory of buffers, and addresses checked against it
     scalars            ops on single elements

@@ -187,6 +187,12 @@ class LlvmBuilder(IntegerBuilder):
             value = self.insert(llvm.ZExtOp(value, i8))
         self.do(llvm.StoreOp(value, address))
 
+    def prefetch(self, address: SSAValue) -> None:
+        """Load the cache line of `address`, which will be written."""
+        # To write; into all caches; data.
+        numbers = [self.number(number) for number in (1, 3, 1)]
+        self.do(llvm.CallIntrinsicOp("llvm.prefetch.p0", [address, *numbers], []))
+
     def scratch(self, count: Size, type: Attribute) -> SSAValue:
         """Memory for `count` elements until the function returns."""
         memory = self.insert(llvm.AllocaOp(self.value(count), type, alignment=64))

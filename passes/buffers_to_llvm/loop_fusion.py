@@ -19,7 +19,11 @@ from xdsl.ir import SSAValue
 
 from padc.ir.arithmetic import ceil_div
 from padc.passes.buffers_to_llvm.bodies import Body
-from padc.passes.buffers_to_llvm.buffer_descriptor import BufferDescriptor, Value
+from padc.passes.buffers_to_llvm.buffer_descriptor import (
+    BufferDescriptor,
+    Value,
+    stored_bytes,
+)
 from padc.passes.buffers_to_llvm.kernel_key import KernelKey
 from padc.passes.buffers_to_llvm.kernels import Kernel, Outline
 from padc.passes.buffers_to_llvm.llvm_builder import LlvmBuilder, Size, stored_type
@@ -36,7 +40,7 @@ from padc.passes.buffers_to_llvm.loop_plans import (
     tile_of,
 )
 from padc.passes.buffers_to_llvm.looped_ops import LoopedOp
-from padc.passes.buffers_to_llvm.loops import Loop
+from padc.passes.buffers_to_llvm.loops import Loop, known
 from padc.passes.buffers_to_llvm.op_loops import work_of
 from padc.passes.buffers_to_llvm.private_buffers import (
     PrivateBuffer,
@@ -107,6 +111,11 @@ def aliases_of(
             found |= pointers[memory]
     return found
 
+
+LINE = 64
+"""The bytes of a cache line on most CPUs."""
+PREFETCHED = 1 << 13
+"""The most bytes of a row that is prefetched: a part of the first cache."""
 
 Offsets: TypeAlias = Mapping[int, Sequence[Size]]
 """The offsets of the operands of each op, by its index."""
@@ -188,7 +197,7 @@ class FusedLoops:
 
         def step(build: LlvmBuilder, place: Size) -> None:
             at = {i: x.moved(build, offsets[i], place) for i, x in loops.items()}
-            for unit in self.units(nest.inner):
+            for unit in self.prefetching(nest.inner):
                 unit(at, 0)
 
         def tile(build: LlvmBuilder, number: Size) -> None:
@@ -198,7 +207,7 @@ class FusedLoops:
                 by_tile = {i: self.outside(i, loop) for i, loop in loops.items()}
             begin = {i: x.moved(build, offsets[i], first) for i, x in by_tile.items()}
             count = loops[nest.ops[0]].steps_of_block(build, first, nest.tile)
-            for unit in self.units(nest.inner):
+            for unit in self.prefetching(nest.inner):
 
                 def row(build: LlvmBuilder, place: Size, unit: Unit = unit) -> None:
                     at = {i: x.moved(build, begin[i], place) for i, x in loops.items()}
@@ -242,18 +251,83 @@ class FusedLoops:
         ]
         return replace(loop, steps=tuple(steps))
 
-    def units(self, nests: Sequence[Nest]) -> Iterator[Unit]:
-        """What emits `nests`: one after the other, except some that are joined."""
+    def prefetching(self, nests: Sequence[Nest]) -> list[Unit]:
+        """
+        What emits `nests`; before the last of other rows, the last row is prefetched.
+
+        That is the row which the last op writes: its cache lines arrive while the row
+        before it is computed. Stores would wait for them.
+        """
+        units, ends, end = [*self.units(nests)], list[int](), 0
+        for _, count in units:
+            ends.append(end := end + count)
+        emit = [unit for unit, _ in units]
+        *before, last = nests
+        rows = [
+            i for i, nest in enumerate(before) if isinstance(nest, Alone) and nest.loops
+        ]
+        if rows and isinstance(last, Alone) and self.writes_row(last):
+            place = next(i for i, end in enumerate(ends) if rows[-1] < end)
+            if place < len(emit) - 1:
+                unit = emit[place]
+
+                def both(offsets: Offsets, step: Size) -> None:
+                    self.prefetch(last, offsets[last.op])
+                    unit(offsets, step)
+
+                emit[place] = both
+        return emit
+
+    def prefetch(self, row: Alone, offsets: Sequence[Size]) -> None:
+        """Prefetch the elements that an op writes in its only loop."""
+        output = self.operands(row.op)[-1]
+        assert isinstance(output, BufferDescriptor)
+        type = output.element_type
+        elements = LINE // stored_bytes(type)
+
+        def line(build: LlvmBuilder, number: Size) -> None:
+            place = build.add(offsets[-1], build.mul(number, elements))
+            build.prefetch(build.address(output.pointer, place, type))
+
+        self.build.loop(0, ceil_div(known(row.loops[0].count), elements), 1, line)
+
+    def writes_row(self, nest: Alone) -> bool:
+        """Whether an op writes a row that is worth prefetching."""
+        match nest.loops:
+            case [Loop(count=int() as count, steps=[*_, 1], reduces=False)]:
+                output = self.ops[nest.op].output
+                bytes = count * stored_bytes(output.element_type)
+                is_short = bytes <= PREFETCHED and self.build.check is None
+                return is_short and self.only_writes(nest.op)
+            case _:
+                return False
+
+    def only_writes(self, number: int) -> bool:
+        """Whether an op writes memory outside of the kernel that no op uses before."""
+        memory = self.ops[number].output.memory
+        return memory not in self.private and not any(
+            x.buffer.memory is memory and (i != number or not x.writes)
+            for i, op in enumerate(self.ops)
+            for x in op.accesses
+        )
+
+    def units(self, nests: Sequence[Nest]) -> Iterator[tuple[Unit, int]]:
+        """
+        What emits `nests`: one after the other, except some that are joined.
+
+        Each unit has the number of nests that it emits; 0 if the next one ends them.
+        """
         left = [*nests]
         while left:
             joined = self.stored_and_summed(left) or self.started_windows(left)
             if joined is not None:
-                units, count = joined
-                yield from units
+                (*first, last), count = joined
+                yield from ((unit, 0) for unit in first)
+                yield last, count
                 del left[:count]
             else:
                 first = left.pop(0)
-                yield lambda offsets, _, first=first: self.nest(first, offsets)
+                yield lambda offsets, _, first=first: self.nest(first, offsets), 1
 
     def stored_and_summed(
         self, nests: Sequence[Nest]

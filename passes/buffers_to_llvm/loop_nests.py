@@ -325,8 +325,9 @@ class LoopNest:
         ranges: list[tuple[Size, Size]] = [(0, loop.count)]
         if rest := self.rest_of_row(loop):
             ranges = [(0, self.lanes), (rest, count(loop) - rest)]
-        found = extreme.of_row(build, x, offsets[0], ranges)
-        self.body.join(build, extreme.op, found, offsets)
+        first = self.body.load(build, len(offsets) - 1, offsets)
+        found = extreme.of_row(build, x, offsets[0], ranges, first)
+        self.body.store(build, offsets, [found])
 
     def is_sum_of_row(self, loop: Loop) -> bool:
         """Whether a loop adds contiguous elements."""

@@ -14,8 +14,12 @@ from padc.passes.buffers_to_llvm.looped_ops import LoopedOp, Move, longer
 from padc.passes.buffers_to_llvm.loops import Loop, merged, ordered
 from padc.passes.buffers_to_llvm.row_moves import Row, RowCopy, copies_of, row_of
 
-TILE_STEPS = 2048
-"""The steps of a tile, whose buffers stay in the first cache."""
+TILE_STEPS = 512
+"""
+The steps of a tile, whose buffers stay in the first cache.
+
+More would delay the loads from outer caches that overlap with what a tile computes.
+"""
 TILE_ROWS = 16
 """
 The most rows of a tile.

@@ -50,22 +50,34 @@ class SummedRow:
         Vectors have so many `lanes`, and those from the element `rest` on are whole. If
         it is not 0, the first vector overlaps them.
         """
-        build, sums = self.body.kernel.build, [first]
-        if rest:
-            sums = build.carry(lanes, sums, lambda x, y: self.head(x, y, rest))
+        build = self.body.kernel.build
+        if not rest:
+            return build.carry(
+                self.loop.count, [first], lambda x, y: [self.added(x, *y)]
+            )
+        (head,) = build.carry(lanes, [first], lambda x, y: self.head(x, y, rest))
         number = build.sub(self.loop.count, rest)
-        return build.carry(
-            number, sums, lambda x, y: [self.added(build.add(x, rest), *y)]
+        # It begins with 0, so that it does not wait for the first vector.
+        (sum,) = build.carry(
+            number,
+            [self.zero()],
+            lambda x, y: [self.added(build.add(x, rest), *y)],
+        )
+        return [build.insert(llvm.FAddOp(head, sum, SUM))]
+
+    def zero(self) -> SSAValue:
+        """-0, which changes nothing when it is added."""
+        type = self.body.op.body.block.args[-1].type
+        assert isinstance(type, AnyFloat)
+        return self.body.kernel.build.insert(
+            llvm.ConstantOp(FloatAttr(-0.0, type), type)
         )
 
     def head(
         self, place: SSAValue, sums: Sequence[SSAValue], rest: int
     ) -> list[SSAValue]:
         """Add an element of the first vector, unless another vector has it."""
-        build, type = self.body.kernel.build, self.body.op.body.block.args[-1].type
-        assert isinstance(type, AnyFloat)
-        # Adding it changes nothing.
-        zero = build.insert(llvm.ConstantOp(FloatAttr(-0.0, type), type))
+        build, zero = self.body.kernel.build, self.zero()
         term, end = self.added(place, zero), build.value(rest)
         is_left = build.insert(llvm.ICmpOp(place, end, predicate("slt")))
         chosen = build.insert(llvm.SelectOp(is_left, term, zero))

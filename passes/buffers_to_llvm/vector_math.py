@@ -1,9 +1,10 @@
 """
 Functions of floats as straight-line code, which LLVM vectorizes in loops.
 
-There are no calls and no branches: a select chooses between the cases. Sines and
-cosines have code for small angles, too: see `Body.angles`. Over all floats, f32 results
-are within 2 ulp (exp, exp2 and logarithms) or 4 ulp (the rest) of the exact ones
+There are no branches, and no calls that do not become an instruction (`vector_calls`):
+a select chooses between the cases. Sines and cosines have code for small angles, too:
+see `Body.angles`. Over all floats, f32 results are within 2 ulp (exp, exp2 and
+logarithms) or 4 ulp (the rest) of the exact ones
 (test/backends/native/test_vector_math.py).
 
 The methods are the classical ones: W. J. Cody and W. Waite, "Software Manual for the
@@ -40,9 +41,17 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.utils.hints import isa
 
 from padc.passes.buffers_to_llvm.llvm_builder import AnyInteger, LlvmBuilder, predicate
+from padc.passes.buffers_to_llvm.vector_calls import (
+    EXPONENT,
+    MANTISSA,
+    ROOT,
+    ROOTS,
+    SCALED,
+    VECTOR_BYTES,
+)
 
 LN2 = math.log(2)
-ROOT = math.sqrt(0.5)
+ROOT_HALF = math.sqrt(0.5)
 
 
 @functools.cache
@@ -81,8 +90,8 @@ def exp_rest(x: float) -> float:
 
 
 def log_rest(x: float) -> float:
-    """(log(1 + x) - x + x^2 / 2) / x^3, by its series."""
-    return math.fsum((-x) ** k / (k + 3) for k in range(80))
+    """(log(1 + x) - x) / x^2, by its series."""
+    return -math.fsum((-x) ** k / (k + 2) for k in range(80))
 
 
 def exp2_rest(x: float) -> float:
@@ -320,6 +329,26 @@ class Term:
         shifted = self.fma(factor, large + bias)
         return shifted - (large + bias), shifted.bits() - int_bits(large, self.type)
 
+    def nearest_part(self, factor: float = 1.0) -> tuple[Term, Term]:
+        """
+        The multiple of 1 / `ROOTS` nearest to `self * factor`, of 20 bits at most.
+
+        Also a float whose last bits tell which root of 2 it takes: see `ROOT`.
+        """
+        large = 1.5 * 2.0**23 / ROOTS
+        shifted = self.fma(factor, large)
+        return shifted - large, shifted
+
+    @property
+    def has_instructions(self) -> bool:
+        """Whether the CPU has the instructions of `vector_calls`."""
+        return self.build.vector_bytes >= VECTOR_BYTES
+
+    def call(self, name: str, *others: Term) -> Term:
+        """A function of `vector_calls`."""
+        args = [self.value, *(other.value for other in others)]
+        return self.new(llvm.CallOp(name, *args, return_type=f32))
+
     def biased_power(self) -> Term:
         """2 to the power of this integer minus the bias of the type's exponents."""
         return (self << (52 if self.type == i64 else 23)).float()
@@ -344,7 +373,11 @@ def high_part(x: float, bits: int) -> float:
 
 EXP = interpolated(exp_rest, -LN2 / 2, LN2 / 2, 4)
 EXP2 = interpolated(exp2_rest, -0.5, 0.5, 5)
-LOG = interpolated(log_rest, ROOT - 1, 2 * ROOT - 1, 8)
+EXP_SHORT = interpolated(exp_rest, -LN2 / 2 / ROOTS, LN2 / 2 / ROOTS, 1)
+EXP2_SHORT = interpolated(exp2_rest, -0.5 / ROOTS, 0.5 / ROOTS, 2)
+# The rest is multiplied by x^2, and the logarithm is about x.
+LOG = fitted(log_rest, abs, ROOT_HALF - 1, 2 * ROOT_HALF - 1, 8)
+LOG_OF_MANTISSA = fitted(log_rest, abs, -1 / 4, 1 / 2, 8)
 LN2_HIGH = high_part(LN2, 12)
 """Multiples of this by small integers are exact in f32."""
 
@@ -356,21 +389,8 @@ i and j are half of that each, between 1 and 141 for n from -151 to 129.
 """
 
 
-SCALING_BYTES = 64
-"""CPUs with so long vectors, AVX-512, have an instruction that multiplies by 2^n."""
-
-
-def scale_of(x: Term) -> tuple[float, int]:
-    """The factor and the bias that `scaled_power` takes away."""
-    has_instruction = x.build.vector_bytes >= SCALING_BYTES
-    return (1.0, 0) if has_instruction else (SCALE, SCALE_BIAS)
-
-
 def scaled_power(x: Term, number: Term) -> Term:
     """`x / SCALE` times 2^(number - SCALE_BIAS), rounded once if it underflows."""
-    if x.build.vector_bytes >= SCALING_BYTES:
-        args = [x.value, number.value]
-        return x.new(llvm.CallIntrinsicOp("llvm.ldexp.f32.i32", args, [f32]))
     high = (number << 22) & -(1 << 23)
     low = (number << 23) - high
     return x * high.float() * low.float()
@@ -379,8 +399,12 @@ def scaled_power(x: Term, number: Term) -> Term:
 def reduced_exponent(x: Term, bias: int) -> tuple[Term, Term]:
     """`r` and n + bias with x = n log(2) + r, and abs(r) at most about log(2) / 2."""
     whole, number = x.nearest(1 / LN2, bias)
-    rest = whole.fma(-LN2_HIGH, x)
-    return whole.fma(LN2_HIGH - LN2, rest), number
+    return reduced(x, whole), number
+
+
+def reduced(x: Term, whole: Term) -> Term:
+    """x - whole log(2)."""
+    return whole.fma(LN2_HIGH - LN2, whole.fma(-LN2_HIGH, x))
 
 
 def exp_minus_1_of_rest(r: Term) -> Term:
@@ -389,18 +413,32 @@ def exp_minus_1_of_rest(r: Term) -> Term:
 
 
 def exp(x: Term) -> Term:
-    scale, bias = scale_of(x)
-    r, number = reduced_exponent(x.at_most(89.0).at_least(-104.0), bias)
-    power = r.polynomial([scale * c for c in (1.0, 1.0, *EXP)])
+    x = x.at_most(89.0).at_least(-104.0)
+    if x.has_instructions:
+        whole, shifted = x.nearest_part(1 / LN2)
+        return power_by_root(reduced(x, whole), whole, shifted, [1.0, *EXP_SHORT])
+    r, number = reduced_exponent(x, SCALE_BIAS)
+    power = r.polynomial([SCALE * c for c in (1.0, 1.0, *EXP)])
     return scaled_power(power, number)
 
 
 def exp2(x: Term) -> Term:
     x = x.at_most(129.0).at_least(-151.0)
-    scale, bias = scale_of(x)
-    whole, number = x.nearest(bias=bias)
-    power = (x - whole).polynomial([scale * c for c in (1.0, *EXP2)])
+    if x.has_instructions:
+        whole, shifted = x.nearest_part()
+        return power_by_root(x - whole, whole, shifted, EXP2_SHORT)
+    whole, number = x.nearest(bias=SCALE_BIAS)
+    power = (x - whole).polynomial([SCALE * c for c in (1.0, *EXP2)])
     return scaled_power(power, number)
+
+
+def power_by_root(
+    r: Term, whole: Term, shifted: Term, coefficients: Sequence[float]
+) -> Term:
+    """2^whole (1 + r p(r)), for the results of `nearest_part` and a polynomial p."""
+    root = shifted.call(ROOT)
+    power = (root * r).fma(r.polynomial(coefficients), root)
+    return power.call(SCALED, whole)
 
 
 def expm1(x: Term) -> Term:
@@ -417,30 +455,46 @@ def mantissa(x: Term) -> tuple[Term, Term]:
     is_small = x < 2.0**-126
     bits = is_small.select(x * 2.0**23, x).bits()
     # The difference to sqrt(1/2) has the exponent in its upper bits.
-    above = bits - int_bits(ROOT, f32)
+    above = bits - int_bits(ROOT_HALF, f32)
     exponent = above >> 23
-    m = ((above & 0x7FFFFF) + int_bits(ROOT, f32)).float()
+    m = ((above & 0x7FFFFF) + int_bits(ROOT_HALF, f32)).float()
     return m, is_small.select(exponent - 23, exponent)
 
 
 def with_limits_of_log(x: Term, result: Term) -> Term:
+    """`with_limits`, for a result of `parts_for_log`."""
+    return result if x.has_instructions else with_limits(x, result)
+
+
+def with_limits(x: Term, result: Term) -> Term:
     """`result`, except for 0 and infinity; NaN for NaN and below 0."""
     result = x.equals(math.inf).select(math.inf, result)
     result = x.equals(0.0).select(-math.inf, result)
     return x.compare("ult", 0.0).select(math.nan, result)
 
 
-def log_of_product(f: Term, exponent: Term) -> Term:
-    """The logarithm of 2^exponent (1 + f)."""
-    square, number = f * f, exponent.to_float()
-    rest = square.fma(-0.5, (square * f) * f.polynomial(LOG))
-    low = number.fma(LN2 - LN2_HIGH, rest)
+def log_of_product(f: Term, number: Term, rest: Sequence[float] = LOG) -> Term:
+    """The logarithm of 2^number (1 + f); `rest` are the coefficients of `log_rest`."""
+    low = number.fma(LN2 - LN2_HIGH, (f * f) * f.polynomial(rest))
     return number.fma(LN2_HIGH, low + f)
 
 
-def log(x: Term) -> Term:
+def parts_for_log(x: Term) -> tuple[Term, Term, Sequence[float]]:
+    """
+    `f` and `k`, a float, with x = 2^k (1 + f), and the coefficients of `log_rest`.
+
+    If the CPU has instructions for them, k is -inf for 0, inf for inf, and f is NaN for
+    NaN and below 0.
+    """
+    if x.has_instructions:
+        f, exponent = x.call(MANTISSA) - 1.0, x.call(EXPONENT)
+        return f, (f < 0.0).select(exponent + 1.0, exponent), LOG_OF_MANTISSA
     m, exponent = mantissa(x)
-    return with_limits_of_log(x, log_of_product(m - 1.0, exponent))
+    return m - 1.0, exponent.to_float(), LOG
+
+
+def log(x: Term) -> Term:
+    return with_limits_of_log(x, log_of_product(*parts_for_log(x)))
 
 
 def log_to_base(base: float) -> Function:
@@ -450,14 +504,14 @@ def log_to_base(base: float) -> Function:
     factor_high = float(np.float32(factor))
 
     def function(x: Term) -> Term:
-        m, exponent = mantissa(x)
-        f, number = m - 1.0, exponent.to_float()
-        square = f * f
-        rest = square.fma(-0.5, (square * f) * f.polynomial(LOG))
+        f, number, coefficients = parts_for_log(x)
+        rest = (f * f) * f.polynomial(coefficients)
         product = f * factor_high
         low = f.fma(factor_high, 0.0 - product)
         low = f.fma(factor - factor_high, low)
-        low = number.fma(of_2 - high, rest.fma(factor, low))
+        low = rest.fma(factor, low)
+        if of_2 != high:
+            low = number.fma(of_2 - high, low)
         return with_limits_of_log(x, number.fma(high, low + product))
 
     return function
@@ -471,8 +525,8 @@ def log1p(x: Term) -> Term:
     m, exponent = mantissa(u)
     # The error is negligible if the exponent is large.
     scale = (0 - (exponent > 60).select(60, exponent)).power()
-    result = log_of_product(error.fma(scale, m - 1.0), exponent)
-    return with_limits_of_log(u, result).copysign(x)
+    result = log_of_product(error.fma(scale, m - 1.0), exponent.to_float())
+    return with_limits(u, result).copysign(x)
 
 
 def tanh(x: Term) -> Term:
@@ -498,15 +552,15 @@ def erf(x: Term) -> Term:
     return power.fma(rest, 1.0 - power).copysign(x)
 
 
-ATANH = interpolated(atanh_rest, 0, ((1 - ROOT) / (1 + ROOT)) ** 2, 7)
+ATANH = interpolated(atanh_rest, 0, ((1 - ROOT_HALF) / (1 + ROOT_HALF)) ** 2, 7)
 EXP2_DOUBLE = interpolated(exp2_rest, -0.5, 0.5, 10)
 
 
 def log2_double(x: Term) -> Term:
     """log2 of a positive f64 to about 40 bits: k + log2((1 + s) / (1 - s))."""
-    above = x.bits() - int_bits(ROOT, f64)
+    above = x.bits() - int_bits(ROOT_HALF, f64)
     exponent = above >> 52
-    m = ((above & (2**52 - 1)) + int_bits(ROOT, f64)).float()
+    m = ((above & (2**52 - 1)) + int_bits(ROOT_HALF, f64)).float()
     s = (m - 1.0) / (m + 1.0)
     large = 1.5 * 2.0**52
     whole = (exponent + int_bits(large, f64)).float() - large

@@ -127,13 +127,6 @@ class Vectors:
         args = [x, address, build.number(size), mask.lanes]
         build.do(llvm.CallIntrinsicOp(name, args, []))
 
-    def prefetch(self, address: SSAValue) -> None:
-        """Load the cache line of `address`, which will be written."""
-        # To write; into all caches; data.
-        numbers = [self.build.number(number) for number in (1, 3, 1)]
-        args = [address, *numbers]
-        self.build.do(llvm.CallIntrinsicOp("llvm.prefetch.p0", args, []))
-
     def mask(self, first: int, end: Size | None) -> Mask | None:
         """The mask of the lanes from `first` on before `end`; None if it is full."""
         if end is None or (isinstance(end, int) and end >= first + self.lanes):

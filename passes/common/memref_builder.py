@@ -9,18 +9,25 @@ from typing import TypeAlias, cast
 from xdsl.dialects import memref, scf
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
+    DenseArrayBase,
     IndexType,
+    MemRefLayoutAttr,
     MemRefType,
     NoneAttr,
+    i64,
 )
 from xdsl.dialects.linalg import ops as linalg
-from xdsl.dialects.utils.dynamic_index_list import get_dynamic_index_list
+from xdsl.dialects.utils.dynamic_index_list import (
+    get_dynamic_index_list,
+    split_dynamic_index_list,
+)
 from xdsl.ir import Attribute, Block, Region, SSAValue
 
 from padc.ir.tcp import Amount
 from padc.passes.common.size_builder import SizeBuilder
 
 AnyMemRef: TypeAlias = MemRefType[Attribute]
+CONTIGUOUS = NoneAttr()
 
 
 def memref_type(value: SSAValue) -> AnyMemRef:
@@ -104,6 +111,40 @@ class MemRefBuilder(SizeBuilder):
         sizes = self.sizes(x)
         offsets[dim], sizes[dim] = offset, size
         return self.subview(x, offsets, sizes)
+
+    def expanded(
+        self,
+        x: SSAValue,
+        groups: Attribute,
+        sizes: Sequence[Amount],
+        layout: MemRefLayoutAttr | NoneAttr = CONTIGUOUS,
+    ) -> SSAValue:
+        """`x` with each dimension split into those of its group; contiguous or not."""
+        static, dynamic = split_dynamic_index_list(sizes, DYNAMIC_INDEX)
+        type = MemRefType(memref_type(x).element_type, static, layout)
+        return self.insert(
+            memref.ExpandShapeOp(
+                operands=[x, dynamic],
+                result_types=[type],
+                properties={
+                    "reassociation": groups,
+                    "static_output_shape": DenseArrayBase.from_list(i64, static),
+                },
+            )
+        )
+
+    def collapsed(
+        self, x: SSAValue, groups: Attribute, sizes: Sequence[Amount]
+    ) -> SSAValue:
+        """The contiguous buffer `x` with the dimensions of each group joined."""
+        shape, _ = split_dynamic_index_list(sizes, DYNAMIC_INDEX)
+        return self.insert(
+            memref.CollapseShapeOp(
+                operands=[x],
+                result_types=[MemRefType(memref_type(x).element_type, shape)],
+                properties={"reassociation": groups},
+            )
+        )
 
     def copy(self, source: SSAValue, target: SSAValue) -> None:
         if 0 not in memref_type(source).get_shape():

@@ -322,7 +322,7 @@ class Blocks:
         places = [(row, column) for row in range(height) for column in columns]
         addresses = [self.kernel.address(offsets, *place) for place in places]
         for address in addresses:
-            self.vectors.prefetch(address)
+            self.build.prefetch(address)
         zeros = [self.vectors.zero()] * len(places)
         sums = carry_terms(build, part.depth, zeros, product)
         starts: dict[tuple[int, int], SSAValue | None] = {}

@@ -45,25 +45,28 @@ class Extreme:
         x: BufferDescriptor,
         offset: Size,
         ranges: Sequence[tuple[Size, Size]],
+        first: SSAValue,
     ) -> SSAValue:
         """
-        The extreme of the elements of `x` from `offset` on; NaN if one is.
+        The extreme of `first` and the elements of `x` from `offset` on; NaN if one is.
 
         `ranges` have the first place and the number of each, and may overlap.
         """
-        best: Sequence[SSAValue] = [build.number(0)]
-        for first, count in ranges:
-            begin = build.add(offset, first)
+        best = self.key(build, first)
+        for begin, count in ranges:
+            start = build.add(offset, begin)
 
             def inside(
-                place: SSAValue, carried: Sequence[SSAValue], begin: Size = begin
+                place: SSAValue, carried: Sequence[SSAValue], start: Size = start
             ) -> list[SSAValue]:
-                address = build.address(x.pointer, build.add(begin, place), self.type)
+                address = build.address(x.pointer, build.add(start, place), self.type)
                 (best,) = carried
                 return [self.better(build, best, x.load(build, address))]
 
-            best = build.carry(count, best, inside)
-        return self.number(build, best[0])
+            # Each loop begins with the least key, so that none waits for another one.
+            (found,) = build.carry(count, [build.number(0)], inside)
+            best = greater(build, best, found)
+        return self.number(build, best)
 
     def of_values(self, build: LlvmBuilder, values: Iterable[SSAValue]) -> SSAValue:
         """The extreme of `values`; NaN if one is."""
@@ -74,8 +77,7 @@ class Extreme:
 
     def better(self, build: LlvmBuilder, key: SSAValue, x: SSAValue) -> SSAValue:
         """The greater one of `key` and that of `x`."""
-        keys = [key, self.key(build, x)]
-        return build.insert(llvm.CallIntrinsicOp("llvm.umax.i32", keys, [i32]))
+        return greater(build, key, self.key(build, x))
 
     def key(self, build: LlvmBuilder, x: SSAValue) -> SSAValue:
         """An unsigned integer, the greater, the better `x` is."""
@@ -95,6 +97,10 @@ class Extreme:
         if isinstance(self.op, arith.MaximumfOp):
             return bits
         return build.insert(llvm.XOrOp(bits, build.number(SIGN)))
+
+
+def greater(build: LlvmBuilder, a: SSAValue, b: SSAValue) -> SSAValue:
+    return build.insert(llvm.CallIntrinsicOp("llvm.umax.i32", [a, b], [i32]))
 
 
 def inverted(build: LlvmBuilder, bits: SSAValue) -> SSAValue:

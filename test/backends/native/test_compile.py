@@ -46,6 +46,52 @@ ROWS = Dim("rows", min=2, max=8)
 # --- inputs and outputs ---------------------------------------------------------------
 
 
+def reshaped_and_whole(x: torch.Tensor) -> Any:
+    y = x * 2
+    return y.view(12, 2), y
+
+
+def reshaped_several_times(x: torch.Tensor) -> Any:
+    y = (x * 2).view(-1)
+    return y, y.view(4, 2, 3), y, y + 1
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: (x * 2).view(8, 3),
+        lambda x: (x * 2).view(2, 2, 6),
+        lambda x: x.view(-1),
+        lambda x: F.pad(x, (1, 1)).view(2, -1),
+        lambda x: x.sum(1).view(2, 3, 2),
+        reshaped_and_whole,
+        reshaped_several_times,
+    ],
+)
+def test_results_that_are_reshaped(function: Callable[..., Any]):
+    check(function, torch.arange(24.0).view(4, 2, 3))
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: (x * 2).view(-1, 3),
+        lambda x: (x * 2).view(x.shape[0], 3, 2),
+        lambda x: (x * 2).view(-1).view(2, -1),
+    ],
+)
+def test_results_that_are_reshaped_to_dynamic_sizes(function: Callable[..., Any]):
+    model = Function(function)
+    x = torch.arange(24.0).view(4, 2, 3)
+    exported = torch.export.export(model, (x,), dynamic_shapes=(({0: ROWS},),))
+    fast = padc.compile(exported)
+
+    assert fast.is_native
+    for rows in (2, 5):
+        x = torch.randn(rows, 2, 3)
+        assert torch.equal(fast(x), model(x))
+
+
 def test_structures():
     def function(pair: Any, named: Any) -> Any:
         x, y = pair

@@ -15,6 +15,7 @@ from padc.backends.native.machine import Cpu, assembly
 from padc.passes import pipelines
 
 NEON = Cpu("aarch64-unknown-linux-gnu", "neoverse-n1", "+neon")
+AVX512 = Cpu("x86_64-unknown-linux-gnu", "skylake-avx512", "+avx512f,+avx512vl")
 LABEL = re.compile(r"(\.L\w+):")
 BRANCH = re.compile(r"\s+(?:b|b\.\w+|cbn?z|tbn?z)\s.*?(\.L\w+)$")
 SPILL = re.compile(r"\s+(?:str|stp|stur|ldr|ldp|ldur)\s+q.*\[sp")
@@ -58,19 +59,19 @@ class Model(torch.nn.Module):
         return self.function(*args)
 
 
-def compiled(function: Callable[..., Tensor], *args: Tensor) -> str:
-    """The assembly of a function, with NEON."""
+def compiled(function: Callable[..., Tensor], *args: Tensor, cpu: Cpu = NEON) -> str:
+    """The assembly of a function."""
     exported = torch.export.export(Model(function), args)
     ctx, module = pipelines.import_program(
         exported, legal=pipelines.legal_for_native(), leave_out_constants=True
     )
     for passes in (
         pipelines.to_native_tcp(),
-        pipelines.to_buffers(NEON.vector_bytes),
-        pipelines.to_llvm(NEON.vector_bytes),
+        pipelines.to_buffers(cpu.vector_bytes),
+        pipelines.to_llvm(cpu.vector_bytes),
     ):
         pipelines.run_passes(ctx, module, passes)
-    return assembly(convert_module(module, fallback_target_triple=None), NEON)
+    return assembly(convert_module(module, fallback_target_triple=None), cpu)
 
 
 def innermost_loops(text: str) -> list[list[str]]:
@@ -112,3 +113,28 @@ def test_a_spill_is_seen():
     (found,) = innermost_loops("\n".join([*loop, "\tb.ne\t.LBB0_1"]))
 
     assert [line for line in found if SPILL.match(line)] == loop[-1:]
+
+
+@pytest.mark.parametrize(
+    "function, instructions",
+    [
+        (torch.exp, ["vscalefps", "vpermps"]),
+        (torch.exp2, ["vscalefps", "vpermps"]),
+        (torch.log, ["vgetexpps", "vgetmantps"]),
+        (lambda x: x.softmax(-1), ["vscalefps", "vpermps"]),
+    ],
+)
+def test_instructions_of_avx512_replace_calls(
+    function: Callable[..., Tensor], instructions: list[str]
+):
+    text = compiled(function, torch.ones(20, 205), cpu=AVX512)
+
+    for name in instructions:
+        assert re.search(rf"{name}\s.*%zmm", text)
+    assert not re.search(r"padc_(exponent|mantissa|scaled|root)\w*@GOT", text)
+
+
+def test_rows_that_are_written_last_are_prefetched():
+    text = compiled(lambda x: x.softmax(-1), torch.ones(20, 205), cpu=AVX512)
+
+    assert "prefetch" in text

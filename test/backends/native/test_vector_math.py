@@ -69,10 +69,10 @@ def test_functions_are_accurate_over_all_floats(name: str):
 
 
 @pytest.mark.parametrize("name", ["exp", "exp2"])
-def test_powers_without_an_instruction_that_scales(
+def test_powers_without_instructions_of_avx512(
     name: str, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(vector_math, "SCALING_BYTES", 1 << 20)
+    monkeypatch.setattr(vector_math, "VECTOR_BYTES", 1 << 20)
     monkeypatch.setenv("PADC_CACHE_DIR", "")
 
     test_functions_are_accurate_over_all_floats(name)

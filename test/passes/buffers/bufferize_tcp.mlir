@@ -96,3 +96,47 @@ func.func @in_place(%x: tensor<2xf32>, %f: f32) -> (tensor<4xf32>, tensor<4xf32>
   %two = tensor.insert_slice %x into %one[2] [2] [1] : tensor<2xf32> into tensor<4xf32>
   return %one, %two : tensor<4xf32>, tensor<4xf32>
 }
+
+// The returned buffer has the shape of the result: nothing is copied.
+// CHECK-LABEL: func.func @reshaped
+// CHECK-NEXT:    %[[Y:.*]] = memref.alloc() : memref<6xf32>
+// CHECK-NEXT:    %[[X:.*]] = memref.expand_shape %[[Y]] {{.*}} : memref<6xf32> into memref<2x3xf32>
+// CHECK-NEXT:    linalg.fill ins(%f : f32) outs(%[[X]]
+// CHECK-NEXT:    return %[[Y]]
+func.func @reshaped(%f: f32) -> tensor<6xf32> {
+  %e = tensor.empty() : tensor<2x3xf32>
+  %x = linalg.fill ins(%f : f32) outs(%e : tensor<2x3xf32>) -> tensor<2x3xf32>
+  %y = tensor.collapse_shape %x [[0, 1]] : tensor<2x3xf32> into tensor<6xf32>
+  return %y : tensor<6xf32>
+}
+
+// Sizes are computed before the buffer is allocated.
+// CHECK-LABEL: func.func @reshaped_twice
+// CHECK:         %[[Y:.*]] = memref.alloc(%{{.*}}) : memref<?x2x2xf32>
+// CHECK-NEXT:    %[[X:.*]] = memref.collapse_shape %[[Y]] {{.*}} : memref<?x2x2xf32> into memref<?x4xf32>
+// CHECK-NEXT:    %[[E:.*]] = memref.expand_shape %[[X]] {{.*}} into memref<?x3x4xf32>
+// CHECK-NEXT:    linalg.fill ins(%f : f32) outs(%[[E]]
+// CHECK-NEXT:    return %[[Y]]
+func.func @reshaped_twice(%f: f32, %n: index) -> tensor<?x2x2xf32> {
+  %e = tensor.empty(%n) : tensor<?x3x4xf32>
+  %x = linalg.fill ins(%f : f32) outs(%e : tensor<?x3x4xf32>) -> tensor<?x3x4xf32>
+  %three = arith.constant 3 : index
+  %rows = arith.muli %n, %three : index
+  %z = tensor.collapse_shape %x [[0, 1], [2]] : tensor<?x3x4xf32> into tensor<?x4xf32>
+  %y = tensor.expand_shape %z [[0], [1, 2]] output_shape [%rows, 2, 2] : tensor<?x4xf32> into tensor<?x2x2xf32>
+  return %y : tensor<?x2x2xf32>
+}
+
+// Each result has memory of its own.
+// CHECK-LABEL: func.func @returned_and_reshaped
+// CHECK:         %[[Y:.*]] = memref.alloc() : memref<6xf32>
+// CHECK:         %[[X:.*]] = memref.expand_shape %[[Y]]
+// CHECK:         %[[Z:.*]] = memref.alloc() : memref<2x3xf32>
+// CHECK-NEXT:    linalg.copy ins(%[[X]] : {{.*}}) outs(%[[Z]]
+// CHECK-NEXT:    return %[[Y]], %[[Z]]
+func.func @returned_and_reshaped(%f: f32) -> (tensor<6xf32>, tensor<2x3xf32>) {
+  %e = tensor.empty() : tensor<2x3xf32>
+  %x = linalg.fill ins(%f : f32) outs(%e : tensor<2x3xf32>) -> tensor<2x3xf32>
+  %y = tensor.collapse_shape %x [[0, 1]] : tensor<2x3xf32> into tensor<6xf32>
+  return %y, %x : tensor<6xf32>, tensor<2x3xf32>
+}
