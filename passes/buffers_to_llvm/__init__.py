@@ -12,6 +12,7 @@ Pass: `convert_buffers_to_llvm`. The other files serve it:
     op_loops           the loops of a linalg op, and how long they take
     loop_nests         loops around a body, in the form that is fastest for it
     gathers            elements from places that are computed, loaded in blocks
+    channel_rows       rows of channels at such places, transposed in registers
     bodies             the body of a linalg op, at some place of its loops
     products/          kernels of matrix products and convolutions
     winograd/          convolutions by Winograd's algorithm

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -30,8 +30,8 @@ Places: TypeAlias = "dict[int | tuple[int, int], SSAValue]"
 NONE: Mapping[SSAValue, SSAValue] = {}
 
 
-Read: TypeAlias = "Callable[[LlvmBuilder, Sequence[Size]], SSAValue]"
-"""The element that a load reads at these indices."""
+Read: TypeAlias = "Callable[[LlvmBuilder, Mapping[SSAValue, Value]], SSAValue]"
+"""The element that a load reads; it takes the values of the body before it."""
 
 Keep: TypeAlias = "Callable[[SSAValue, SSAValue], None]"
 """Takes a value of a body, and what it is in LLVM's code."""
@@ -54,6 +54,8 @@ class Body:
     """What gives the values of these loads."""
     keep: Keep | None = None
     """Takes each value of the body once it is computed."""
+    needed: Collection[SSAValue] | None = None
+    """The values that are computed; None for all."""
 
     def elements(
         self, build: LlvmBuilder, offsets: Sequence[Size], places: Places
@@ -92,17 +94,30 @@ class Body:
 
         Elements of operands are loaded, and values of ops are computed, unless `given`.
         """
+        values = self.compute(build, offsets, places, given)
+        end = self.op.body.block.last_op
+        assert isinstance(end, linalg.YieldOp)
+        return [scalar(build, values[x]) for x in end.operands]
+
+    def compute(
+        self,
+        build: LlvmBuilder,
+        offsets: Sequence[Size],
+        places: Places,
+        given: Mapping[SSAValue, SSAValue],
+    ) -> Mapping[SSAValue, Value]:
+        """All values inside the body, or those that are `needed`."""
         block = self.op.body.block
         self.check(build)
         values = {**self.values, **given}
         for arg, x, offset in zip(block.args, self.operands, offsets, strict=True):
             if not isinstance(x, BufferDescriptor):
                 values[arg] = x
-            elif arg.first_use is not None and arg not in given:
+            elif arg.first_use is not None and self.computes(arg, given):
                 address = build.address(x.pointer, offset, x.element_type)
                 values[arg] = x.load(build, address)
         for op in block.ops:
-            if op.results and op.results[0] in given:
+            if op.results and not self.computes(op.results[0], given):
                 continue
             match op:
                 case linalg.YieldOp():
@@ -112,12 +127,12 @@ class Body:
                 case arith.DivUIOp() if (key := quotient_of(op)) in places:
                     values[op.result] = places[key]
                 case memref.LoadOp():
+                    if (read := self.reads.get(op)) is not None:
+                        values[op.res] = read(build, values)
+                        continue
                     buffer = values[op.memref]
                     assert isinstance(buffer, BufferDescriptor)
                     indices = [size(values[index]) for index in op.indices]
-                    if (read := self.reads.get(op)) is not None:
-                        values[op.res] = read(build, indices)
-                        continue
                     address = buffer.element(build, indices)
                     values[op.res] = buffer.load(build, address)
                 case memref.DimOp():
@@ -129,9 +144,11 @@ class Body:
                     values[op.results[0]] = value
                     if self.keep is not None:
                         self.keep(op.results[0], value)
-        end = block.last_op
-        assert isinstance(end, linalg.YieldOp)
-        return [scalar(build, values[x]) for x in end.operands]
+        return values
+
+    def computes(self, value: SSAValue, given: Mapping[SSAValue, SSAValue]) -> bool:
+        """Whether a value of the body is computed."""
+        return value not in given and (self.needed is None or value in self.needed)
 
     def is_sum(self, op: Operation) -> bool:
         """Whether `op` adds to an output, or computes a product that is then added."""

@@ -4,14 +4,13 @@ Elements from places that are computed, as in a grid sample: loaded in blocks.
 A gather instruction takes longer than a load of each element, on many CPUs. So a block
 of steps is three loops. The first computes the places, and the last computes with the
 elements: LLVM makes vectors of both. The second copies elements to scratch memory, for
-a few steps at a time. The whole body is emitted in each of the three, and LLVM removes
-the parts that a loop does not use. The first loop also stores values that the last one
-would have to compute again, such as weights.
+a few steps at a time. Each has the part of the body that it uses. The first loop also
+stores values that the last one would have to compute again, such as weights.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
@@ -28,7 +27,12 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.utils.hints import isa
 
 from padc.passes.buffers_to_llvm.bodies import Body, Places, Read, count
-from padc.passes.buffers_to_llvm.buffer_descriptor import BufferDescriptor, stored_bytes
+from padc.passes.buffers_to_llvm.buffer_descriptor import (
+    BufferDescriptor,
+    Value,
+    size,
+    stored_bytes,
+)
 from padc.passes.buffers_to_llvm.llvm_builder import (
     LlvmBuilder,
     Size,
@@ -68,26 +72,24 @@ class Gather:
     elements: Sequence[SSAValue]
     """Memory for the elements of a block, for each jammed step."""
 
-    def base(self, build: LlvmBuilder, indices: Sequence[Size]) -> Size:
-        """The part of the offset that stays the same."""
-        terms = zip(self.varies, indices, self.buffer.strides, strict=True)
-        total: Size = 0
-        for varies, index, stride in terms:
-            if not varies:
-                total = build.add(total, build.mul(index, stride))
-        return total
+    def terms(self, varies: bool) -> list[tuple[SSAValue, Size]]:
+        """The indices that differ in a row of steps, or the others, with strides."""
+        terms = zip(self.varies, self.op.indices, self.buffer.strides, strict=True)
+        return [(index, stride) for each, index, stride in terms if each == varies]
 
-    def place(self, build: LlvmBuilder, indices: Sequence[Size]) -> SSAValue:
+    def base(self, build: LlvmBuilder, values: Mapping[SSAValue, Value]) -> Size:
+        """The part of the offset that stays the same."""
+        terms = self.terms(varies=False)
+        places = [size(values[index]) for index, _ in terms]
+        return build.dot(places, [stride for _, stride in terms])
+
+    def place(self, build: LlvmBuilder, values: Mapping[SSAValue, Value]) -> SSAValue:
         """The other part, in as many bits as it needs: vectors have more lanes then."""
-        type = place_type(self.buffer)
-        terms = zip(self.varies, indices, self.buffer.strides, strict=True)
-        parts: list[SSAValue] = []
-        for varies, index, stride in terms:
-            if varies:
-                index, step = (
-                    as_width(build, build.value(x), type) for x in (index, stride)
-                )
-                parts.append(build.insert(llvm.MulOp(index, step)))
+        type, parts = place_type(self.buffer), list[SSAValue]()
+        for index, stride in self.terms(varies=True):
+            factors = size(values[index]), stride
+            a, b = (as_width(build, build.value(x), type) for x in factors)
+            parts.append(build.insert(llvm.MulOp(a, b)))
         return reduce(lambda a, b: build.insert(llvm.AddOp(a, b)), parts)
 
 
@@ -150,8 +152,8 @@ class Gathers:
         """Store the places of one step; all jammed steps have the same ones."""
 
         def reader(load: Gather) -> Read:
-            def read(build: LlvmBuilder, indices: Sequence[Size]) -> SSAValue:
-                place = load.place(build, indices)
+            def read(build: LlvmBuilder, values: Mapping[SSAValue, Value]) -> SSAValue:
+                place = load.place(build, values)
                 build.store(place, place_at(build, load, step))
                 return unused(build, load)
 
@@ -162,10 +164,12 @@ class Gathers:
                 build.store(computed, build.address(memory, step, value.type))
 
         moved, here = next(iter(self.body.steps(build, at, places)))
+        indices = [x for load in self.loads for x, _ in load.terms(varies=True)]
         self.body.reads = {load.op: reader(load) for load in self.loads}
         self.body.keep = keep
-        self.body.results(build, moved, here, {})
-        self.body.reads, self.body.keep = {}, None
+        self.body.needed = self.loaded_with([*indices, *self.kept])
+        self.body.compute(build, moved, here, {})
+        self.body.reads, self.body.keep, self.body.needed = {}, None, None
 
     def copy_elements(
         self, build: LlvmBuilder, step: SSAValue, at: Sequence[Size], places: Places
@@ -174,10 +178,10 @@ class Gathers:
         stored = {load.op: self.places_of(build, load, step) for load in self.loads}
 
         def reader(load: Gather, jammed: int) -> Read:
-            def read(build: LlvmBuilder, indices: Sequence[Size]) -> SSAValue:
+            def read(build: LlvmBuilder, values: Mapping[SSAValue, Value]) -> SSAValue:
                 if load.run == 1 or jammed == 0:
                     type = load.buffer.element_type
-                    base = load.base(build, indices)
+                    base = load.base(build, values)
                     first = build.address(load.buffer.pointer, base, type)
                     rows = [
                         self.loaded(build, load, build.address(first, place, type))
@@ -193,10 +197,19 @@ class Gathers:
 
             return read
 
+        indices = [x for load in self.loads for x, _ in load.terms(varies=False)]
+        self.body.needed = self.loaded_with(indices)
         for jammed, (moved, here) in enumerate(self.body.steps(build, at, places)):
+            if jammed and all(load.run > 1 for load in self.loads):
+                break
             self.body.reads = {load.op: reader(load, jammed) for load in self.loads}
-            self.body.results(build, moved, here, {})
-            self.body.reads = {}
+            self.body.compute(build, moved, here, {})
+        self.body.reads, self.body.needed = {}, None
+
+    def loaded_with(self, values: Sequence[SSAValue]) -> set[SSAValue]:
+        """The elements, `values`, and all that these are computed from."""
+        elements = {load.op.res for load in self.loads}
+        return elements.union(*(slice_of(value) for value in values))
 
     def places_of(
         self, build: LlvmBuilder, load: Gather, step: SSAValue
@@ -223,7 +236,7 @@ class Gathers:
         """Compute one step with the elements in scratch memory."""
 
         def reader(load: Gather, jammed: int) -> Read:
-            def read(build: LlvmBuilder, indices: Sequence[Size]) -> SSAValue:
+            def read(build: LlvmBuilder, values: Mapping[SSAValue, Value]) -> SSAValue:
                 type = load.buffer.element_type
                 return build.load(
                     build.address(load.elements[jammed], step, type), type
@@ -235,11 +248,17 @@ class Gathers:
             value: build.load(build.address(memory, step, value.type), value.type)
             for value, memory in self.kept.items()
         }
+        end = self.body.op.body.block.last_op
+        assert end is not None
+        known = {*given, *(load.op.res for load in self.loads)}
+        self.body.needed = set[SSAValue]().union(
+            *(slice_of(result, known) for result in end.operands)
+        )
         for jammed, (moved, here) in enumerate(self.body.steps(build, at, places)):
             self.body.reads = {load.op: reader(load, jammed) for load in self.loads}
             results = self.body.results(build, moved, here, given)
             self.body.store(build, moved, results)
-            self.body.reads = {}
+        self.body.reads, self.body.needed = {}, None
 
 
 def unused(build: LlvmBuilder, load: Gather) -> SSAValue:
@@ -254,8 +273,8 @@ def place_at(build: LlvmBuilder, load: Gather, step: Size) -> SSAValue:
 def place_type(buffer: BufferDescriptor) -> IntegerType:
     """The type of places in a buffer."""
     total = 1
-    for size in buffer.sizes:
-        total *= size if isinstance(size, int) else 1 << 31
+    for length in buffer.sizes:
+        total *= length if isinstance(length, int) else 1 << 31
     return i32 if total < 1 << 31 else i64
 
 
@@ -342,13 +361,15 @@ def takes_long(body: Body, value: SSAValue, loop: Loop) -> bool:
     )
 
 
-def slice_of(value: SSAValue) -> list[SSAValue]:
-    """A value and all that it is computed from."""
+def slice_of(
+    value: SSAValue, known: Collection[SSAValue] = frozenset()
+) -> list[SSAValue]:
+    """A value and all that it is computed from, but not what `known` ones are."""
     seen, rest = dict[SSAValue, None](), [value]
     while rest:
         if (value := rest.pop()) not in seen:
             seen[value] = None
-            if isinstance(value.owner, Operation):
+            if isinstance(value.owner, Operation) and value not in known:
                 rest += value.owner.operands
     return list(seen)
 
@@ -359,11 +380,11 @@ def run_of(body: Body, op: memref.LoadOp, buffer: BufferDescriptor) -> int:
         index := op.indices[-1].owner, linalg.IndexOp
     ):
         return 1
-    size, stride = buffer.sizes[-1], buffer.strides[-1]
-    if not isinstance(size, int) or size not in RUNS or stride != 1:
+    length, stride = buffer.sizes[-1], buffer.strides[-1]
+    if not isinstance(length, int) or length not in RUNS or stride != 1:
         return 1
     is_jammed = (index.dim.value.data,) == tuple(body.jammed.dims)
-    return size if is_jammed and count(body.jammed) <= size else 1
+    return length if is_jammed and count(body.jammed) <= length else 1
 
 
 def all_are_computed(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import groupby
 
 from xdsl.dialects import arith, memref
 from xdsl.dialects.linalg import ops as linalg
@@ -11,6 +12,7 @@ from xdsl.ir import SSAValue
 
 from padc.passes.buffers_to_llvm.bodies import Body
 from padc.passes.buffers_to_llvm.buffer_descriptor import Value
+from padc.passes.buffers_to_llvm.channel_rows import channel_rows
 from padc.passes.buffers_to_llvm.kernel_key import KernelKey
 from padc.passes.buffers_to_llvm.kernels import Kernel, Outline
 from padc.passes.buffers_to_llvm.llvm_builder import LlvmBuilder, Size
@@ -76,6 +78,9 @@ def outline(
         if kernel.build.check is not None:
             kernel.build.check = kernel.build.check.of(op)
         return transposition.run(kernel.build, sizes)
+    body = Body(op, kernel, operands, inner, len(op.outputs))
+    if (rows := channel_rows(body, loops)) is not None:
+        return rows.run(sizes)
     loops, jammed = jam(op, loops)
     body = Body(op, kernel, operands, inner, len(op.outputs), jammed)
     nest = nest_of(body, loops)
@@ -117,6 +122,16 @@ def plan(
 ) -> tuple[list[Loop], list[Size]]:
     """The loops of `op`, merged if possible, and the first offset of each operand."""
     loops, firsts = loops_of(op, operands, main)
-    if any(isinstance(inner, linalg.IndexOp) for inner in op.body.walk()):
-        return loops, firsts
-    return merged(main, [loop for loop in loops if loop.count != 1]), firsts
+    numbers = {
+        inner.dim.value.data
+        for inner in op.body.walk()
+        if isinstance(inner, linalg.IndexOp)
+    }
+    result: list[Loop] = []
+    # The body uses the numbers of some loops: they stay as they are.
+    for are_numbered, group in groupby(loops, lambda x: x.dims[0] in numbers):
+        if are_numbered:
+            result += group
+        else:
+            result += merged(main, [loop for loop in group if loop.count != 1])
+    return result, firsts

@@ -16,6 +16,7 @@ from padc.passes.buffers_to_llvm.llvm_builder import LlvmBuilder, Size
 from padc.passes.buffers_to_llvm.loops import Loop, ordered
 from padc.passes.buffers_to_llvm.op_loops import captured, loops_of
 from padc.passes.buffers_to_llvm.products.kernel_choice import multiplied_type
+from padc.passes.buffers_to_llvm.transpositions import transposition_of
 
 
 @dataclass(frozen=True)
@@ -155,7 +156,10 @@ def looped_op(
     ):
         return None
     used = {x: values[x] for x in (*op.operands, *captured(op)) if x in values}
-    loops, firsts = loops_of(op, [used[x] for x in op.operands], main)
+    operands = [used[x] for x in op.operands]
+    loops, firsts = loops_of(op, operands, main)
+    if transposition_of(op, operands, longer(loops)) is not None:
+        return None
     if any(loop.reduces for loop in loops):
         writes_often = any(
             loop.steps[-1] == 0 and not loop.reduces for loop in longer(loops)

@@ -1,17 +1,21 @@
-"""Builders that take parts of a tensor, insert parts, and concatenate."""
+"""Builders that take parts of a tensor, insert parts, concatenate and grow."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from xdsl.builder import Builder
 from xdsl.dialects import arith, tensor
-from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
-from xdsl.ir import SSAValue
+from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, TensorType
+from xdsl.dialects.utils.dynamic_index_list import split_dynamic_index_list
+from xdsl.ir import Block, Region, SSAValue
+from xdsl.rewriter import InsertPoint
 
 from padc.ir.tcp import Amount, tensor_type
 from padc.passes.common.linalg_builder import (
     LinalgBuilder,
     element_type,
+    type_of,
 )
 from padc.passes.common.tensor_shapes import rank_of, same, squeeze
 
@@ -96,3 +100,33 @@ def bounded(build: LinalgBuilder, index: Amount, size: Amount) -> Amount:
     if not (isinstance(index, int) and index >= 0):
         index = build.maximum(index, 0)
     return build.minimum(index, size)
+
+
+def grow(
+    build: LinalgBuilder,
+    x: SSAValue,
+    fill: SSAValue,
+    lower: Sequence[Amount],
+    upper: Sequence[Amount],
+) -> SSAValue:
+    """`x` and the fill around it."""
+    if all(amount == 0 for amount in (*lower, *upper)):
+        return x
+    sizes = build.padded(lower, build.sizes(x), upper)
+    if 0 in tensor_type(x).get_shape():
+        return build.filled(sizes, fill)
+    block = Block(arg_types=[IndexType()] * len(lower))
+    Builder(InsertPoint.at_end(block)).insert(tensor.YieldOp(fill))
+    static_lower, dynamic_lower = split_dynamic_index_list(lower, DYNAMIC_INDEX)
+    static_upper, dynamic_upper = split_dynamic_index_list(upper, DYNAMIC_INDEX)
+    return build.insert(
+        tensor.PadOp(
+            x,
+            dynamic_lower,
+            dynamic_upper,
+            Region(block),
+            static_lower,
+            static_upper,
+            type_of(sizes, element_type(x)),
+        )
+    )

@@ -6,7 +6,7 @@ A point reads an element for each combination of one tap of each dimension.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
@@ -96,4 +96,19 @@ def sum_of_taps(
             exists = Number(build, tap.exists, i1)
             part = exists.select(Number(build, part, part.type), 0).value
         parts.append(part)
+    return reduce(lambda a, b: build.insert(arith.AddfOp(a, b)), parts)
+
+
+def weighted_sum(
+    build: LinalgBuilder,
+    axes: Sequence[Sequence[SSAValue]],
+    elements: Iterator[SSAValue],
+) -> SSAValue:
+    """The sum of elements with weights for each axis, those of the last innermost."""
+    if not axes:
+        return next(elements)
+    parts = [
+        build.insert(arith.MulfOp(weight, weighted_sum(build, axes[1:], elements)))
+        for weight in axes[0]
+    ]
     return reduce(lambda a, b: build.insert(arith.AddfOp(a, b)), parts)

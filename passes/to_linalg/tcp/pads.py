@@ -4,12 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.builder import Builder
-from xdsl.dialects import tensor
-from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType
-from xdsl.dialects.utils.dynamic_index_list import split_dynamic_index_list
-from xdsl.ir import Block, Region, SSAValue
-from xdsl.rewriter import InsertPoint
+from xdsl.ir import SSAValue
 
 from padc.ir import tcp
 from padc.ir.padding import (
@@ -19,9 +14,9 @@ from padc.ir.tcp import Amount, tensor_type
 from padc.passes.common.linalg_builder import (
     LinalgBuilder,
     element_type,
-    type_of,
 )
 from padc.passes.common.size_builder import never_crops
+from padc.passes.to_linalg.build.slices import grow
 from padc.passes.to_linalg.tcp.linalg_lowering import lowers
 
 
@@ -56,36 +51,6 @@ def crop(
         # Upstream refuses a slice that starts at the end.
         return build.empty(sizes, element_type(x))
     return build.slice(x, offsets, sizes)
-
-
-def grow(
-    build: LinalgBuilder,
-    x: SSAValue,
-    fill: SSAValue,
-    lower: Sequence[Amount],
-    upper: Sequence[Amount],
-) -> SSAValue:
-    """`x` and the fill around it."""
-    if all(amount == 0 for amount in (*lower, *upper)):
-        return x
-    sizes = build.padded(lower, build.sizes(x), upper)
-    if 0 in tensor_type(x).get_shape():
-        return build.filled(sizes, fill)
-    block = Block(arg_types=[IndexType()] * len(lower))
-    Builder(InsertPoint.at_end(block)).insert(tensor.YieldOp(fill))
-    static_lower, dynamic_lower = split_dynamic_index_list(lower, DYNAMIC_INDEX)
-    static_upper, dynamic_upper = split_dynamic_index_list(upper, DYNAMIC_INDEX)
-    return build.insert(
-        tensor.PadOp(
-            x,
-            dynamic_lower,
-            dynamic_upper,
-            Region(block),
-            static_lower,
-            static_upper,
-            type_of(sizes, element_type(x)),
-        )
-    )
 
 
 def spread(

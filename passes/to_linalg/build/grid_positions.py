@@ -1,0 +1,142 @@
+"""
+Where the points of a grid sample are in its input.
+
+Along each dimension a point has some taps: a position, and a weight. Positions are
+clamped as floats before they become integers, so nothing outside is ever read; a tap
+outside has position -1, and is left out of the sum, not multiplied by 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from math import prod
+
+from xdsl.ir import SSAValue
+from xdsl.ir.affine import AffineExpr
+
+from padc.ir import resampling, tcp
+from padc.ir.arithmetic import SymbolicInteger
+from padc.ir.resampling import MakeReal
+from padc.ir.tcp import Amount, GridPadding, ResampleMode
+from padc.passes.common.linalg_builder import LinalgBuilder
+from padc.passes.to_linalg.build.numbers import Number, make_real
+from padc.passes.to_linalg.build.scalars import real_type, widened
+
+MOST_ELEMENTS = 1 << 30
+"""The number of an element of a channel is an i32, also the one after the last."""
+
+
+def known_sizes(build: LinalgBuilder, op: tcp.GridSampleOp) -> list[Amount]:
+    """The sizes of the input; its batch may be known from the grid."""
+    sizes = build.sizes(op.input)
+    static = op.grid_type.get_shape()[0]
+    return [static, *sizes[1:]] if static >= 0 else sizes
+
+
+def is_reused(build: LinalgBuilder, op: tcp.GridSampleOp) -> bool:
+    """Whether there are so many points that it pays to rearrange the input."""
+    lengths, points = known_sizes(build, op)[1:], op.grid_type.get_shape()[1:-1]
+    known = [size for size in lengths if isinstance(size, int)]
+    if len(known) < len(lengths) or -1 in points:
+        return False
+    elements = prod(known[1:])
+    return elements <= 2 * prod(points) and elements < MOST_ELEMENTS
+
+
+def may_miss(op: tcp.GridSampleOp, tap: int) -> bool:
+    """Whether a tap may be outside of the input."""
+    if op.padding.data is GridPadding.ZEROS:
+        return True
+    # The second tap may be after the last element. Its weight is 0 there, but the
+    # product with an infinity would be NaN.
+    return op.mode.data is ResampleMode.LINEAR and tap == 1
+
+
+def coordinates(
+    op: tcp.GridSampleOp, point: Sequence[AffineExpr]
+) -> list[tuple[SSAValue, Sequence[AffineExpr]]]:
+    """The coordinates of the point at `point`, in the order of the dimensions."""
+    # A point's first number is its coordinate along the last dimension.
+    last = op.spatial_rank - 1
+    return [
+        (op.grid, [*point, AffineExpr.constant(last - axis)])
+        for axis in range(last + 1)
+    ]
+
+
+def positions(
+    build: LinalgBuilder,
+    op: tcp.GridSampleOp,
+    args: Sequence[SSAValue],
+    lengths: Sequence[Amount],
+) -> list[list[tuple[Number, Number | None]]]:
+    """
+    For each dimension the taps of a point: positions, -1 if outside, and weights.
+
+    `args` are its coordinates, and `lengths` the sizes of the input.
+    """
+    rank, real = op.spatial_rank, real_type(op.grid_type.element_type)
+    sizes = [build.wrap(length) for length in lengths]
+    make, aligned = make_real(build, real), op.align_corners is not None
+    found: list[list[tuple[Number, Number | None]]] = []
+    for point, size in zip(args, sizes, strict=False):
+        number = Number(build, widened(build, point, real), real)
+        pixel = resampling.pixel(number, size, rank, aligned, make)
+        found.append(axis_taps(op, pixel, size, make))
+    if op.mode.data is ResampleMode.NEAREST or op.padding.data is not GridPadding.ZEROS:
+        return found
+    return with_unknown(found)
+
+
+def axis_taps(
+    op: tcp.GridSampleOp, at: Number, size: SymbolicInteger, real: MakeReal
+) -> list[tuple[Number, Number | None]]:
+    """Position, -1 if outside, and weight of the elements that `at` combines."""
+    mode = op.mode.data
+    is_cubic = mode is ResampleMode.CUBIC
+    if not is_cubic:
+        at = op.padded(at, size, real, reflected)
+    if mode is ResampleMode.NEAREST:
+        return [(position(at.apply("round"), size, real), None)]
+    low, taps = at.floor(), list[tuple[Number, Number | None]]()
+    for offset, weight in resampling.weights(mode, at - low):
+        place = low + offset if offset else low
+        if is_cubic:
+            place = op.padded(place, size, real, reflected)
+        taps.append((position(place, size, real), weight))
+    return taps
+
+
+def position(coordinate: Number, size: SymbolicInteger, real: MakeReal) -> Number:
+    """A whole number as i32; -1 if it is outside of 0 to `size - 1`."""
+    inside = (coordinate >= 0) & (coordinate < real(size))
+    return inside.select(coordinate, -1.0).truncated()
+
+
+def with_unknown(
+    axes: Sequence[Sequence[tuple[Number, Number | None]]],
+) -> list[list[tuple[Number, Number | None]]]:
+    """
+    Move all taps of a point with a NaN coordinate to element 0.
+
+    The weights are NaN, so the sum is NaN too. Taps outside of the input are left out
+    of the sum, which would be 0 without them.
+    """
+    firsts = [weight for (_, weight), *_ in axes if weight is not None]
+    unknown = reduce(lambda a, b: a | b, (weight.is_nan() for weight in firsts))
+    return [
+        [(unknown.select(0, index), weight) for index, weight in taps] for taps in axes
+    ]
+
+
+def reflected(
+    at: Number, size: SymbolicInteger, aligned: bool, real: MakeReal
+) -> Number:
+    """`resampling.reflected`, and 0 if the input has one element."""
+    if aligned and size.value == 1:
+        return at.constant(0.0)
+    inside = resampling.reflected(at, size, aligned, real)
+    if not aligned or isinstance(size.value, int):
+        return inside
+    return (real(size - 1) > 0).select(inside, 0.0)

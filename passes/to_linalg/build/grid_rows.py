@@ -1,0 +1,192 @@
+"""
+Grid sampling of many channels, of inputs whose elements are read several times.
+
+Tables have the places that each point reads, as numbers of elements of a channel: one
+for each combination of taps of all dimensions. The channels of a place are made
+contiguous, so that one load reads several of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from itertools import product
+from math import prod
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import AnyFloat, FixedBitwidthType, FloatAttr, i32
+from xdsl.ir import Attribute, SSAValue
+from xdsl.ir.affine import AffineExpr
+
+from padc.ir import resampling, tcp
+from padc.ir.arithmetic import SymbolicInteger
+from padc.ir.tcp import Amount, ResampleMode
+from padc.passes.common.linalg_builder import LinalgBuilder, element_type
+from padc.passes.common.tensor_shapes import collapse
+from padc.passes.to_linalg.build.grid_positions import (
+    coordinates,
+    known_sizes,
+    may_miss,
+    positions,
+)
+from padc.passes.to_linalg.build.numbers import Number
+from padc.passes.to_linalg.build.scalars import as_index, real_type, rounded, widened
+from padc.passes.to_linalg.build.slices import grow
+from padc.passes.to_linalg.build.taps import weighted_sum
+
+ROW = 16
+"""The least channels of a copy of the input: they fill a cache line."""
+ROW_BYTES = 1 << 18
+"""The bytes of a copy of channels, a part of the second cache."""
+PLANE_BYTES = 1 << 15
+"""The most bytes of a channel that stay in the first cache while it is sampled."""
+
+
+def sample_rows(
+    build: LinalgBuilder, op: tcp.GridSampleOp, total: Attribute
+) -> SSAValue:
+    """
+    The sample of many channels, which are contiguous in a copy of the input.
+
+    Its last row is zeros, which taps outside of the input read. There is a copy for
+    each few channels: together they would not stay in the second cache.
+    """
+    rank, type = op.spatial_rank, element_type(op.input)
+    batch, channels, *lengths = known_sizes(build, op)
+    assert isinstance(channels, int)
+    points = [build.size(op.grid, dim) for dim in range(1, rank + 1)]
+    at = [AffineExpr.dimension(i) for i in range(rank + 2)]
+    point = [at[0], *at[2:]]
+    places, weights = place_tables(build, op, [batch, *points])
+    inputs = [(x, point) for x in (*places, *(x for axis in weights for x in axis))]
+
+    def sample(x: SSAValue) -> SSAValue:
+        rows = rows_of_channels(build, x)
+
+        def element(inner: LinalgBuilder, args: Sequence[SSAValue]) -> SSAValue:
+            batch, channel = inner.loop_index(0), inner.loop_index(1)
+            given = iter(args)
+            indices = [as_index(inner, next(given)) for _ in places]
+            elements = (
+                widened(inner, inner.extract(rows, [batch, i, channel]), total)
+                for i in indices
+            )
+            axes = [
+                [widened(inner, next(given), total) for _ in axis] for axis in weights
+            ]
+            return rounded(inner, weighted_sum(inner, axes, elements), type)
+
+        sizes = [batch, build.size(x, 1), *points]
+        return build.compute(sizes, type, element, inputs)
+
+    count = prod(size for size in lengths if isinstance(size, int))
+    assert isinstance(type, FixedBitwidthType)
+    bytes = count * type.size
+    if not weights and bytes <= PLANE_BYTES:
+        return sample_planes(build, op, places[0], count)
+    together = max(ROW, ROW_BYTES // bytes // ROW * ROW)
+    if channels <= together:
+        return sample(op.input)
+    result = build.empty([batch, channels, *points], type)
+    for first in range(0, channels, together):
+        count = min(together, channels - first)
+        offsets, steps = [0, first, *[0] * rank], [1] * (rank + 2)
+        x = build.slice(op.input, offsets, [batch, count, *lengths])
+        part = sample(x)
+        result = build.insert_slice(part, result, offsets, build.sizes(part), steps)
+    return result
+
+
+def sample_planes(
+    build: LinalgBuilder, op: tcp.GridSampleOp, places: SSAValue, count: int
+) -> SSAValue:
+    """The elements of each channel at `places`, zeros from place `count` on."""
+    rank, type = op.spatial_rank, element_type(op.input)
+    batch, channels = known_sizes(build, op)[:2]
+    points = [build.size(op.grid, dim) for dim in range(1, rank + 1)]
+    at = [AffineExpr.dimension(i) for i in range(rank + 2)]
+    planes = with_planes(build, op.input)
+
+    def element(inner: LinalgBuilder, args: Sequence[SSAValue]) -> SSAValue:
+        batch, channel = inner.loop_index(0), inner.loop_index(1)
+        place = Number(inner, args[0], i32)
+        index = as_index(inner, place.minimum(count - 1).value)
+        found = Number(inner, inner.extract(planes, [batch, channel, index]), type)
+        if not may_miss(op, 0):
+            return found.value
+        return (place < count).select(found, 0).value
+
+    inputs = [(places, [at[0], *at[2:]])]
+    return build.compute([batch, channels, *points], type, element, inputs)
+
+
+def with_planes(build: LinalgBuilder, x: SSAValue) -> SSAValue:
+    """`[N, C, *S] -> [N, C, prod(S)]`."""
+    rank = len(build.sizes(x)) - 2
+    return collapse(build, x, 2, rank) if rank > 1 else x
+
+
+def rows_of_channels(build: LinalgBuilder, x: SSAValue) -> SSAValue:
+    """`[N, C, *S] -> [N, prod(S) + 1, C]`; the last row of each image is zeros."""
+    planes = with_planes(build, x)
+    batch, channels, count = build.sizes(planes)
+    n, place, channel = (AffineExpr.dimension(i) for i in range(3))
+    type = element_type(x)
+    moved = build.compute(
+        [batch, count, channels],
+        type,
+        lambda _, args: args[0],
+        [(planes, [n, channel, place])],
+    )
+    assert isinstance(type, AnyFloat)
+    zero = build.insert(arith.ConstantOp(FloatAttr(0.0, type)))
+    return grow(build, moved, zero, [0, 0, 0], [0, 1, 0])
+
+
+def place_tables(
+    build: LinalgBuilder, op: tcp.GridSampleOp, sizes: Sequence[Amount]
+) -> tuple[list[SSAValue], list[list[SSAValue]]]:
+    """
+    Tensors [N, *O]: the rows that each point reads, and its weights in each dimension.
+
+    The rows are in the order of the sum: the taps of the last dimension are innermost.
+    """
+    rank, mode = op.spatial_rank, op.mode.data
+    real = real_type(op.grid_type.element_type)
+    count, is_weighted = len(resampling.OFFSETS[mode]), mode is not ResampleMode.NEAREST
+    lengths = known_sizes(build, op)[2:]
+    at = [AffineExpr.dimension(i) for i in range(rank + 1)]
+
+    def table(inner: LinalgBuilder, args: Sequence[SSAValue]) -> list[SSAValue]:
+        axes = positions(inner, op, args, lengths)
+        sizes = [inner.wrap(length) for length in lengths]
+        rows = [
+            row_of(op, sizes, taps)
+            for taps in product(*([*enumerate(axis)] for axis in axes))
+        ]
+        weights = (weight for axis in axes for _, weight in axis)
+        return [x.value for x in (*rows, *weights) if x is not None]
+
+    types = [i32] * count**rank + [real] * count * rank * is_weighted
+    outputs = [(build.empty(sizes, type), at) for type in types]
+    results = build.generic(coordinates(op, at), outputs, [False] * len(at), table)
+    rows, weights = results[: count**rank], results[count**rank :]
+    return rows, [weights[i : i + count] for i in range(0, len(weights), count)]
+
+
+def row_of(
+    op: tcp.GridSampleOp,
+    sizes: Sequence[SymbolicInteger],
+    taps: Sequence[tuple[int, tuple[Number, Number | None]]],
+) -> Number:
+    """The row of a tap in each dimension; the one after the last if one is outside."""
+    row: Number | None = None
+    exists: Number | None = None
+    for size, (number, (position, _)) in zip(sizes, taps, strict=True):
+        row = position if row is None else row * size + position
+        if may_miss(op, number):
+            inside = position >= 0
+            exists = inside if exists is None else exists & inside
+    assert row is not None
+    end = reduce(lambda a, b: a * b, sizes)
+    return row if exists is None else exists.select(row, end)
