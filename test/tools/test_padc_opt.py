@@ -321,7 +321,7 @@ BAD_INPUT: dict[str, tuple[list[str], str, int, list[str]]] = {
         [],
         "!t = tensor<65536x65536xf32>\n%x = arith.constant dense<1.0> : !t",
         4,
-        ["line 2: a constant has 65536x65536 equal elements, more than 33554432"],
+        [":2:27", "a constant has 65536x65536 equal elements", "33554432 at most"],
     ),
     "groups of dimensions that do not fit": (
         [],
