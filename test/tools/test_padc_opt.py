@@ -356,6 +356,41 @@ BAD_INPUT: dict[str, tuple[list[str], str, int, list[str]]] = {
         4,
         ["cannot be parsed"],
     ),
+    **{
+        f"division: {index}": (
+            [],
+            GENERIC.replace("INDEX", "0").replace("-> (d0)", f"-> ({index})"),
+            4,
+            ["'linalg.generic' has the map", f"divides by {divisor}"],
+        )
+        for index, divisor in {
+            "d0 floordiv 0": "0",
+            "d0 mod 0": "0",
+            "d0 ceildiv 0": "0",
+            "d0 + d0 mod -2": "-2",
+        }.items()
+    },
+    "too much is yielded": (
+        [],
+        GENERIC.replace("INDEX", "0").replace("%i : index", "%i, %i : index, index"),
+        4,
+        ["'linalg.generic' yields (index, index); expected (index)"],
+    ),
+    "nothing is yielded": (
+        [],
+        GENERIC.replace("INDEX", "0").replace(
+            "linalg.yield %i : index", "llvm.unreachable"
+        ),
+        4,
+        ["'linalg.generic' has no linalg.yield at the end"],
+    ),
+    "no output": (
+        [],
+        "linalg.generic {indexing_maps = [], iterator_types = []} {\n"
+        "^bb0:\n  linalg.yield\n}",
+        4,
+        ["'linalg.generic' has no output"],
+    ),
     "no such dimension": (
         ["-p", "convert-buffers-to-llvm"],
         GENERIC.replace("INDEX", "64"),
