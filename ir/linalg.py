@@ -38,6 +38,8 @@ class CheckedGenericOp(GenericOp):
         return super().parse(cast(Parser, ParserOfResults(parser)))
 
     def verify_(self) -> None:
+        self.get_irdl_definition().verify(self)
+        # xDSL's verifier of the maps divides, and takes more for granted.
         if not self.outputs:
             raise VerifyException("'linalg.generic' has no output")
         self.verify_divisors()
@@ -82,6 +84,7 @@ class CheckedIndexOp(IndexOp):
     """`linalg.index` of a dimension that the loops around it have."""
 
     def verify_(self) -> None:
+        super().verify_()
         generic = self.parent_op()
         dim = self.dim.value.data
         if isinstance(generic, GenericOp):

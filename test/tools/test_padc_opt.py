@@ -391,6 +391,20 @@ BAD_INPUT: dict[str, tuple[list[str], str, int, list[str]]] = {
         4,
         ["'linalg.generic' has no output"],
     ),
+    "map of another kind": (
+        [],
+        GENERIC.replace("INDEX", "0").replace("affine_map<(d0) -> (d0)>", "1"),
+        4,
+        ["1 : i64 should be of base attribute affine_map"],
+    ),
+    "dimension of another kind": (
+        [],
+        GENERIC.replace(
+            "linalg.index INDEX : index", '"linalg.index"() <{dim = "x"}> : () -> index'
+        ),
+        4,
+        ['"x" should be of base attribute integer'],
+    ),
     "no such dimension": (
         ["-p", "convert-buffers-to-llvm"],
         GENERIC.replace("INDEX", "64"),
