@@ -6,26 +6,85 @@ from collections.abc import Callable, Mapping
 from typing import Any, Self, TypeVar, cast
 
 from xdsl.dialects import linalg
-from xdsl.dialects.linalg.ops import GenericOp, IndexOp
+from xdsl.dialects.linalg.ops import GenericOp, IndexOp, YieldOp
 from xdsl.ir import Dialect, Operation
+from xdsl.ir.affine import (
+    AffineBinaryOpExpr,
+    AffineBinaryOpKind,
+    AffineConstantExpr,
+)
 from xdsl.parser import Parser
 from xdsl.utils.exceptions import VerifyException
 
 T = TypeVar("T")
 
 
+DIVISIONS = {
+    AffineBinaryOpKind.CeilDiv,
+    AffineBinaryOpKind.FloorDiv,
+    AffineBinaryOpKind.Mod,
+}
+
+
 class CheckedGenericOp(GenericOp):
-    """`linalg.generic` with any number of results: `-> (tensor<2xf32>, ...)`."""
+    """
+    `linalg.generic` with any number of results: `-> (tensor<2xf32>, ...)`.
+
+    It writes to an output at least, and yields an element for each.
+    """
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
         return super().parse(cast(Parser, ParserOfResults(parser)))
+
+    def verify_(self) -> None:
+        self.get_irdl_definition().verify(self)
+        # xDSL's verifier of the maps divides, and takes more for granted.
+        if not self.outputs:
+            raise VerifyException("'linalg.generic' has no output")
+        self.verify_divisors()
+        super().verify_()
+        self.verify_yield()
+
+    def verify_divisors(self) -> None:
+        """Raise VerifyException unless indices are divided by positive constants."""
+        for attribute in self.indexing_maps:
+            for part in (x for result in attribute.data.results for x in result.dfs()):
+                if not isinstance(part, AffineBinaryOpExpr):
+                    continue
+                divisor = part.rhs
+                is_positive = (
+                    isinstance(divisor, AffineConstantExpr) and divisor.value > 0
+                )
+                if part.kind in DIVISIONS and not is_positive:
+                    raise VerifyException(
+                        f"'linalg.generic' has the map {attribute.data}, which divides "
+                        f"by {divisor}; expected a positive constant"
+                    )
+
+    def verify_yield(self) -> None:
+        """Raise VerifyException unless the body ends with an element per output."""
+        last = self.body.block.last_op
+        if not isinstance(last, YieldOp):
+            raise VerifyException(
+                "'linalg.generic' has no linalg.yield at the end of its body"
+            )
+        elements = self.body.block.arg_types[len(self.inputs) :]
+        if last.operand_types != elements:
+            yielded, expected = (
+                f"({', '.join(map(str, types))})"
+                for types in (last.operand_types, elements)
+            )
+            raise VerifyException(
+                f"'linalg.generic' yields {yielded}; expected {expected}"
+            )
 
 
 class CheckedIndexOp(IndexOp):
     """`linalg.index` of a dimension that the loops around it have."""
 
     def verify_(self) -> None:
+        super().verify_()
         generic = self.parent_op()
         dim = self.dim.value.data
         if isinstance(generic, GenericOp):

@@ -1,25 +1,35 @@
 # pyright: reportPrivateUsage=false
 """
-The text of tensors of floats, where xDSL loses bits.
+The text of constants, where xDSL loses bits of floats or takes too much memory.
 
 Elements may be hexadecimal: the digits are the bits of a number. Infinities and NaNs
 are printed so, and floats that are large integers. xDSL's parser takes the digits for
 the value of an integer. And xDSL prints a tensor of zeros of both signs as if all
 elements were the first one.
+
+A constant of equal elements is short in text, but xDSL keeps each element.
 """
 
 from __future__ import annotations
 
+import math
+
 import xdsl.parser
 from xdsl.dialects.builtin import (
+    AnyDenseElement,
     AnyFloat,
     ComplexType,
     DenseIntOrFPElementsAttr,
     IndexType,
     IntegerType,
+    RankedStructure,
 )
 from xdsl.parser import AttrParser
-from xdsl.utils.lexer import Span
+from xdsl.utils.lexer import Span, Token
+from xdsl.utils.mlir_lexer import MLIRTokenKind
+
+MOST_REPEATED = 2**25
+"""The elements of all constants of a text that the text does not list."""
 
 
 class Hexadecimal(int):
@@ -27,7 +37,12 @@ class Hexadecimal(int):
 
 
 class Parser(xdsl.parser.Parser):
-    """xDSL's parser, but hexadecimal elements of float tensors are bits."""
+    """xDSL's parser, but hexadecimal floats are bits, and memory has a bound."""
+
+    repeated = 0
+    """The elements of constants so far that the text does not list."""
+    literal: Token[MLIRTokenKind]
+    """The first token of the elements of the last constant."""
 
     class _TensorLiteralElement(AttrParser._TensorLiteralElement):
         def to_type(
@@ -59,6 +74,40 @@ class Parser(xdsl.parser.Parser):
             return parsed
         value, span = parsed
         return Hexadecimal(value), span
+
+    def parse_dense_int_or_fp_elements_attr(
+        self, type: RankedStructure[AnyDenseElement] | None
+    ) -> DenseIntOrFPElementsAttr:
+        start = self.pos
+        self.parse_punctuation("<", " in dense attribute")
+        self.literal = self._current_token
+        self._resume_from(start)
+        if type is not None:
+            self.count_repeated(type)
+        return super().parse_dense_int_or_fp_elements_attr(type)
+
+    def _parse_dense_literal_type(
+        self,
+    ) -> RankedStructure[IntegerType | IndexType | AnyFloat | ComplexType]:
+        # xDSL repeats the elements next.
+        type = super()._parse_dense_literal_type()
+        self.count_repeated(type)
+        return type
+
+    def count_repeated(self, type: RankedStructure[AnyDenseElement]) -> None:
+        """ParseError if the constant of this type has too many elements to repeat."""
+        if self.literal.kind is MLIRTokenKind.L_SQUARE:
+            return
+        elements = math.prod(type.get_shape())
+        # A string may hold all elements.
+        self.repeated += max(elements - len(self.literal.text), 0)
+        if self.repeated > MOST_REPEATED:
+            sizes = "x".join(map(str, type.get_shape()))
+            self.raise_error(
+                f"a constant has {sizes} equal elements; those of a text are "
+                f"{MOST_REPEATED} at most. Compute it: torch.aten.full, linalg.fill",
+                self.literal.span,
+            )
 
 
 def float_of(value: float, type: AnyFloat) -> float:

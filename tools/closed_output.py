@@ -1,19 +1,64 @@
-"""Command lines whose output goes to a program that stops reading, such as `head`."""
+"""Command lines whose output cannot be written: to a full disk, or to `head`."""
+
+from __future__ import annotations
 
 import contextlib
+import errno
+import io
 import os
 import sys
 from collections.abc import Generator
+from typing import TYPE_CHECKING, TextIO
+
+from padc.errors import UsageError
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
+
+
+class Output(io.FileIO):
+    """Standard output; what cannot be written to it is a UsageError."""
+
+    def write(self, data: ReadableBuffer, /) -> int | None:
+        try:
+            return super().write(data)
+        except OSError as error:
+            # Python would complain when it writes the rest, or closes the file.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), self.fileno())
+            if error.errno == errno.EPIPE:
+                raise
+            raise UsageError(
+                f"cannot write to standard output: {error.strerror}"
+            ) from error
 
 
 @contextlib.contextmanager
 def until_output_is_closed() -> Generator[None]:
-    """End the block without an error once nobody reads standard output any more."""
-    try:
+    """
+    End the block without an error once nobody reads standard output any more.
+
+    Raises UsageError if the output cannot be written for another reason.
+    """
+    stream = checked_output()
+    with contextlib.suppress(BrokenPipeError), contextlib.redirect_stdout(stream):
         try:
             yield
         finally:
-            sys.stdout.flush()
-    except BrokenPipeError:
-        # Python would complain when it closes standard output.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            stream.flush()
+
+
+def checked_output() -> TextIO:
+    """Standard output as an `Output`; as it is if it is no file."""
+    stream = sys.stdout
+    buffer = getattr(stream, "buffer", None)
+    raw = getattr(buffer, "raw", buffer)
+    if not isinstance(raw, io.FileIO):
+        return stream
+    stream.flush()
+    return io.TextIOWrapper(
+        io.BufferedWriter(Output(raw.fileno(), "w", closefd=False)),
+        stream.encoding,
+        stream.errors,
+        line_buffering=bool(stream.line_buffering),
+        write_through=raw is buffer,
+    )

@@ -9,7 +9,7 @@ import traceback
 from collections.abc import Callable, Sequence
 from typing import NoReturn
 
-from padc.errors import PadcError
+from padc.errors import PadcError, UsageError
 from padc.tools import padc_check, padc_convert, padc_run, padc_same, padc_verify
 from padc.tools.closed_output import until_output_is_closed
 from padc.tools.missing_package import missing_package
@@ -19,11 +19,14 @@ from padc.tools.version_action import VersionAction
 
 def main(argv: Sequence[str] | None = None) -> NoReturn:
     """Run the command line, and exit with the code that `--help` explains."""
-    with until_output_is_closed(), plain_warnings():
-        arguments = parser().parse_args(argv)
-        # Modules for `pkg.module:factory` are found as `python -m` finds them.
-        sys.path.insert(0, os.getcwd())
-        sys.exit(run(arguments))
+    try:
+        with until_output_is_closed(), plain_warnings():
+            arguments = parser().parse_args(argv)
+            # Modules for `pkg.module:factory` are found as `python -m` finds them.
+            sys.path.insert(0, os.getcwd())
+            sys.exit(run(arguments))
+    except UsageError as error:
+        sys.exit(report(str(error), error.exit_code))
     sys.exit(0)
 
 

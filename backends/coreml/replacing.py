@@ -5,7 +5,8 @@ Replacing a package as a whole: whatever happens, the old one or the new one is 
 The new package is written to a folder next to the old one, `.NAME.RANDOM`, and then
 takes its place. Each such folder is locked by the process that writes to it, and the
 system drops the lock when the process ends, so that the next save tells the folders of
-killed saves from those of others that are still running.
+killed saves from those of others that are still running. Windows has no such locks:
+nothing is cleared there.
 """
 
 from __future__ import annotations
@@ -20,12 +21,8 @@ import tempfile
 from collections.abc import Generator
 from pathlib import Path
 
+from padc.common.locks import is_locked, locked, open_to_lock
 from padc.errors import UsageError
-
-try:
-    import fcntl
-except ImportError:  # Windows has no such locks: nothing is cleared there.
-    fcntl = None
 
 EXCHANGE = 2
 """RENAME_EXCHANGE of Linux, and RENAME_SWAP of macOS."""
@@ -43,7 +40,7 @@ def replacing(path: Path) -> Generator[Path]:
         with locked(path.parent):
             clear(path)
             folder = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
-            lock = open_folder(folder)
+            lock = open_to_lock(folder)
             is_locked(lock)
     except OSError as error:
         raise cannot_write(path, error.strerror) from error
@@ -103,7 +100,7 @@ def clear(path: Path) -> None:
         suffix = folder.name.removeprefix(prefix)
         if folder.name == suffix or not is_ours(folder, suffix):
             continue
-        lock = open_folder(folder)
+        lock = open_to_lock(folder)
         if lock is None:
             continue
         if is_locked(lock):
@@ -118,36 +115,3 @@ def is_ours(folder: Path, suffix: str) -> bool:
     if re.fullmatch(r"[a-z0-9_]{8}", suffix) is None or not folder.is_dir():
         return False
     return {each.name for each in folder.iterdir()} <= {"new", "old"}
-
-
-def open_folder(folder: Path) -> int | None:
-    """A descriptor of a folder that can be locked; None if there is no such thing."""
-    try:
-        return None if fcntl is None else os.open(folder, os.O_RDONLY)
-    except OSError:
-        return None
-
-
-def is_locked(lock: int | None) -> bool:
-    """Lock a folder; False if another process has locked it, or it cannot be locked."""
-    try:
-        if fcntl is None or lock is None:
-            return False
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True
-
-
-@contextlib.contextmanager
-def locked(folder: Path) -> Generator[None]:
-    """Hold the lock of a folder, where folders can be locked."""
-    lock = open_folder(folder)
-    try:
-        if fcntl is not None and lock is not None:
-            with contextlib.suppress(OSError):
-                fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-    finally:
-        if lock is not None:
-            os.close(lock)

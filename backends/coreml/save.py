@@ -55,7 +55,10 @@ def check_writable(path: str | Path) -> None:
             hint=f"write to {path.with_suffix('.mlpackage')}" if path.name else None,
         )
     if not path.parent.is_dir():
-        raise UsageError(f"cannot write to {path}: there is no folder {path.parent}")
+        folder = path.parent
+        is_missing = not folder.exists()
+        why = f"there is no folder {folder}" if is_missing else f"{folder} is no folder"
+        raise UsageError(f"cannot write to {path}: {why}")
     if path.exists() and not (path / "Manifest.json").is_file():
         raise UsageError(
             f"cannot write to {path}: it exists and is not a package of Core ML",

@@ -11,6 +11,7 @@ that somebody else has put there is never run.
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import hmac
 import os
@@ -20,6 +21,7 @@ import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import BinaryIO
 
 from padc.warn import warn
 
@@ -65,7 +67,12 @@ def key(parts: Sequence[str]) -> str:
 
 
 def usable_folder(*, create: bool = False) -> Path | None:
-    """The folder if only the user can write to it; None, with a warning, if not."""
+    """
+    The folder if only the user can write to it; None if not.
+
+    There is a warning if others can, unless it is to be created: who writes an entry
+    has looked for it before.
+    """
     where = folder()
     if where is None:
         return None
@@ -79,23 +86,42 @@ def usable_folder(*, create: bool = False) -> Path | None:
         return None
     if is_private(state, stat.S_IWGRP | stat.S_IWOTH):
         return where
-    warn(
-        f"others can write to the cache {where}: machine code is neither read from it "
-        f"nor kept there (chmod go-w {where}, or choose another PADC_CACHE_DIR)"
-    )
+    if not create:
+        ways = f"chmod go-w {where}, or choose" if is_own(state) else "choose"
+        warn(
+            f"others can write to the cache {where}: machine code is neither read from "
+            f"it nor kept there ({ways} another PADC_CACHE_DIR)"
+        )
     return None
 
 
 def is_private(state: os.stat_result, others: int) -> bool:
     """Whether a file is the user's own, and gives nobody the permissions `others`."""
-    is_own = not hasattr(os, "getuid") or state.st_uid == os.getuid()
-    return os.name != "posix" or (is_own and not state.st_mode & others)
+    return os.name != "posix" or (is_own(state) and not state.st_mode & others)
+
+
+def is_own(state: os.stat_result) -> bool:
+    """Whether a file is the user's own."""
+    return not hasattr(os, "getuid") or state.st_uid == os.getuid()
+
+
+def open_file(path: Path) -> BinaryIO:
+    """Open a file to read it. Raises OSError, also for a pipe, which has no end."""
+
+    def without_waiting(name: str, flags: int) -> int:
+        return os.open(name, flags | getattr(os, "O_NONBLOCK", 0))
+
+    file = open(path, "rb", opener=without_waiting)
+    if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        return file
+    file.close()
+    raise OSError(errno.EINVAL, "not a file", str(path))
 
 
 def secret(where: Path) -> bytes:
     """The key of the digests; the first call makes it. Raises OSError."""
     path = where / KEY
-    with contextlib.suppress(FileNotFoundError), path.open("rb") as file:
+    with contextlib.suppress(FileNotFoundError), open_file(path) as file:
         state = os.fstat(file.fileno())
         key = file.read(KEY_BYTES + 1)
         if is_private(state, stat.S_IRWXG | stat.S_IRWXO) and len(key) == KEY_BYTES:
@@ -126,7 +152,7 @@ def is_abandoned(temporary: Path) -> bool:
     """Whether the writer of a temporary file was killed. Raises OSError."""
     if fcntl is None:
         return time.time() - temporary.stat().st_mtime > SECONDS_OF_WRITING
-    with temporary.open("rb") as file:
+    with open_file(temporary) as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -145,7 +171,8 @@ def read(name: str) -> bytes | None:
     if where is None:
         return None
     try:
-        data = (where / name).read_bytes()
+        with open_file(where / name) as file:
+            data = file.read()
         key = secret(where)
     except OSError:
         return None

@@ -156,10 +156,11 @@ class Body:
         adds = isinstance(op, arith.AddfOp) and any(
             x in block.args[-self.outputs :] for x in op.operands
         )
-        uses = list(op.results[0].uses)
-        return adds or (
-            isinstance(op, arith.MulfOp)
-            and len(uses) == 1
+        if adds or not isinstance(op, arith.MulfOp):
+            return adds
+        uses = list(op.result.uses)
+        return (
+            len(uses) == 1
             and isinstance(uses[0].operation, arith.AddfOp)
             and self.is_sum(uses[0].operation)
         )

@@ -65,12 +65,9 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name == "coreml":
-        return importlib.import_module("padc.coreml")
+    if name in ("coreml", "nn"):
+        return importlib.import_module(f"padc.{name}")
     # The others need PyTorch, without which padc-opt starts.
-    if name == "nn":
-        require("torch")
-        return importlib.import_module("padc.nn")
     modules = {
         "Comparison": ("verification", "torch"),
         "CompiledModel": ("compiled_model", "native"),

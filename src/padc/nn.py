@@ -28,6 +28,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, TypeAlias, cast
 
+from padc.versions import require
+
+require("torch")
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn

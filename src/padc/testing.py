@@ -12,6 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from padc.versions import require
+
+require("torch", "coreml")
+
 import torch
 import torch.utils._pytree as pytree
 

@@ -26,7 +26,10 @@ from padc.tools.instrumentation import PASSES_KEY
 INTEGER = re.compile(r"(?<![%\w.])-?\d+(?!\.)|(?<=[x<])\d+(?=x)")
 PARTS = {
     "value": re.compile(r"%\w+"),
-    "op": re.compile(r"\b(?:tcp|mil|aten|torch|linalg|memref|arith|llvm|scf)\.[\w.]+"),
+    "op": re.compile(
+        r"\b(?:tcp|mil|aten|torch|linalg|tensor|memref|vector|arith|math|func|cf|scf|llvm)"
+        r"\.[\w.]+"
+    ),
     "element": re.compile(r"(?<=[x<, :(])(?:[su]?i\d+|f16|bf16|f32|f64|index|none)\b"),
     "type": re.compile(r"!?[\w.]*(?:tensor|memref|list)<[^<>]*>"),
     "size": re.compile(r"(?<=[<\[,x ])(?:\?|\d+)(?=[x,\]])"),
@@ -38,6 +41,13 @@ PARTS = {
     "token": re.compile(r"[%@!#]?\w+|[^\w\s]"),
 }
 """What is exchanged for others of its kind."""
+TOKEN = re.compile(
+    r'//[^\n]*|"(?:\\.|[^"\\\n])*"|->|::|-?\d+\.\d*(?:[eE][+-]?\d+)?'
+    r"|[%@!#^]?[\w.$]+(?:-\w+)*|\S"
+)
+"""A token of MLIR, about: one that is cut in two is another fault to find."""
+SPACES = (" ", "\t", "\n", " \n\n ", " //\n", " // x\n ", ' // "\n', " // >]})\n ")
+"""What separates tokens and means nothing."""
 
 
 class MlirText(Target):
@@ -117,10 +127,10 @@ def run_main(main, arguments: Sequence[str]) -> None:
 
 
 def changed(text: str, other: str, rng: Random) -> str:
-    """A change of one token, one line, or a line of another text."""
+    """A change of one token, one line, the space between tokens, or another's line."""
     lines = text.splitlines() or [""]
     at, to = rng.randrange(len(lines)), rng.randrange(len(lines))
-    match rng.randrange(12):
+    match rng.randrange(14):
         case 0:
             del lines[at]
         case 1:
@@ -131,6 +141,8 @@ def changed(text: str, other: str, rng: Random) -> str:
             lines.insert(to, rng.choice(other.splitlines()))
         case 4 | 5 | 6:
             return changed_number(text, rng)
+        case 7 | 8:
+            return spaced(text, rng)
         case _:
             return changed_part(text, other, rng)
     return "\n".join(lines)
@@ -150,6 +162,16 @@ def changed_number(text: str, rng: Random) -> str:
         # A size stands in many types.
         return re.sub(rf"(?<=[x<]){re.escape(match[0])}(?=[x>])", new, text)
     return replaced(text, match, new)
+
+
+def spaced(text: str, rng: Random) -> str:
+    """Spaces, lines and comments between tokens: few of them, or many."""
+    share = rng.random() ** 3
+
+    def after_space(token: re.Match[str]) -> str:
+        return (rng.choice(SPACES) if rng.random() < share else "") + token[0]
+
+    return TOKEN.sub(after_space, text)
 
 
 def changed_part(text: str, other: str, rng: Random) -> str:

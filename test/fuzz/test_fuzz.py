@@ -14,8 +14,12 @@ from random import Random
 import pytest
 from fuzz.campaign import campaign, replay
 from fuzz.changes import changed_tree
+from fuzz.mlir import spaced
 from fuzz.target import Refused, Target
 from fuzz.targets import FINDS, TARGETS, finds
+
+from padc.ir import make_context
+from padc.ir.text import Parser
 
 FUZZ = Path(__file__).parent
 
@@ -139,3 +143,16 @@ def test_changes_of_trees():
     made = {repr(changed_tree(tree, Random(seed))) for seed in range(300)}
 
     assert repr(tree) == text and len(made) > 100
+
+
+def test_spaces_and_comments_mean_nothing():
+    text = """func.func @main(%x: tensor<2x3xf32>) -> tensor<2x3xf32> {
+      %c = arith.constant dense<-1.0e+00> : tensor<2x3xf32>
+      %y = arith.addf %x, %c {a = "// \\" {"} : tensor<2x3xf32>
+      func.return %y : tensor<2x3xf32>
+    }"""
+    made = {spaced(text, Random(seed)) for seed in range(100)}
+
+    assert any("// x" in each for each in made) and len(made) > 50
+    parsed = {str(Parser(make_context(), each).parse_module()) for each in made}
+    assert len(parsed) == 1

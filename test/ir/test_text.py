@@ -21,7 +21,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.utils.exceptions import ParseError
 
-from padc.ir import make_context
+from padc.ir import make_context, text
 from padc.ir.text import Parser
 
 TYPES = [Float16Type(), BFloat16Type(), Float32Type(), Float64Type()]
@@ -74,6 +74,54 @@ def test_bits_of_complex_elements():
 
 def test_hexadecimal_integers_are_numbers():
     assert [*parsed("dense<[0x10, 3]> : tensor<2xi32>").iter_values()] == [16, 3]
+
+
+@pytest.mark.parametrize(
+    "constant",
+    [
+        "dense<1.0> : tensor<200000000xf32>",
+        "dense <1.0> : tensor<200000000xf32>",
+        "dense<1.0> // x\n : tensor<200000000xf32>",
+        "dense<1.0> : tensor <200000000xf32>",
+        "dense<1.0> : vector<20000x20000xf32>",
+        "dense<(0.0, 1.0)> : tensor<200000000xcomplex<f32>>",
+        "dense<true> : tensor<200000000xi1>",
+        'dense<"0x00000000"> : tensor<200000000xf32>',
+        "dense<1.0> : !u",
+    ],
+)
+def test_equal_elements_have_a_bound(constant: str):
+    aliases = "!t // x\n = tensor // y\n <200000000xf32>\n!u = !t\n"
+    op = f'"test.op"() {{a = {constant}}} : () -> ()'
+    parser = Parser(make_context(), aliases + op)
+
+    with pytest.raises(ParseError, match=r"equal elements; .* 33554432 at most"):
+        parser.parse_module()
+
+
+def test_equal_elements_of_a_known_type_have_a_bound():
+    parser = Parser(make_context(), "<1.0>")
+
+    with pytest.raises(ParseError, match="33554432 at most"):
+        DenseIntOrFPElementsAttr.parse_with_type(
+            parser, TensorType(Float32Type(), [200000000])
+        )
+
+
+def test_constants_of_equal_elements_have_one_bound(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(text, "MOST_REPEATED", 100)
+    constants = ", ".join(["dense<1> : tensor<40xi32>"] * 3)
+
+    with pytest.raises(ParseError, match=r"40 equal elements; .* 100 at most"):
+        Parser(make_context(), f"[{constants}]").parse_attribute()
+
+
+def test_listed_elements_have_no_bound(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(text, "MOST_REPEATED", 0)
+
+    assert len(parsed("dense<[1, 1, 1]> : tensor<3xi32>")) == 3
+    assert len(parsed('dense<"0x010000000100000001000000"> : tensor<3xi32>')) == 3
+    assert len(parsed("dense<> : tensor<0xi32>")) == 0
 
 
 def test_more_bits_than_the_type_has_are_refused():

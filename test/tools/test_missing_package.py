@@ -1,5 +1,8 @@
 """Errors for packages that are not installed: which extra of padc to install."""
 
+import importlib
+import sys
+
 import pytest
 
 import padc
@@ -45,7 +48,7 @@ def test_packages_have_one_extra(module: str, hint: str):
 
 
 @pytest.mark.parametrize(
-    ("name", "extra"), [("convert", "coreml"), ("compile", "native"), ("nn", "torch")]
+    ("name", "extra"), [("convert", "coreml"), ("compile", "native")]
 )
 def test_the_api_names_the_extra_that_is_enough(
     name: str, extra: str, monkeypatch: pytest.MonkeyPatch
@@ -55,5 +58,21 @@ def test_the_api_names_the_extra_that_is_enough(
 
     with pytest.raises(padc.MissingEnvironmentError) as raised:
         padc.__getattr__(name)
+
+    assert raised.value.hint == f"pip install 'padc[{extra}]'"
+
+
+@pytest.mark.parametrize(
+    ("module", "extra"), [("nn", "torch"), ("testing", "coreml"), ("dynamo", "native")]
+)
+def test_modules_name_the_extra_that_is_enough(
+    module: str, extra: str, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(versions, "installed", lambda _: None)
+    monkeypatch.setattr(versions, "require", versions.require.__wrapped__)
+    monkeypatch.delitem(sys.modules, f"padc.{module}", raising=False)
+
+    with pytest.raises(padc.MissingEnvironmentError) as raised:
+        importlib.import_module(f"padc.{module}")
 
     assert raised.value.hint == f"pip install 'padc[{extra}]'"

@@ -321,7 +321,7 @@ BAD_INPUT: dict[str, tuple[list[str], str, int, list[str]]] = {
         [],
         "!t = tensor<65536x65536xf32>\n%x = arith.constant dense<1.0> : !t",
         4,
-        ["line 2: a constant has 65536x65536 equal elements, more than 33554432"],
+        [":2:27", "a constant has 65536x65536 equal elements", "33554432 at most"],
     ),
     "groups of dimensions that do not fit": (
         [],
@@ -355,6 +355,55 @@ BAD_INPUT: dict[str, tuple[list[str], str, int, list[str]]] = {
         '"test.op"() {a = array<i1000: 1>} : () -> ()',
         4,
         ["cannot be parsed"],
+    ),
+    **{
+        f"division: {index}": (
+            [],
+            GENERIC.replace("INDEX", "0").replace("-> (d0)", f"-> ({index})"),
+            4,
+            ["'linalg.generic' has the map", f"divides by {divisor}"],
+        )
+        for index, divisor in {
+            "d0 floordiv 0": "0",
+            "d0 mod 0": "0",
+            "d0 ceildiv 0": "0",
+            "d0 + d0 mod -2": "-2",
+        }.items()
+    },
+    "too much is yielded": (
+        [],
+        GENERIC.replace("INDEX", "0").replace("%i : index", "%i, %i : index, index"),
+        4,
+        ["'linalg.generic' yields (index, index); expected (index)"],
+    ),
+    "nothing is yielded": (
+        [],
+        GENERIC.replace("INDEX", "0").replace(
+            "linalg.yield %i : index", "llvm.unreachable"
+        ),
+        4,
+        ["'linalg.generic' has no linalg.yield at the end"],
+    ),
+    "no output": (
+        [],
+        "linalg.generic {indexing_maps = [], iterator_types = []} {\n"
+        "^bb0:\n  linalg.yield\n}",
+        4,
+        ["'linalg.generic' has no output"],
+    ),
+    "map of another kind": (
+        [],
+        GENERIC.replace("INDEX", "0").replace("affine_map<(d0) -> (d0)>", "1"),
+        4,
+        ["1 : i64 should be of base attribute affine_map"],
+    ),
+    "dimension of another kind": (
+        [],
+        GENERIC.replace(
+            "linalg.index INDEX : index", '"linalg.index"() <{dim = "x"}> : () -> index'
+        ),
+        4,
+        ['"x" should be of base attribute integer'],
     ),
     "no such dimension": (
         ["-p", "convert-buffers-to-llvm"],

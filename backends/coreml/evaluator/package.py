@@ -66,7 +66,7 @@ class Package:
         """
         self.path = path_of(path)
         if not self.path.is_dir():
-            what = "it is a file" if self.path.is_file() else "no such folder"
+            what = "it is no folder" if self.path.exists() else "no such folder"
             raise UsageError(f"{self.path} is not an .mlpackage: {what}")
         self._model_file = self._find_model()
         self._weights: dict[str, Path] = {}

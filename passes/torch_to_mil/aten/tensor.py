@@ -18,7 +18,7 @@ from xdsl.ir import Attribute, SSAValue
 
 from padc.errors import Obstacle
 from padc.ir import mil, mil_types
-from padc.ir.element_types import is_float, is_unsigned, width
+from padc.ir.element_types import is_float, is_integer, is_unsigned, width
 from padc.ir.tcp import tensor_type
 from padc.passes.aten.element import Element
 from padc.passes.common.broadcast import broadcast
@@ -425,7 +425,7 @@ def number(x: float | np.generic, element: Attribute) -> np.generic:
 
 def is_narrow(type: Attribute) -> bool:
     """Whether arithmetic on an integer type is done in a wider one."""
-    return not is_float(type) and type != i1 and width(type) < 32
+    return is_integer(type) and type != i1 and width(type) < 32
 
 
 def includes(type: Attribute, other: Attribute) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
@@ -23,11 +22,6 @@ STRINGS = re.compile(
     r'//[^\n]*|"(?:[^"\\\n\v\f]++|\\(?:["nt\\]|[0-9A-Fa-f]{2}))*+"|(?P<open>")'
 )
 """Comments and string literals; `open` is a quote that starts no literal."""
-SPLAT = re.compile(r"dense<\s*(?!\[)[^>\s][^>]*>\s*:\s*(!\w+|\w+<[^>]*>)")
-"""A constant of equal elements, with its type."""
-ALIAS = re.compile(r"^\s*(!\w+)\s*=\s*(\w+<[^>]*>)", re.MULTILINE)
-MOST_ELEMENTS = 2**25
-"""The equal elements of a constant, each of which xDSL keeps."""
 LARGEST_SIZE = 2**63 - 1
 MOST_BITS = 2**24 - 1
 """The widest integer type of MLIR."""
@@ -55,7 +49,6 @@ def parsing(text: str) -> Generator[None]:
     try:
         check_widths(text)
         check_strings(text)
-        check_splats(text)
         yield
     except REPORTED:
         raise
@@ -85,20 +78,6 @@ def check_strings(text: str) -> None:
             line = text.count("\n", 0, match.start()) + 1
             raise InvalidProgramError(
                 f"line {line}: a string literal has no end, or an unknown escape"
-            )
-
-
-def check_splats(text: str) -> None:
-    """Raise InvalidProgramError for short constants that need much memory."""
-    aliases = dict(ALIAS.findall(text))
-    for match in SPLAT.finditer(text):
-        sizes = re.findall(r"\d+(?=x)", aliases.get(match[1], match[1]))
-        if math.prod(map(int, sizes)) > MOST_ELEMENTS:
-            line = text.count("\n", 0, match.start()) + 1
-            raise InvalidProgramError(
-                f"line {line}: a constant has {'x'.join(sizes)} equal elements, more "
-                f"than {MOST_ELEMENTS}",
-                hint="compute it: torch.aten.full, linalg.fill",
             )
 
 

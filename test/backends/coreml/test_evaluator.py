@@ -597,6 +597,16 @@ def test_convolutions_of_mismatched_ranks(name: str, x: Any, weight: Any, stride
         convolve(torch.ones(x), torch.ones(weight), strides=strides)
 
 
+@pytest.mark.parametrize("name", ["conv", "conv_transpose"])
+@pytest.mark.parametrize("what", ["strides", "dilations"])
+@pytest.mark.parametrize("number", [0, -1])
+def test_convolutions_whose_windows_do_not_advance(name: str, what: str, number: int):
+    convolve = getattr(conv_ops, name)
+
+    with pytest.raises(ValueError, match=rf"{what} \[1, {number}\]; expected 1 or"):
+        convolve(torch.ones(1, 2, 5, 5), torch.ones(2, 2, 3, 3), **{what: [1, number]})
+
+
 @pytest.mark.parametrize(
     ("padding", "point", "is_known"),
     [

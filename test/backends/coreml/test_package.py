@@ -195,7 +195,7 @@ def test_wrong_inputs_are_usage_errors(data: Any, message: str, saved: Path):
 def test_wrong_path_precision_and_function_are_usage_errors(saved: Path):
     with pytest.raises(UsageError, match="no such folder"):
         load(saved / "nothing")
-    with pytest.raises(UsageError, match="it is a file"):
+    with pytest.raises(UsageError, match="it is no folder"):
         load(saved / MODEL)
     with pytest.raises(UsageError, match="precision 'half'"):
         load(saved, precision="half")  # pyright: ignore[reportArgumentType]

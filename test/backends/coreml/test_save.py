@@ -213,6 +213,7 @@ def test_paths_that_cannot_be_written(tmp_path: Path):
     for name, message in {
         "model.mlmodel": "the name of a package ends in .mlpackage",
         "absent/model.mlpackage": "there is no folder",
+        "file.mlpackage/model.mlpackage": "file.mlpackage is no folder",
         "notes.mlpackage": "not a package of Core ML",
         "file.mlpackage": "not a package of Core ML",
     }.items():

@@ -187,8 +187,24 @@ def test_a_folder_of_another_user(folder: Path, monkeypatch: pytest.MonkeyPatch)
     cache.write("0" * 64, b"contents")
     monkeypatch.setattr(os, "getuid", lambda: 12345)
 
-    with pytest.warns(UserWarning, match="others can write"):
+    with pytest.warns(UserWarning, match="others can write") as warned:
         assert cache.read("0" * 64) is None
+        cache.write("0" * 64, b"contents")
+
+    assert len(warned) == 1
+    # Only the owner can change the permissions.
+    assert "chmod" not in str(warned[0].message)
+
+
+@pytest.mark.parametrize("name", ["0" * 64, "key", ".writing-pipe"])
+def test_pipes_are_not_waited_for(name: str, folder: Path):
+    folder.mkdir(mode=0o700)
+    os.mkfifo(folder / name)
+
+    assert cache.read("0" * 64) is None
+    cache.write("0" * 64, b"contents")
+
+    assert (folder / name).is_fifo() == (name != "0" * 64)
 
 
 def test_what_a_killed_writer_left(folder: Path):

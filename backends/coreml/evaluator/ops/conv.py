@@ -57,6 +57,9 @@ def _extents(
             f"x has {rank} spatial dimensions, the weight {len(sizes)}, strides "
             f"{strides}, dilations {dilations}"
         )
+    for name, numbers in (("strides", strides), ("dilations", dilations)):
+        if min(numbers, default=1) < 1:
+            raise ValueError(f"{name} {numbers}; expected 1 or more")
     return [(k - 1) * d + 1 for k, d in zip(sizes, dilations, strict=True)]
 
 
