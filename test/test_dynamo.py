@@ -339,3 +339,10 @@ def test_wrong_options_are_refused(options: dict[str, Any], message: str):
 
     with pytest.raises(padc.UsageError, match=message):
         dynamo.backend(graph, [torch.zeros(4)], options=options)
+
+
+def test_strides_on_which_a_graph_depends_may_be_other_ones() -> None:
+    x = torch.rand(4, 6)
+
+    compare(lambda x: (x * 2).as_strided((3,), (1,)), x, x.t().contiguous().t())
+    compare(lambda x: x.as_strided((3,), (1,), 2) + 0, x, torch.rand(8, 6)[4:])

@@ -16,6 +16,7 @@
 - `decompositions`: which ops PyTorch decomposes, since the path does not have them;
   `strided`, `quantized`, `fake_quantized`, `fractional_pools`, `chunked_losses`:
   decompositions of padc's own.
+- `input_strides`: which strides of its inputs a program depends on.
 - `expansions`: replaces calls by the graphs of their decompositions, one at a time.
 - `data_accesses`: where a model reads `x.data`, which torch.export does not trace.
 - `equal_sizes`: sizes that are declared separately and that must be equal.

@@ -29,6 +29,7 @@ from padc.errors import UnsupportedError
 from padc.frontends.torch_export import held_tensors
 from padc.frontends.torch_export.fingerprint import fingerprint
 from padc.frontends.torch_export.guards import GuardCheck, guards_of
+from padc.frontends.torch_export.input_strides import StridesCheck, input_strides
 from padc.ir import make_context
 from padc.ir.main_function import value_names
 from padc.ir.model_buffers import changed_names
@@ -107,6 +108,7 @@ def compile_exported(
 ) -> CompiledModel:
     """Like `compile`, but UnsupportedError if padc cannot import the program."""
     guards = GuardCheck(guards_of(exported))
+    strides = StridesCheck(input_strides(exported))
     check = os.environ.get("PADC_CHECK", "") not in ("", "0")
     depends = [source_hash(), fingerprint(exported), machine_name(), *VERSIONS]
     options = ["checked" if check else "", "strict" if strict else ""]
@@ -126,6 +128,7 @@ def compile_exported(
         LoadedProgram(ctx, stored.program, threads),
         InputCheck(function),
         guards,
+        strides,
         names[: len(names) - len(changed)],
         stored.outputs,
         [held[name].detach().clone() for name in changed],

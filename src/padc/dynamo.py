@@ -235,7 +235,11 @@ class Graph:
                 return lambda *args: model(*[args[number] for number in varying.dims])
         self._check_count()
         self._compiled_count += 1
-        return self._compile_tensors(TensorsOf(graph, which), args)
+        module = TensorsOf(graph, which)
+        model = self._compile_tensors(module, args)
+        if not isinstance(model, NativeModel) or model.takes_any_strides:
+            return model
+        return lambda *args: (model if model.takes(args) else module)(*args)
 
     def _check_count(self) -> None:
         """Raise Obstacle if the graph was compiled as often as it may be."""

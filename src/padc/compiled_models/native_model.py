@@ -22,6 +22,7 @@ from padc.compiled_models.call_values import (
 )
 from padc.errors import UsageError
 from padc.frontends.torch_export.guards import GuardCheck
+from padc.frontends.torch_export.input_strides import StridesCheck
 from padc.ir.weights import Array
 
 
@@ -34,6 +35,7 @@ class NativeModel(CompiledModel):
         program: LoadedProgram,
         check: InputCheck,
         guards: GuardCheck,
+        strides: StridesCheck,
         input_names: Sequence[str],
         output_names: Sequence[str],
         buffers: Sequence[torch.Tensor] = (),
@@ -42,12 +44,15 @@ class NativeModel(CompiledModel):
         self._program = program
         self._check_types = check
         self._check_guards = guards
+        self._check_strides = strides
         self.input_names = tuple(input_names)
         self.output_names = tuple(output_names)
         self._buffers = list(buffers)
         """The buffers that the model changes: its last inputs and outputs."""
         self._lock = threading.Lock()
-        self._is_direct = structure.is_flat and not guards.guards and not buffers
+        self._is_direct = structure.is_flat and not (
+            guards.guards or strides.needed or buffers
+        )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self._is_direct and not kwargs:
@@ -100,6 +105,11 @@ class NativeModel(CompiledModel):
         self._check(tensors)
         return tensors
 
+    @property
+    def takes_any_strides(self) -> bool:
+        """Whether no op of the program depends on the strides of its inputs."""
+        return not self._check_strides.needed
+
     def takes(self, tensors: Sequence[torch.Tensor]) -> bool:
         """Whether the program takes tensors of these types and sizes."""
         try:
@@ -112,6 +122,7 @@ class NativeModel(CompiledModel):
         """Raise UsageError unless the program takes these tensors."""
         self._check_types([*tensors, *self._buffers])
         self._check_guards(tensors)
+        self._check_strides(tensors)
 
     def report(self) -> str:
         return self._program.stored.report()
