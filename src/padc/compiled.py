@@ -18,7 +18,7 @@ from padc.backends.native.compile_model import compile_model
 from padc.backends.native.loaded_program import LoadedProgram
 from padc.backends.native.machine import machine_name
 from padc.backends.native.stored_model import StoredModel
-from padc.backends.native.thread_team import check_threads
+from padc.backends.native.thread_team import check_threads, one_thread_if_forked
 from padc.common.garbage_collection import without_collection
 from padc.common.source_hash import source_hash
 from padc.compiled_model import CompiledModel
@@ -96,11 +96,12 @@ def compile(
     """
     check_threads(threads)
     strict = native_precision(precision) == "strict"
-    exported = as_exported("padc.compile", model, example_inputs, dynamic_shapes)
-    try:
-        return compile_exported(exported, threads, strict)
-    except UnsupportedError as error:
-        return EagerModel(exported, error)
+    with one_thread_if_forked():
+        exported = as_exported("padc.compile", model, example_inputs, dynamic_shapes)
+        try:
+            return compile_exported(exported, threads, strict)
+        except UnsupportedError as error:
+            return EagerModel(exported, error)
 
 
 def compile_exported(

@@ -23,7 +23,7 @@ import torch._dynamo.config  # pyright: ignore[reportMissingTypeStubs]
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.export import Dim
 
-from padc.backends.native.thread_team import check_threads
+from padc.backends.native.thread_team import check_threads, one_thread_if_forked
 from padc.compiled import compile_exported
 from padc.compiled_model import CompiledModel
 from padc.compiled_models.native_model import NativeModel
@@ -326,7 +326,8 @@ def with_strides(tensor: torch.Tensor, strides: Sequence[int]) -> torch.Tensor:
     if tensor.stride() == strides:
         return tensor
     result = torch.empty_strided(tensor.shape, strides, dtype=tensor.dtype)
-    return result.copy_(tensor)
+    with one_thread_if_forked():
+        return result.copy_(tensor)
 
 
 def fake_outputs(graph: torch.fx.GraphModule, args: Sequence[Any]) -> list[Any]:

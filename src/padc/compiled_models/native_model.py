@@ -11,6 +11,7 @@ import torch
 from padc.backends.calls.input_check import InputCheck
 from padc.backends.calls.output_tensors import write_results
 from padc.backends.native.loaded_program import LoadedProgram
+from padc.backends.native.thread_team import one_thread_if_forked
 from padc.compiled_model import CompiledModel
 from padc.compiled_models.call_structure import CallStructure
 from padc.compiled_models.call_values import (
@@ -60,9 +61,11 @@ class NativeModel(CompiledModel):
             if tensors is not None:
                 return self._structure.outputs(tensors)
         leaves = self._structure.flatten(args, kwargs)
-        results = self._run(self._checked(leaves))
-        if are_arrays(leaves):
-            return self._structure.outputs([as_array(result) for result in results])
+        # What PyTorch computes: copies, and the parts that are not compiled.
+        with one_thread_if_forked():
+            results = self._run(self._checked(leaves))
+            if are_arrays(leaves):
+                results = [as_array(result) for result in results]
         return self._structure.outputs(results)
 
     def run_into(
@@ -74,13 +77,15 @@ class NativeModel(CompiledModel):
         inputs = self._checked(self._structure.flatten(args, kwargs))
         targets = as_targets(outputs)
         check_apart(targets, inputs)
-        self._run(inputs, targets)
+        with one_thread_if_forked():
+            self._run(inputs, targets)
 
     def run_named(self, inputs: Mapping[str, torch.Tensor]) -> dict[str, Any]:
         check_names(inputs, self.input_names)
         tensors = [inputs[name] for name in self.input_names]
         self._check(tensors)
-        return dict(zip(self.output_names, self._run(tensors), strict=True))
+        with one_thread_if_forked():
+            return dict(zip(self.output_names, self._run(tensors), strict=True))
 
     def _run(
         self,
