@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
+from math import prod
 from pathlib import Path
 from typing import Any, cast
 
@@ -36,11 +37,12 @@ TORCH = Path(torch.__file__).parent
 Ranges = Mapping[sympy.Symbol, tuple[int, int]]
 
 
-def narrow_sizes(module: ModuleOp, ep: ExportedProgram) -> None:
+def narrow_sizes(module: ModuleOp, ep: ExportedProgram) -> Sequence[str]:
     """
     Narrow the symbolic sizes that an import declared to those of the guards.
 
-    A size of 0 goes, too: Core ML has no empty tensors.
+    A size of 0 goes, too: Core ML has no empty tensors. Returns what guards exclude,
+    as messages.
 
     Raises UnsupportedError where no ranges of sizes satisfy the guards.
     """
@@ -55,9 +57,38 @@ def narrow_sizes(module: ModuleOp, ep: ExportedProgram) -> None:
         for symbol in ep.range_constraints
         if str(symbol) in declared
     }
+    messages: list[str] = []
     for symbol, (low, high) in guarded_ranges(ep, ranges).items():
         declared[str(symbol)].min_val = IntegerAttr(low, i64)
         declared[str(symbol)].max_val = IntegerAttr(high, i64)
+        if (low, high) != ranges[symbol]:
+            messages.append(excluded(ep, symbol, ranges, (low, high)))
+    return messages
+
+
+def excluded(
+    ep: ExportedProgram, symbol: sympy.Symbol, ranges: Ranges, left: tuple[int, int]
+) -> str:
+    """What is left of the sizes with a symbol, and the guards that exclude others."""
+    tensors = input_tensors(ep)
+    reasons: list[Guard] = []
+    for guard in guards_of(ep):
+        common = {each: ranges[each] for each in symbols_of(guard, tensors)}
+        if symbol in common and not holds_in(guard, tensors, common).all():
+            reasons.append(guard)
+    places = {
+        place: expression
+        for guard in reasons
+        for place in guard.sizes.values()
+        if symbol in (expression := size_at(place, tensors)).free_symbols
+    }
+    place = min(places, key=lambda place: len(places[place].free_symbols))
+    ends = [places[place].subs(symbol, end) for end in (*left, *ranges[symbol])]
+    return (
+        f"{place.what}: the package takes sizes of {ends[0]} to {ends[1]}, not of "
+        f"{ends[2]} to {ends[3]}, since the model was exported where "
+        + " and ".join(guard.text for guard in reasons)
+    )
 
 
 def guarded_ranges(ep: ExportedProgram, ranges: Ranges) -> Ranges:
@@ -103,12 +134,12 @@ def narrowed(
     sizes = np.arange(low, high + 1)
     right = np.ones(len(sizes), bool)
     for guard in guards:
-        right &= holds(guard, tensors, {symbol: sizes})
+        right &= holds_in(guard, tensors, {symbol: (low, high)})
     if not right.any():
         raise refused(ep, guards, tensors, "no size in its range fits")
     first, last = int(right.argmax()), len(sizes) - 1 - int(right[::-1].argmax())
     if not right[first : last + 1].all():
-        gaps = [g for g in guards if not has_range(g, tensors, symbol, sizes)]
+        gaps = [g for g in guards if not has_range(g, tensors, symbol, low, high)]
         listed = ", ".join(map(str, sizes[right][:4]))
         raise refused(
             ep, gaps or guards, tensors, f"it holds for the sizes {listed} ... only"
@@ -120,10 +151,11 @@ def has_range(
     guard: Guard,
     tensors: Sequence[torch.Tensor],
     symbol: sympy.Symbol,
-    sizes: np.ndarray,
+    low: int,
+    high: int,
 ) -> bool:
     """Whether a guard on one symbol holds in a range."""
-    right = holds(guard, tensors, {symbol: sizes}) * np.ones(len(sizes), int)
+    right = holds_in(guard, tensors, {symbol: (low, high)}).astype(int)
     return int(np.count_nonzero(np.diff(right, prepend=0, append=0))) <= 2
 
 
@@ -137,17 +169,14 @@ def narrowed_together(
     `8*h*w != 16*w`. So only the smallest sizes are left out, as few as will do. Other
     relations between sizes are refused: no choice of ranges follows from them.
     """
-    axes = [np.arange(low, high + 1) for low, high in ranges.values()]
-    count = np.prod([float(len(axis)) for axis in axes])
-    if count > MOST_SIZES:
+    if prod(high - low + 1 for low, high in ranges.values()) > MOST_SIZES:
         raise refused(ep, [guard], tensors, "not all sizes can be tried")
-    for left_out in fewest_first(len(axes)):
-        kept = [axis[n:] for axis, n in zip(axes, left_out, strict=True)]
-        grids = np.meshgrid(*kept, indexing="ij", sparse=True)
-        if all(map(len, kept)) and np.all(
-            holds(guard, tensors, dict(zip(ranges, grids, strict=True)))
-        ):
-            return {s: (int(k[0]), int(k[-1])) for s, k in zip(ranges, kept)}
+    right = holds_in(guard, tensors, ranges)
+    for left_out in fewest_first(len(ranges)):
+        kept = right[tuple(slice(n, None) for n in left_out)]
+        if kept.size and kept.all():
+            each = zip(ranges.items(), left_out, strict=True)
+            return {s: (low + n, high) for (s, (low, high)), n in each}
     raise refused(ep, [guard], tensors, "it does not hold for all of them")
 
 
@@ -156,46 +185,60 @@ def fewest_first(count: int) -> list[tuple[int, ...]]:
     return sorted(itertools.product(range(MOST_LEFT_OUT + 1), repeat=count), key=sum)
 
 
+def holds_in(
+    guard: Guard, tensors: Sequence[torch.Tensor], ranges: Ranges
+) -> np.ndarray:
+    """Whether a guard holds, for each combination of sizes; an axis for each symbol."""
+    axes = [np.arange(low, high + 1) for low, high in ranges.values()]
+    grids = np.meshgrid(*axes, indexing="ij", sparse=True)
+    right = holds(guard, tensors, dict(zip(ranges, grids, strict=True)))
+    return np.broadcast_to(right, [len(axis) for axis in axes])
+
+
 def holds(
     guard: Guard, tensors: Sequence[torch.Tensor], values: Mapping[sympy.Symbol, Any]
 ) -> Any:
     """Whether a guard holds, for arrays of values of symbols."""
     symbols = list(values)
 
-    def size(each: InputSize) -> Any:
-        expression = expression_of(tensors[each.number].shape[each.dim])
-        return as_affine(expression, symbols).eval([], list(values.values()))
+    def for_all(values: Sequence[Any]) -> Any:
+        def size(each: InputSize) -> Any:
+            expression = size_at(each, tensors)
+            return as_affine(expression, symbols).eval([], list(values))
 
-    try:
         with np.errstate(divide="raise", invalid="raise"):
             return guard.holds(size)
+
+    def halved(rows: np.ndarray) -> np.ndarray:
+        """The same for a row of values for each symbol."""
+        count = rows.shape[1]
+        try:
+            return np.broadcast_to(for_all(list(rows)), count)
+        except (FloatingPointError, ZeroDivisionError):
+            if count == 1:
+                return np.zeros(1, bool)  # As `Guard.holds_for`.
+            halves = rows[:, : count // 2], rows[:, count // 2 :]
+            return np.concatenate([*map(halved, halves)])
+
+    try:
+        return for_all(list(values.values()))
     except (FloatingPointError, ZeroDivisionError):  # It does so for some values.
-        return one_by_one(guard, tensors, values)
+        if not values:
+            return False
+        arrays = np.broadcast_arrays(*values.values())
+        rows = np.stack([array.ravel() for array in arrays])
+        return halved(rows).reshape(arrays[0].shape)
 
 
-def one_by_one(
-    guard: Guard, tensors: Sequence[torch.Tensor], values: Mapping[sympy.Symbol, Any]
-) -> Any:
-    """Whether a guard holds for each of the values of symbols."""
-    symbols, arrays = list(values), np.broadcast_arrays(0, *values.values())[1:]
-    found = np.zeros(arrays[0].shape if arrays else (), bool)
-    for index in np.ndindex(found.shape):
-        numbers = [int(array[index]) for array in arrays]
-
-        def size(each: InputSize, numbers: list[int] = numbers) -> int:
-            expression = expression_of(tensors[each.number].shape[each.dim])
-            return as_affine(expression, symbols).eval([], numbers)
-
-        found[index] = guard.holds_for(size)
-    return found
+def size_at(place: InputSize, tensors: Sequence[torch.Tensor]) -> sympy.Expr:
+    return expression_of(tensors[place.number].shape[place.dim])
 
 
 def symbols_of(guard: Guard, tensors: Sequence[torch.Tensor]) -> list[sympy.Symbol]:
     """The symbols that a guard depends on, in order."""
     found: set[sympy.Symbol] = set()
     for size in guard.sizes.values():
-        expression = expression_of(tensors[size.number].shape[size.dim])
-        found |= cast(set[sympy.Symbol], expression.free_symbols)
+        found |= cast(set[sympy.Symbol], size_at(size, tensors).free_symbols)
     return sorted(found, key=str)
 
 

@@ -207,7 +207,8 @@ def read_guard(text: str, inputs: Mapping[str, tuple[int, str]]) -> Guard:
 def unreadable(text: str) -> Problem:
     return Problem(
         f"the program holds only where {text}, which padc cannot check",
-        hint="give the dynamic dimension bounds, or a name, when exporting",
+        hint="when exporting, give dynamic dimensions bounds or names, and leave "
+        "numbers constant",
     )
 
 

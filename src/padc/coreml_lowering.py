@@ -27,6 +27,7 @@ from padc.ir.weights import Weights, weights_of
 from padc.models.described_shapes import check_listed_shapes, listed_shapes
 from padc.models.exported import Source, imported
 from padc.passes import pipelines
+from padc.warn import warn
 
 if TYPE_CHECKING:
     from padc.backends.coreml.app.features import Features
@@ -49,7 +50,9 @@ def lowered(
         check_row_major(exported)
     ctx, module = imported(exported, pipelines.legal_for_mil())
     check_interface(module, target)
-    set_sizes(module, exported, features, partial(check_features, module, target))
+    check = partial(check_features, module, target)
+    for message in set_sizes(module, exported, features, check):
+        warn(message)
     weights = weights_of(ctx)
     # The program must not change when the model's weights do.
     for name, array in weights.items():
@@ -81,20 +84,22 @@ def set_sizes(
     exported: Source,
     features: Features | None,
     check: Callable[[Features], None] = lambda features: None,
-) -> None:
+) -> Sequence[str]:
     """
     Narrow dynamic sizes to those for which the program is the model.
 
-    If shapes are listed, the program has to be the model for these. `check` raises
-    UsageError for features that do not fit.
+    Returns what guards exclude, as messages. If shapes are listed, the program has to
+    be the model for these. `check` raises UsageError for features that do not fit.
     """
     listed = None if features is None else listed_shapes(module, features)
+    excluded: Sequence[str] = []
     if listed is None and isinstance(exported, ExportedProgram):
-        narrow_sizes(module, exported)
+        excluded = narrow_sizes(module, exported)
     if features is not None:
         check(features)
     if listed is not None:
         check_listed_shapes(module, exported, listed)
+    return excluded
 
 
 def emitted(

@@ -237,7 +237,8 @@ def test_packages_take_the_sizes_for_which_guards_hold(
     name: str, taken: int, refused: int
 ):
     program = program_of(name)
-    converted = padc.convert(program)
+    with pytest.warns(padc.PadcWarning, match=f"takes sizes of {taken} to .* 2 to 64"):
+        converted = padc.convert(program)
 
     assert not converted.check()
     with warnings.catch_warnings(action="ignore"):
@@ -283,9 +284,56 @@ def test_the_smallest_of_two_sizes_are_left_out():
     (guard,) = guards_of(program)
     assert guard.text == "min(x.shape[1], -1 + x.shape[2]) != 1"
 
-    text = padc.convert(program).mlir()
+    with pytest.warns(padc.PadcWarning, match="dimension 2 .* of 3 to 64, not of 2"):
+        text = padc.convert(program).mlir()
 
     assert re.search(r'padc.sizes = \["\w+ in 2..64", "\w+ in 3..64"\]', text)
+
+
+@pytest.mark.parametrize("low", [2, 20])
+def test_a_guard_that_divides_by_zero_somewhere(low: int):
+    """Nothing is tried one by one: there are a million combinations."""
+
+    def f(x: torch.Tensor) -> torch.Tensor:
+        return x * 2 if x.shape[0] % (x.shape[1] // 4) != 5000 else x
+
+    shapes = {0: auto(low, 1000), 1: auto(low, 1000)}
+    program = torch.export.export(
+        One(f), (torch.rand(21, 27),), dynamic_shapes=(shapes,)
+    )
+    symbols: list[Any] = [
+        expression_of(size) for size in input_tensors(program)[0].shape
+    ]
+
+    found = guarded_ranges(program, dict.fromkeys(symbols, (low, 1000)))
+
+    assert found == dict(zip(symbols, [(low, 1000), (max(low, 4), 1000)], strict=True))
+
+
+AREAS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "scale": lambda x: F.interpolate(x, scale_factor=3.0, mode="area"),
+    "recomputed": lambda x: F.interpolate(
+        x, None, [1.7], "area", recompute_scale_factor=True
+    ),
+    "size": lambda x: F.interpolate(x, size=x.shape[2] + 1, mode="area"),
+    "pool": lambda x: F.adaptive_avg_pool1d(x[0], [2 * x.shape[2]]),
+}
+
+
+@pytest.mark.parametrize("function", AREAS.values(), ids=AREAS)
+def test_pools_to_computed_sizes_need_no_guard(
+    function: Callable[[torch.Tensor], torch.Tensor],
+):
+    shapes, example = ({2: auto(high=20)},), torch.rand(1, 2, 10)
+    model = One(function)
+
+    package = padc.convert(model, (example,), dynamic_shapes=shapes)
+    compiled = padc.compile(model, (example,), dynamic_shapes=shapes)
+
+    inputs = [torch.rand(1, 2, size) for size in (2, 3, 7, 20)]
+    package.verify([(x,) for x in inputs])
+    for x in inputs:
+        torch.testing.assert_close(compiled(x), function(x))
 
 
 def test_derived_dimensions_need_no_guard():
