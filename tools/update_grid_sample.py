@@ -37,6 +37,14 @@ How many ops a `grid_sample` of two images or volumes of three channels becomes.
 the program as exported, and after PyTorch's decomposition of `grid_sampler_2d`. For
 points halfway between two pixels, its nearest `resample` differs from PyTorch's.
 
+NaN and infinities as coordinates are what PyTorch's 2-D kernels make of them on CPUs,
+in machine code and in the reference, of images and volumes: NaN, and an infinity with
+reflection, is coordinate 0 with `border` and `reflection`; with `zeros`, linear
+results are NaN and nearest ones 0; cubic results are NaN. PyTorch's 3-D kernels give 0
+with `zeros`, and the last element in place of coordinate 0. Reflections of coordinates
+beyond 2^24 are rounded otherwise by each kernel. A package may give any of these
+results, but reads nothing outside of the input.
+
 """
 COLUMNS = (
     *("dims", "mode", "padding", "align_corners"),

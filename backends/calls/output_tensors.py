@@ -29,6 +29,11 @@ def check_outputs(
         if output.is_neg() or not output.is_contiguous():
             what = "a negated view" if output.is_neg() else "not contiguous"
             raise UsageError(f"output {i} is {what}", hint="give torch.empty(shape)")
+        if output.requires_grad and torch.is_grad_enabled():
+            raise UsageError(
+                f"output {i} requires gradients, and results have none",
+                hint="give output.detach(), or call it under torch.no_grad()",
+            )
 
 
 def write_results(

@@ -13,13 +13,17 @@ from xdsl.rewriter import InsertPoint
 
 from padc.backends.native.compile_program import compile_program, text_of
 from padc.backends.native.stored_model import Derivation, StoredModel
+from padc.errors import Problem, UnsupportedError
 from padc.frontends.torch_export import held_tensors
+from padc.frontends.torch_export.strided import ON_STRIDES
 from padc.ir.main_function import main, value_names
 from padc.ir.model_buffers import changed_names
-from padc.ir.torch import BindSymbolicShapeOp, SymbolicIntOp
+from padc.ir.torch import AtenOp, BindSymbolicShapeOp, SymbolicIntOp
 from padc.ir.torch.tensors import weight_array
 from padc.ir.weights import Array, weights_of
 from padc.passes import pipelines
+from padc.passes.aten.refusals import refusal
+from padc.passes.common.lowering import problem
 
 
 def compile_model(
@@ -35,6 +39,7 @@ def compile_model(
     ctx, module = pipelines.import_program(
         exported, legal=pipelines.legal_for_native(), leave_out_constants=True
     )
+    check_strides(module)
     weights = weights_of(ctx)
     function = main(module)
     declaration = text_of(declared(function))
@@ -77,3 +82,18 @@ def declared(function: func.FuncOp) -> ModuleOp:
     return ModuleOp(
         [func.FuncOp("main", (inputs, []), Region(block), arg_attrs=attributes)]
     )
+
+
+def check_strides(module: ModuleOp) -> None:
+    """
+    Raise UnsupportedError if ops on the strides of tensors are left.
+
+    PyTorch cannot run such an op alone: between parts, tensors are row-major.
+    """
+    problems: list[Problem] = []
+    for op in module.walk():
+        if isinstance(op, AtenOp) and op.schema.name in ON_STRIDES:
+            found = refusal(op)
+            problems.append(problem(op, found.message, found.hint))
+    if problems:
+        raise UnsupportedError(problems)

@@ -183,6 +183,9 @@ class NativeFunction:
             used = direct_addresses((*inputs, *outputs), self._direct_types)
             if used is None:
                 return None
+            for output in outputs:
+                if output.requires_grad:
+                    return None
             for i, i_bytes, j, j_bytes in self._pairs:
                 if -i_bytes < used[i] - used[j] < j_bytes:
                     return None

@@ -7,10 +7,12 @@ the same threads. Each call passes the addresses of its functions to machine cod
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import os
 import sys
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +32,24 @@ def _note_fork() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_note_fork)
+
+
+def one_thread_if_forked() -> contextlib.AbstractContextManager[Any]:
+    """In a child after a fork, PyTorch's ops use one thread inside of this context."""
+    return one_thread() if _is_forked else UNCHANGED
+
+
+UNCHANGED = contextlib.nullcontext()
+
+
+@contextlib.contextmanager
+def one_thread() -> Generator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 @functools.cache

@@ -28,6 +28,7 @@ from padc.errors import Problem, SourceLocation, UnsupportedError, UsageError
 from padc.frontends.torch_export.data_accesses import UNTRACED, DataAccesses
 from padc.frontends.torch_export.equal_sizes import with_equal_sizes
 from padc.frontends.torch_export.locations import error_location, inner_lines
+from padc.frontends.torch_export.max_pools import MaxPools
 from padc.frontends.torch_export.pooled_sizes import PooledSizes
 
 
@@ -188,8 +189,10 @@ def trace(
     """`torch.export.export`, without its prints if it fails."""
     # PyTorch prints the graph where it cannot trace on.
     printing = contextlib.redirect_stderr(io.StringIO())
-    pools = PooledSizes() if dynamic_shapes else contextlib.nullcontext()
-    with tracing(), inner_lines(), quiet(), pools, printing as printed:
+    unchanged = contextlib.nullcontext()
+    pools = PooledSizes() if dynamic_shapes else unchanged
+    maxima = MaxPools() if dynamic_shapes else unchanged
+    with tracing(), inner_lines(), quiet(), pools, maxima, printing as printed:
         exported = torch.export.export(
             module, args, kwargs, dynamic_shapes=dynamic_shapes
         )

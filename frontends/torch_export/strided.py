@@ -17,6 +17,8 @@ import torch
 from torch import Tensor
 from torch._ops import OpOverload
 
+from padc.frontends.torch_export.nodes import schema_name
+
 aten = torch.ops.aten
 
 
@@ -78,10 +80,44 @@ def as_strided_scatter(
 ) -> Tensor:
     order = memory_order(self)
     ordered = self.permute(order)
+    flat, values = ordered.reshape(-1), src.to(self.dtype).reshape(-1)
     places = positions(self, size, stride, storage_offset)
-    flat = ordered.reshape(-1).index_put([places], src.to(self.dtype).reshape(-1))
+    if is_nested(size, stride):
+        # Unlike index_put, these ops have machine code.
+        is_inside, numbers = elements_at(self.numel(), size, stride, storage_offset)
+        flat = flat.where(~is_inside, values.index_select(0, numbers))
+    else:
+        flat = flat.index_put([places], values)
     back = [order.index(d) for d in range(self.dim())]
     return flat.reshape(ordered.shape).permute(back)
+
+
+def is_nested(size: Sequence[int], stride: Sequence[int]) -> bool:
+    """Whether a view has elements, and each step is larger than all steps inside."""
+    steps = sorted(zip(stride, size, strict=True))
+    spans = itertools.accumulate((step * (n - 1) for step, n in steps), initial=0)
+    return 0 not in size and all(
+        n == 1 or step > span for (step, n), span in zip(steps, spans, strict=False)
+    )
+
+
+def elements_at(
+    count: int, size: Sequence[int], stride: Sequence[int], offset: int | None
+) -> tuple[Tensor, Tensor]:
+    """
+    For each of `count` places in memory, whether a nested view has it, and where.
+
+    The second is the number of the element, row-major; any number where there is none.
+    """
+    rest = torch.arange(count) - (offset or 0)
+    is_inside, number = rest >= 0, torch.zeros(count, dtype=torch.int64)
+    for d in sorted(range(len(size)), key=lambda d: -stride[d]):
+        if size[d] == 1:
+            continue
+        index = (rest // stride[d]).clamp(0, size[d] - 1)
+        rest = rest - index * stride[d]
+        number = number + index * math.prod(size[d + 1 :])
+    return is_inside & (rest == 0), number
 
 
 def resize(self: Tensor, size: Sequence[int], **options: Any) -> Tensor:
@@ -104,6 +140,9 @@ RULES: Mapping[OpOverload, Callable[..., Any]] = {
     aten.resize_as.default: resize_as,
 }
 """By the op."""
+
+ON_STRIDES = frozenset(map(schema_name, RULES))
+"""The names of the ops that depend on the strides of their first operand."""
 
 WRITES = frozenset(("aten.fill_diagonal_",))
 """Ops in place that have no other form: PyTorch writes to a strided view instead."""

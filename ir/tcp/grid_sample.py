@@ -71,7 +71,8 @@ class GridSampleOp(IRDLOperation):
     otherwise their outer edges. `nearest` rounds half to even, after padding has moved
     the coordinate. With `zeros`, `linear` skips elements outside, whose weights may be
     infinite. `cubic` (a = -0.75) pads each of the elements that it combines.
-    This is `torch.nn.functional.grid_sample`, for any number of dimensions.
+    This is `torch.nn.functional.grid_sample`, for any number of dimensions; NaN and
+    infinities as coordinates are what PyTorch's 2-D kernels make of them.
 
     ```mlir
     %y = tcp.grid_sample %x, %grid mode linear padding zeros align_corners

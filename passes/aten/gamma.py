@@ -26,7 +26,8 @@ def lgamma(x: Element) -> Element:
     y = lgamma_of_positive((x < 0).select(1 - x, x))
     nearest = x.apply("round")
     sine = abs(((x - nearest) * math.pi).apply("sin"))
-    reflected = (math.pi / sine).apply("log") - y
+    # Not the logarithm of a quotient, which overflows near 0.
+    reflected = math.log(math.pi) - sine.apply("log") - y
     reflected = x.equals(nearest).select(math.inf, reflected)
     return (x < 0).select(reflected, y)
 

@@ -18,7 +18,7 @@ from padc.backends.native.compile_model import compile_model
 from padc.backends.native.loaded_program import LoadedProgram
 from padc.backends.native.machine import machine_name
 from padc.backends.native.stored_model import StoredModel
-from padc.backends.native.thread_team import check_threads
+from padc.backends.native.thread_team import check_threads, one_thread_if_forked
 from padc.common.garbage_collection import without_collection
 from padc.common.source_hash import source_hash
 from padc.compiled_model import CompiledModel
@@ -28,7 +28,12 @@ from padc.compiled_models.native_model import NativeModel
 from padc.errors import UnsupportedError
 from padc.frontends.torch_export import held_tensors
 from padc.frontends.torch_export.fingerprint import fingerprint
+<<<<<<< HEAD
 from padc.frontends.torch_export.guards import GuardCheck, guards_of, limits_of
+=======
+from padc.frontends.torch_export.guards import GuardCheck, guards_of
+from padc.frontends.torch_export.input_strides import StridesCheck, input_strides
+>>>>>>> edges
 from padc.ir import make_context
 from padc.ir.main_function import value_names
 from padc.ir.model_buffers import changed_names
@@ -95,11 +100,20 @@ def compile(
     """
     check_threads(threads)
     strict = native_precision(precision) == "strict"
+<<<<<<< HEAD
     exported = as_exported("padc.compile", model, example_inputs, dynamic_shapes)
     try:
         return compile_exported(exported, threads, strict)
     except UnsupportedError as error:
         return EagerModel(exported, error, GuardCheck(limits_of(exported)))
+=======
+    with one_thread_if_forked():
+        exported = as_exported("padc.compile", model, example_inputs, dynamic_shapes)
+        try:
+            return compile_exported(exported, threads, strict)
+        except UnsupportedError as error:
+            return EagerModel(exported, error)
+>>>>>>> edges
 
 
 def compile_exported(
@@ -107,6 +121,7 @@ def compile_exported(
 ) -> CompiledModel:
     """Like `compile`, but UnsupportedError if padc cannot import the program."""
     guards = GuardCheck(guards_of(exported))
+    strides = StridesCheck(input_strides(exported))
     check = os.environ.get("PADC_CHECK", "") not in ("", "0")
     depends = [source_hash(), fingerprint(exported), machine_name(), *VERSIONS]
     options = ["checked" if check else "", "strict" if strict else ""]
@@ -126,6 +141,7 @@ def compile_exported(
         LoadedProgram(ctx, stored.program, threads),
         InputCheck(function),
         guards,
+        strides,
         names[: len(names) - len(changed)],
         stored.outputs,
         [held[name].detach().clone() for name in changed],

@@ -21,6 +21,7 @@ from xdsl.utils.exceptions import DiagnosticException
 from padc.backends.coreml.numerics import Numerics
 from padc.errors import InvalidProgramError, PadcError
 from padc.frontends.torch_export.guarded_ranges import narrow_sizes
+from padc.frontends.torch_export.input_strides import check_row_major
 from padc.ir.dominance import verify
 from padc.ir.weights import Weights, weights_of
 from padc.models.described_shapes import check_listed_shapes, listed_shapes
@@ -45,6 +46,8 @@ def lowered(
     """The program after `passes`, verified, and its own copy of the weights."""
     from padc.backends.coreml.app.interface import check_features, check_interface
 
+    if isinstance(exported, ExportedProgram):
+        check_row_major(exported)
     ctx, module = imported(exported, pipelines.legal_for_mil())
     check_interface(module, target)
     check = partial(check_features, module, target)

@@ -27,7 +27,7 @@ import torch._dynamo.config  # pyright: ignore[reportMissingTypeStubs]
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.export import Dim
 
-from padc.backends.native.thread_team import check_threads
+from padc.backends.native.thread_team import check_threads, one_thread_if_forked
 from padc.compiled import compile_exported
 from padc.compiled_model import CompiledModel
 from padc.compiled_models.native_model import NativeModel
@@ -241,7 +241,11 @@ class Graph:
                 return lambda *args: model(*[args[number] for number in varying.dims])
         self._check_count()
         self._compiled_count += 1
-        return self._compile_tensors(TensorsOf(graph, which), args)
+        module = TensorsOf(graph, which)
+        model = self._compile_tensors(module, args)
+        if not isinstance(model, NativeModel) or model.takes_any_strides:
+            return model
+        return lambda *args: (model if model.takes(args) else module)(*args)
 
     def _check_count(self) -> None:
         """Raise Obstacle if the graph was compiled as often as it may be."""
@@ -328,7 +332,8 @@ def with_strides(tensor: torch.Tensor, strides: Sequence[int]) -> torch.Tensor:
     if tensor.stride() == strides:
         return tensor
     result = torch.empty_strided(tensor.shape, strides, dtype=tensor.dtype)
-    return result.copy_(tensor)
+    with one_thread_if_forked():
+        return result.copy_(tensor)
 
 
 def fake_outputs(graph: torch.fx.GraphModule, args: Sequence[Any]) -> list[Any]:

@@ -300,6 +300,31 @@ def test_pools_to_computed_sizes_need_no_guard(
         torch.testing.assert_close(compiled(x), function(x))
 
 
+MAX_POOLS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "module": torch.nn.MaxPool1d(3, 2, 1),
+    "stride of the kernel": lambda x: F.max_pool1d(x, 3),
+    "dilated": lambda x: F.max_pool1d(x, [3], stride=1, dilation=2),
+    "of torch": lambda x: torch.max_pool1d(x, 2, 1, ceil_mode=True),
+}
+
+
+@pytest.mark.parametrize("function", MAX_POOLS.values(), ids=MAX_POOLS)
+def test_max_pools_keep_lengths_dynamic(
+    function: Callable[[torch.Tensor], torch.Tensor],
+):
+    shapes, example = ({2: auto(6, 20)},), torch.rand(1, 2, 10)
+    model = One(function)
+
+    package = padc.convert(model, (example,), dynamic_shapes=shapes)
+    compiled = padc.compile(model, (example,), dynamic_shapes=shapes)
+
+    assert compiled.is_native
+    inputs = [torch.rand(1, 2, size) for size in (6, 7, 13, 20)]
+    package.verify([(x,) for x in inputs])
+    for x in inputs:
+        torch.testing.assert_close(compiled(x), function(x), rtol=0, atol=0)
+
+
 def test_derived_dimensions_need_no_guard():
     n = Dim("n", min=2, max=16)
     program = torch.export.export(

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from functions import Functions, Several, check_each
+from functions import Function, Functions, Several, check_each
 from torch import Tensor
 
 import padc
@@ -36,6 +36,16 @@ STRIDED: Functions = {
     "scattered to a transposed tensor": lambda x: torch.as_strided_scatter(
         x.t() + 0, x[0, :3], (3,), (5,), 1
     ),
+    "scattered to an overlapping view": lambda x: torch.as_strided_scatter(
+        x, x[:2, :3] * 0 + 1, (2, 3), (1, 1), 3
+    ),
+    "scattered between": lambda x: torch.as_strided_scatter(
+        x, x[:2, :3] * 2, (2, 3), (3, 2), 4
+    ),
+    "scattered to columns": lambda x: torch.as_strided_scatter(
+        x, x[0, None, :4] * 2, (1, 4), (7, 5), 2
+    ),
+    "a number scattered": lambda x: torch.as_strided_scatter(x, x[2, 3], (), (), 3),
     "in place": lambda x: x.clone().as_strided_((2, 2), (5, 1)),
     "written": written,
     "resized": lambda x: x.clone().resize_(2, 3),
@@ -49,6 +59,38 @@ def test_strided() -> None:
     results = padc.convert(Several(STRIDED), (x,)).run(x)
 
     check_each(STRIDED, results, x, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("name", STRIDED)
+def test_strided_as_machine_code(name: str) -> None:
+    x = torch.randn(4, 5)
+
+    compiled = padc.compile(Function(STRIDED[name]), (x,))
+
+    torch.testing.assert_close(compiled(x), STRIDED[name](x), rtol=0, atol=0)
+    assert compiled.is_native == (name not in NOT_NATIVE), compiled.report()
+
+
+NOT_NATIVE = {"scattered to an overlapping view", "scattered between"}
+
+LEFT: Functions = {
+    "the memory before a part": lambda x: (x + 1)[1:].as_strided((2, 2), (5, 1), 0),
+    "the memory after a part": lambda x: (x + 1)[:, :2].as_strided((2, 2), (5, 1), 3),
+    "an overlapping part": lambda x: torch.as_strided_scatter(
+        x.t() + 0, x[:2, :3] * 0 + 1, (2, 3), (1, 1), 3
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LEFT)
+def test_pytorch_runs_all_where_strides_are_its_own(name: str) -> None:
+    """Between parts of a program, tensors are row-major."""
+    x = torch.randn(4, 5)
+
+    compiled = padc.compile(Function(LEFT[name]), (x,))
+
+    torch.testing.assert_close(compiled(x), LEFT[name](x), rtol=0, atol=0)
+    assert compiled.report().startswith("PyTorch: the whole model")
 
 
 REFUSED: Functions = {

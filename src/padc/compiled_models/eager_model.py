@@ -13,6 +13,7 @@ import torch.utils._pytree as pytree
 from torch.export import ExportedProgram
 
 from padc.backends.calls.output_tensors import write_results
+from padc.backends.native.thread_team import one_thread_if_forked
 from padc.compiled_model import CompiledModel
 from padc.compiled_models.call_structure import CallStructure
 from padc.compiled_models.call_values import (
@@ -52,10 +53,11 @@ class EagerModel(CompiledModel):
         self.output_names = tuple(names)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        results = self._run(*args, **kwargs)
-        if not are_arrays(pytree.tree_leaves((args, kwargs))):
-            return results
-        return pytree.tree_map_only(torch.Tensor, as_array, results)
+        with one_thread_if_forked():
+            results = self._run(*args, **kwargs)
+            if not are_arrays(pytree.tree_leaves((args, kwargs))):
+                return results
+            return pytree.tree_map_only(torch.Tensor, as_array, results)
 
     def run_into(
         self, outputs: Sequence[torch.Tensor | Array], *args: Any, **kwargs: Any
@@ -63,12 +65,14 @@ class EagerModel(CompiledModel):
         args, kwargs = as_tensors((args, kwargs))
         targets = as_targets(outputs)
         check_apart(targets, tensors_in((args, kwargs)))
-        write_results(tensors_in(self._run(*args, **kwargs)), targets)
+        with one_thread_if_forked():
+            write_results(tensors_in(self._run(*args, **kwargs)), targets)
 
     def run_named(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
         check_names(inputs, self.input_names)
         args, kwargs = self._structure.arguments(inputs)
-        results = pytree.tree_leaves(self._run(*args, **kwargs))
+        with one_thread_if_forked():
+            results = pytree.tree_leaves(self._run(*args, **kwargs))
         computed = compress(results, self._structure.is_computed)
         return dict(zip(self.output_names, computed, strict=True))
 

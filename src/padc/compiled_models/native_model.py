@@ -11,6 +11,7 @@ import torch
 from padc.backends.calls.input_check import InputCheck
 from padc.backends.calls.output_tensors import write_results
 from padc.backends.native.loaded_program import LoadedProgram
+from padc.backends.native.thread_team import one_thread_if_forked
 from padc.compiled_model import CompiledModel
 from padc.compiled_models.call_structure import CallStructure
 from padc.compiled_models.call_values import (
@@ -22,6 +23,7 @@ from padc.compiled_models.call_values import (
 )
 from padc.errors import UsageError
 from padc.frontends.torch_export.guards import GuardCheck
+from padc.frontends.torch_export.input_strides import StridesCheck
 from padc.ir.weights import Array
 
 
@@ -34,6 +36,7 @@ class NativeModel(CompiledModel):
         program: LoadedProgram,
         check: InputCheck,
         guards: GuardCheck,
+        strides: StridesCheck,
         input_names: Sequence[str],
         output_names: Sequence[str],
         buffers: Sequence[torch.Tensor] = (),
@@ -42,12 +45,15 @@ class NativeModel(CompiledModel):
         self._program = program
         self._check_types = check
         self._check_guards = guards
+        self._check_strides = strides
         self.input_names = tuple(input_names)
         self.output_names = tuple(output_names)
         self._buffers = list(buffers)
         """The buffers that the model changes: its last inputs and outputs."""
         self._lock = threading.Lock()
-        self._is_direct = structure.is_flat and not guards.guards and not buffers
+        self._is_direct = structure.is_flat and not (
+            guards.guards or strides.needed or buffers
+        )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self._is_direct and not kwargs:
@@ -55,9 +61,11 @@ class NativeModel(CompiledModel):
             if tensors is not None:
                 return self._structure.outputs(tensors)
         leaves = self._structure.flatten(args, kwargs)
-        results = self._run(self._checked(leaves))
-        if are_arrays(leaves):
-            return self._structure.outputs([as_array(result) for result in results])
+        # What PyTorch computes: copies, and the parts that are not compiled.
+        with one_thread_if_forked():
+            results = self._run(self._checked(leaves))
+            if are_arrays(leaves):
+                results = [as_array(result) for result in results]
         return self._structure.outputs(results)
 
     def run_into(
@@ -69,13 +77,15 @@ class NativeModel(CompiledModel):
         inputs = self._checked(self._structure.flatten(args, kwargs))
         targets = as_targets(outputs)
         check_apart(targets, inputs)
-        self._run(inputs, targets)
+        with one_thread_if_forked():
+            self._run(inputs, targets)
 
     def run_named(self, inputs: Mapping[str, torch.Tensor]) -> dict[str, Any]:
         check_names(inputs, self.input_names)
         tensors = [inputs[name] for name in self.input_names]
         self._check(tensors)
-        return dict(zip(self.output_names, self._run(tensors), strict=True))
+        with one_thread_if_forked():
+            return dict(zip(self.output_names, self._run(tensors), strict=True))
 
     def _run(
         self,
@@ -100,6 +110,11 @@ class NativeModel(CompiledModel):
         self._check(tensors)
         return tensors
 
+    @property
+    def takes_any_strides(self) -> bool:
+        """Whether no op of the program depends on the strides of its inputs."""
+        return not self._check_strides.needed
+
     def takes(self, tensors: Sequence[torch.Tensor]) -> bool:
         """Whether the program takes tensors of these types and sizes."""
         try:
@@ -112,6 +127,7 @@ class NativeModel(CompiledModel):
         """Raise UsageError unless the program takes these tensors."""
         self._check_types([*tensors, *self._buffers])
         self._check_guards(tensors)
+        self._check_strides(tensors)
 
     def report(self) -> str:
         return self._program.stored.report()

@@ -307,6 +307,7 @@ def test_run_into(native: bool):
         ([good, read_only], "output 1 is not writable"),
         ([good, 3], "output 1 is of type int"),
         ([good, x], "output 1 shares memory with input 0"),
+        ([good, torch.zeros(3, 4, requires_grad=True)], "output 1 requires gradients"),
         (
             [memory[:12].view(3, 4), memory[8:20].view(3, 4)],
             "output 1 shares memory with output 0",
@@ -316,6 +317,10 @@ def test_run_into(native: bool):
             model.run_into(outputs, x)
     with pytest.raises(padc.UsageError, match="outputs are of type NoneType"):
         model.run_into(cast(Any, None), x)
+    leaf = torch.zeros(3, 4, requires_grad=True)
+    with torch.no_grad():
+        model.run_into([good, leaf], x)
+    torch.testing.assert_close((good, leaf.detach()), function(x))
 
 
 def test_other_default_device():

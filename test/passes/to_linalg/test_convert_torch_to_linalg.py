@@ -44,6 +44,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.transforms.canonicalize import CanonicalizePass
 
+import padc
 from padc.backends.native.compile_program import compile_program
 from padc.backends.native.loaded_program import LoadedProgram
 from padc.errors import UnsupportedError
@@ -579,3 +580,12 @@ def test_a_rounding_mode_that_pytorch_refuses_is_a_problem(
 
     with pytest.raises(UnsupportedError, match="rounding_mode is 'ceil'"):
         ConvertTorchToLinalgPass().apply(ctx, module)
+
+
+def test_lgamma_of_numbers_next_to_0():
+    """pi divided by the sine is larger than float32's largest number."""
+    x = torch.tensor([-2.92e-39, 2.92e-39, -1e-40, -1e-43, -1.2e-38, -1e-20, -0.0])
+
+    actual = padc.compile(Several({"lgamma": torch.lgamma}), (x,))(x)[0]
+
+    torch.testing.assert_close(actual, torch.lgamma(x), rtol=1e-4, atol=0)

@@ -236,6 +236,30 @@ def test_no_gather_of_a_package_is_out_of_range(
             assert actual.isfinite().all()
 
 
+@pytest.mark.parametrize("rank, mode, padding, aligned", KINDS)
+def test_nan_and_infinities_are_those_of_images(
+    rank: int, mode: str, padding: str, aligned: bool
+):
+    """In a volume too, whose points here are in its middle image."""
+    volume, _ = inputs(3)
+    volume = volume[:, :, :5]
+    image, model = volume[:, :, 2], Sampler(mode, padding, aligned)
+    far = torch.tensor([math.nan, math.inf, -math.inf, 0.3])
+    grid = torch.cartesian_prod(far, far).expand(2, 1, -1, -1)
+    expected = model(image, grid)
+    x = image, grid
+    if rank == 3:
+        x = volume, F.pad(grid, (0, 1))[:, None]
+    exported = export_module(model, x)
+
+    for run_it in interpreters(exported)[0], padc.compile(exported):
+        results = run_it(*x)
+        actual = results if isinstance(results, Tensor) else results[0]
+        torch.testing.assert_close(
+            actual.view_as(expected), expected, equal_nan=True, atol=1e-5, rtol=0
+        )
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_coordinates_are_not_of_half_precision(mode: str):
     generator = torch.Generator().manual_seed(0)
