@@ -343,7 +343,6 @@ def test_wrong_options_are_refused(options: dict[str, Any], message: str):
         dynamo.backend(graph, [torch.zeros(4)], options=options)
 
 
-<<<<<<< HEAD
 @pytest.mark.parametrize("dynamic", [True, False])
 def test_pads_that_leave_too_little_to_wrap(dynamic: bool):
     """PyTorch returns memory that nobody wrote."""
@@ -371,10 +370,10 @@ def test_constant_pads_that_crop_more_than_there_is():
         torch.testing.assert_close(fast(x), pad(x))
     with pytest.raises(RuntimeError, match="non-negative"):
         fast(torch.rand(2, 5))
-=======
+
+
 def test_strides_on_which_a_graph_depends_may_be_other_ones() -> None:
     x = torch.rand(4, 6)
 
     compare(lambda x: (x * 2).as_strided((3,), (1,)), x, x.t().contiguous().t())
     compare(lambda x: x.as_strided((3,), (1,), 2) + 0, x, torch.rand(8, 6)[4:])
->>>>>>> edges

@@ -28,12 +28,8 @@ from padc.compiled_models.native_model import NativeModel
 from padc.errors import UnsupportedError
 from padc.frontends.torch_export import held_tensors
 from padc.frontends.torch_export.fingerprint import fingerprint
-<<<<<<< HEAD
 from padc.frontends.torch_export.guards import GuardCheck, guards_of, limits_of
-=======
-from padc.frontends.torch_export.guards import GuardCheck, guards_of
 from padc.frontends.torch_export.input_strides import StridesCheck, input_strides
->>>>>>> edges
 from padc.ir import make_context
 from padc.ir.main_function import value_names
 from padc.ir.model_buffers import changed_names
@@ -100,20 +96,12 @@ def compile(
     """
     check_threads(threads)
     strict = native_precision(precision) == "strict"
-<<<<<<< HEAD
-    exported = as_exported("padc.compile", model, example_inputs, dynamic_shapes)
-    try:
-        return compile_exported(exported, threads, strict)
-    except UnsupportedError as error:
-        return EagerModel(exported, error, GuardCheck(limits_of(exported)))
-=======
     with one_thread_if_forked():
         exported = as_exported("padc.compile", model, example_inputs, dynamic_shapes)
         try:
             return compile_exported(exported, threads, strict)
         except UnsupportedError as error:
-            return EagerModel(exported, error)
->>>>>>> edges
+            return EagerModel(exported, error, GuardCheck(limits_of(exported)))
 
 
 def compile_exported(

@@ -134,7 +134,6 @@ def test_a_spill_is_seen():
     assert [line for line in found if SPILL.match(line)] == loop[-1:]
 
 
-<<<<<<< HEAD
 @pytest.mark.parametrize(
     "function, instructions",
     [
@@ -158,7 +157,8 @@ def test_rows_that_are_written_last_are_prefetched():
     text = compiled(lambda x: x.softmax(-1), torch.ones(20, 205), cpu=AVX512)
 
     assert "prefetch" in text
-=======
+
+
 class Network(nn.Module):
     """Ops of several kinds of kernels."""
 
@@ -201,4 +201,3 @@ def test_code_without_avx512_runs(monkeypatch: pytest.MonkeyPatch):
     assert cpu.vector_bytes == 32 and compiled.is_native
     for actual, expected in zip(compiled(x), model(x), strict=True):
         torch.testing.assert_close(actual, expected, rtol=1e-3, atol=2e-5)
->>>>>>> edges
