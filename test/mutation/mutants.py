@@ -183,9 +183,11 @@ class _Mutants(ast.NodeVisitor):
                 self.fixed(node.value, True)
         elif node.value is not None:
             target = node.targets[0] if isinstance(node, ast.Assign) else node.target
-            self.scopes.append(ast.alias(ast.unparse(target)))
+            name = ast.unparse(target)
+            self.scopes.append(ast.alias(name))
             for inner in outside_types(node.value):
-                self.entries(inner)
+                if name != "__all__":
+                    self.entries(inner)
             self.scopes.pop()
         self.generic_visit(node)
 
