@@ -108,7 +108,7 @@ def static_windows(op: PoolOp, pad: PadOp) -> list[Window] | None:
         lower, upper, interior = pad.expansions[dim]
         if not isinstance(lower, int) or not isinstance(upper, int) or interior != 0:
             return None
-        if sizes[dim] == DYNAMIC_INDEX or results[dim] in (DYNAMIC_INDEX, 0):
+        if sizes[dim] == DYNAMIC_INDEX:
             return None
         uncounted = op.uncounted[i] if isinstance(op, AvgPoolOp | ArgMaxPoolOp) else ()
         windows.append(
@@ -127,12 +127,14 @@ def static_windows(op: PoolOp, pad: PadOp) -> list[Window] | None:
 
 
 def common_divisor(op: PoolOp) -> int | None:
-    """The divisor of all sums of an average pool, if there is only one."""
+    """The divisor of all sums of a static average pool, if there is only one."""
     if not isinstance(op, AvgPoolOp):
         return None
     if op.divisor is not None:
         return op.divisor.value.data
-    if (counts := op.counts()) is None or any(len(set(along)) != 1 for along in counts):
+    counts = op.counts()
+    assert counts is not None
+    if any(len(set(along)) != 1 for along in counts):
         return None
     return math.prod(along[0] for along in counts)
 

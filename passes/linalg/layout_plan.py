@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 
 from xdsl.dialects import arith, func, tensor
 from xdsl.dialects.builtin import FixedBitwidthType, StringAttr
-from xdsl.dialects.linalg import ops as linalg
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.dialects.linalg.attrs import IteratorType
 from xdsl.ir import Operation, SSAValue
@@ -77,9 +76,11 @@ class LayoutPlan:
         return plan
 
     def add_structured(self, op: LinalgStructuredOperation) -> None:
-        loops = self.loops_to_split(op)
-        if not loops or len(op.results) != len(op.outputs):
-            return
+        if (loops := self.loops_to_split(op)) and len(op.results) == len(op.outputs):
+            self.add_split(op, loops)
+
+    def add_split(self, op: LinalgStructuredOperation, loops: dict[int, int]) -> None:
+        """Split these loops if all operands can be packed accordingly."""
         maps = [map.data for map in op.get_indexing_maps()]
         tiles = [tiles_of(map, loops) for map in maps]
         captured = captured_by(op, loops)
@@ -93,36 +94,26 @@ class LayoutPlan:
         if not all(reads_only_indices_of(op, loop, captured) for loop in loops):
             return
         self.loops[op] = loops
-        for result, each in zip(op.results, tiles[len(op.inputs) :], strict=True):
+        outputs = tiles[len(op.inputs) :]
+        for output, result, each in zip(op.outputs, op.results, outputs, strict=True):
             self.results[result] = each or ()
-        for output, result in zip(op.outputs, op.results, strict=True):
-            self.add_start(output, self.results[result])
+            for tile in self.results[result]:
+                self.add_start(output, tile)
 
-    def add_start(self, x: SSAValue, tiles: Tiles) -> None:
+    def add_start(self, x: SSAValue, tile: Tile) -> None:
         """Pack also the ops that make the initial values of sums."""
         op = x.owner
         if not x.has_one_use() or x in self.results:
             return
-        if isinstance(op, tensor.ExpandShapeOp) and len(tiles) == 1:
-            tile = source_tile(op, tiles[0])
-            if tile is not None and PACKED_OPS[type(op)].tile(op, tile) == tiles[0]:
-                self.tiles[op] = tile
-                self.results[x] = tiles
-                self.add_start(op.src, (tile,))
+        if isinstance(op, tensor.ExpandShapeOp):
+            if (source := source_tile(op, tile)) is not None:
+                self.tiles[op] = source
+                self.results[x] = (tile,)
+                self.add_start(op.src, source)
         elif isinstance(op, LinalgStructuredOperation) and len(op.results) == 1:
-            map = op.get_indexing_maps().data[-1].data
-            loops: dict[int, int] = {}
-            for dim, size in tiles:
-                if not isinstance(expr := map.results[dim], AffineDimExpr):
-                    return
-                loops[expr.position] = size
-            maps = [map.data for map in op.get_indexing_maps()]
-            if all(tiles_of(map, loops) is not None for map in maps) and not any(
-                isinstance(inner, tensor.ExtractOp | linalg.IndexOp)
-                for inner in op.body.walk()
-            ):
-                self.loops[op] = loops
-                self.results[x] = tiles
+            expr = op.get_indexing_maps().data[-1].data.results[tile.dim]
+            if isinstance(expr, AffineDimExpr):
+                self.add_split(op, {expr.position: tile.size})
 
     def loops_to_split(self, op: LinalgStructuredOperation) -> dict[int, int]:
         """The loops of `op` that are split if it is packed, with their tiles."""
@@ -169,14 +160,16 @@ class LayoutPlan:
         """Pack an op that moves elements if one of its inputs is packed."""
         inputs = [x for x in op.operands if isa(x.type, AnyTensor)]
         found = [tiles for x in inputs if (tiles := self.results.get(x))]
-        if not found or len(found[0]) != 1:
+        if not found:
             return
         (tile,) = found[0]
-        result = PACKED_OPS[type(op)].tile(op, tile)
-        if result is None or not all(self.are_whole(x, (tile,)) for x in inputs):
+        result, tiled = op.results[0], PACKED_OPS[type(op)].tile(op, tile)
+        if tiled is None or not self.are_whole(result, (tiled,)):
+            return
+        if not all(self.are_whole(x, (tile,)) for x in inputs):
             return
         self.tiles[op] = tile
-        self.results[op.results[0]] = (result,)
+        self.results[result] = (tiled,)
 
     def tile_size(self, x: SSAValue, channels: int) -> int | None:
         """The tiles that `channels` are packed into; None if they are not packed."""
@@ -246,8 +239,8 @@ class LayoutPlan:
         return each * elements(op.results[0]) * abs(taps)
 
     def conversions(self, op: Operation) -> Iterable[SSAValue]:
-        """The tensors that are packed or unpacked because `op` is packed."""
-        if isinstance(op, LinalgStructuredOperation) and op in self.loops:
+        """The tensors that are packed or unpacked if `op` is one of the plan."""
+        if isinstance(op, LinalgStructuredOperation):
             maps = [map.data for map in op.get_indexing_maps()]
             for x, map in zip(op.operands, maps, strict=True):
                 if tiles_of(map, self.loops[op]) and not self.is_free(x):
@@ -255,7 +248,7 @@ class LayoutPlan:
             for x in captured_by(op, self.loops[op]):
                 if not self.is_free(x):
                     yield x
-        elif op in self.tiles:
+        else:
             for x in op.operands:
                 if isa(x.type, AnyTensor) and not self.is_free(x):
                     yield x

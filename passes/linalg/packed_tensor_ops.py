@@ -24,7 +24,10 @@ class PackedOp:
     """How an op whose inputs are all packed by one tile computes a packed result."""
 
     tile: ResultTile
-    """The tile of the result; None if the op takes no packed tensors."""
+    """
+    The tile of the result, which may not be whole; None if the op takes no packed
+    tensors.
+    """
     build: Build
     """The op on packed inputs; it takes the tile of the result."""
 
@@ -33,7 +36,9 @@ def padded_tile(op: tensor.PadOp, tile: Tile) -> Tile | None:
     """`tile` unless the packed dimension is padded, or the fill is computed inside."""
     amounts = op.static_low.get_values(), op.static_high.get_values()
     is_whole = all(side[tile.dim] == 0 for side in amounts)
-    return tile if is_whole and fill_of(op).owner is not op.region.block else None
+    owner = fill_of(op).owner
+    inside = owner.parent if isinstance(owner, Operation) else owner
+    return tile if is_whole and inside is not op.region.block else None
 
 
 def fill_of(op: tensor.PadOp) -> SSAValue:
@@ -115,12 +120,8 @@ def extract_slice(
 
 def inserted_tile(op: tensor.InsertSliceOp, tile: Tile) -> Tile | None:
     """`tile` if the slice has the whole packed dimension."""
-    offset, size, stride = (
-        each.get_values()[tile.dim]
-        for each in (op.static_offsets, op.static_sizes, op.static_strides)
-    )
-    is_whole = size == tensor_type(op.result).get_shape()[tile.dim]
-    return tile if is_whole and (offset, stride) == (0, 1) else None
+    size = op.static_sizes.get_values()[tile.dim]
+    return tile if size == tensor_type(op.result).get_shape()[tile.dim] else None
 
 
 def insert_slice(
@@ -163,8 +164,7 @@ def expanded_tile(op: tensor.ExpandShapeOp, tile: Tile) -> Tile | None:
     shape = tensor_type(op.result).get_shape()
     for dim in reversed(groups_of(op)[tile.dim]):
         if shape[dim] != 1:
-            fits = shape[dim] > 0 and shape[dim] % tile.size == 0
-            return Tile(dim, tile.size) if fits else None
+            return Tile(dim, tile.size)
     return None
 
 
@@ -183,9 +183,9 @@ def expand(
 
 def collapsed_tile(op: tensor.CollapseShapeOp, tile: Tile) -> Tile | None:
     """The tile of the dimension that the packed one is the last part of."""
-    shape, result = tensor_type(op.src).get_shape(), tensor_type(op.result).get_shape()
+    shape = tensor_type(op.src).get_shape()
     for dim, group in enumerate(groups_of(op)):
-        if tile.dim in group and result[dim] > 0:
+        if tile.dim in group:
             after = group[group.index(tile.dim) + 1 :]
             return Tile(dim, tile.size) if all(shape[x] == 1 for x in after) else None
     return None

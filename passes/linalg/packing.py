@@ -204,7 +204,6 @@ def reads_only_indices_of(
             user: Operation = use.operation
             if not isinstance(user, tensor.ExtractOp):
                 return False
-            tile = captured.get(user.tensor)
-            if tile is None or use.index != 1 + tile.dim:
+            if use.index != 1 + captured[user.tensor].dim:
                 return False
     return True

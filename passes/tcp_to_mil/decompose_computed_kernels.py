@@ -29,7 +29,7 @@ from padc.ir.weights import weights_of
 from padc.passes.aten.builder import AtenBuilder
 from padc.passes.aten.conv_transpose import pad, zero_insert
 from padc.passes.common.lowering import lower_all
-from padc.passes.tcp_to_mil.legality import is_dilated, takes_kernel
+from padc.passes.tcp_to_mil.legality import takes_kernel
 
 
 @dataclass(frozen=True)
@@ -56,8 +56,6 @@ class DecomposeComputedKernelsPass(ModulePass):
 
 def dilate_kernel(op: tcp.ConvolutionOp) -> None:
     """Replace the op's dilation by zeros between the elements of its kernel."""
-    if not is_dilated(op):
-        return
     dims = ConvDimsAttr.spatial(op.dims.kernel)
     between = [Amounts(0, 0, dilation - 1) for dilation in op.dilations.get_values()]
     kernel = pad(AtenBuilder(op), op.kernel, dims, between)

@@ -1,4 +1,13 @@
-"""What is mutated, and the tests that should notice."""
+"""
+What is mutated, and the tests that should notice.
+
+The files of an area decide: rules of the checker, folds, and rewrites that apply only
+under conditions. If such a condition is wrong, the result may be wrong for rare programs
+only. A lowering that writes one op as others has no such conditions: each program of
+that op runs it, so the tests against PyTorch and the random programs cover it.
+
+The tests are the quickest of `make test` that notice all mutants.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +34,12 @@ AREAS: Mapping[str, Area] = {
         ),
     ),
     "checker": Area(
-        {"backends/coreml/checker/check.py": ()},
+        {
+            "backends/coreml/checker/check.py": (),
+            "backends/coreml/checker/checked_op.py": (),
+            "backends/coreml/checker/finding.py": (),
+            "backends/coreml/checker/shapes.py": (),
+        },
         ("test/backends/coreml/test_checker.py",),
     ),
     "pads": Area(
@@ -43,6 +57,11 @@ AREAS: Mapping[str, Area] = {
             "test/ir/tcp/test_pad_programs.py",
         ),
         ("test/ir/tcp/canonicalize.mlir", "test/ir/torch/canonicalize.mlir"),
+    ),
+    "pools of pads": Area(
+        {"ir/tcp/pool_patterns.py": ()},
+        (),
+        ("test/ir/tcp/canonicalize.mlir",),
     ),
     "constants": Area(
         {"passes/aten/eager_evaluation.py": ()},
@@ -65,6 +84,49 @@ AREAS: Mapping[str, Area] = {
             "test/passes/tcp_to_mil/test_folding.py",
             "test/passes/tcp_to_mil/test_legality.py",
         ),
+    ),
+    "core ml pads": Area(
+        {
+            "passes/tcp_to_mil/decompose_pads.py": (),
+            "passes/tcp_to_mil/cropping.py": (),
+        },
+        ("test/passes/tcp_to_mil/test_decompose_pads.py",),
+        (
+            "test/passes/tcp_to_mil/decompose_pads.mlir",
+            "test/passes/tcp_to_mil/decompose_pads_native.mlir",
+        ),
+    ),
+    "core ml ranks": Area(
+        {"passes/tcp_to_mil/reduce_ranks.py": ()},
+        ("test/passes/tcp_to_mil/test_reduce_ranks.py",),
+        ("test/passes/tcp_to_mil/reduce_ranks.mlir",),
+    ),
+    "core ml sizes": Area(
+        {"passes/tcp_to_mil/tabulate_scaled_sizes.py": ()},
+        ("test/passes/tcp_to_mil/test_tabulate_scaled_sizes.py",),
+        ("test/passes/tcp_to_mil/tabulate_scaled_sizes.mlir",),
+    ),
+    "core ml kernels": Area(
+        {"passes/tcp_to_mil/decompose_computed_kernels.py": ()},
+        (),
+        ("test/passes/tcp_to_mil/decompose_computed_kernels.mlir",),
+    ),
+    "transposed convolutions": Area(
+        {"passes/torch_to_tcp/split_conv_transpose.py": ()},
+        ("test/passes/torch_to_tcp/test_split_conv_transpose.py",),
+    ),
+    "float types": Area(
+        {"passes/torch_to_tcp/in_float32.py": ()},
+        (
+            "test/passes/torch_to_tcp/test_narrow_float64.py",
+            "test/passes/torch_to_tcp/test_widen_bfloat16.py",
+        ),
+        ("test/passes/torch_to_tcp/narrow_float64.mlir",),
+    ),
+    "border pads": Area(
+        {"passes/buffers/border_pads.py": ()},
+        ("test/passes/buffers/test_buffers.py",),
+        ("test/passes/buffers/bufferize_tcp.mlir",),
     ),
     "buffers": Area(
         {
@@ -97,6 +159,25 @@ AREAS: Mapping[str, Area] = {
         (),
         ("test/passes/linalg",),
     ),
+    "pack-layouts": Area(
+        {
+            "passes/linalg/layout_plan.py": (),
+            "passes/linalg/pack_layouts.py": (),
+            "passes/linalg/packed_tensor_ops.py": (),
+            "passes/linalg/packing.py": (),
+            "passes/linalg/weights.py": (),
+        },
+        (
+            "test/passes/linalg/test_layout_plan.py",
+            "test/passes/linalg/test_pack_layouts.py::test_blocks_of_several_sizes",
+            "test/passes/linalg/test_pack_layouts.py::test_a_convolution_may_gain_without_the_ops_after_it",
+            "test/passes/linalg/test_pack_layouts.py::test_borders_that_cost_more_than_they_gain_stay",
+        ),
+        (
+            "test/passes/linalg/pack_layouts.mlir",
+            "test/passes/linalg/convert_to_winograd.mlir",
+        ),
+    ),
     "loop fusion": Area(
         {
             "passes/buffers_to_llvm/products/fused_products.py": (),
@@ -112,5 +193,18 @@ AREAS: Mapping[str, Area] = {
             "test/backends/native/test_access_check.py",
         ),
         ("test/passes/buffers_to_llvm",),
+    ),
+    "rows": Area(
+        {
+            "passes/buffers_to_llvm/looped_ops.py": (),
+            "passes/buffers_to_llvm/row_pieces.py": (),
+            "passes/buffers_to_llvm/row_sums.py": (),
+            "passes/buffers_to_llvm/window_rows.py": (),
+        },
+        (
+            "test/passes/buffers_to_llvm/test_row_pieces.py",
+            "test/backends/native/test_rows.py",
+        ),
+        ("test/passes/buffers_to_llvm/shared_loops.mlir",),
     ),
 }  # fmt: skip

@@ -4,6 +4,19 @@ EXPLAINED: dict[str, str] = {
     "ir/tcp/pad_patterns.py ConcatOfPads.match_and_rewrite: `pads[0] is not op` is false": (
         "starting from any of the pads gives the same; this saves trying each"
     ),
+    "ir/tcp/pool_patterns.py Window.smaller: `not 0 <= start < end <= padded` is false": (
+        "a static pad that leaves nothing of its input is folded to its fill before"
+    ),
+    "passes/linalg/pack_layouts.py LayoutPacker.run: "
+    "`isinstance(op, LinalgStructuredOperation)` is true": (
+        "the plan has loops of no other ops"
+    ),
+    "passes/linalg/pack_layouts.py LayoutPacker.remove: "
+    "`result.first_use is not None` is true": (
+        "the ops that unpack a result without uses are removed with other dead code"
+    ),
+    "passes/linalg/packing.py captured_by: "
+    "`(loop := loop_of(index)) is not None` is true": "None is none of the loops",
     "passes/linalg/pack_weights.py linear_of: "
     "`not isinstance(columns, AffineDimExpr)` is false": (
         "in a valid op some operand is indexed by the loop of the columns alone"

@@ -5,6 +5,11 @@ Mutants of a source file: in each, one condition, case, entry or report is disab
     if a or b: return        `a` is false; `b` is false
     if a and b: rewrite(x)   the condition is false; `a` is true; `b` is true
     return a and b           of a function to bool: the same three
+    fits = a and b           the same three
+    return x if a else None  `a` is false; `a` is true; of nothing else than None, a
+                             bool or an empty literal: other values are no guards
+    [x for x in y if a]      `a` is false; `a` is true
+    while a: x = f(x)        `a` is false
     case X() if a:           the case is never taken; `a` is true
     TABLE = {"k": v}         an entry of a table at the top level is left out
     yield message            left out, as are the checker's calls of `report`
@@ -15,11 +20,14 @@ The condition itself is still evaluated, since it may assign a name that is used
 from __future__ import annotations
 
 import ast
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import accumulate
 
 JUMPS = (ast.Return, ast.Continue, ast.Break, ast.Raise)
 TABLES = (ast.Dict, ast.List, ast.Tuple, ast.Set)
+PREDICATES = ("all", "any", "isa", "isinstance", "issubclass")
 
 
 @dataclass(frozen=True)
@@ -59,6 +67,7 @@ class _Mutants(ast.NodeVisitor):
     def __init__(self, source: str):
         self.source = source
         self.lines = source.splitlines(keepends=True)
+        self.starts = [*accumulate(map(len, self.lines), initial=0)]
         self.scopes: list[ast.AST] = []
         self.result: list[Mutant] = []
 
@@ -66,7 +75,7 @@ class _Mutants(ast.NodeVisitor):
 
     def offset(self, line: int, column: int) -> int:
         before = self.lines[line - 1].encode()[:column].decode()
-        return sum(map(len, self.lines[: line - 1])) + len(before)
+        return self.starts[line - 1] + len(before)
 
     def span(self, node: ast.expr | ast.stmt | ast.pattern) -> tuple[int, int]:
         assert node.end_lineno is not None and node.end_col_offset is not None
@@ -78,8 +87,8 @@ class _Mutants(ast.NodeVisitor):
         text = " ".join(ast.unparse(node).split())
         where = ".".join(getattr(scope, "name", "") for scope in self.scopes)
         inside = any(isinstance(x, ast.FunctionDef) for x in self.scopes)
-        first = self.source.count("\n", 0, start) + 1
-        lines = range(first, self.source.count("\n", 0, end) + 2)
+        first = bisect_right(self.starts, start)
+        lines = range(first, bisect_right(self.starts, end) + 1)
         self.result.append(
             Mutant(
                 where,
@@ -124,6 +133,22 @@ class _Mutants(ast.NodeVisitor):
             self.fixed(node.test, True)
         self.generic_visit(node)
 
+    def visit_While(self, node: ast.While) -> None:
+        self.fixed(node.test, False)
+        self.generic_visit(node)
+
+    def visit_IfExp(self, node: ast.IfExp) -> None:
+        if is_nothing(node.body) or is_nothing(node.orelse):
+            self.fixed(node.test, False)
+            self.fixed(node.test, True)
+        self.generic_visit(node)
+
+    def visit_comprehension(self, node: ast.comprehension) -> None:
+        for test in node.ifs:
+            self.fixed(test, False)
+            self.fixed(test, True)
+        self.generic_visit(node)
+
     def visit_BoolOp(self, node: ast.BoolOp) -> None:
         for operand in node.values:
             self.fixed(operand, isinstance(node.op, ast.And))
@@ -152,16 +177,17 @@ class _Mutants(ast.NodeVisitor):
         self.generic_visit(node)
 
     def visit_Assign(self, node: ast.Assign | ast.AnnAssign) -> None:
-        if not any(isinstance(x, ast.FunctionDef) for x in self.scopes):
+        if any(isinstance(x, ast.FunctionDef) for x in self.scopes):
+            if node.value is not None and is_condition(node.value):
+                self.fixed(node.value, False)
+                self.fixed(node.value, True)
+        elif node.value is not None:
             target = node.targets[0] if isinstance(node, ast.Assign) else node.target
-            self.scopes.append(ast.alias(ast.unparse(target)))
-            is_type = "TypeAlias" in ast.unparse(node) or isinstance(
-                node.value, ast.Subscript
-            )
-            if node.value is not None and not is_type:
-                for inner in ast.walk(node.value):
-                    if isinstance(inner, ast.expr):
-                        self.entries(inner)
+            name = ast.unparse(target)
+            self.scopes.append(ast.alias(name))
+            for inner in outside_types(node.value):
+                if name != "__all__":
+                    self.entries(inner)
             self.scopes.pop()
         self.generic_visit(node)
 
@@ -206,12 +232,40 @@ class _Mutants(ast.NodeVisitor):
         self.generic_visit(node)
 
 
-def changed_code(before: str, after: str) -> bool:
-    """Whether a mutant is another program, and one that compiles."""
-    return ast.dump(ast.parse(before)) != ast.dump(ast.parse(after))
+def is_nothing(node: ast.expr) -> bool:
+    """Whether an expression is None, a bool, or a literal without elements."""
+    if isinstance(node, ast.Constant):
+        return node.value is None or isinstance(node.value, bool)
+    if isinstance(node, ast.Dict):
+        return not node.keys
+    return isinstance(node, ast.List | ast.Tuple) and not node.elts
+
+
+def is_condition(node: ast.expr) -> bool:
+    """Whether an expression is seen to be a bool."""
+    match node:
+        case ast.Compare() | ast.UnaryOp(ast.Not()):
+            return True
+        case ast.BoolOp():
+            return any(map(is_condition, node.values))
+        case ast.Call(ast.Name(name)):
+            return name in PREDICATES
+        case _:
+            return False
+
+
+def outside_types(node: ast.AST) -> Iterator[ast.expr]:
+    """The expressions in `node`, without the arguments of generic types."""
+    if isinstance(node, ast.expr):
+        yield node
+    for inner in ast.iter_child_nodes(node):
+        if not isinstance(node, ast.Subscript) or inner is not node.slice:
+            yield from outside_types(inner)
 
 
 def all_mutants(source: str, only: tuple[str, ...] = ()) -> Iterator[Mutant]:
+    """The mutants that are other programs."""
+    before = ast.dump(ast.parse(source))
     for mutant in mutants(source, only):
-        if changed_code(source, mutant.source):
+        if ast.dump(ast.parse(mutant.source)) != before:
             yield mutant

@@ -33,9 +33,15 @@ ROUNDTRIP = "padc-opt %s --print-op-generic | padc-opt | filecheck %s"  # of lit
 def preload() -> None:
     """Import what takes long and is not mutated."""
     import coremltools  # noqa: F401
+    import filecheck.matcher  # noqa: F401
     import hypothesis  # noqa: F401
     import llvmlite.binding  # noqa: F401
+    import xdist.plugin  # noqa: F401
     import z3  # noqa: F401
+    from xdsl.dialects import get_all_dialects
+
+    for dialect in get_all_dialects().values():
+        dialect()
 
 
 def copy_repository(folder: Path) -> None:

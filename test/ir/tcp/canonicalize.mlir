@@ -815,3 +815,102 @@ func.func @window_on_other_fill(%x : tensor<20xf32>) -> tensor<1xf32> {
   %1 = tcp.max_pool %0 kernel [640] strides [640] dilations [1] dims [0] : tensor<659xf32> -> tensor<1xf32>
   return %1 : tensor<1xf32>
 }
+
+// Results of a known size do not tell the size of the input or the amounts.
+// CHECK-LABEL: func.func @windows_on_dynamic_pads
+// CHECK:         tcp.pad %x, %{{.*}} lowerExpansion [%n] upperExpansion [639]
+// CHECK:         tcp.max_pool %{{.*}} kernel [640]
+// CHECK:         tcp.pad %x, %{{.*}} lowerExpansion [0] upperExpansion [%n]
+// CHECK:         tcp.max_pool %{{.*}} kernel [640]
+// CHECK:         tcp.pad %y, %{{.*}} lowerExpansion [0] upperExpansion [639]
+// CHECK:         tcp.max_pool %{{.*}} kernel [640]
+// CHECK:         tcp.pad %x, %{{.*}} lowerExpansion [0] upperExpansion [0] interiorExpansion [40]
+// CHECK:         tcp.max_pool %{{.*}} kernel [640]
+func.func @windows_on_dynamic_pads(%x : tensor<20xf32>, %y : tensor<?xf32>, %n : index) -> (tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<?xf32>, tensor<4xf32>) {
+  %least = arith.constant 0xFF800000 : f32
+  %0 = tcp.pad %x, %least lowerExpansion [%n] upperExpansion [639] : tensor<20xf32>, f32 -> tensor<?xf32>
+  %1 = tcp.max_pool %0 kernel [640] strides [640] dilations [1] dims [0] : tensor<?xf32> -> tensor<1xf32>
+  %2 = tcp.pad %x, %least lowerExpansion [0] upperExpansion [%n] : tensor<20xf32>, f32 -> tensor<?xf32>
+  %3 = tcp.max_pool %2 kernel [640] strides [640] dilations [1] dims [0] : tensor<?xf32> -> tensor<1xf32>
+  %4 = tcp.pad %y, %least lowerExpansion [0] upperExpansion [639] : tensor<?xf32>, f32 -> tensor<?xf32>
+  %5 = tcp.max_pool %4 kernel [640] strides [640] dilations [1] dims [0] : tensor<?xf32> -> tensor<1xf32>
+  %6 = tcp.max_pool %4 kernel [640] strides [640] dilations [1] dims [0] : tensor<?xf32> -> tensor<?xf32>
+  %7 = tcp.pad %x, %least lowerExpansion [0] upperExpansion [0] interiorExpansion [40] : tensor<20xf32>, f32 -> tensor<780xf32>
+  %8 = tcp.max_pool %7 kernel [640] strides [40] dilations [1] dims [0] : tensor<780xf32> -> tensor<4xf32>
+  return %1, %3, %5, %6, %8 : tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<?xf32>, tensor<4xf32>
+}
+
+// CHECK-LABEL: func.func @means_of_a_dynamic_input
+// CHECK:         tcp.avg_pool %{{.*}} kernel [640]
+func.func @means_of_a_dynamic_input(%x : tensor<?xf32>) -> tensor<1xf32> {
+  %zero = arith.constant 0.0 : f32
+  %0 = tcp.pad %x, %zero lowerExpansion [0] upperExpansion [639] : tensor<?xf32>, f32 -> tensor<?xf32>
+  %1 = tcp.avg_pool %0 kernel [640] strides [640] dilations [1] dims [0] uncountedUpper [639] : tensor<?xf32> -> tensor<1xf32>
+  return %1 : tensor<1xf32>
+}
+
+// Where the windows count different numbers of elements, they keep what counts.
+// CHECK-LABEL: func.func @windows_that_count_some_padding
+// CHECK:         tcp.avg_pool %{{.*}} kernel [100] {{.*}} uncountedUpper [5]
+func.func @windows_that_count_some_padding(%x : tensor<5xf32>) -> tensor<11xf32> {
+  %zero = arith.constant 0.0 : f32
+  %0 = tcp.pad %x, %zero lowerExpansion [50] upperExpansion [55] : tensor<5xf32>, f32 -> tensor<110xf32>
+  %1 = tcp.avg_pool %0 kernel [100] strides [1] dilations [1] dims [0] uncountedUpper [5] : tensor<110xf32> -> tensor<11xf32>
+  return %1 : tensor<11xf32>
+}
+
+// CHECK-LABEL: func.func @largest_of_a_larger_window
+// CHECK:         tcp.max_pool %x kernel [20]
+func.func @largest_of_a_larger_window(%x : tensor<20xf32>) -> tensor<1xf32> {
+  %least = arith.constant 0xFF800000 : f32
+  %0 = tcp.pad %x, %least lowerExpansion [0] upperExpansion [639] : tensor<20xf32>, f32 -> tensor<659xf32>
+  %1 = tcp.max_pool %0 kernel [640] strides [640] dilations [1] dims [0] : tensor<659xf32> -> tensor<1xf32>
+  return %1 : tensor<1xf32>
+}
+
+// All taps meet an element in some window; that no window reaches the last fills does not matter.
+// CHECK-LABEL: func.func @fills_after_the_last_window
+// CHECK:         tcp.pad %x, %{{.*}} lowerExpansion [0] upperExpansion [25]
+// CHECK:         tcp.max_pool %{{.*}} kernel [10]
+func.func @fills_after_the_last_window(%x : tensor<20xf32>) -> tensor<4xf32> {
+  %least = arith.constant 0xFF800000 : f32
+  %0 = tcp.pad %x, %least lowerExpansion [0] upperExpansion [25] : tensor<20xf32>, f32 -> tensor<45xf32>
+  %1 = tcp.max_pool %0 kernel [10] strides [10] dilations [1] dims [0] : tensor<45xf32> -> tensor<4xf32>
+  return %1 : tensor<4xf32>
+}
+
+// CHECK-LABEL: func.func @window_on_unknown_fill
+// CHECK:         tcp.max_pool %{{.*}} kernel [640]
+func.func @window_on_unknown_fill(%x : tensor<20xf32>, %f : f32) -> tensor<1xf32> {
+  %0 = tcp.pad %x, %f lowerExpansion [0] upperExpansion [639] : tensor<20xf32>, f32 -> tensor<659xf32>
+  %1 = tcp.max_pool %0 kernel [640] strides [640] dilations [1] dims [0] : tensor<659xf32> -> tensor<1xf32>
+  return %1 : tensor<1xf32>
+}
+
+// CHECK-LABEL: func.func @place_of_the_largest
+// CHECK:         tcp.arg_max_pool %x kernel [20]
+func.func @place_of_the_largest(%x : tensor<20xf32>) -> tensor<1xi64> {
+  %least = arith.constant 0xFF800000 : f32
+  %0 = tcp.pad %x, %least lowerExpansion [0] upperExpansion [639] : tensor<20xf32>, f32 -> tensor<659xf32>
+  %1 = tcp.arg_max_pool %0 kernel [640] strides [640] dilations [1] dims [0] uncountedUpper [639] : tensor<659xf32> -> tensor<1xi64>
+  return %1 : tensor<1xi64>
+}
+
+// CHECK-LABEL: func.func @sum_of_a_larger_window
+// CHECK:         tcp.avg_pool %x kernel [20] {{.*}} divisor 7
+func.func @sum_of_a_larger_window(%x : tensor<20xf32>) -> tensor<1xf32> {
+  %zero = arith.constant 0.0 : f32
+  %0 = tcp.pad %x, %zero lowerExpansion [0] upperExpansion [639] : tensor<20xf32>, f32 -> tensor<659xf32>
+  %1 = tcp.avg_pool %0 kernel [640] strides [640] dilations [1] dims [0] divisor 7 : tensor<659xf32> -> tensor<1xf32>
+  return %1 : tensor<1xf32>
+}
+
+// CHECK-LABEL: func.func @windows_far_from_what_counts
+// CHECK:         tcp.pad %x, %{{.*}} lowerExpansion [15] upperExpansion [55]
+// CHECK:         tcp.avg_pool %{{.*}} kernel [65] strides [1] dilations [1] dims [0] uncountedLower [10] uncountedUpper [5]
+func.func @windows_far_from_what_counts(%x : tensor<5xf32>) -> tensor<11xf32> {
+  %zero = arith.constant 0.0 : f32
+  %0 = tcp.pad %x, %zero lowerExpansion [50] upperExpansion [55] : tensor<5xf32>, f32 -> tensor<110xf32>
+  %1 = tcp.avg_pool %0 kernel [100] strides [1] dilations [1] dims [0] uncountedLower [45] uncountedUpper [5] : tensor<110xf32> -> tensor<11xf32>
+  return %1 : tensor<11xf32>
+}

@@ -9,6 +9,13 @@ func.func @dilated(%x : tensor<1x2x9x9xf32>, %w : tensor<4x2x3x3xf32>) -> tensor
   return %0 : tensor<1x4x5x3xf32>
 }
 
+// CHECK-LABEL: func.func @not_dilated
+// CHECK-NEXT:    tcp.conv %x, %w
+func.func @not_dilated(%x : tensor<1x2x9x9xf32>, %w : tensor<4x2x3x3xf32>) -> tensor<1x4x7x7xf32> {
+  %0 = tcp.conv %x, %w strides [1, 1] dilations [1, 1] groups 1 dims <[b, f, 0, 1] x [o, i, 0, 1] -> [b, f, 0, 1]> : tensor<1x2x9x9xf32>, tensor<4x2x3x3xf32> -> tensor<1x4x7x7xf32>
+  return %0 : tensor<1x4x7x7xf32>
+}
+
 // CHECK-LABEL: func.func @constant
 // CHECK-NOT:     tcp.pad
 // CHECK:         tcp.conv_transpose {{.*}} dilations [2]
