@@ -52,6 +52,18 @@ def load_plain(archive: Archive) -> Any:
     return Plain(io.BytesIO(content), archive).load()
 
 
+def are_arguments(value: Any) -> bool:
+    """Whether these are arguments by position and by keyword."""
+    return type(value) is tuple and list(map(type, value)) == [tuple, dict]
+
+
+def are_tensors(value: Any) -> bool:
+    """Whether this is a dictionary of tensors."""
+    return isinstance(value, dict) and all(
+        isinstance(each, torch.Tensor) for each in value.values()
+    )
+
+
 class Plain(pickle._Unpickler):
     """Python's unpickler, of which only some instructions are left."""
 

@@ -30,7 +30,11 @@ from padc.errors import InvalidProgramError, UsageError
 from padc.frontends.torch_export.archive import Archive, UnsafeError
 from padc.frontends.torch_export.consistency import check_consistency
 from padc.frontends.torch_export.export import quiet
-from padc.frontends.torch_export.plain_pickle import load_plain
+from padc.frontends.torch_export.plain_pickle import (
+    are_arguments,
+    are_tensors,
+    load_plain,
+)
 from padc.frontends.torch_export.program_text import check_name, check_program
 from padc.frontends.torch_export.stored_tensors import read_blobs
 
@@ -42,8 +46,6 @@ LEAST_VALUES, BYTES_OF_VALUE = 2**19, 10
 """Values in JSON: so many, or one for so many bytes. PyTorch's have 15 and more."""
 MOST_VALUES = 100_000
 """Values in the example inputs."""
-CALL = [tuple, dict]
-"""The types of arguments by position, and by keyword."""
 
 
 def load(path: str | Path, *, trust: bool = False) -> ExportedProgram:
@@ -110,7 +112,7 @@ def read_program(archive: Archive) -> ExportedProgram:
     if EXAMPLES in archive and archive.size(EXAMPLES):
         examples = read_pickle(archive, EXAMPLES)
         # PyTorch would unpickle bytes again, without any check.
-        if not (isinstance(examples, tuple) and list(map(type, examples)) == CALL):
+        if not are_arguments(examples):
             raise UnsafeError(f"its member {EXAMPLES} holds no arguments of a call")
     program: Any = serialize._dict_to_dataclass(schema.ExportedProgram, graph)
     loaded = serialize.ExportedProgramDeserializer().deserialize(
@@ -148,12 +150,9 @@ def read_tensors(
     archive: Archive, folder: str, config_name: str
 ) -> dict[str, torch.Tensor]:
     """The weights or the constants of the program, by name."""
-    tensors: dict[str, torch.Tensor]
     if f"{folder}model.pt" in archive:  # up to 2.8
-        tensors = read_pickle(archive, f"{folder}model.pt")
-        if not isinstance(tensors, dict) or not all(
-            isinstance(each, torch.Tensor) for each in tensors.values()
-        ):
+        tensors: Any = read_pickle(archive, f"{folder}model.pt")
+        if not are_tensors(tensors):
             raise UnsafeError(f"its member {folder}model.pt holds other than tensors")
     else:
         config: Any = read_json(archive, f"{folder}{config_name}")

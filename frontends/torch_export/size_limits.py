@@ -1,4 +1,4 @@
-# pyright: reportUnknownMemberType=false, reportMissingTypeStubs=false, reportPrivateUsage=false
+# pyright: basic, reportPrivateUsage=false
 """
 Conditions on sizes that PyTorch leaves to its kernels, as guards of a program.
 

@@ -244,6 +244,8 @@ def test_python_threads_call_at_the_same_time(
 class Average(nn.Module):
     """A model that changes a large buffer."""
 
+    mean: Tensor
+
     def __init__(self, x: Tensor):
         super().__init__()
         self.register_buffer("mean", torch.zeros_like(x))
