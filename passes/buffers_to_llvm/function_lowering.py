@@ -210,6 +210,8 @@ class FunctionLowering:
             self.flush()
             return self.call(kernel_of(op, self.values, build))
         product = FusedProduct(op, {x: self.values[x] for x in op.operands})
+        if product.is_empty(build):
+            return
         if (start := self.start(op)) is not None:
             started = replace(product, start=start)
             if started.is_possible(build, bytes):
