@@ -261,7 +261,7 @@ class FunctionLowering:
         first, end, step = self.sizes([op.lb, op.ub, op.step])
         if isinstance(first, int) and isinstance(end, int) and isinstance(step, int):
             places = range(first, end, step)
-            if len(places) <= UNROLLED:
+            if len(places) <= UNROLLED and not has_products(op):
                 # Unrolled, its moves can share loops with those around it.
                 for place in places:
                     self.values[op.body.block.args[0]] = place
@@ -274,6 +274,7 @@ class FunctionLowering:
             self.values[op.body.block.args[0]] = place
             self.block(op.body.block)
 
+        self.shared.grains = None
         self.build.loop(first, end, step, body)
 
     def value(self, op: Operation) -> Value:
@@ -396,3 +397,12 @@ class FunctionLowering:
             self.size(next(known)) if amount == DYNAMIC_INDEX else amount
             for amount in static
         ]
+
+
+def has_products(op: scf.ForOp) -> bool:
+    """Whether there are sums of products in a loop, whose code is long."""
+    return any(
+        isinstance(inner, LinalgStructuredOperation)
+        and multiplied_type(inner) is not None
+        for inner in op.walk()
+    )
