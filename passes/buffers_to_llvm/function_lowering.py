@@ -259,6 +259,7 @@ class FunctionLowering:
         if op.iter_args:
             raise PassFailedException("'scf.for' may not carry values")
         first, end, step = self.sizes([op.lb, op.ub, op.step])
+        count = None
         if isinstance(first, int) and isinstance(end, int) and isinstance(step, int):
             places = range(first, end, step)
             if len(places) <= UNROLLED and not has_products(op):
@@ -268,14 +269,17 @@ class FunctionLowering:
                     for inner in op.body.block.ops:
                         self.op(inner)
                 return
+            count = len(places)
         self.flush()
 
         def body(build: LlvmBuilder, place: SSAValue) -> None:
             self.values[op.body.block.args[0]] = place
             self.block(op.body.block)
 
-        self.shared.grains = None
+        times = self.shared.times
+        self.shared.times = None if times is None or count is None else times * count
         self.build.loop(first, end, step, body)
+        self.shared.times = times
 
     def value(self, op: Operation) -> Value:
         """The result of an op that writes nothing."""
