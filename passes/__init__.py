@@ -45,6 +45,7 @@ PASSES = {
         "bufferize-tcp",
         "pad-into-producer",
         "fill-border-only",
+        "run-in-blocks",
         "plan-buffers",
     ),
     "buffers_to_llvm": ("convert-buffers-to-llvm",),

@@ -142,6 +142,7 @@ def to_buffers(
     from padc.passes.buffers.fill_border_only import FillBorderOnlyPass
     from padc.passes.buffers.pad_into_producer import PadIntoProducerPass
     from padc.passes.buffers.plan_buffers import PlanBuffersPass
+    from padc.passes.buffers.run_in_blocks import RunInBlocksPass
     from padc.passes.linalg.convert_to_winograd import ConvertToWinogradPass
     from padc.passes.linalg.fuse_elementwise import FuseElementwisePass
     from padc.passes.linalg.pack_layouts import PackLayoutsPass
@@ -177,6 +178,8 @@ def to_buffers(
         FillBorderOnlyPass(),
         # Removes copies and fills of buffers that are now written in place.
         CanonicalizePass(),
+        # After it: what only the ops of a chain use is seen best without views.
+        RunInBlocksPass(),
         # Last, since it fixes the address of each buffer.
         PlanBuffersPass(),
         # Joins the views of the arena with those that read and write them.

@@ -2,7 +2,7 @@
 From tensors to buffers, and what is done to buffers.
 
 Passes, in the order in which they run: `bufferize_tcp`, `pad_into_producer`,
-`fill_border_only`, `plan_buffers`. The other files serve them:
+`fill_border_only`, `run_in_blocks`, `plan_buffers`. The other files serve them:
 
     function_bufferizer  the walk over a function, and the table of lowerings
     lowerings            that table, complete: `tensor_ops`, `border_pads`, `winograd`

@@ -210,6 +210,8 @@ class FunctionLowering:
             self.flush()
             return self.call(kernel_of(op, self.values, build))
         product = FusedProduct(op, {x: self.values[x] for x in op.operands})
+        if product.is_empty(build):
+            return
         if (start := self.start(op)) is not None:
             started = replace(product, start=start)
             if started.is_possible(build, bytes):
@@ -257,22 +259,27 @@ class FunctionLowering:
         if op.iter_args:
             raise PassFailedException("'scf.for' may not carry values")
         first, end, step = self.sizes([op.lb, op.ub, op.step])
+        count = None
         if isinstance(first, int) and isinstance(end, int) and isinstance(step, int):
             places = range(first, end, step)
-            if len(places) <= UNROLLED:
+            if len(places) <= UNROLLED and not has_products(op):
                 # Unrolled, its moves can share loops with those around it.
                 for place in places:
                     self.values[op.body.block.args[0]] = place
                     for inner in op.body.block.ops:
                         self.op(inner)
                 return
+            count = len(places)
         self.flush()
 
         def body(build: LlvmBuilder, place: SSAValue) -> None:
             self.values[op.body.block.args[0]] = place
             self.block(op.body.block)
 
+        times = self.shared.times
+        self.shared.times = None if times is None or count is None else times * count
         self.build.loop(first, end, step, body)
+        self.shared.times = times
 
     def value(self, op: Operation) -> Value:
         """The result of an op that writes nothing."""
@@ -394,3 +401,12 @@ class FunctionLowering:
             self.size(next(known)) if amount == DYNAMIC_INDEX else amount
             for amount in static
         ]
+
+
+def has_products(op: scf.ForOp) -> bool:
+    """Whether there are sums of products in a loop, whose code is long."""
+    return any(
+        isinstance(inner, LinalgStructuredOperation)
+        and multiplied_type(inner) is not None
+        for inner in op.walk()
+    )

@@ -76,14 +76,16 @@ class SharedCalls:
         """The size of the frame."""
         self.grains: int | None = 0
         """The work of all calls, in grains; None if it is dynamic."""
+        self.times: int | None = 1
+        """How often calls run, in the loops around them; None if that is dynamic."""
 
     def call(self, kernel: str, arguments: Sequence[SSAValue], most: Size) -> None:
         """Call the worker of `kernel` on up to `most` threads."""
         build = self.build
-        if not isinstance(most, int):
+        if not isinstance(most, int) or self.times is None:
             self.grains = None
         elif self.grains is not None:
-            self.grains += most
+            self.grains += most * self.times
         if self.frame is None:
             self.frame = self.entry.insert_arg(POINTER, 1)
         for i, argument in enumerate(arguments):

@@ -96,6 +96,15 @@ class FusedProduct:
 
         return Kernel(key, of.values, make, threads)
 
+    def is_empty(self, main: LlvmBuilder) -> bool:
+        """
+        Whether there are no products: the result stays as it is.
+
+        Kernels take no such op, as steps of 0 say nothing about its loops.
+        """
+        loops, _ = self.loops(main)
+        return any(loop.count == 0 for loop in loops)
+
     def is_possible(self, main: LlvmBuilder, vector_bytes: int) -> bool:
         loops, _ = self.loops(main)
         return self.product(loops, vector_bytes) is not None

@@ -66,8 +66,8 @@ def takes_start(product: Product) -> bool:
             along, sums = product.columns, [product.sum]
         case Contraction():
             along, sums = product.along, product.sums
-    # Without a product, nothing would be stored.
-    has_products = all(isinstance(x.count, int) and x.count > 0 for x in sums)
+    # A dynamic number of products may be 0, and nothing would be stored.
+    has_products = all(isinstance(x.count, int) for x in sums)
     return has_products and along.steps[START_OPERAND] in (0, 1)
 
 

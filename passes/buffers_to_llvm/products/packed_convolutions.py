@@ -89,7 +89,9 @@ def packed_convolution_of(
         return None
     along = pixels[-1]
     blocks = [
-        loop for loop in parallel if loop.steps[INPUT] == 0 and loop is not lanes[0]
+        loop
+        for loop in parallel
+        if loop.steps[INPUT] == 0 and loop is not lanes[0] and loop is not along
     ]
     block = blocks[-1] if blocks else None
     taken = (lanes[0], along, block)

@@ -9,7 +9,7 @@ import functools
 import math
 from collections.abc import Callable, Sequence
 
-from xdsl.dialects.builtin import i1, i64
+from xdsl.dialects.builtin import DYNAMIC_INDEX, i1, i64
 from xdsl.ir import Attribute, SSAValue
 
 from padc.errors import Obstacle
@@ -17,6 +17,7 @@ from padc.ir.element_types import wide
 from padc.ir.tcp import Amount
 from padc.passes.aten.einsum import parse_equation
 from padc.passes.common.linalg_builder import LinalgBuilder
+from padc.passes.common.tensor_shapes import collapse, expand, rank_of, unsqueeze
 from padc.passes.to_linalg.aten.linalg_call import LinalgCall, as_number, lowers
 from padc.passes.to_linalg.aten.reductions import extreme
 from padc.passes.to_linalg.aten.tensors import (
@@ -160,14 +161,44 @@ def sum_of_products(
 @lowers("aten.scaled_dot_product_attention")
 def lower_attention(call: LinalgCall) -> SSAValue | None:
     query, key, value = (call.operand(name) for name in ("query", "key", "value"))
-    build, result = call.build, call.result_element_type()
-    if as_number(call.constant("dropout_p")) or call.boolean("enable_gqa"):
+    mask = call.optional("attn_mask")
+    if as_number(call.constant("dropout_p")):
         return None
+    if not call.boolean("enable_gqa"):
+        return attention(call, query, key, value, mask)
+    build, all = call.build, (query, key, value)
+    if min(x.rank for x in all) < 3:
+        return None
+    heads, groups, others = (x.shape[-3] for x in all)
+    if DYNAMIC_INDEX in (heads, groups) or not groups or groups != others:
+        return None
+    sizes = [groups, heads // groups]
+
+    def grouped(x: Operand) -> Operand:
+        """`x` with a dimension of groups of heads, and one of the heads of a group."""
+        own = x.rank - 3
+        if own < 0:
+            return x
+        if x.shape[own] == heads:
+            return Operand(expand(build, x.tensor, own, sizes), x.type)
+        # One head, or a key or value for each group, that all heads of it share.
+        return Operand(unsqueeze(build, x.tensor, own + 1), x.type)
+
+    mask = None if mask is None else grouped(mask)
+    y = attention(call, grouped(query), grouped(key), grouped(value), mask)
+    return collapse(build, y, rank_of(y) - 4, 2)
+
+
+def attention(
+    call: LinalgCall, query: Operand, key: Operand, value: Operand, mask: Operand | None
+) -> SSAValue:
+    """Attention whose operands broadcast to each other."""
+    build, result = call.build, call.result_element_type()
     type = wide(result)
     features = build.size(query.tensor, query.rank - 1)
     given = as_number(call.constant("scale")) if call.has("scale") else None
     scores = Operand(multiply(build, query, key, type, transposed=True), type)
-    mask, is_causal = call.optional("attn_mask"), call.boolean("is_causal")
+    is_causal = call.boolean("is_causal")
 
     def masked(score: Number, *mask: Number) -> Number:
         if given is None:

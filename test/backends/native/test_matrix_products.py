@@ -31,7 +31,9 @@ from padc.passes.buffers_to_llvm.products.matrix_product_tiles import (
 from padc.passes.buffers_to_llvm.sums.partial_sums import STEP_PRODUCTS, terms_of_step
 
 GUARD = 64
-"""Elements before and after each tensor; they are NaN, which results would show."""
+"""
+Elements before and after each tensor: NaN, or infinite, which results would show.
+"""
 
 PROGRAM = """
 builtin.module {{
@@ -57,7 +59,11 @@ builtin.module {{
 
 @dataclass(frozen=True)
 class Layout:
-    """The order of dimensions of the inputs; a dimension "d" is a batch."""
+    """
+    The order of dimensions of the inputs.
+
+    A dimension "d" is a batch; the product is repeated along one of the result alone.
+    """
 
     a: str
     b: str
@@ -93,9 +99,9 @@ class Layout:
 LAYOUTS = [Layout(a, b) for a in ("dmk", "dkm") for b in ("dkn", "dnk", "nkd")]
 
 
-def guarded(x: torch.Tensor) -> torch.Tensor:
-    """A copy of `x` inside of memory that is NaN."""
-    memory = torch.full((x.numel() + 2 * GUARD,), torch.nan, dtype=x.dtype)
+def guarded(x: torch.Tensor, guard: float = torch.nan) -> torch.Tensor:
+    """A copy of `x` inside of memory that is `guard`."""
+    memory = torch.full((x.numel() + 2 * GUARD,), guard, dtype=x.dtype)
     inside = memory[GUARD : GUARD + x.numel()].view(x.shape)
     return inside.copy_(x)
 
@@ -109,11 +115,13 @@ def is_untouched(x: torch.Tensor) -> bool:
 def check(
     function: NativeFunction, layout: Layout, sizes: dict[str, int], dtype: torch.dtype
 ) -> None:
+    guards = (torch.nan, torch.nan, torch.inf)
     a, b, c = (
-        guarded(torch.randn([sizes[x] for x in names], dtype=dtype))
-        for names in (layout.a, layout.b, "dmn")
+        guarded(torch.randn([sizes[x] for x in names], dtype=dtype), guard)
+        for names, guard in zip((layout.a, layout.b, "dmn"), guards)
     )
-    equation = f"{layout.a},{layout.b}->dmn"
+    kept = "dmn" if "d" in layout.a + layout.b else "mn"
+    equation = f"{layout.a},{layout.b}->{kept}"
     expected = torch.einsum(equation, a.double(), b.double()) + c
     magnitudes = torch.einsum(equation, a.double().abs(), b.double().abs())
     result = guarded(torch.zeros_like(c))
@@ -161,6 +169,24 @@ def test_products_of_dynamic_sizes(layout: Layout, dynamic: str):
         others = {x: draw.randint(1, largest) for x in dynamic}
         check(function, layout, sizes | others, torch.float32)
     check(function, layout, sizes | dict.fromkeys(dynamic, 0), torch.float32)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS, ids=lambda x: f"{x.a}-{x.b}")
+def test_products_without_elements(layout: Layout):
+    for sizes in itertools.product((0, 1), (0, 5), (0, 16, 40), (0, 9)):
+        named = dict(zip("dmnk", sizes))
+        if 0 in sizes:
+            function = layout.compile(named, "f32", "", 64)
+            check(function, layout, named, torch.float32)
+
+
+@pytest.mark.parametrize("rows", [1, 5])
+def test_products_repeated_along_a_dimension(rows: int):
+    layout, sizes = Layout("mk", "kn"), {"d": 3, "m": rows, "n": 16, "k": 9}
+
+    function = layout.compile(sizes, "f32", "", 64)
+
+    check(function, layout, sizes, torch.float32)
 
 
 def test_products_of_many_blocks():

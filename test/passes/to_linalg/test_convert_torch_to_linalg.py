@@ -519,6 +519,55 @@ def test_products_of_nothing() -> None:
     check(functions, torch.randn(3, 0))
 
 
+@pytest.mark.parametrize("queries", [0, 5])
+def test_attention_without_keys(queries: int) -> None:
+    query, key = torch.randn(1, 2, queries, 8), torch.randn(1, 2, 0, 8)
+    functions: Functions = {
+        "attention": lambda q, k: F.scaled_dot_product_attention(q, k, k),
+        "in steps": lambda q, k: (q @ k.mT).softmax(-1) @ k,
+        "of keys": lambda q, k: F.scaled_dot_product_attention(k, q, q),
+    }
+
+    check(functions, query, key)
+    check(
+        functions,
+        torch.randn(1, 2, 3, 8),
+        torch.randn(1, 2, 4, 8),
+        dynamic=[{2: AUTO}, {2: AUTO}],
+        others=[[query, key]],
+    )
+
+
+@pytest.mark.parametrize("groups", [1, 2, 6])
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_attention_of_grouped_heads(groups: int, dynamic: bool) -> None:
+    def attention(*x: Tensor, **options: Any) -> Tensor:
+        return F.scaled_dot_product_attention(*x, enable_gqa=True, **options)
+
+    functions: Functions = {
+        "attention": lambda q, k, v, m: attention(q, k, v, scale=0.2),
+        "of one batch": lambda q, k, v, m: attention(q[0], k[0], v[0]),
+        "causal": lambda q, k, v, m: attention(q, k, v, is_causal=True),
+        "masked": lambda q, k, v, m: attention(q, k, v, m > 0),
+        "masked for each head": lambda q, k, v, m: attention(
+            q, k, v, m[:, :1] + q[..., :1]
+        ),
+        "masked for all heads": lambda q, k, v, m: attention(q, k, v, m[0, 0]),
+    }
+
+    def inputs(rows: int, keys: int) -> list[Tensor]:
+        sizes = (6, rows, 8), (groups, keys, 8), (groups, keys, 5), (1, rows, keys)
+        return [torch.randn(2, *each) for each in sizes]
+
+    sizes = [{2: AUTO}, {2: AUTO}, {2: AUTO}, {2: AUTO, 3: AUTO}]
+    check(
+        functions,
+        *inputs(7, 9),
+        dynamic=sizes if dynamic else None,
+        others=[inputs(3, 20)] if dynamic else [],
+    )
+
+
 @pytest.mark.parametrize("channels", [1, 4])
 def test_prelu(channels: int) -> None:
     check(

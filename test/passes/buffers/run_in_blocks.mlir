@@ -1,0 +1,98 @@
+// RUN: padc-opt -p "run-in-blocks{block-bytes=4096},canonicalize,cse" %s | filecheck %s
+
+#row = affine_map<(m, n, k) -> (m, k)>
+#column = affine_map<(m, n, k) -> (k, n)>
+#result = affine_map<(m, n, k) -> (m, n)>
+#here = affine_map<(m, n) -> (m, n)>
+
+// The sums between the products have 17 of their 100 rows; the last block has 15.
+// CHECK-LABEL: func.func @chain
+// CHECK-NEXT:    %[[Y:.*]] = memref.alloc() : memref<100x4xf32>
+// CHECK-NEXT:    %[[P:.*]] = memref.alloc() : memref<17x500xf32>
+// CHECK:         scf.for %[[I:.*]] = %{{.*}} to %{{.*}} step %{{.*}} {
+// CHECK-NEXT:      %[[AT:.*]] = arith.muli %[[I]], %{{.*}} : index
+// CHECK-NEXT:      linalg.fill ins(%z : f32) outs(%[[P]] :
+// CHECK-NEXT:      %[[X:.*]] = memref.subview %x[%[[AT]], 0] [17, 8]
+// CHECK-NEXT:      linalg.generic {{.*}} ins(%[[X]], %k : {{.*}} outs(%[[P]] :
+// CHECK:           linalg.generic {{.*}} outs(%[[P]] :
+// CHECK:             %[[ROW:.*]] = linalg.index 0
+// CHECK-NEXT:        arith.addi %[[ROW]], %[[AT]]
+// CHECK:           %[[PART:.*]] = memref.subview %[[Y]][%[[AT]], 0] [17, 4]
+// CHECK:           linalg.generic {{.*}} ins(%[[P]], %v : {{.*}} outs(%[[PART]] :
+// CHECK:         }
+// CHECK:         memref.subview %[[P]][0, 0] [15, 500]
+// CHECK:         memref.subview %x[85, 0] [15, 8]
+// CHECK:         memref.subview %[[Y]][85, 0] [15, 4]
+// CHECK:         return %[[Y]]
+func.func @chain(%x: memref<100x8xf32>, %k: memref<8x500xf32>, %v: memref<500x4xf32>, %z: f32) -> memref<100x4xf32> {
+  %p = memref.alloc() : memref<100x500xf32>
+  linalg.fill ins(%z : f32) outs(%p : memref<100x500xf32>)
+  linalg.generic {indexing_maps = [#row, #column, #result], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %k : memref<100x8xf32>, memref<8x500xf32>) outs(%p : memref<100x500xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %d = arith.mulf %a, %b : f32
+    %e = arith.addf %d, %c : f32
+    linalg.yield %e : f32
+  }
+  linalg.generic {indexing_maps = [#here], iterator_types = ["parallel", "parallel"]} outs(%p : memref<100x500xf32>) {
+  ^bb0(%a: f32):
+    %i = linalg.index 0 : index
+    %j = linalg.index 1 : index
+    %c = arith.cmpi sle, %j, %i : index
+    %b = arith.select %c, %a, %z : f32
+    linalg.yield %b : f32
+  }
+  %y = memref.alloc() : memref<100x4xf32>
+  linalg.fill ins(%z : f32) outs(%y : memref<100x4xf32>)
+  linalg.generic {indexing_maps = [#row, #column, #result], iterator_types = ["parallel", "parallel", "reduction"]} ins(%p, %v : memref<100x500xf32>, memref<500x4xf32>) outs(%y : memref<100x4xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %d = arith.mulf %a, %b : f32
+    %e = arith.addf %d, %c : f32
+    linalg.yield %e : f32
+  }
+  memref.dealloc %p : memref<100x500xf32>
+  return %y : memref<100x4xf32>
+}
+
+// A row of the second product needs all rows of the first one.
+// CHECK-LABEL: func.func @columns
+// CHECK-NOT:     scf.for
+func.func @columns(%x: memref<100x8xf32>, %k: memref<8x100xf32>, %z: f32) -> memref<100x100xf32> {
+  %p = memref.alloc() : memref<100x100xf32>
+  linalg.fill ins(%z : f32) outs(%p : memref<100x100xf32>)
+  linalg.generic {indexing_maps = [#row, #column, #result], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %k : memref<100x8xf32>, memref<8x100xf32>) outs(%p : memref<100x100xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %d = arith.mulf %a, %b : f32
+    %e = arith.addf %d, %c : f32
+    linalg.yield %e : f32
+  }
+  %y = memref.alloc() : memref<100x100xf32>
+  linalg.fill ins(%z : f32) outs(%y : memref<100x100xf32>)
+  linalg.generic {indexing_maps = [#row, #column, #result], iterator_types = ["parallel", "parallel", "reduction"]} ins(%p, %p : memref<100x100xf32>, memref<100x100xf32>) outs(%y : memref<100x100xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %d = arith.mulf %a, %b : f32
+    %e = arith.addf %d, %c : f32
+    linalg.yield %e : f32
+  }
+  memref.dealloc %p : memref<100x100xf32>
+  return %y : memref<100x100xf32>
+}
+
+// The first product is a result, too: all of it is needed.
+// CHECK-LABEL: func.func @returned
+// CHECK-NOT:     scf.for
+func.func @returned(%x: memref<100x8xf32>, %k: memref<8x500xf32>, %v: memref<500x4xf32>, %y: memref<100x4xf32>) -> memref<100x500xf32> {
+  %p = memref.alloc() : memref<100x500xf32>
+  linalg.generic {indexing_maps = [#row, #column, #result], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %k : memref<100x8xf32>, memref<8x500xf32>) outs(%p : memref<100x500xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %d = arith.mulf %a, %b : f32
+    %e = arith.addf %d, %c : f32
+    linalg.yield %e : f32
+  }
+  linalg.generic {indexing_maps = [#row, #column, #result], iterator_types = ["parallel", "parallel", "reduction"]} ins(%p, %v : memref<100x500xf32>, memref<500x4xf32>) outs(%y : memref<100x4xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %d = arith.mulf %a, %b : f32
+    %e = arith.addf %d, %c : f32
+    linalg.yield %e : f32
+  }
+  return %p : memref<100x500xf32>
+}
