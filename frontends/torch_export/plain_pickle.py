@@ -26,6 +26,10 @@ from padc.frontends.torch_export.stored_tensors import (
     view_of,
 )
 
+VALUES = (
+    torch.Tensor, int, float, complex, str, type(None), tuple, list, dict, torch.dtype,
+    torch.device,
+)  # fmt: skip
 MOST_BYTES = 2**22
 """Bytes of a pickle, without those of its tensors."""
 KEYS = str | int | float | None
@@ -37,7 +41,7 @@ INSTRUCTIONS = (
     pickle.TUPLE1, pickle.TUPLE2, pickle.TUPLE3, pickle.EMPTY_LIST, pickle.APPEND,
     pickle.APPENDS, pickle.EMPTY_DICT, pickle.SETITEM, pickle.SETITEMS, pickle.BINPUT,
     pickle.LONG_BINPUT, pickle.BINGET, pickle.LONG_BINGET, pickle.GLOBAL,
-    pickle.REDUCE, pickle.BUILD, pickle.BINPERSID,
+    pickle.REDUCE, pickle.NEWOBJ, pickle.BUILD, pickle.BINPERSID,
 )  # fmt: skip
 
 
@@ -122,10 +126,16 @@ class Plain(pickle._Unpickler):
             raise UnsafeError("appends to what is no list")
         self.stack[-1].extend(items)
 
+    def load_newobj(self) -> None:
+        self.stack.pop()
+        if self.stack[-1] is not Dropped:
+            raise UnsafeError("makes an object")
+        self.stack[-1] = Dropped()
+
     def load_build(self) -> None:
         """Drop the version of a state dict, its `_metadata`."""
         self.stack.pop()
-        if type(self.stack[-1]) is not OrderedDict:
+        if type(self.stack[-1]) not in (OrderedDict, Dropped):
             raise UnsafeError("sets attributes")
 
     def refuse(self) -> None:
@@ -138,8 +148,16 @@ class Plain(pickle._Unpickler):
         pickle.SETITEMS[0]: load_setitems,
         pickle.APPEND[0]: load_append,
         pickle.APPENDS[0]: load_appends,
+        pickle.NEWOBJ[0]: load_newobj,
         pickle.BUILD[0]: load_build,
     }
+
+
+class Dropped:
+    """What PyTorch attaches to example inputs, which say which sizes vary."""
+
+    def __init__(self, *_: Any) -> None:
+        pass
 
 
 class Storage:
@@ -177,6 +195,18 @@ def rebuild_parameter(
     return torch.nn.Parameter(data, requires_grad=requires_grad)
 
 
+def rebuild_from_type(
+    make: Any, kind: Any, values: Sequence[Any], attributes: Any
+) -> torch.Tensor:
+    """What `torch._tensor._rebuild_from_type_v2` does, without attributes."""
+    if make not in (rebuild_tensor, rebuild_parameter) or kind not in TENSORS:
+        raise UnsafeError("holds a tensor of another class")
+    return make(*values)
+
+
+TENSORS = ("Tensor", "Parameter")
+
+
 def function(make: Callable[..., Any]) -> Callable[..., Any]:
     """A class as a function, so that no other attribute of it is at hand."""
     return lambda *values: make(*values)
@@ -189,6 +219,11 @@ CLASSES: Mapping[str, Any] = {
     "torch.device": function(torch.device),
     "torch._utils._rebuild_tensor_v2": rebuild_tensor,
     "torch._utils._rebuild_parameter": rebuild_parameter,
+    "torch._tensor._rebuild_from_type_v2": rebuild_from_type,
+    "torch.Tensor": "Tensor",
+    "torch.nn.parameter.Parameter": "Parameter",
+    "__builtin__.set": Dropped,
+    "torch._dynamo.decorators._DimRange": Dropped,
     "torch.storage.UntypedStorage": torch.uint8,
     **{
         f"torch.{name}": value

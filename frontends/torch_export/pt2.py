@@ -31,6 +31,7 @@ from padc.frontends.torch_export.archive import Archive, UnsafeError
 from padc.frontends.torch_export.consistency import check_consistency
 from padc.frontends.torch_export.export import quiet
 from padc.frontends.torch_export.plain_pickle import (
+    VALUES,
     are_arguments,
     are_tensors,
     load_plain,
@@ -171,9 +172,11 @@ def read_pickle(archive: Archive, name: str) -> Any:
     data = io.BytesIO(archive.read(name, archive.size(name)))
     try:
         loaded = load_plain(Archive(cast(IO[bytes], data)))
-        for number, _ in enumerate(values_in(loaded)):
+        for number, value in enumerate(values_in(loaded)):
             if number > MOST_VALUES:
                 raise UnsafeError(f"has more than {MOST_VALUES} values")
+            if not isinstance(value, VALUES):
+                raise UnsafeError(f"holds a {type(value).__name__}")
     except UnsafeError as error:
         raise UnsafeError(f"its member {name} is pickled and {error}") from error
     return loaded

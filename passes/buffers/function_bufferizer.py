@@ -205,7 +205,8 @@ class FunctionBufferizer:
             %b = alloc : 6    %a = expand %b : 2x3    return %b
 
         None if `value` does not reshape a tensor for which the function has allocated a
-        buffer that is not `returned`, or if its sizes are not known there.
+        buffer that is not `returned`, or if its sizes are not known there; and for a
+        number, of which the copy takes no time.
         """
         tensors = [value]
         while isinstance(op := tensors[-1].owner, RESHAPES):
@@ -220,6 +221,8 @@ class FunctionBufferizer:
         if len(reshapes) != len(views):
             return None
         sizes = [self.build.sizes(x) for x in (*views, old)]
+        if not all(sizes):
+            return None
         computed = [x.owner for each in sizes for x in each if isinstance(x, SSAValue)]
         ops = [op for op in computed if isinstance(op, Operation)]
         if not hoist(self.new, ops, alloc):

@@ -169,6 +169,22 @@ def test_arguments_of_all_kinds():
     assert rest == [*arguments[2:]]
 
 
+@pytest.mark.parametrize(
+    "dim",
+    [torch.export.Dim.DYNAMIC, torch.export.Dim.AUTO(min=2, max=9), None],  # type: ignore[operator]
+)
+def test_inputs_with_attributes(dim: Any):
+    """PyTorch marks the examples of dynamic sizes, with sets and objects."""
+    x = torch.ones(3, 4)
+    program = torch.export.export(nn.ReLU(), (x,), dynamic_shapes=({0: dim},))
+    torch.export.save(program, "marked.pt2")
+
+    loaded = load("marked.pt2")
+
+    assert loaded.example_inputs is not None
+    torch.testing.assert_close(loaded.example_inputs[0][0], x)
+
+
 def test_pickled_inputs_run_nothing(fresh: bytes):
     buffer = io.BytesIO()
     torch.save(((Touch(),), {}), buffer)
@@ -219,6 +235,8 @@ PICKLES = {
     "append": b"\x80\x02}K\x01a.",
     "key": b"\x80\x02})q\x00" + TUPLES + b"K\x01s.",
     "memo": b"\x80\x02Nr\xff\xff\xff\x7f.",
+    "set": b"\x80\x02c__builtin__\nset\n]\x85R\x85}\x86.",
+    "tensor": b"\x80\x02ctorch\nTensor\nJ\xff\xff\xff\x7f\x85R.",
     "instance": b"\x80\x02cos\nmkdir\nX\x06\x00\x00\x00hacked\x85\x81.",
 }
 
