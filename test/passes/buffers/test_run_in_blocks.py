@@ -144,7 +144,7 @@ def test_blocks_have_each_row_once():
     for steps in (1, 2, 3, 17, 64):
         number = quotient(row, steps)
         left = count - number * steps
-        size = If(left < steps, left, steps)
+        size: Any = If(left < steps, left, steps)
         place = row - number * steps
         inside = And(0 <= row, row < count)
         assert holds(And(0 <= place, place < size, size <= steps), inside)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import pytest
@@ -541,8 +542,7 @@ def test_attention_without_keys(queries: int) -> None:
 @pytest.mark.parametrize("groups", [1, 2, 6])
 @pytest.mark.parametrize("dynamic", [False, True])
 def test_attention_of_grouped_heads(groups: int, dynamic: bool) -> None:
-    def attention(*x: Tensor, **options: Any) -> Tensor:
-        return F.scaled_dot_product_attention(*x, enable_gqa=True, **options)
+    attention = partial(F.scaled_dot_product_attention, enable_gqa=True)
 
     functions: Functions = {
         "attention": lambda q, k, v, m: attention(q, k, v, scale=0.2),
