@@ -1,6 +1,7 @@
 # pyright: basic
 """Machine code that checks its loads and stores: `PADC_CHECK=1`."""
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -394,6 +395,47 @@ def test_no_kernel_forgets_the_check(access: str, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(BufferDescriptor, access, forgetful)
 
     with pytest.raises(AssertionError, match=f"{access.capitalize()}Op"):
+        checked(nn.ReLU(), [torch.randn(3)])
+
+
+@pytest.mark.parametrize(
+    ("model", "inputs", "what"),
+    [
+        (nn.LSTM(3, 4), (torch.randn(5, 2, 3),), "aten.lstm.input"),
+        (
+            Function(lambda x: x.relu().sort().values + torch.fft.fft(x).real),
+            (torch.randn(8),),
+            "aten.fft_fft, aten.sort, aten.view_as_real",
+        ),
+        (Function(lambda x: x.add_(1)), (torch.randn(8),), "the whole model"),
+    ],
+)
+def test_a_warning_names_what_is_not_checked(
+    model: nn.Module,
+    inputs: tuple[Tensor],
+    what: str,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+):
+    """Also if the machine code is from the cache; nothing is said without checks."""
+    monkeypatch.setenv("PADC_CACHE_DIR", str(tmp_path))
+    exported = torch.export.export(model, inputs)
+    said: list[list[str]] = []
+    for value in ("0", "1", "1"):
+        monkeypatch.setenv("PADC_CHECK", value)
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always")
+            padc.compile(exported)
+        ours = [each for each in found if each.category is padc.PadcWarning]
+        said.append([str(each.message) for each in ours])
+
+    message = f"PADC_CHECK does not check the memory of what PyTorch runs: {what}"
+    assert said == [[], [message], [message]]
+
+
+def test_nothing_is_said_if_all_is_checked():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", padc.PadcWarning)
         checked(nn.ReLU(), [torch.randn(3)])
 
 
