@@ -61,7 +61,7 @@ ADDRESSES = (llvm.GEPOp, llvm.PtrToIntOp, llvm.BitcastOp, llvm.SelectOp)
 
 
 def unchecked(kernel: Region, status: SSAValue) -> Iterator[Operation]:
-    """The ops of a kernel that use memory at addresses that `checked` did not return."""
+    """The ops of a kernel that use memory at addresses not from `checked`."""
     for op in kernel.walk():
         if isinstance(op, ADDRESSES):
             continue

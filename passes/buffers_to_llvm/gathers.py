@@ -236,8 +236,7 @@ class Gathers:
             return read
 
         given = {
-            value: loaded(build, memory, step)
-            for value, memory in self.kept.items()
+            value: loaded(build, memory, step) for value, memory in self.kept.items()
         }
         end = self.body.op.body.block.last_op
         assert end is not None
