@@ -54,9 +54,15 @@ class StoredProgram:
         return names
 
     @property
+    def ops_of_torch(self) -> list[str]:
+        """The names of the ops that PyTorch runs."""
+        parts = [part for part in self.parts if part.signature is None]
+        return sorted({name for part in parts for name in part.ops})
+
+    @property
     def is_native(self) -> bool:
         """Whether machine code computes all ops, and PyTorch none."""
-        return all(part.signature is not None or not part.ops for part in self.parts)
+        return not self.ops_of_torch
 
     def report(self) -> str:
         """A line for each part, with its ops, and one for each op not compiled."""

@@ -5,15 +5,19 @@ The caller passes the address of a status word, 0 before the call, with scratch 
 after it. A load or store that would leave its buffer goes to the scratch memory. The
 first one writes its code to the status word: twice the number of its op, plus 1 for
 stores.
+
+The memory that a kernel has for itself is a buffer too, see `scratch`. Kernels load and
+store through buffers, which know their memory; `unchecked` finds what does not.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+from xdsl.dialects import llvm
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, NameLoc, StringAttr
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Operation, Region, SSAValue
 from xdsl.utils.hints import isa
 
 SCRATCH_BYTES = 64
@@ -50,6 +54,24 @@ class AccessCheck:
 
     def of(self, op: Operation) -> AccessCheck:
         return replace(self, number=self.ops.number(op))
+
+
+ADDRESSES = (llvm.GEPOp, llvm.PtrToIntOp, llvm.BitcastOp, llvm.SelectOp)
+"""The ops of a kernel that only compute with addresses."""
+
+
+def unchecked(kernel: Region, status: SSAValue) -> Iterator[Operation]:
+    """The ops of a kernel that use memory at addresses not from `checked`."""
+    for op in kernel.walk():
+        if isinstance(op, ADDRESSES):
+            continue
+        if isinstance(op, llvm.CallIntrinsicOp) and "prefetch" in op.intrin.data:
+            continue
+        for x in op.operands:
+            if isinstance(x.type, llvm.LLVMPointerType) and x is not status:
+                base = x.owner.ptr if isinstance(x.owner, llvm.GEPOp) else None
+                if not isinstance(x.owner, llvm.SelectOp) and base is not status:
+                    yield op
 
 
 def locations(module: ModuleOp) -> Sequence[NameLoc]:

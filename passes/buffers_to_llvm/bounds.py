@@ -47,11 +47,13 @@ def checked(
     """
     The address to use for `size` bytes at `address`.
 
-    It is `address` itself without bounds, or if nothing is loaded or stored.
+    It is `address` itself if loads and stores are not checked.
     """
     check = build.check
-    if bounds is None or check is None or size == 0:
+    if bounds is None or check is None:
         return address
+    if size == 0:
+        return build.address(check.status, 1, i64)
 
     def compare(a: SSAValue, name: str, b: SSAValue) -> SSAValue:
         return build.insert(llvm.ICmpOp(a, b, predicate(name)))

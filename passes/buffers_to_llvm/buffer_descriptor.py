@@ -6,13 +6,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from xdsl.dialects import memref
-from xdsl.dialects.builtin import DYNAMIC_INDEX, FixedBitwidthType
+from xdsl.dialects import llvm, memref
+from xdsl.dialects.builtin import DYNAMIC_INDEX, FixedBitwidthType, VectorType
 from xdsl.ir import Attribute, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
 from padc.passes.buffers_to_llvm.bounds import Bounds, checked
-from padc.passes.buffers_to_llvm.llvm_builder import LlvmBuilder, Size, stored_type
+from padc.passes.buffers_to_llvm.llvm_builder import (
+    POINTER,
+    LlvmBuilder,
+    Size,
+    stored_type,
+)
 
 
 @dataclass(frozen=True)
@@ -51,6 +56,23 @@ class BufferDescriptor:
         """Store an element at `address`."""
         size = stored_bytes(self.element_type)
         build.store(value, checked(build, address, size, self.bounds, writes=True))
+
+    def load_vector(
+        self, build: LlvmBuilder, address: SSAValue, lanes: int
+    ) -> SSAValue:
+        """The elements from `address` on, as they are stored."""
+        bytes = stored_bytes(self.element_type)
+        address = checked(build, address, lanes * bytes, self.bounds, writes=False)
+        type = VectorType(stored_type(self.element_type), [lanes])
+        return build.insert(llvm.LoadOp(address, type, alignment=bytes))
+
+    def store_vector(
+        self, build: LlvmBuilder, value: SSAValue, address: SSAValue, lanes: int
+    ) -> None:
+        """Store elements, as they are in memory, from `address` on."""
+        bytes = stored_bytes(self.element_type)
+        address = checked(build, address, lanes * bytes, self.bounds, writes=True)
+        build.do(llvm.StoreOp(value, address, alignment=bytes))
 
 
 Value: TypeAlias = BufferDescriptor | Size
@@ -121,6 +143,16 @@ def contiguous(
         strides.append(stride)
         stride = build.mul(stride, size)
     return whole(pointer, type, sizes, strides[::-1], memory, bounds)
+
+
+def scratch(build: LlvmBuilder, count: int, type: Attribute) -> BufferDescriptor:
+    """Memory for `count` elements, in a row, until the function returns."""
+    stored = stored_type(type)
+    memory = build.insert(llvm.AllocaOp(build.value(count), stored, alignment=64))
+    # llvmlite types the pointer itself by the type of the elements.
+    pointer = build.insert(llvm.BitcastOp(memory, POINTER))
+    bounds = bounds_of(build, pointer, type, [count])
+    return contiguous(build, pointer, type, [count], pointer, bounds)
 
 
 def bounds_of(

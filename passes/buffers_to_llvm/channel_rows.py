@@ -19,7 +19,11 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import SSAValue
 
 from padc.passes.buffers_to_llvm.bodies import Body, Places
-from padc.passes.buffers_to_llvm.buffer_descriptor import BufferDescriptor, stored_bytes
+from padc.passes.buffers_to_llvm.buffer_descriptor import (
+    BufferDescriptor,
+    scratch,
+    stored_bytes,
+)
 from padc.passes.buffers_to_llvm.gathers import differs
 from padc.passes.buffers_to_llvm.llvm_builder import LlvmBuilder, Size, predicate
 from padc.passes.buffers_to_llvm.loops import Loop, known
@@ -58,7 +62,8 @@ class ChannelRows:
         build = self.body.kernel.build
         items = max(1, known(self.points.count) // ELEMENTS)
         share(build, [*(loop.count for loop in self.outer), items])
-        memory = build.scratch(self.lanes * self.width, self.type)
+        self.body.check(build)
+        memory = scratch(build, self.lanes * self.width, self.type)
 
         def nest(
             loops: Sequence[Loop], offsets: Sequence[Size], places: Places
@@ -88,7 +93,7 @@ class ChannelRows:
 
     def item(
         self,
-        memory: SSAValue,
+        memory: BufferDescriptor,
         number: Size,
         items: int,
         offsets: Sequence[Size],
@@ -125,7 +130,7 @@ class ChannelRows:
 
     def rows(
         self,
-        memory: SSAValue,
+        memory: BufferDescriptor,
         point: Size,
         channel: Size,
         offsets: Sequence[Size],
@@ -143,13 +148,15 @@ class ChannelRows:
             def element(build: LlvmBuilder, step: SSAValue) -> None:
                 step_at = self.moved(self.channels, build.add(channel, step), *at)
                 (result,) = self.body.results(build, *step_at, {})
-                build.store(result, build.address(memory, build.add(first, step), type))
+                place = build.add(first, step)
+                address = build.address(memory.pointer, place, type)
+                memory.store(build, result, address)
 
             build.loop(0, self.width, 1, element)
 
         build.loop(0, self.lanes, 1, row)
 
-    def squares(self, memory: SSAValue, offsets: Sequence[Size]) -> None:
+    def squares(self, memory: BufferDescriptor, offsets: Sequence[Size]) -> None:
         """Transpose the rows of scratch memory into the result."""
         build, lanes, width = self.body.kernel.build, self.lanes, self.width
         vectors = Vectors(build, self.type, lanes)
@@ -157,13 +164,16 @@ class ChannelRows:
         def square(build: LlvmBuilder, channel: Size) -> None:
             channel = build.minimum(channel, width - lanes)
             rows = [
-                vectors.load(vectors.address(memory, build.add(channel, i * width)))
+                vectors.load(
+                    memory, memory.element(build, [build.add(channel, i * width)])
+                )
                 for i in range(lanes)
             ]
             first = self.channels.moved(build, offsets, channel)
             for i, column in enumerate(vectors.transposed(rows)):
                 offset = self.channels.moved(build, first, i)[-1]
-                vectors.store(column, vectors.address(self.result.pointer, offset))
+                address = vectors.address(self.result.pointer, offset)
+                vectors.store(column, self.result, address)
 
         build.loop(0, width, lanes, square)
 
@@ -179,7 +189,7 @@ def channel_rows(body: Body, loops: Sequence[Loop]) -> ChannelRows | None:
     build, op, ops = body.kernel.build, body.op, list(body.op.body.walk())
     if len(loops) < 2 or any(loop.reduces for loop in loops) or body.outputs != 1:
         return None
-    if build.check is not None or op.body.block.args[-1].first_use is not None:
+    if op.body.block.args[-1].first_use is not None:
         return None
     if any(isinstance(x, (*ANGLES, arith.DivUIOp)) for x in ops):
         return None

@@ -18,7 +18,6 @@ from xdsl.dialects import arith, llvm, memref
 from xdsl.dialects.builtin import (
     IntegerAttr,
     IntegerType,
-    VectorType,
     i32,
     i64,
 )
@@ -30,13 +29,13 @@ from padc.passes.buffers_to_llvm.bodies import Body, Places, Read, count
 from padc.passes.buffers_to_llvm.buffer_descriptor import (
     BufferDescriptor,
     Value,
+    scratch,
     size,
     stored_bytes,
 )
 from padc.passes.buffers_to_llvm.llvm_builder import (
     LlvmBuilder,
     Size,
-    stored_type,
     value_type,
 )
 from padc.passes.buffers_to_llvm.loops import Loop
@@ -67,9 +66,9 @@ class Gather:
     """For each index, whether it differs in a row of steps."""
     run: int
     """The size of the last dimension if jammed steps run along it; else 1."""
-    places: SSAValue
+    places: BufferDescriptor
     """Memory for the places of a block."""
-    elements: Sequence[SSAValue]
+    elements: Sequence[BufferDescriptor]
     """Memory for the elements of a block, for each jammed step."""
 
     def terms(self, varies: bool) -> list[tuple[SSAValue, Size]]:
@@ -99,7 +98,7 @@ class Gathers:
 
     body: Body
     loads: Sequence[Gather]
-    kept: Mapping[SSAValue, SSAValue]
+    kept: Mapping[SSAValue, BufferDescriptor]
     """Memory for values of the body that do not depend on the elements."""
     block: int
     """The steps of a block."""
@@ -107,6 +106,7 @@ class Gathers:
     def run(self, loop: Loop, offsets: Sequence[Size], places: Places) -> None:
         """Emit an innermost loop."""
         build, dim = self.body.kernel.build, loop.dims[0]
+        self.body.check(build)
 
         def at(begin: Size, step: Size) -> tuple[Sequence[Size], Places]:
             here = build.value(build.add(begin, step))
@@ -120,7 +120,7 @@ class Gathers:
                 )
                 none = build.insert(zero)
                 for more in range(TOGETHER):
-                    build.store(none, place_at(build, load, build.add(number, more)))
+                    store(build, load.places, build.add(number, more), none)
 
             def first(build: LlvmBuilder, step: SSAValue) -> None:
                 self.store_places(build, step, *at(begin, step))
@@ -154,14 +154,14 @@ class Gathers:
         def reader(load: Gather) -> Read:
             def read(build: LlvmBuilder, values: Mapping[SSAValue, Value]) -> SSAValue:
                 place = load.place(build, values)
-                build.store(place, place_at(build, load, step))
+                store(build, load.places, step, place)
                 return unused(build, load)
 
             return read
 
         def keep(value: SSAValue, computed: SSAValue) -> None:
             if (memory := self.kept.get(value)) is not None:
-                build.store(computed, build.address(memory, step, value.type))
+                store(build, memory, step, computed)
 
         moved, here = next(iter(self.body.steps(build, at, places)))
         indices = [x for load in self.loads for x, _ in load.terms(varies=True)]
@@ -184,15 +184,16 @@ class Gathers:
                     base = load.base(build, values)
                     first = build.address(load.buffer.pointer, base, type)
                     rows = [
-                        self.loaded(build, load, build.address(first, place, type))
+                        load.buffer.load_vector(
+                            build, build.address(first, place, type), load.run
+                        )
                         for place in stored[load.op]
                     ]
                     memory = load.elements if load.run > 1 else [load.elements[jammed]]
                     for number, target in enumerate(memory):
                         column = column_of(build, rows, number)
-                        address = build.address(target, step, type)
-                        alignment = stored_bytes(type)
-                        build.do(llvm.StoreOp(column, address, alignment=alignment))
+                        address = target.element(build, [step])
+                        target.store_vector(build, column, address, TOGETHER)
                 return unused(build, load)
 
             return read
@@ -217,18 +218,11 @@ class Gathers:
         """The places of a few steps."""
         type, found = place_type(load.buffer), list[SSAValue]()
         for number in range(TOGETHER):
-            address = place_at(build, load, build.add(step, number))
-            place = build.load(address, type)
+            place = loaded(build, load.places, build.add(step, number))
             if type != i64:
                 place = build.insert(llvm.SExtOp(place, i64))
             found.append(place)
         return found
-
-    def loaded(self, build: LlvmBuilder, load: Gather, address: SSAValue) -> SSAValue:
-        """The run at an address, as a vector."""
-        type = load.buffer.element_type
-        vector = VectorType(stored_type(type), [load.run])
-        return build.insert(llvm.LoadOp(address, vector, alignment=stored_bytes(type)))
 
     def compute(
         self, build: LlvmBuilder, step: SSAValue, at: Sequence[Size], places: Places
@@ -237,16 +231,12 @@ class Gathers:
 
         def reader(load: Gather, jammed: int) -> Read:
             def read(build: LlvmBuilder, values: Mapping[SSAValue, Value]) -> SSAValue:
-                type = load.buffer.element_type
-                return build.load(
-                    build.address(load.elements[jammed], step, type), type
-                )
+                return loaded(build, load.elements[jammed], step)
 
             return read
 
         given = {
-            value: build.load(build.address(memory, step, value.type), value.type)
-            for value, memory in self.kept.items()
+            value: loaded(build, memory, step) for value, memory in self.kept.items()
         }
         end = self.body.op.body.block.last_op
         assert end is not None
@@ -266,8 +256,14 @@ def unused(build: LlvmBuilder, load: Gather) -> SSAValue:
     return build.insert(llvm.UndefOp(value_type(load.buffer.element_type)))
 
 
-def place_at(build: LlvmBuilder, load: Gather, step: Size) -> SSAValue:
-    return build.address(load.places, step, place_type(load.buffer))
+def loaded(build: LlvmBuilder, memory: BufferDescriptor, step: Size) -> SSAValue:
+    return memory.load(build, memory.element(build, [step]))
+
+
+def store(
+    build: LlvmBuilder, memory: BufferDescriptor, step: Size, value: SSAValue
+) -> None:
+    memory.store(build, value, memory.element(build, [step]))
 
 
 def place_type(buffer: BufferDescriptor) -> IntegerType:
@@ -292,7 +288,7 @@ def column_of(build: LlvmBuilder, rows: Sequence[SSAValue], number: int) -> SSAV
 def gathers_of(body: Body, loops: Sequence[Loop]) -> Gathers | None:
     """The gathers of `body` along the innermost of `loops`, if it has any."""
     build, ops = body.kernel.build, list(body.op.body.walk())
-    if not loops or any(loop.reduces for loop in loops) or build.check is not None:
+    if not loops or any(loop.reduces for loop in loops):
         return None
     if any(isinstance(op, (*ANGLES, arith.DivUIOp)) for op in ops):
         return None
@@ -320,15 +316,12 @@ def gathers_of(body: Body, loops: Sequence[Loop]) -> Gathers | None:
             buffer,
             varies,
             run_of(body, op, buffer),
-            build.scratch(block + TOGETHER, place_type(buffer)),
-            [
-                build.scratch(block, stored_type(buffer.element_type))
-                for _ in range(steps)
-            ],
+            scratch(build, block + TOGETHER, place_type(buffer)),
+            [scratch(build, block, buffer.element_type) for _ in range(steps)],
         )
         for op, buffer, varies in found
     ]
-    memory = {x: build.scratch(block, stored_type(x.type)) for x in kept}
+    memory = {x: scratch(build, block, x.type) for x in kept}
     return Gathers(body, loads, memory, block)
 
 

@@ -16,7 +16,7 @@ from xdsl.dialects import llvm
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, UnitAttr, i64
 from xdsl.ir import Block, Region, SSAValue
 
-from padc.passes.buffers_to_llvm.access_check import AccessCheck
+from padc.passes.buffers_to_llvm.access_check import AccessCheck, unchecked
 from padc.passes.buffers_to_llvm.bounds import Bounds
 from padc.passes.buffers_to_llvm.buffer_descriptor import BufferDescriptor, Value
 from padc.passes.buffers_to_llvm.llvm_builder import POINTER, LlvmBuilder, Part, Size
@@ -86,6 +86,8 @@ class Outline:
 
     def finished(self, name: str) -> llvm.FuncOp:
         self.build.do(llvm.ReturnOp())
+        if (check := self.build.check) is not None:
+            assert not (found := [*unchecked(self.region, check.status)]), found
         types = list(self.entry.arg_types)
         no_alias = DictionaryAttr({"llvm.noalias": UnitAttr()})
         attributes = [

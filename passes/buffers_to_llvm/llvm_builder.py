@@ -176,6 +176,7 @@ class LlvmBuilder(IntegerBuilder):
         return self.insert(gep)
 
     def load(self, address: SSAValue, type: Attribute) -> SSAValue:
+        """A value in memory that is not checked: `BufferDescriptor` loads elements."""
         value = self.insert(llvm.LoadOp(address, stored_type(type)))
         if type != i1:
             return value
@@ -183,6 +184,7 @@ class LlvmBuilder(IntegerBuilder):
         return self.insert(llvm.ICmpOp(value, zero, predicate("ne")))
 
     def store(self, value: SSAValue, address: SSAValue) -> None:
+        """Store a value in memory that is not checked, see `load`."""
         if value.type == i1:
             value = self.insert(llvm.ZExtOp(value, i8))
         self.do(llvm.StoreOp(value, address))
@@ -192,12 +194,6 @@ class LlvmBuilder(IntegerBuilder):
         # To write; into all caches; data.
         numbers = [self.number(number) for number in (1, 3, 1)]
         self.do(llvm.CallIntrinsicOp("llvm.prefetch.p0", [address, *numbers], []))
-
-    def scratch(self, count: Size, type: Attribute) -> SSAValue:
-        """Memory for `count` elements until the function returns."""
-        memory = self.insert(llvm.AllocaOp(self.value(count), type, alignment=64))
-        # llvmlite types the pointer itself by `type`.
-        return self.insert(llvm.BitcastOp(memory, POINTER))
 
     @contextmanager
     def scope(self) -> Generator[None]:

@@ -22,11 +22,12 @@ from padc.passes.buffers_to_llvm.bodies import Body
 from padc.passes.buffers_to_llvm.buffer_descriptor import (
     BufferDescriptor,
     Value,
+    scratch,
     stored_bytes,
 )
 from padc.passes.buffers_to_llvm.kernel_key import KernelKey
 from padc.passes.buffers_to_llvm.kernels import Kernel, Outline
-from padc.passes.buffers_to_llvm.llvm_builder import LlvmBuilder, Size, stored_type
+from padc.passes.buffers_to_llvm.llvm_builder import LlvmBuilder, Size
 from padc.passes.buffers_to_llvm.loop_groups import shared_depth
 from padc.passes.buffers_to_llvm.loop_nests import LoopNest, nest_of
 from padc.passes.buffers_to_llvm.loop_plans import (
@@ -58,11 +59,9 @@ def kernel_of_ops(
     """One kernel for all `ops` of a group; `values` are those of the function."""
     depth = shared_depth(ops)
     tile = tile_of(ops, depth)
-    private: Mapping[SSAValue, PrivateBuffer] = {}
+    private = private_buffers(ops, depth, tile, values)
     shared = ops
-    if main.check is None:
-        private = private_buffers(ops, depth, tile, values)
-        ops = [with_private(op, private, main) for op in ops]
+    ops = [with_private(op, private, main) for op in ops]
     plan = LoopPlanner(shared, ops, main, {depth - 1: tile}).plan()
     of, check = KernelKey(), main.check
     memories = {memory: number for number, memory in enumerate(private)}
@@ -143,7 +142,7 @@ class FusedLoops:
         self.private = private
         kernel.aliases |= aliases_of(ops, private)
         self.scratch = {
-            memory: self.build.scratch(x.elements, stored_type(x.element_type))
+            memory: scratch(self.build, x.elements, x.element_type)
             for memory, x in private.items()
         }
         self.by_op: dict[int, tuple[LoopNest, Sequence[Loop]]] = {}
@@ -160,8 +159,8 @@ class FusedLoops:
             return self.kernel.value(value)
         offset = self.private[value.memory].offset(value)
         memory = self.scratch[value.memory]
-        pointer = self.build.address(memory, offset, value.element_type)
-        return replace(value, pointer=pointer)
+        pointer = self.build.address(memory.pointer, offset, value.element_type)
+        return replace(value, pointer=pointer, bounds=memory.bounds)
 
     def operands(self, number: int) -> list[Value]:
         """The operands of an op in the kernel."""
@@ -224,9 +223,9 @@ class FusedLoops:
         sources = {x: (self.operands(x)[0], offsets[x][0]) for x in numbers}
         output = self.operands(target)[-1]
         assert isinstance(output, BufferDescriptor)
-        type = output.element_type
-        address = self.build.address(output.pointer, to[target][-1], type)
-        emit_row(self.build, row, sources, address, type)
+        if self.build.check is not None:
+            self.build.check = self.build.check.of(self.ops[target].op)
+        emit_row(self.build, row, sources, output, to[target][-1])
 
     def copies(self, nest: Together, offsets: Offsets) -> None:
         """Store again the rows of a loop that are copied after it."""

@@ -19,6 +19,7 @@ from xdsl.dialects import llvm
 from xdsl.dialects.builtin import i64
 from xdsl.ir import Attribute, Block, Region, SSAValue
 
+from padc.passes.buffers_to_llvm.buffer_descriptor import scratch
 from padc.passes.buffers_to_llvm.llvm_builder import POINTER, LlvmBuilder, Size
 
 ENTER, SHARE = "padc_enter", "padc_share"
@@ -112,7 +113,7 @@ class SharedCalls:
         is_little = self.grains is not None and self.grains < LEAST
         threads = build.value(1) if is_little else build.load(table, i64)
         runtime = build.load(build.address(table, 1, i64), POINTER)
-        frame = build.scratch(self.words, i64)
+        frame = scratch(build, self.words, i64).pointer
         address = function_address(build, f"{name}_body")
         build.do(llvm.CallOp(ENTER, address, frame, table, threads, runtime))
         build.do(llvm.ReturnOp())

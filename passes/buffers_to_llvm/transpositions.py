@@ -105,14 +105,12 @@ class Transposition:
             return vectors.address(x.pointer, offset)
 
         rows = [
-            vectors.load(
-                address(self.source, self.column, i), bounds=self.source.bounds
-            )
+            vectors.load(self.source, address(self.source, self.column, i))
             for i in range(self.lanes)
         ]
         for i, column in enumerate(vectors.transposed(rows)):
             to = address(self.result, self.row, i)
-            vectors.store(column, to, bounds=self.result.bounds)
+            vectors.store(column, self.result, to)
 
     def elements(
         self, build: LlvmBuilder, offsets: Sequence[Size], width: Size, first: Size

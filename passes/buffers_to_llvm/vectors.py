@@ -18,7 +18,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, SSAValue
 from xdsl.utils.hints import isa
 
-from padc.passes.buffers_to_llvm.bounds import Bounds, checked
+from padc.passes.buffers_to_llvm.bounds import checked
 from padc.passes.buffers_to_llvm.buffer_descriptor import BufferDescriptor
 from padc.passes.buffers_to_llvm.llvm_builder import LlvmBuilder, Size
 
@@ -98,13 +98,13 @@ class Vectors:
 
     def load(
         self,
+        buffer: BufferDescriptor,
         address: SSAValue,
         mask: Mask | None = None,
-        bounds: Bounds | None = None,
     ) -> SSAValue:
-        """An unaligned vector; masked lanes are 0 and not read."""
-        build, size = self.build, self.type.size
-        address = checked(build, address, self.bytes(mask), bounds, writes=False)
+        """An unaligned vector of `buffer`; masked lanes are 0 and not read."""
+        build, size, bytes = self.build, self.type.size, self.bytes(mask)
+        address = checked(build, address, bytes, buffer.bounds, writes=False)
         if mask is None:
             return build.insert(llvm.LoadOp(address, self.vector, alignment=size))
         name = f"llvm.masked.load.{self.suffix}.p0"
@@ -114,13 +114,13 @@ class Vectors:
     def store(
         self,
         x: SSAValue,
+        buffer: BufferDescriptor,
         address: SSAValue,
         mask: Mask | None = None,
-        bounds: Bounds | None = None,
     ) -> None:
-        """Store an unaligned vector, except masked lanes."""
-        build, size = self.build, self.type.size
-        address = checked(build, address, self.bytes(mask), bounds, writes=True)
+        """Store an unaligned vector in `buffer`, except masked lanes."""
+        build, size, bytes = self.build, self.type.size, self.bytes(mask)
+        address = checked(build, address, bytes, buffer.bounds, writes=True)
         if mask is None:
             return build.do(llvm.StoreOp(x, address, alignment=size))
         name = f"llvm.masked.store.{self.suffix}.p0"

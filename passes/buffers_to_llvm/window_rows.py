@@ -17,9 +17,10 @@ from dataclasses import dataclass
 from xdsl.dialects import arith, llvm
 from xdsl.dialects.builtin import i32
 from xdsl.dialects.linalg import ops as linalg
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import SSAValue
 
 from padc.passes.buffers_to_llvm.bodies import Body, count
+from padc.passes.buffers_to_llvm.buffer_descriptor import BufferDescriptor, scratch
 from padc.passes.buffers_to_llvm.llvm_builder import LlvmBuilder, Size
 from padc.passes.buffers_to_llvm.loops import Loop, known
 from padc.passes.buffers_to_llvm.row_places import Phases, columns_of, rest_of
@@ -50,14 +51,8 @@ class WindowRow:
     """The loop through the windows."""
     phases: Phases
     """The columns of the windows."""
-    scratch: SSAValue
-    """Memory for the columns of some rows."""
-
-    @property
-    def element_type(self) -> Attribute:
-        return (
-            i32 if self.extreme is not None else self.body.op.body.block.args[-1].type
-        )
+    memory: BufferDescriptor
+    """Scratch memory for the columns of some rows."""
 
     def run(self, build: LlvmBuilder, offsets: Sequence[Size]) -> None:
         """Emit both steps; operands are at `offsets`."""
@@ -84,7 +79,7 @@ class WindowRow:
                 for moved in steps_of_window(build, self.down, at)
             ]
             address = self.place(build, phase, group, row)
-            build.store(self.joined(build, values), address)
+            self.memory.store(build, self.joined(build, values), address)
 
         def columns(build: LlvmBuilder, group: SSAValue) -> None:
             for phase in range(phases.stride):
@@ -113,11 +108,12 @@ class WindowRow:
         row: Size,
     ) -> None:
         """Reduce the columns of a window, and join them with `start`."""
+        self.body.check(build)
         values = [start if self.extreme is None else self.extreme.key(build, start)]
         for tap in range(count(self.across)):
             groups, phase = self.phases.of_tap(tap * known(self.across.steps[0]))
             address = self.place(build, phase, build.add(number, groups), row)
-            values.append(build.load(address, self.element_type))
+            values.append(self.memory.load(build, address))
         found, at = self.joined(build, values), self.along.moved(build, offsets, number)
         if self.extreme is not None:
             found = self.extreme.number(build, found)
@@ -127,7 +123,7 @@ class WindowRow:
         """The address of a column of a row of the memory."""
         first = build.mul(row, self.phases.elements)
         place = build.add(first, self.phases.place(build.wrap(group), phase).value)
-        return build.address(self.scratch, place, self.element_type)
+        return self.memory.element(build, [place])
 
     def term(self, build: LlvmBuilder, offsets: Sequence[Size]) -> SSAValue:
         """An element of the input as what is joined."""
@@ -196,8 +192,8 @@ def window_row(body: Body, loops: Sequence[Loop], rows: int) -> WindowRow | None
         return None
     phases = Phases(columns, stride)
     type = i32 if extreme is not None else body.op.body.block.args[-1].type
-    scratch = body.kernel.build.scratch(rows * phases.elements, type)
-    return WindowRow(body, extreme, down, across, along, phases, scratch)
+    memory = scratch(body.kernel.build, rows * phases.elements, type)
+    return WindowRow(body, extreme, down, across, along, phases, memory)
 
 
 def pays(down: Sequence[Loop], across: Loop, along: Loop, columns: int) -> bool:

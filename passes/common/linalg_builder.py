@@ -179,11 +179,15 @@ def signless_type(type: AnyTensor) -> AnyTensor:
 
 def builder_before(op: Operation) -> LinalgBuilder:
     """A builder before `op`, whose ops get its line and the name of its ATen op."""
+    return builder_at(InsertPoint.before(op), op)
+
+
+def builder_at(place: InsertPoint, op: Operation) -> LinalgBuilder:
+    """A builder whose ops get the line of `op` and the name of its ATen op."""
 
     def locate(made: Operation) -> None:
         made.location = source_of(op)
 
-    place = InsertPoint.before(op)
     return LinalgBuilder(Builder(place, operation_insertion_handler=[locate]))
 
 

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from xdsl.builder import Builder
 from xdsl.context import Context
 from xdsl.dialects import func, tensor
 from xdsl.dialects.builtin import (
@@ -30,7 +29,11 @@ from xdsl.utils.hints import isa
 
 from padc.ir.main_function import body_of
 from padc.ir.tcp import AnyTensor
-from padc.passes.common.linalg_builder import LinalgBuilder
+from padc.passes.common.linalg_builder import (
+    LinalgBuilder,
+    builder_at,
+    builder_before,
+)
 from padc.passes.common.options import check_vector_bytes
 from padc.passes.linalg.layout_plan import LayoutPlan
 from padc.passes.linalg.packed_tensor_ops import PACKED_OPS
@@ -79,7 +82,7 @@ class LayoutPacker:
     def run(self) -> None:
         block = body_of(self.function)
         for op in list(block.ops):
-            build = LinalgBuilder(Builder(InsertPoint.before(op)))
+            build = builder_before(op)
             if isinstance(op, LinalgStructuredOperation) and op in self.plan.loops:
                 self.structured(build, op)
             elif op in self.plan.tiles:
@@ -146,6 +149,6 @@ class LayoutPacker:
                 tiles = self.plan.results[result]
                 packed = self.forms[result, tiles]
                 assert isinstance(packed.owner, Operation)
-                build = LinalgBuilder(Builder(InsertPoint.after(packed.owner)))
+                build = builder_at(InsertPoint.after(packed.owner), op)
                 result.replace_all_uses_with(unpack(build, packed, tiles))
         Rewriter.erase_op(op)

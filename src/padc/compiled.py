@@ -36,6 +36,7 @@ from padc.ir.model_buffers import changed_names
 from padc.ir.precisions import NativePrecision, native_precision
 from padc.ir.weights import weights_of
 from padc.models.exported import as_exported
+from padc.warn import warn
 
 VERSIONS = [version(name) for name in ("llvmlite", "torch", "xdsl")]
 """The versions of packages on which machine code depends."""
@@ -57,7 +58,8 @@ def compile(
     PyTorch runs the ops that cannot be compiled, up to the whole model: see
     `CompiledModel.report`. Machine code is kept on disk, in the folder `PADC_CACHE_DIR`
     if that is set (empty: nothing is kept), else in `~/.cache/padc`. With
-    `PADC_CHECK=1`, it checks each load and store, which finds faults of padc, slowly.
+    `PADC_CHECK=1`, it checks each load and store, which finds faults of padc, slowly; a
+    warning names the ops that PyTorch runs, which are not checked.
 
     Args:
         model: A module, or what `torch.export.export` or `torch.export.load` returned.
@@ -101,6 +103,8 @@ def compile(
         try:
             return compile_exported(exported, threads, strict)
         except UnsupportedError as error:
+            if is_checked():
+                warn_unchecked("the whole model")
             return EagerModel(exported, error, GuardCheck(limits_of(exported)))
 
 
@@ -110,7 +114,7 @@ def compile_exported(
     """Like `compile`, but UnsupportedError if padc cannot import the program."""
     guards = GuardCheck(guards_of(exported))
     strides = StridesCheck(input_strides(exported))
-    check = os.environ.get("PADC_CHECK", "") not in ("", "0")
+    check = is_checked()
     depends = [source_hash(), fingerprint(exported), machine_name(), *VERSIONS]
     options = ["checked" if check else "", "strict" if strict else ""]
     name = cache.key([*depends, *options])
@@ -120,6 +124,8 @@ def compile_exported(
             stored, is_kept = compile_model(exported, check, strict)
         if is_kept:
             cache.write(name, stored.to_bytes())
+    if check and (names := stored.program.ops_of_torch):
+        warn_unchecked(", ".join(names))
     ctx, held = make_context(), held_tensors(exported)
     stored.bind(held, weights_of(ctx))
     function = stored.function(ctx)
@@ -134,6 +140,15 @@ def compile_exported(
         stored.outputs,
         [held[name].detach().clone() for name in changed],
     )
+
+
+def is_checked() -> bool:
+    """Whether machine code is to check its loads and stores."""
+    return os.environ.get("PADC_CHECK", "") not in ("", "0")
+
+
+def warn_unchecked(what: str) -> None:
+    warn(f"PADC_CHECK does not check the memory of what PyTorch runs: {what}")
 
 
 def stored_model(data: bytes | None) -> StoredModel | None:

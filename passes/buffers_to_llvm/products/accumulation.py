@@ -53,7 +53,7 @@ class Accumulation:
         if step == 0:
             return vectors.repeated(start, offset)
         address = vectors.address(start.pointer, offset)
-        return vectors.load(address, mask, start.bounds)
+        return vectors.load(start, address, mask)
 
     def add(
         self,
@@ -68,13 +68,13 @@ class Accumulation:
 
         If the sums are of the first products, they are added to `first`, if given.
         """
-        vectors, build, bounds = self.vectors, self.vectors.build, self.result.bounds
+        vectors, build, result = self.vectors, self.vectors.build, self.result
         old = first
         if old is None or is_first is not True:
-            old = vectors.load(address, mask, bounds)
+            old = vectors.load(result, address, mask)
             if first is not None and not isinstance(is_first, bool):
                 old = build.insert(llvm.SelectOp(is_first, first, old))
-        vectors.store(build.insert(llvm.FAddOp(old, x)), address, mask, bounds)
+        vectors.store(build.insert(llvm.FAddOp(old, x)), result, address, mask)
 
     def finish(self, loops: Sequence[Loop], offsets: Sequence[Size]) -> None:
         """Run what follows on a tile whose sums are complete."""

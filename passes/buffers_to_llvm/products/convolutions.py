@@ -364,7 +364,7 @@ class ContractionKernel(ProductKernel[Contraction]):
                 buffer.pointer, build.add(offset, number * lanes)
             )
             mask = self.mask(tile, number * lanes)
-            return self.vectors.load(address, mask, buffer.bounds)
+            return self.vectors.load(buffer, address, mask)
         # Every other element of two vectors, whose last element must not be read.
         left = None if tile.left is None else build.add(tile.left, -number * lanes)
         count = lanes if left is None else build.maximum(left, 0)
@@ -375,7 +375,7 @@ class ContractionKernel(ProductKernel[Contraction]):
             address = self.vectors.address(buffer.pointer, at)
             is_whole = tile.left is None and half == 0
             mask = None if is_whole else self.vectors.mask(half * lanes, elements)
-            parts.append(self.vectors.load(address, mask, buffer.bounds))
+            parts.append(self.vectors.load(buffer, address, mask))
         return self.vectors.shuffle(parts[0], parts[1], range(0, 2 * lanes, 2))
 
     def mask(self, tile: Tile, first: int) -> Mask | None:

@@ -63,7 +63,7 @@ class DotProducts:
             buffer = self.kernel.operands[input]
             at = build.add(offsets[input], build.mul(i, step))
             address = self.vectors.address(buffer.pointer, build.add(at, place))
-            return self.vectors.load(address, mask, buffer.bounds)
+            return self.vectors.load(buffer, address, mask)
 
         def products(place: Size, sums: Sequence[SSAValue]) -> list[SSAValue]:
             step = op.columns.steps[op.streamed]

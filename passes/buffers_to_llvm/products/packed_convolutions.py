@@ -257,7 +257,7 @@ class PackedConvolutionKernel(ProductKernel[PackedConvolution]):
         build, vectors, kernel = self.build, self.vectors, self.operands[WEIGHTS]
         of_weights = self.places(tile, WEIGHTS, offsets[WEIGHTS])[0]
         weights = [
-            vectors.load(vectors.address(kernel.pointer, place), bounds=kernel.bounds)
+            vectors.load(kernel, vectors.address(kernel.pointer, place))
             for place in of_weights
         ]
         results: list[SSAValue] = []
@@ -273,7 +273,7 @@ class PackedConvolutionKernel(ProductKernel[PackedConvolution]):
         vectors, x = self.vectors, self.operands[INPUT]
         if self.op.channels.steps[INPUT] == 0:
             return vectors.repeated(x, place)
-        return vectors.load(vectors.address(x.pointer, place), bounds=x.bounds)
+        return vectors.load(x, vectors.address(x.pointer, place))
 
     def store(
         self,

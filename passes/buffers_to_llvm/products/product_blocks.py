@@ -9,11 +9,7 @@ from xdsl.dialects import llvm
 from xdsl.ir import SSAValue
 
 from padc.ir.arithmetic import ceil_div
-from padc.passes.buffers_to_llvm.buffer_descriptor import (
-    BufferDescriptor,
-    bounds_of,
-    contiguous,
-)
+from padc.passes.buffers_to_llvm.buffer_descriptor import BufferDescriptor, scratch
 from padc.passes.buffers_to_llvm.llvm_builder import LlvmBuilder, Size, predicate
 from padc.passes.buffers_to_llvm.loops import Loop, nested
 from padc.passes.buffers_to_llvm.products.matrix_product_loops import (
@@ -97,7 +93,7 @@ class Blocks:
             self.counts.append(steps(self.rows))
         self.packed: BufferDescriptor | None = None
         if is_packed:
-            self.packed = scratch_of(self.build, op, self.depth * width * lanes)
+            self.packed = scratch(self.build, self.depth * width * lanes, op.type)
 
     def run(self, offsets: Sequence[Size]) -> None:
         """Emit all loops, those around the columns first, unless these are inside."""
@@ -241,7 +237,7 @@ class Blocks:
         def read(place: Size, number: int) -> SSAValue:
             mask = self.vectors.mask(number * lanes, left)
             at = address(place, number * lanes)
-            return self.vectors.load(at, mask, source.bounds)
+            return self.vectors.load(source, at, mask)
 
         if self.packed is None:
             return Panel(vectors, left, read)
@@ -254,7 +250,7 @@ class Blocks:
         def copy(_: LlvmBuilder, place: Size) -> None:
             for number in range(vectors):
                 to = place_of(place, number * lanes)
-                self.vectors.store(read(place, number), to, bounds=packed.bounds)
+                self.vectors.store(read(place, number), packed, to)
 
         def turn(_: LlvmBuilder, place: Size) -> None:
             """Transpose `lanes` products of each vector."""
@@ -264,12 +260,12 @@ class Blocks:
             def vector(_: LlvmBuilder, first: Size) -> None:
                 places = [inner(build.add(first, i)) for i in range(lanes)]
                 columns = [
-                    self.vectors.load(address(place, column), mask, source.bounds)
+                    self.vectors.load(source, address(place, column), mask)
                     for column in places
                 ]
                 for i, row in enumerate(self.vectors.transposed(columns)):
                     to = place_of(build.add(place, i), first)
-                    self.vectors.store(row, to, bounds=packed.bounds)
+                    self.vectors.store(row, packed, to)
 
             build.loop(0, vectors * lanes, lanes, vector)
 
@@ -291,7 +287,7 @@ class Blocks:
 
         def load(place: Size, number: int) -> SSAValue:
             at = place_of(place, number * lanes)
-            return self.vectors.load(at, bounds=packed.bounds)
+            return self.vectors.load(packed, at)
 
         return Panel(vectors, left, load)
 
@@ -336,13 +332,6 @@ class Blocks:
         if part.is_first is True:
             width = panel.vectors * op.lanes
             self.kernel.finish(offsets, height, width, panel.left)
-
-
-def scratch_of(build: LlvmBuilder, op: MatrixProduct, count: int) -> BufferDescriptor:
-    """Memory for a packed panel of `count` elements."""
-    memory = build.scratch(count, op.type)
-    bounds = bounds_of(build, memory, op.type, [count])
-    return contiguous(build, memory, op.type, [count], memory, bounds)
 
 
 def block_depth(op: MatrixProduct, width: int) -> int:

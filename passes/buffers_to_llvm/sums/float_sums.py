@@ -20,7 +20,7 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.ir import OpResult, SSAValue
 
-from padc.passes.buffers_to_llvm.buffer_descriptor import BufferDescriptor
+from padc.passes.buffers_to_llvm.buffer_descriptor import BufferDescriptor, scratch
 from padc.passes.buffers_to_llvm.llvm_builder import LlvmBuilder, Size
 from padc.passes.buffers_to_llvm.loops import Loop
 from padc.passes.buffers_to_llvm.sums.partial_sums import added_up, in_blocks, steps_of
@@ -78,7 +78,7 @@ class BlockedSum:
         self.type = result.element_type
         # Allocated once, outside of all loops.
         self.scratch = (
-            [build.scratch(ELEMENTS, self.type) for _ in range(2)] if is_row else None
+            [scratch(build, ELEMENTS, self.type) for _ in range(2)] if is_row else None
         )
 
     def run(self, loops: Sequence[Loop], offsets: Sequence[Size], add: Add) -> None:
@@ -136,9 +136,9 @@ class Row:
     of: BlockedSum
     along: Loop
     """The loop through the neighbors."""
-    partial: SSAValue
+    partial: BufferDescriptor
     """Memory for the sums of a block."""
-    errors: SSAValue
+    errors: BufferDescriptor
     """Memory for the errors of the sums in the result."""
     add: Add
 
@@ -153,12 +153,12 @@ class Row:
             _: Sequence[SSAValue],
             __: SSAValue | bool,
         ) -> Sequence[SSAValue]:
-            self.each(lambda i: build.store(zero, self.at(self.partial, i)))
+            self.each(lambda i: self.store(self.partial, i, zero))
             self.terms(loops, offsets)
             self.each(lambda i: self.add_block(offsets, i))
             return []
 
-        self.each(lambda i: build.store(zero, self.at(self.errors, i)))
+        self.each(lambda i: self.store(self.errors, i, zero))
         in_blocks(build, loops, offsets, TERMS, [], block)
         self.each(lambda i: self.correct(offsets, i))
 
@@ -166,11 +166,13 @@ class Row:
         """Emit a loop over the row."""
         self.of.build.loop(0, self.along.count, 1, lambda _, place: body(place))
 
-    def at(self, memory: SSAValue, place: SSAValue) -> SSAValue:
-        return self.of.build.address(memory, place, self.of.type)
+    def load(self, memory: BufferDescriptor, place: SSAValue) -> SSAValue:
+        build = self.of.build
+        return memory.load(build, memory.element(build, [place]))
 
-    def load(self, memory: SSAValue, place: SSAValue) -> SSAValue:
-        return self.of.build.load(self.at(memory, place), self.of.type)
+    def store(self, memory: BufferDescriptor, place: SSAValue, x: SSAValue) -> None:
+        build = self.of.build
+        memory.store(build, x, memory.element(build, [place]))
 
     def terms(self, loops: Sequence[Loop], offsets: Sequence[Size]) -> None:
         """Add the terms of a block to its sums, several of each at a time."""
@@ -207,7 +209,7 @@ class Row:
             total = self.add(self.along.moved(build, offsets, place), total)
         old = self.load(self.partial, place)
         new = build.insert(llvm.FAddOp(old, total))
-        build.store(new, self.at(self.partial, place))
+        self.store(self.partial, place, new)
 
     def add_block(self, offsets: Sequence[Size], place: SSAValue) -> None:
         """Add a sum of the block to the result."""
@@ -216,7 +218,7 @@ class Row:
         old, error = of.result.load(build, address), self.load(self.errors, place)
         sum, error = added(build, old, error, self.load(self.partial, place))
         of.result.store(build, sum, address)
-        build.store(error, self.at(self.errors, place))
+        self.store(self.errors, place, error)
 
     def correct(self, offsets: Sequence[Size], place: SSAValue) -> None:
         """Add the errors to the result."""

@@ -26,11 +26,7 @@ from xdsl.ir import SSAValue
 
 from padc.ir.arithmetic import unwrapped
 from padc.ir.winograd import Winograd, winograd
-from padc.passes.buffers_to_llvm.buffer_descriptor import (
-    BufferDescriptor,
-    bounds_of,
-    contiguous,
-)
+from padc.passes.buffers_to_llvm.buffer_descriptor import BufferDescriptor, scratch
 from padc.passes.buffers_to_llvm.llvm_builder import LlvmBuilder, Size
 from padc.passes.buffers_to_llvm.loops import Loop
 from padc.passes.buffers_to_llvm.products.accumulation import (
@@ -193,10 +189,7 @@ class WinogradKernel:
 
     def scratch(self, step: int) -> BufferDescriptor:
         """Memory for the elements of tiles, which are `step` apart."""
-        build, sizes = self.build, [self.transforms.inputs**2 * step]
-        pointer = build.scratch(sizes[0], f32)
-        bounds = bounds_of(build, pointer, f32, sizes)
-        return contiguous(build, pointer, f32, sizes, pointer, bounds)
+        return scratch(self.build, self.transforms.inputs**2 * step, f32)
 
     def run(self, offsets: Sequence[Size]) -> None:
         build, image = self.build, self.op.image
@@ -268,8 +261,8 @@ class WinogradKernel:
         loaded = [
             [
                 vectors.load(
+                    x,
                     vectors.address(x.pointer, build.add(build.add(at, row), column)),
-                    bounds=x.bounds,
                 )
                 for row in rows
             ]
@@ -285,7 +278,7 @@ class WinogradKernel:
                 number = row * self.transforms.inputs + column
                 step = build.add(to, number * self.input_step)
                 address = vectors.address(self.transformed.pointer, step)
-                vectors.store(value, address, bounds=self.transformed.bounds)
+                vectors.store(value, self.transformed, address)
 
     def multiply(self, output: Size) -> None:
         """The products of a block for the group of channels that starts at `output`."""
@@ -357,14 +350,14 @@ class WinogradKernel:
         ]
         for at, sum in reversed(sums):
             address = vectors.address(self.into.result.pointer, at[RESULT_OPERAND])
-            vectors.store(sum, address, bounds=self.into.result.bounds)
+            vectors.store(sum, self.into.result, address)
         self.into.finish([*self.inside(corner), op.lanes], here)
 
     def product(self, at: Size, number: int) -> SSAValue:
         vectors = self.into.vectors
         step = self.build.add(at, number * self.result_step)
         address = vectors.address(self.products.pointer, step)
-        return vectors.load(address, bounds=self.products.bounds)
+        return vectors.load(self.products, address)
 
     def place(
         self,
@@ -387,7 +380,7 @@ class WinogradKernel:
         first = into.first(at[START_OPERAND], self.op.lanes.steps[START_OPERAND], None)
         if first is None:
             address = vectors.address(into.result.pointer, at[RESULT_OPERAND])
-            first = vectors.load(address, bounds=into.result.bounds)
+            first = vectors.load(into.result, address)
         return self.build.insert(llvm.FAddOp(first, x))
 
     def inside(self, corner: Sequence[Size]) -> list[Loop]:

@@ -1,12 +1,16 @@
 # pyright: basic
 """Machine code that checks its loads and stores: `PADC_CHECK=1`."""
 
+import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 import torch
+import torch.nn.functional as F
 from native_programs import POISON, guarded
 from torch import Tensor, nn
 from xdsl.backend.llvm.convert import convert_module
@@ -26,9 +30,23 @@ from padc.backends.native.function_signature import Signature, accesses_of
 from padc.backends.native.machine import Code, compile_object, host
 from padc.backends.native.native_function import NativeFunction
 from padc.compiled_models.native_model import NativeModel
+from padc.passes.buffers_to_llvm import (
+    buffer_descriptor,
+    channel_rows,
+    gathers,
+    loop_fusion,
+    row_moves,
+    window_rows,
+)
+from padc.passes.buffers_to_llvm.buffer_descriptor import BufferDescriptor, bounds_of
 from padc.passes.buffers_to_llvm.convert_buffers_to_llvm import ConvertBuffersToLlvmPass
 from padc.passes.buffers_to_llvm.llvm_builder import GRAIN
 from padc.passes.buffers_to_llvm.products import product_blocks
+from padc.passes.buffers_to_llvm.row_places import Phases
+from padc.passes.buffers_to_llvm.sums import float_sums
+from padc.passes.buffers_to_llvm.winograd import kernel as winograd_kernel
+from padc.passes.linalg import layout_plan
+from padc.passes.linalg.winograd_cost import Shape
 from padc.passes.to_linalg.aten import indexing
 
 Parse = Callable[[str], ModuleOp]
@@ -207,44 +225,218 @@ def test_vectors_of_which_nothing_is_loaded_are_not_checked(
     torch.testing.assert_close(padc.compile(model, (x,))(x), model(x))
 
 
-class Product(nn.Module):
-    def __init__(self, product: Callable[[Tensor, Tensor], Tensor]):
+class Function(nn.Module):
+    def __init__(self, function: Callable[..., Tensor]):
         super().__init__()
-        self.product = product
+        self.function = function
 
-    def forward(self, x: Tensor, w: Tensor) -> Tensor:
-        return self.product(x, w)
+    def forward(self, *args: Tensor) -> Tensor:
+        return self.function(*args)
+
+
+def checked(model: nn.Module, inputs: Sequence[Tensor]) -> padc.CompiledModel:
+    """The model with checks, not from the cache; all of it is machine code."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PADC_CACHE_DIR", "")
+        patch.setenv("PADC_CHECK", "1")
+        compiled = padc.compile(model, tuple(inputs))
+    assert compiled.is_native
+    return compiled
+
+
+def assert_fault(model: padc.CompiledModel, inputs: Sequence[Tensor], match: str):
+    """Assert that a call raises, and names a line of this file."""
+    with pytest.raises(padc.WrongResultError, match=match) as caught:
+        model(*inputs)
+    assert caught.value.location is not None
+    assert caught.value.location.file == __file__
+
+
+def sample(x: Tensor, grid: Tensor) -> Tensor:
+    return F.grid_sample(x, grid, align_corners=False)
+
+
+SCRATCH: dict[str, tuple[ModuleType, Callable[..., Tensor], list[Tensor]]] = {
+    "rows of windows": (
+        window_rows,
+        lambda x: F.max_pool2d(x, 3, 2),
+        [torch.randn(1, 4, 65, 65)],
+    ),
+    "rows of averages": (
+        window_rows,
+        lambda x: F.avg_pool2d(x, 3, 2),
+        [torch.randn(1, 4, 65, 65)],
+    ),
+    "long sums": (float_sums, lambda x: x.sum(0), [torch.randn(1000, 300)]),
+    "gathers": (
+        gathers,
+        sample,
+        [torch.randn(1, 3, 20, 20), torch.rand(1, 40, 50, 2)],
+    ),
+    "rows of channels": (
+        channel_rows,
+        sample,
+        [torch.randn(2, 64, 20, 20), torch.rand(2, 40, 50, 2)],
+    ),
+    "private buffers": (loop_fusion, lambda x: x.softmax(-1), [torch.randn(64, 300)]),
+    "panels, copied": (
+        product_blocks,
+        lambda x, w: x @ w[:, :40],
+        [torch.randn(64, 24), torch.randn(24, 48)],
+    ),
+    "panels, transposed": (
+        product_blocks,
+        F.linear,
+        [torch.randn(64, 24), torch.randn(42, 24)],
+    ),
+    "panels, element by element": (
+        product_blocks,
+        lambda x, w: x @ w[:, ::2],
+        [torch.randn(64, 24), torch.randn(24, 80)],
+    ),
+}
+"""What has scratch memory: its module, a function, and inputs."""
+
+
+def assert_scratch_is_checked(
+    module: ModuleType,
+    model: nn.Module,
+    inputs: Sequence[Tensor],
+    monkeypatch: pytest.MonkeyPatch,
+):
+    """Assert that it is an error to leave the scratch memory that `module` asks for."""
+    right = checked(model, inputs)
+    scratch = buffer_descriptor.scratch
+
+    def too_little(build: Any, count: int, type: Any) -> Any:
+        memory = scratch(build, count, type)
+        bounds = bounds_of(build, memory.pointer, type, [count // 4])
+        return replace(memory, bounds=bounds)
+
+    monkeypatch.setattr(module, "scratch", too_little)
+    wrong = checked(model, inputs)
+
+    torch.testing.assert_close(right(*inputs), model(*inputs), atol=1e-4, rtol=1e-4)
+    assert_fault(wrong, inputs, "writes outside of its buffer")
+
+
+@pytest.mark.parametrize("name", SCRATCH)
+def test_scratch_memory_is_checked(name: str, monkeypatch: pytest.MonkeyPatch):
+    module, function, inputs = SCRATCH[name]
+
+    assert_scratch_is_checked(module, Function(function), inputs, monkeypatch)
+
+
+class Convolution(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(16, 32, 3).requires_grad_(False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.conv(x)
+
+
+def test_scratch_memory_of_winograd_is_checked(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(Shape, "best_tile", lambda shape: 4)
+    monkeypatch.setattr(layout_plan, "COST", 0.0)
+    model, x = Convolution(), torch.randn(1, 16, 12, 12)
+
+    assert_scratch_is_checked(winograd_kernel, model, [x], monkeypatch)
+
+
+@pytest.mark.parametrize("distance", [1, 40, 100_000])
+def test_columns_stored_elsewhere(distance: int, monkeypatch: pytest.MonkeyPatch):
+    """Columns of windows of 4 that move by 2 fill their memory."""
+    place = Phases.place
+
+    def moved(self: Phases, group: Any, phase: Any) -> Any:
+        return place(self, group, phase) + distance
+
+    monkeypatch.setattr(Phases, "place", moved)
+    inputs = [torch.randn(1, 4, 65, 65)]
+    model = checked(Function(lambda x: F.max_pool2d(x, 4, 2)), inputs)
+
+    assert_fault(model, inputs, r"aten\.max_pool2d writes outside of its buffer")
+
+
+def test_elements_gathered_from_elsewhere(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(gathers.Gather, "base", lambda *_: 10**9)
+    _, function, inputs = SCRATCH["gathers"]
+    model = checked(Function(function), inputs)
+
+    assert_fault(model, inputs, "reads outside of its buffer")
+
+
+def test_rows_put_together_elsewhere(monkeypatch: pytest.MonkeyPatch):
+    emit_row = row_moves.emit_row
+
+    def elsewhere(build: Any, row: Any, sources: Any, target: Any, offset: Any) -> None:
+        emit_row(build, row, sources, target, build.add(offset, 10**9))
+
+    inputs = [torch.randn(1, 3, 20, 20)]
+    model = Function(lambda x: F.pad(x, (1, 1, 1, 1), mode="reflect"))
+    right = checked(model, inputs)
+    monkeypatch.setattr(loop_fusion, "emit_row", elsewhere)
+    wrong = checked(model, inputs)
+
+    torch.testing.assert_close(right(*inputs), model(*inputs), atol=0, rtol=0)
+    assert_fault(wrong, inputs, r"aten\.pad writes outside of its buffer")
+
+
+@pytest.mark.parametrize("access", ["load", "store"])
+def test_no_kernel_forgets_the_check(access: str, monkeypatch: pytest.MonkeyPatch):
+    def load(self: BufferDescriptor, build: Any, address: Any) -> Any:
+        return build.load(address, self.element_type)
+
+    def store(self: BufferDescriptor, build: Any, value: Any, address: Any) -> None:
+        build.store(value, address)
+
+    forgetful = {"load": load, "store": store}[access]
+    monkeypatch.setattr(BufferDescriptor, access, forgetful)
+
+    with pytest.raises(AssertionError, match=f"{access.capitalize()}Op"):
+        checked(nn.ReLU(), [torch.randn(3)])
 
 
 @pytest.mark.parametrize(
-    ("product", "shape"),
+    ("model", "inputs", "what"),
     [
-        (lambda x, w: x @ w[:, :40], (24, 48)),  # copied
-        (nn.functional.linear, (42, 24)),  # transposed
-        (lambda x, w: x @ w[:, ::2], (24, 80)),  # element by element
+        (nn.LSTM(3, 4), (torch.randn(5, 2, 3),), "aten.lstm.input"),
+        (
+            Function(lambda x: x.relu().sort().values + torch.fft.fft(x).real),
+            (torch.randn(8),),
+            "aten.fft_fft, aten.sort, aten.view_as_real",
+        ),
+        (Function(lambda x: x.add_(1)), (torch.randn(8),), "the whole model"),
     ],
 )
-def test_packed_panels_are_checked(
-    product: Callable[[Tensor, Tensor], Tensor],
-    shape: tuple[int, int],
+def test_a_warning_names_what_is_not_checked(
+    model: nn.Module,
+    inputs: tuple[Tensor],
+    what: str,
     monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
 ):
-    monkeypatch.setenv("PADC_CACHE_DIR", "")
-    monkeypatch.setenv("PADC_CHECK", "1")
-    inputs = torch.randn(64, 24), torch.randn(shape)
-    right = padc.compile(Product(product), inputs)
-    bounds_of = product_blocks.bounds_of
+    """Also if the machine code is from the cache; nothing is said without checks."""
+    monkeypatch.setenv("PADC_CACHE_DIR", str(tmp_path))
+    exported = torch.export.export(model, inputs)
+    said: list[list[str]] = []
+    for value in ("0", "1", "1"):
+        monkeypatch.setenv("PADC_CHECK", value)
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always")
+            padc.compile(exported)
+        ours = [each for each in found if each.category is padc.PadcWarning]
+        said.append([str(each.message) for each in ours])
 
-    def too_few(build: Any, pointer: Any, type: Any, sizes: Sequence[int]) -> Any:
-        return bounds_of(build, pointer, type, [sizes[0] // 4])
+    message = f"PADC_CHECK does not check the memory of what PyTorch runs: {what}"
+    assert said == [[], [message], [message]]
 
-    monkeypatch.setattr(product_blocks, "bounds_of", too_few)
-    wrong = padc.compile(Product(product), inputs)
 
-    expected = product(*inputs)
-    torch.testing.assert_close(right(*inputs), expected, atol=1e-5, rtol=1e-5)
-    with pytest.raises(padc.WrongResultError, match="writes outside of its buffer"):
-        wrong(*inputs)
+def test_nothing_is_said_if_all_is_checked():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", padc.PadcWarning)
+        checked(nn.ReLU(), [torch.randn(3)])
 
 
 def test_checked_code_has_its_own_entry_in_the_cache(

@@ -88,7 +88,6 @@ def test_few_points_and_checked_code(
     model, inputs = samples(mode, padding, False, shape, [FEW, MANY])
 
     compiled = padc.compile(model, inputs)
-    # Code that checks each load has no blocks.
     monkeypatch.setenv("PADC_CHECK", "1")
     checked = padc.compile(model, inputs)
 

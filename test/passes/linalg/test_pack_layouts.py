@@ -11,6 +11,7 @@ from functions import needs_export
 from torch import Tensor, nn
 from torch.export import Dim, ExportedProgram
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 
 import padc
 from padc.passes import pipelines
@@ -288,3 +289,19 @@ def test_a_convolution_may_gain_without_the_ops_after_it(
     assert packed_weights(Patches(7, 1), x) == 1
     assert packed_weights(Patches(4, 4), x) == 1
     assert packed_weights(Patches(1, 1), x) == 0
+
+
+def test_packed_ops_know_the_source_line():
+    between = [BETWEEN[name] for name in ("relu", "max pool", "replicated", "cropped")]
+    exported = torch.export.export(Net(*between), (torch.randn(1, 3, 12, 12),))
+
+    module = with_layouts(exported)
+
+    assert "padc.order" in str(module)
+    unknown = [
+        op.name
+        for op in module.walk()
+        if isinstance(op, LinalgStructuredOperation)
+        and "test_pack_layouts.py" not in str(op.location)
+    ]
+    assert unknown == []
