@@ -174,7 +174,7 @@ def test_products_of_dynamic_sizes(layout: Layout, dynamic: str):
 @pytest.mark.parametrize("layout", LAYOUTS, ids=lambda x: f"{x.a}-{x.b}")
 def test_products_without_elements(layout: Layout):
     for sizes in itertools.product((0, 1), (0, 5), (0, 16, 40), (0, 9)):
-        named = dict(zip("dmnk", sizes))
+        named: dict[str, int] = dict(zip("dmnk", sizes))
         if 0 in sizes:
             function = layout.compile(named, "f32", "", 64)
             check(function, layout, named, torch.float32)
