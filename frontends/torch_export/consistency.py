@@ -9,6 +9,7 @@ computes the sizes of each op again here, from those of its operands.
 
 from __future__ import annotations
 
+import contextlib
 import operator
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
@@ -29,7 +30,12 @@ from torch.fx.experimental.symbolic_shapes import (
 )
 
 from padc.frontends.torch_export.expressions import LARGEST_EXPONENT
-from padc.frontends.torch_export.nodes import graph_modules, is_mutable, schema_name
+from padc.frontends.torch_export.nodes import (
+    attribute_of,
+    graph_modules,
+    is_mutable,
+    schema_name,
+)
 
 SAMPLES = 64
 """How many choices of sizes expressions are compared at."""
@@ -45,14 +51,38 @@ def check_consistency(program: ExportedProgram) -> None:
     """Raise InconsistentError at the first node whose value is not what it computes."""
     check_held(program)
     check_outputs(program)
+    modes: dict[int, Any] = {}
     for module in graph_modules(program.graph_module):
+        mode = modes.get(id(module))
+        with contextlib.nullcontext() if mode is None else autocast(*mode):
+            for node in module.graph.nodes:
+                check_node(module, node)
         for node in module.graph.nodes:
-            if isinstance(node.target, OpOverload):
-                check_call(node)
-            elif node.target in (operator.getitem, *POWERS):
-                check_operator(node)
-            elif node.target in REGIONS:
-                check_regions(module, node, *REGIONS[node.target])
+            # The graphs of an op, which come later.
+            own = node.args[:4] if node.target is AUTOCAST else mode
+            for each in node.args:
+                if isinstance(each, Node) and each.op == "get_attr":
+                    graph = attribute_of(module, str(each.target))
+                    modes[id(graph)] = own
+
+
+def autocast(device: Any, dtype: Any, enabled: Any, *_: Any) -> Any:
+    """The mode of a `wrap_with_autocast`; raises InconsistentError if it is none."""
+    try:
+        # Its cache would keep fake tensors.
+        return torch.autocast(device, dtype, bool(enabled), cache_enabled=False)
+    except Exception as error:
+        raise InconsistentError(f"no mode of autocast: {error}") from error
+
+
+def check_node(module: torch.fx.GraphModule, node: Node) -> None:
+    """Raise InconsistentError if a node of a module is not what it computes."""
+    if isinstance(node.target, OpOverload):
+        check_call(node)
+    elif node.target in (operator.getitem, *POWERS):
+        check_operator(node)
+    elif node.target in REGIONS:
+        check_regions(module, node, *REGIONS[node.target])
 
 
 def check_held(program: ExportedProgram) -> None:
@@ -99,9 +129,17 @@ def is_tensor(value: Any) -> bool:
     return isinstance(value, Node) and isinstance(value.meta.get("val"), torch.Tensor)
 
 
+AUTOCAST = torch.ops.higher_order.wrap_with_autocast
 REGIONS: Mapping[Any, tuple[slice, slice, slice]] = {
     torch.ops.higher_order.cond: (slice(1, 3), slice(3, 4), slice(1, 3)),
     torch.ops.higher_order.while_loop: (slice(0, 2), slice(2, 4), slice(1, 2)),
+    **{
+        op: (slice(at, at + 1), slice(at + 1, None), slice(at, at + 1))
+        for op, at in (
+            (torch.ops.higher_order.wrap_with_set_grad_enabled, 1),
+            (AUTOCAST, 4),
+        )
+    },
 }
 """
 The arguments of ops that run graphs: the graphs, their operands, those for results.
@@ -110,23 +148,29 @@ The graphs of scans and maps take slices of the op's operands.
 """
 
 
+BRANCHES = torch.ops.higher_order.cond, torch.ops.higher_order.while_loop
+
+
 def check_regions(
     module: Any, node: Node, graphs: slice, operands: slice, returning: slice
 ) -> None:
     """Raise InconsistentError unless graphs take and return what their op does."""
-    if not isinstance(said := node.meta.get("val"), tuple | list):
+    said = node.meta.get("val")
+    if node.target in BRANCHES and not isinstance(said, tuple | list):
         raise InconsistentError(f"{node.name} has one value, not a tuple of values")
     given = pytree.tree_leaves(values_of(node.args[operands]))
     arguments: Any = node.args
     for graph in arguments[graphs]:
-        nodes = list(getattr(module, graph.target).graph.nodes)
+        if not isinstance(graph, Node) or graph.op != "get_attr":
+            raise InconsistentError(f"{node.name} runs {graph}, which is no graph")
+        nodes = list(attribute_of(module, str(graph.target)).graph.nodes)
         taken = [each for each in nodes if each.op == "placeholder"]
         if len(taken) != len(given):
             raise InconsistentError(f"{graph.target} takes {len(taken)} arguments")
         for each, value in zip(taken, given, strict=True):
             compare(each, value, each.meta.get("val"))
     for graph in arguments[returning]:
-        results = list(getattr(module, graph.target).graph.nodes)[-1].args[0]
+        results = list(attribute_of(module, str(graph.target)).graph.nodes)[-1].args[0]
         compare(node, values_of(results), said)
 
 

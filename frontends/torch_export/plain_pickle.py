@@ -30,6 +30,7 @@ VALUES = (
     torch.Tensor, int, float, complex, str, type(None), tuple, list, dict, torch.dtype,
     torch.device,
 )  # fmt: skip
+MOST_CHARACTERS = 200
 MOST_BYTES = 2**22
 """Bytes of a pickle, without those of its tensors."""
 KEYS = str | int | float | None
@@ -50,10 +51,16 @@ def load_plain(archive: Archive) -> Any:
     Tensors, numbers and texts in tuples, lists and dictionaries.
 
     Raises UnsafeError, to be read after "it is pickled and", if the archive holds
-    anything else.
+    anything else, and ValueError if it is damaged.
     """
     content = archive.read("data.pkl", MOST_BYTES)
-    return Plain(io.BytesIO(content), archive).load()
+    try:
+        return Plain(io.BytesIO(content), archive).load()
+    except UnsafeError:
+        raise
+    except Exception as error:
+        reason = f"{type(error).__name__}: {str(error)[:MOST_CHARACTERS]}"
+        raise ValueError(f"a pickle in it is damaged: {reason}") from error
 
 
 def are_arguments(value: Any) -> bool:
@@ -87,9 +94,11 @@ class Plain(pickle._Unpickler):
 
     def persistent_load(self, pid: Any) -> Storage:
         """The storage of tensors that a member holds."""
-        _, dtype, key, _, count = pid
-        if not isinstance(dtype, torch.dtype):
-            raise UnsafeError("a storage has no dtype")
+        match pid:
+            case ("storage", torch.dtype() as dtype, str() as key, _, int() as count):
+                pass
+            case _:
+                raise UnsafeError("a storage is not as PyTorch describes them")
         member, size = f"data/{key}", count * dtype.itemsize
         if self.archive.size(member) != size:
             raise UnsafeError(f"the member {member} does not have {size} bytes")
@@ -178,7 +187,13 @@ def rebuild_tensor(
 ) -> torch.Tensor:
     """What `torch._utils._rebuild_tensor_v2` does."""
     if hooks or metadata:
-        raise UnsafeError("a tensor has hooks, or is conjugated")
+        raise UnsafeError(
+            "a tensor has hooks, or is conjugated or negated (resolve_conj() or "
+            "resolve_neg() it before the export)"
+        )
+    # Sums of numbers of other types may wrap around.
+    if not all(type(each) is int for each in (offset, *shape, *strides)):
+        raise UnsafeError("a size is no integer")
     check_sizes("in it", offset, shape, strides)
     end, size = end_of(storage.dtype, offset, shape, strides), storage.bytes.nbytes()
     if end > size:
@@ -188,10 +203,25 @@ def rebuild_tensor(
     return tensor.requires_grad_(requires_grad)
 
 
+def rebuild_tensor_of_new_dtype(
+    storage: Storage,
+    offset: int,
+    shape: Sequence[int],
+    strides: Sequence[int],
+    requires_grad: bool,
+    hooks: Any,
+    dtype: Any,
+    metadata: Any = None,
+) -> torch.Tensor:
+    """What `torch._utils._rebuild_tensor_v3` does."""
+    typed = Storage(storage.bytes, dtype)
+    return rebuild_tensor(typed, offset, shape, strides, requires_grad, hooks, metadata)
+
+
 def rebuild_parameter(
-    data: torch.Tensor, requires_grad: bool, hooks: Any
+    data: torch.Tensor, requires_grad: bool, hooks: Any, attributes: Any = None
 ) -> torch.nn.Parameter:
-    """What `torch._utils._rebuild_parameter` does."""
+    """What `torch._utils._rebuild_parameter` does, without attributes."""
     return torch.nn.Parameter(data, requires_grad=requires_grad)
 
 
@@ -199,12 +229,13 @@ def rebuild_from_type(
     make: Any, kind: Any, values: Sequence[Any], attributes: Any
 ) -> torch.Tensor:
     """What `torch._tensor._rebuild_from_type_v2` does, without attributes."""
-    if make not in (rebuild_tensor, rebuild_parameter) or kind not in TENSORS:
+    if make not in MAKERS or kind not in TENSORS:
         raise UnsafeError("holds a tensor of another class")
     return make(*values)
 
 
-TENSORS = ("Tensor", "Parameter")
+MAKERS = rebuild_tensor, rebuild_tensor_of_new_dtype, rebuild_parameter
+TENSORS = "Tensor", "Parameter"
 
 
 def function(make: Callable[..., Any]) -> Callable[..., Any]:
@@ -218,7 +249,9 @@ CLASSES: Mapping[str, Any] = {
     "torch.Size": function(torch.Size),
     "torch.device": function(torch.device),
     "torch._utils._rebuild_tensor_v2": rebuild_tensor,
+    "torch._utils._rebuild_tensor_v3": rebuild_tensor_of_new_dtype,
     "torch._utils._rebuild_parameter": rebuild_parameter,
+    "torch._utils._rebuild_parameter_with_state": rebuild_parameter,
     "torch._tensor._rebuild_from_type_v2": rebuild_from_type,
     "torch.Tensor": "Tensor",
     "torch.nn.parameter.Parameter": "Parameter",
@@ -228,11 +261,12 @@ CLASSES: Mapping[str, Any] = {
     **{
         f"torch.{name}": value
         for name, value in vars(torch).items()
-        if isinstance(value, torch.dtype)
+        if isinstance(value, torch.dtype) and not name.startswith(("q", "bits"))
     },
     **{
         f"torch.{name}": dtype
         for dtype, name in torch.storage._dtype_to_storage_type_map().items()
+        if not name.startswith("Q")
     },
 }
 """What pickles may name."""

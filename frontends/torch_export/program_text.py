@@ -86,6 +86,10 @@ def check_op(text: str) -> None:
         raise UnsafeError(f"it calls {text[:80]!r}, which is not an op of PyTorch's")
 
 
+def refuse_operator(text: str) -> None:
+    raise UnsafeError(f"it hands {text[:80]!r} to an op, which may call it")
+
+
 def check_spec(text: str) -> None:
     """Check the structure of inputs or outputs, which is JSON in a text."""
     protocol, spec = json.loads(text)
@@ -125,6 +129,7 @@ def check_keys(context: str) -> None:
 
 
 TEXTS: Mapping[str, Callable[[str], None]] = {
+    "as_operator": refuse_operator,
     "as_string": check_text,
     "as_strings": check_text,
     "expr_str": check_size,

@@ -189,7 +189,7 @@ def values_in(tree: Any) -> Iterator[Any]:
         for value in waiting[-1]:
             yield value
             if len(waiting) > MOST_VALUES:
-                raise UnsafeError("contains itself")
+                raise UnsafeError(f"is nested more than {MOST_VALUES} levels deep")
             if isinstance(value, dict):
                 waiting.append(iter(cast(dict[Any, Any], value).values()))
                 break

@@ -185,6 +185,56 @@ def test_inputs_with_attributes(dim: Any):
     torch.testing.assert_close(loaded.example_inputs[0][0], x)
 
 
+@pytest.mark.parametrize(
+    "dtype", [torch.uint16, torch.float8_e4m3fn, torch.complex64, torch.bfloat16]
+)
+def test_inputs_of_all_dtypes(dtype: torch.dtype):
+    x = torch.arange(6).to(dtype)[1::2]
+    torch.export.save(torch.export.export(nn.Identity(), (x,)), "dtypes.pt2")
+
+    loaded = load("dtypes.pt2")
+
+    assert loaded.example_inputs is not None
+    (found,) = loaded.example_inputs[0]
+    assert found.dtype == dtype and found.stride() == x.stride()
+    assert found.to(torch.complex64).tolist() == x.to(torch.complex64).tolist()
+
+
+class Gradless(nn.Module):
+    def forward(self, x: torch.Tensor) -> Any:
+        with torch.no_grad():
+            y = x * 2
+        with torch.autocast("cpu", torch.bfloat16):
+            z = y @ y
+        return z + 1, y
+
+
+def test_regions_without_gradients_or_of_other_types(saved: bytes):
+    program = torch.export.export(Gradless(), (torch.eye(3),))
+    torch.export.save(program, "regions.pt2")
+
+    loaded = load("regions.pt2")
+
+    targets = {str(node.target) for node in loaded.graph.nodes}
+    assert {"wrap_with_set_grad_enabled", "wrap_with_autocast"} <= targets
+    torch.testing.assert_close(
+        loaded.module()(torch.eye(3)), program.module()(torch.eye(3))
+    )
+
+
+def test_an_op_that_is_handed_to_an_op(fresh: bytes):
+    inputs = [
+        ("", {"as_bool": True}),
+        ("", {"as_operator": "torch.ops.aten.from_file.default"}),
+        ("", {"as_string": "hacked"}),
+        ("", {"as_bool": True}),
+        ("", {"as_int": 3}),
+    ]
+    target = "torch.ops.higher_order.wrap_with_set_grad_enabled"
+
+    check_refused(with_node(fresh, target, inputs, []), "hands .* to an op")
+
+
 def test_pickled_inputs_run_nothing(fresh: bytes):
     buffer = io.BytesIO()
     torch.save(((Touch(),), {}), buffer)
@@ -235,6 +285,9 @@ PICKLES = {
     "append": b"\x80\x02}K\x01a.",
     "key": b"\x80\x02})q\x00" + TUPLES + b"K\x01s.",
     "memo": b"\x80\x02Nr\xff\xff\xff\x7f.",
+    "storage key": b"\x80\x02((X\x07\x00\x00\x00storagectorch\nfloat32\n)q\x00"
+    + TUPLES
+    + b"X\x03\x00\x00\x00cpuK\x04tQt}\x86.",
     "set": b"\x80\x02c__builtin__\nset\n]\x85R\x85}\x86.",
     "tensor": b"\x80\x02ctorch\nTensor\nJ\xff\xff\xff\x7f\x85R.",
     "instance": b"\x80\x02cos\nmkdir\nX\x06\x00\x00\x00hacked\x85\x81.",
