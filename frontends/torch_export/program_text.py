@@ -34,8 +34,17 @@ OPS_ON_FILES = re.compile(r"torch\.ops\.aten\.(from_file|save)\b")
 
 
 def check_program(data: Any) -> None:
-    """Raise UnsafeError if loading the parsed JSON could do more than build a graph."""
+    """
+    Raise UnsafeError if loading the parsed JSON could do more than build a graph.
+
+    Raises ValueError if its guards, which PyTorch hands on as they are, are no texts.
+    """
     check(data, "")
+    guards = data.get("guards_code") if isinstance(data, dict) else None
+    if guards is not None and not (
+        isinstance(guards, list) and all(isinstance(each, str) for each in guards)
+    ):
+        raise ValueError("its guards are no texts")
 
 
 def check(data: Any, key: str, *, in_call: bool = False, depth: int = 0) -> None:

@@ -46,9 +46,9 @@ def maps() -> Sequence[AffineMap]:
 
 def shape_of(op: linalg.GenericOp) -> Shape | None:
     """The sizes of `op` if it is a convolution that tiles can compute; else None."""
-    if len(op.inputs) != 2 or len(op.outputs) != 1 or not multiplies_and_adds(op):
-        return None
     if [map.data for map in op.get_indexing_maps()] != maps():
+        return None
+    if not multiplies_and_adds(op):
         return None
     types = [tensor_type(x) for x in (*op.inputs, *op.outputs)]
     x, kernel, y = (type.get_shape() for type in types)

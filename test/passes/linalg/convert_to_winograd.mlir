@@ -42,3 +42,82 @@ func.func @dynamic(%x: tensor<1x4x?x58x16xf32>, %w: tensor<4x4x3x3x16x16xf32> {p
   } -> tensor<1x4x?x56x16xf32>
   return %z : tensor<1x4x?x56x16xf32>
 }
+
+// One pixel, for which a tile takes longer.
+// CHECK-LABEL: func.func @pixel
+// CHECK-NOT:     tcp.winograd_conv
+// CHECK-LABEL: func.func @five
+func.func @pixel(%x: tensor<1x4x3x3x16xf32>, %w: tensor<4x4x3x3x16x16xf32> {padc.weight = "w", padc.split = array<i64: 4, 16, 4, 16, 3, 3>, padc.order = array<i64: 0, 2, 4, 5, 3, 1>}, %y: tensor<1x4x1x1x16xf32>) -> tensor<1x4x1x1x16xf32> {
+  %z = linalg.generic {indexing_maps = [affine_map<(n, o, y, x, c, i, j, l, m) -> (n, c, y + i, x + j, l)>, affine_map<(n, o, y, x, c, i, j, l, m) -> (o, c, i, j, l, m)>, affine_map<(n, o, y, x, c, i, j, l, m) -> (n, o, y, x, m)>], iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction", "reduction", "reduction", "reduction", "parallel"]} ins(%x, %w : tensor<1x4x3x3x16xf32>, tensor<4x4x3x3x16x16xf32>) outs(%y : tensor<1x4x1x1x16xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %p = arith.mulf %a, %b : f32
+    %s = arith.addf %c, %p : f32
+    linalg.yield %s : f32
+  } -> tensor<1x4x1x1x16xf32>
+  return %z : tensor<1x4x1x1x16xf32>
+}
+
+// A kernel of five rows.
+// TWO-LABEL: func.func @five
+// TWO-NOT:     tcp.winograd_conv
+func.func @five(%x: tensor<1x4x60x60x16xf32>, %w: tensor<4x4x5x5x16x16xf32> {padc.weight = "w", padc.split = array<i64: 4, 16, 4, 16, 5, 5>, padc.order = array<i64: 0, 2, 4, 5, 3, 1>}, %y: tensor<1x4x56x56x16xf32>) -> tensor<1x4x56x56x16xf32> {
+  %z = linalg.generic {indexing_maps = [affine_map<(n, o, y, x, c, i, j, l, m) -> (n, c, y + i, x + j, l)>, affine_map<(n, o, y, x, c, i, j, l, m) -> (o, c, i, j, l, m)>, affine_map<(n, o, y, x, c, i, j, l, m) -> (n, o, y, x, m)>], iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction", "reduction", "reduction", "reduction", "parallel"]} ins(%x, %w : tensor<1x4x60x60x16xf32>, tensor<4x4x5x5x16x16xf32>) outs(%y : tensor<1x4x56x56x16xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %p = arith.mulf %a, %b : f32
+    %s = arith.addf %c, %p : f32
+    linalg.yield %s : f32
+  } -> tensor<1x4x56x56x16xf32>
+  return %z : tensor<1x4x56x56x16xf32>
+}
+
+// Other elements than f32, for which the error is known.
+// TWO-LABEL: func.func @wide
+// TWO-NOT:     tcp.winograd_conv
+func.func @wide(%x: tensor<1x4x58x58x16xf64>, %w: tensor<4x4x3x3x16x16xf64> {padc.weight = "w", padc.split = array<i64: 4, 16, 4, 16, 3, 3>, padc.order = array<i64: 0, 2, 4, 5, 3, 1>}, %y: tensor<1x4x56x56x16xf64>) -> tensor<1x4x56x56x16xf64> {
+  %z = linalg.generic {indexing_maps = [affine_map<(n, o, y, x, c, i, j, l, m) -> (n, c, y + i, x + j, l)>, affine_map<(n, o, y, x, c, i, j, l, m) -> (o, c, i, j, l, m)>, affine_map<(n, o, y, x, c, i, j, l, m) -> (n, o, y, x, m)>], iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction", "reduction", "reduction", "reduction", "parallel"]} ins(%x, %w : tensor<1x4x58x58x16xf64>, tensor<4x4x3x3x16x16xf64>) outs(%y : tensor<1x4x56x56x16xf64>) {
+  ^bb0(%a: f64, %b: f64, %c: f64):
+    %p = arith.mulf %a, %b : f64
+    %s = arith.addf %c, %p : f64
+    linalg.yield %s : f64
+  } -> tensor<1x4x56x56x16xf64>
+  return %z : tensor<1x4x56x56x16xf64>
+}
+
+// Rows in steps of two.
+// TWO-LABEL: func.func @strided
+// TWO-NOT:     tcp.winograd_conv
+func.func @strided(%x: tensor<1x4x113x58x16xf32>, %w: tensor<4x4x3x3x16x16xf32> {padc.weight = "w", padc.split = array<i64: 4, 16, 4, 16, 3, 3>, padc.order = array<i64: 0, 2, 4, 5, 3, 1>}, %y: tensor<1x4x56x56x16xf32>) -> tensor<1x4x56x56x16xf32> {
+  %z = linalg.generic {indexing_maps = [affine_map<(n, o, y, x, c, i, j, l, m) -> (n, c, y * 2 + i, x + j, l)>, affine_map<(n, o, y, x, c, i, j, l, m) -> (o, c, i, j, l, m)>, affine_map<(n, o, y, x, c, i, j, l, m) -> (n, o, y, x, m)>], iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction", "reduction", "reduction", "reduction", "parallel"]} ins(%x, %w : tensor<1x4x113x58x16xf32>, tensor<4x4x3x3x16x16xf32>) outs(%y : tensor<1x4x56x56x16xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %p = arith.mulf %a, %b : f32
+    %s = arith.addf %c, %p : f32
+    linalg.yield %s : f32
+  } -> tensor<1x4x56x56x16xf32>
+  return %z : tensor<1x4x56x56x16xf32>
+}
+
+// The largest product.
+// TWO-LABEL: func.func @maximum
+// TWO-NOT:     tcp.winograd_conv
+func.func @maximum(%x: tensor<1x4x58x58x16xf32>, %w: tensor<4x4x3x3x16x16xf32> {padc.weight = "w", padc.split = array<i64: 4, 16, 4, 16, 3, 3>, padc.order = array<i64: 0, 2, 4, 5, 3, 1>}, %y: tensor<1x4x56x56x16xf32>) -> tensor<1x4x56x56x16xf32> {
+  %z = linalg.generic {indexing_maps = [affine_map<(n, o, y, x, c, i, j, l, m) -> (n, c, y + i, x + j, l)>, affine_map<(n, o, y, x, c, i, j, l, m) -> (o, c, i, j, l, m)>, affine_map<(n, o, y, x, c, i, j, l, m) -> (n, o, y, x, m)>], iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction", "reduction", "reduction", "reduction", "parallel"]} ins(%x, %w : tensor<1x4x58x58x16xf32>, tensor<4x4x3x3x16x16xf32>) outs(%y : tensor<1x4x56x56x16xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %p = arith.mulf %a, %b : f32
+    %s = arith.maximumf %c, %p : f32
+    linalg.yield %s : f32
+  } -> tensor<1x4x56x56x16xf32>
+  return %z : tensor<1x4x56x56x16xf32>
+}
+
+// An op of one input, and a function without a body.
+// TWO-LABEL: func.func @other
+// TWO:         linalg.generic
+func.func @other(%x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32> {
+  %z = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]} ins(%x : tensor<4xf32>) outs(%y : tensor<4xf32>) {
+  ^bb0(%a: f32, %b: f32):
+    %s = arith.negf %a : f32
+    linalg.yield %s : f32
+  } -> tensor<4xf32>
+  return %z : tensor<4xf32>
+}
+func.func private @declared(tensor<4xf32>) -> tensor<4xf32>
