@@ -63,11 +63,16 @@ def accepted(annotation: Any) -> tuple[Any, str, Any]:
     return TensorType, "a tensor", lambda dtype: True
 
 
+NUMBERS = (bool, int, float, list[bool], list[int], list[float])
+
+
 def read_argument(annotation: Any, values: list[Any]) -> Any:
     """The argument for an annotation, from the values of the input."""
     annotation = required(annotation)
     if annotation in (list[Array], list[AnyValue]):
         return values
+    if annotation in NUMBERS and any(isinstance(value, list) for value in values):
+        raise ValueError("it is a list of tensors")
     if get_origin(annotation) is list:
         if (count := sum(value.size for value in values)) > LONGEST_LIST:
             raise ValueError(f"{count} values are too many for a list")
