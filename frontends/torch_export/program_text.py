@@ -40,11 +40,17 @@ def check_program(data: Any) -> None:
     Raises ValueError if its guards, which PyTorch hands on as they are, are no texts.
     """
     check(data, "")
-    guards = data.get("guards_code") if isinstance(data, dict) else None
-    if guards is not None and not (
-        isinstance(guards, list) and all(isinstance(each, str) for each in guards)
-    ):
-        raise ValueError("its guards are no texts")
+    if isinstance(data, dict):
+        guards = cast(Mapping[str, Any], data).get("guards_code")
+        if guards is not None and not are_texts(guards):
+            raise ValueError("its guards are no texts")
+
+
+def are_texts(value: Any) -> bool:
+    """Whether a value is a list of texts."""
+    return isinstance(value, list) and all(
+        isinstance(each, str) for each in cast(list[Any], value)
+    )
 
 
 def check(data: Any, key: str, *, in_call: bool = False, depth: int = 0) -> None:
