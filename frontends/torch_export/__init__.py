@@ -21,8 +21,7 @@
 - `expansions`: replaces calls by the graphs of their decompositions, one at a time.
 - `data_accesses`: where a model reads `x.data`, which torch.export does not trace.
 - `equal_sizes`: sizes that are declared separately and that must be equal;
-  `pooled_sizes`: 1-D pools to sizes that are computed from dynamic ones;
-  `max_pools`: 1-D max pools along dynamic dimensions.
+  `dynamic_pools`: 1-D pools of dynamic lengths.
 - `guards`: the conditions on input sizes that a program holds under;
   `size_limits`: those that PyTorch leaves to its kernels; `guarded_ranges`: the ranges
   of sizes in which all of them hold.

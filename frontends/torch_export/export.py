@@ -26,10 +26,9 @@ from torch.export import ExportedProgram
 from padc.common.log_levels import log_level
 from padc.errors import Problem, SourceLocation, UnsupportedError, UsageError
 from padc.frontends.torch_export.data_accesses import UNTRACED, DataAccesses
+from padc.frontends.torch_export.dynamic_pools import DynamicPools
 from padc.frontends.torch_export.equal_sizes import with_equal_sizes
 from padc.frontends.torch_export.locations import error_location, inner_lines
-from padc.frontends.torch_export.max_pools import MaxPools
-from padc.frontends.torch_export.pooled_sizes import PooledSizes
 
 
 @contextlib.contextmanager
@@ -189,10 +188,8 @@ def trace(
     """`torch.export.export`, without its prints if it fails."""
     # PyTorch prints the graph where it cannot trace on.
     printing = contextlib.redirect_stderr(io.StringIO())
-    unchanged = contextlib.nullcontext()
-    pools = PooledSizes() if dynamic_shapes else unchanged
-    maxima = MaxPools() if dynamic_shapes else unchanged
-    with tracing(), inner_lines(), quiet(), pools, maxima, printing as printed:
+    pools = DynamicPools() if dynamic_shapes else contextlib.nullcontext()
+    with tracing(), inner_lines(), quiet(), pools, printing as printed:
         exported = torch.export.export(
             module, args, kwargs, dynamic_shapes=dynamic_shapes
         )

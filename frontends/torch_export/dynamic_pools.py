@@ -1,10 +1,11 @@
 # pyright: basic
 """
-1-D adaptive pools to sizes that are computed from dynamic ones.
+1-D pools of dynamic lengths.
 
-ATen's `adaptive_avg_pool1d` takes integers only, so that torch.export would fix the
-size of the example; `adaptive_avg_pool2d` takes symbols. `interpolate` with mode `area`
-is such a pool.
+ATen's `max_pool1d` reads the length as an integer, and `adaptive_avg_pool1d` the length
+of its result, so that torch.export would fix those of the example;
+`max_pool1d_with_indices` and `adaptive_avg_pool2d` take symbols. `interpolate` with
+mode `area` is an adaptive pool.
 """
 
 from __future__ import annotations
@@ -18,14 +19,31 @@ from torch.nn import functional as F
 from torch.overrides import TorchFunctionMode
 
 
-class PooledSizes(TorchFunctionMode):
-    """Traces 1-D pools of dynamic sizes as 2-D pools of one row."""
+class DynamicPools(TorchFunctionMode):
+    """Traces 1-D pools as ops that take symbols."""
 
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
-        replaced = REPLACED.get(func)
-        return (replaced or func)(*args, **(kwargs or {}))
+        return REPLACED.get(func, func)(*args, **(kwargs or {}))
+
+
+def max_pool1d(
+    input: Tensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    dilation: Any = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Any:
+    """`torch.nn.functional.max_pool1d`."""
+    options = kernel_size, [] if stride is None else stride, padding, dilation
+    is_dynamic = any(isinstance(size, torch.SymInt) for size in input.shape)
+    if not is_dynamic and not return_indices:
+        return torch.max_pool1d(input, *options, ceil_mode)
+    results = torch.max_pool1d_with_indices(input, *options, ceil_mode)
+    return results if return_indices else results[0]
 
 
 def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
@@ -60,7 +78,9 @@ def of_row(value: Any) -> Any:
     return (1, *(value if isinstance(value, tuple | list) else [value]))
 
 
-REPLACED: dict[Callable[..., Any], Callable[..., Tensor]] = {
+REPLACED: dict[Callable[..., Any], Callable[..., Any]] = {
+    F.max_pool1d: max_pool1d,
+    torch.max_pool1d: max_pool1d,
     torch.adaptive_avg_pool1d: adaptive_avg_pool1d,
     F.interpolate: interpolate,
 }
