@@ -57,22 +57,26 @@ def narrow_sizes(module: ModuleOp, ep: ExportedProgram) -> Sequence[str]:
         for symbol in ep.range_constraints
         if str(symbol) in declared
     }
-    messages: list[str] = []
-    for symbol, (low, high) in guarded_ranges(ep, ranges).items():
+    left = guarded_ranges(ep, ranges)
+    for symbol, (low, high) in left.items():
         declared[str(symbol)].min_val = IntegerAttr(low, i64)
         declared[str(symbol)].max_val = IntegerAttr(high, i64)
-        if (low, high) != ranges[symbol]:
-            messages.append(excluded(ep, symbol, ranges, (low, high)))
-    return messages
+    narrower = [symbol for symbol in ranges if left[symbol] != ranges[symbol]]
+    guards = guards_of(ep) if narrower else []
+    tensors = input_tensors(ep)
+    return [excluded(guards, tensors, x, ranges, left[x]) for x in narrower]
 
 
 def excluded(
-    ep: ExportedProgram, symbol: sympy.Symbol, ranges: Ranges, left: tuple[int, int]
+    guards: Sequence[Guard],
+    tensors: Sequence[torch.Tensor],
+    symbol: sympy.Symbol,
+    ranges: Ranges,
+    left: tuple[int, int],
 ) -> str:
     """What is left of the sizes with a symbol, and the guards that exclude others."""
-    tensors = input_tensors(ep)
     reasons: list[Guard] = []
-    for guard in guards_of(ep):
+    for guard in guards:
         common = {each: ranges[each] for each in symbols_of(guard, tensors)}
         if symbol in common and not holds_in(guard, tensors, common).all():
             reasons.append(guard)
