@@ -8,11 +8,12 @@ outside has position -1, and is left out of the sum, not multiplied by 0.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import reduce
 from math import prod
+from typing import TypeAlias
 
-from xdsl.ir import SSAValue
+from xdsl.ir import Attribute, SSAValue
 from xdsl.ir.affine import AffineExpr
 
 from padc.ir import resampling, tcp
@@ -44,6 +45,29 @@ def is_reused(build: LinalgBuilder, op: tcp.GridSampleOp) -> bool:
     return elements <= 2 * prod(points) and elements < MOST_ELEMENTS
 
 
+Taps: TypeAlias = "list[list[tuple[Number, Number | None]]]"
+"""The taps of a point in each dimension, see `positions`."""
+
+
+def tables_of(
+    build: LinalgBuilder,
+    op: tcp.GridSampleOp,
+    sizes: Sequence[Amount],
+    types: Sequence[Attribute],
+    elements: Callable[[LinalgBuilder, Taps], Iterable[Number | None]],
+) -> list[SSAValue]:
+    """Tensors [N, *O] of `types`: what `elements` makes of the taps of each point."""
+    lengths = known_sizes(build, op)[2:]
+    at = [AffineExpr.dimension(i) for i in range(op.spatial_rank + 1)]
+
+    def table(inner: LinalgBuilder, args: Sequence[SSAValue]) -> list[SSAValue]:
+        found = elements(inner, positions(inner, op, args, lengths))
+        return [x.value for x in found if x is not None]
+
+    outputs = [(build.empty(sizes, type), at) for type in types]
+    return build.generic(coordinates(op, at), outputs, [False] * len(at), table)
+
+
 def may_miss(op: tcp.GridSampleOp, tap: int) -> bool:
     """Whether a tap may be outside of the input."""
     if op.padding.data is GridPadding.ZEROS:
@@ -70,7 +94,7 @@ def positions(
     op: tcp.GridSampleOp,
     args: Sequence[SSAValue],
     lengths: Sequence[Amount],
-) -> list[list[tuple[Number, Number | None]]]:
+) -> Taps:
     """
     For each dimension the taps of a point: positions, -1 if outside, and weights.
 
@@ -79,7 +103,7 @@ def positions(
     rank, real = op.spatial_rank, real_type(op.grid_type.element_type)
     sizes = [build.wrap(length) for length in lengths]
     make, aligned = make_real(build, real), op.align_corners is not None
-    found: list[list[tuple[Number, Number | None]]] = []
+    found: Taps = []
     for point, size in zip(args, sizes, strict=False):
         number = Number(build, widened(build, point, real), real)
         pixel = resampling.pixel(number, size, rank, aligned, make)
@@ -114,9 +138,7 @@ def position(coordinate: Number, size: SymbolicInteger, real: MakeReal) -> Numbe
     return inside.select(coordinate, -1.0).truncated()
 
 
-def with_unknown(
-    axes: Sequence[Sequence[tuple[Number, Number | None]]],
-) -> list[list[tuple[Number, Number | None]]]:
+def with_unknown(axes: Taps) -> Taps:
     """
     Move all taps of a point with a NaN coordinate to element 0.
 

@@ -24,10 +24,10 @@ from padc.ir.tcp import Amount, ResampleMode
 from padc.passes.common.linalg_builder import LinalgBuilder, element_type
 from padc.passes.common.tensor_shapes import collapse
 from padc.passes.to_linalg.build.grid_positions import (
-    coordinates,
+    Taps,
     known_sizes,
     may_miss,
-    positions,
+    tables_of,
 )
 from padc.passes.to_linalg.build.numbers import Number
 from padc.passes.to_linalg.build.scalars import as_index, real_type, rounded, widened
@@ -155,21 +155,17 @@ def place_tables(
     real = real_type(op.grid_type.element_type)
     count, is_weighted = len(resampling.OFFSETS[mode]), mode is not ResampleMode.NEAREST
     lengths = known_sizes(build, op)[2:]
-    at = [AffineExpr.dimension(i) for i in range(rank + 1)]
 
-    def table(inner: LinalgBuilder, args: Sequence[SSAValue]) -> list[SSAValue]:
-        axes = positions(inner, op, args, lengths)
+    def elements(inner: LinalgBuilder, axes: Taps) -> list[Number | None]:
         sizes = [inner.wrap(length) for length in lengths]
         rows = [
             row_of(op, sizes, taps)
             for taps in product(*([*enumerate(axis)] for axis in axes))
         ]
-        weights = (weight for axis in axes for _, weight in axis)
-        return [x.value for x in (*rows, *weights) if x is not None]
+        return [*rows, *(weight for axis in axes for _, weight in axis)]
 
     types = [i32] * count**rank + [real] * count * rank * is_weighted
-    outputs = [(build.empty(sizes, type), at) for type in types]
-    results = build.generic(coordinates(op, at), outputs, [False] * len(at), table)
+    results = tables_of(build, op, sizes, types, elements)
     rows, weights = results[: count**rank], results[count**rank :]
     return rows, [weights[i : i + count] for i in range(0, len(weights), count)]
 

@@ -22,13 +22,16 @@ from padc.passes.common.linalg_builder import (
     element_type,
 )
 from padc.passes.to_linalg.build.grid_positions import (
+    Taps,
     coordinates,
     is_reused,
     known_sizes,
     may_miss,
     positions,
+    tables_of,
 )
 from padc.passes.to_linalg.build.grid_rows import sample_rows
+from padc.passes.to_linalg.build.numbers import Number
 from padc.passes.to_linalg.build.scalars import (
     real_type,
     rounded,
@@ -117,20 +120,12 @@ def tables(
     rank, mode = op.spatial_rank, op.mode.data
     real = real_type(op.grid_type.element_type)
     count, weighted = len(resampling.OFFSETS[mode]), mode is not ResampleMode.NEAREST
-    lengths = known_sizes(build, op)[2:]
-    at = [AffineExpr.dimension(i) for i in range(rank + 1)]
-
-    def table(inner: LinalgBuilder, args: Sequence[SSAValue]) -> list[SSAValue]:
-        found = positions(inner, op, args, lengths)
-        parts = (part for taps in found for tap in taps for part in tap)
-        return [part.value for part in parts if part is not None]
-
-    inputs = coordinates(op, at)
     types = [i32, real] if weighted else [i32]
-    outputs = [
-        (build.empty(sizes, type), at) for _ in range(rank * count) for type in types
-    ]
-    results = iter(build.generic(inputs, outputs, [False] * len(at), table))
+
+    def elements(inner: LinalgBuilder, found: Taps) -> list[Number | None]:
+        return [part for taps in found for tap in taps for part in tap]
+
+    results = iter(tables_of(build, op, sizes, types * (rank * count), elements))
 
     def tap(number: int) -> TapTable:
         positions, weights = next(results), next(results) if weighted else None
