@@ -67,7 +67,7 @@ def check_consistency(program: ExportedProgram) -> None:
 
 
 def autocast(device: Any, dtype: Any, enabled: Any, *_: Any) -> Any:
-    """The mode of a `wrap_with_autocast`; raises InconsistentError if it is none."""
+    """The mode that a `wrap_with_autocast` names; InconsistentError if none does."""
     try:
         # Its cache would keep fake tensors.
         return torch.autocast(device, dtype, bool(enabled), cache_enabled=False)

@@ -151,7 +151,7 @@ def functional_op(node: Node) -> str:
 
 
 def offset_of(node: Node) -> Any:
-    """The absolute offset that is given to an op on strides; None if there is none."""
+    """The `storage_offset` argument of an op on strides; None if it has none."""
     for place, argument in enumerate(cast(OpOverload, node.target)._schema.arguments):
         if argument.name == "storage_offset":
             given = node.args[place] if place < len(node.args) else None

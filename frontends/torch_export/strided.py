@@ -105,9 +105,9 @@ def elements_at(
     count: int, size: Sequence[int], stride: Sequence[int], offset: int | None
 ) -> tuple[Tensor, Tensor]:
     """
-    For each of `count` places in memory, whether a nested view has it, and where.
+    For each of `count` places in memory, whether a nested view has an element there.
 
-    The second is the number of the element, row-major; any number where there is none.
+    Also the row-major number of that element, or any number.
     """
     rest = torch.arange(count) - (offset or 0)
     is_inside, number = rest >= 0, torch.zeros(count, dtype=torch.int64)

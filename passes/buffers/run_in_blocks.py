@@ -272,8 +272,8 @@ def rows_of(chain: Chain, most: int) -> int:
     """
     The rows of a block: the steps of the innermost shared loop.
 
-    Their buffers have about `most` bytes, or more if each block reads much that others
-    read, too: that is then less than what is not written to memory and read from there.
+    Their buffers have about `most` bytes. They have more if each block reads much data
+    that other blocks read again: it saves more memory traffic than these reads cost.
     """
     depth, private = chain.depth, [op.memref for op in chain.private]
     of_row: dict[SSAValue, int] = {}

@@ -21,7 +21,7 @@ SIZES = (*range(2, 10), *range(2, 10), 0, 1, 1, 1, 12, 17, 33)
 """
 Dynamic sizes, the usual ones more often.
 
-The first run has none below 2, which PyTorch takes for constants.
+In the first run, all are 2 or more: PyTorch takes 0 and 1 for constants.
 """
 
 

@@ -157,7 +157,7 @@ def test_what_is_left_of_a_large_number_has_its_error(monkeypatch: pytest.Monkey
 
     assert not is_found(program, 2e-3, monkeypatch)
     assert is_found(program, 0.1, monkeypatch)
-    # A sigmoid of it has none.
+    # A sigmoid of the large number loses that error.
     calls = [large, Call(aten.sigmoid.default, (Ref(2),))]
     assert is_found(Program(program.runs, calls, [3]), 1e-5, monkeypatch)
 

@@ -18,7 +18,7 @@ except ImportError:  # Windows has no such locks.
 
 
 def open_to_lock(path: str | Path) -> int | None:
-    """A descriptor of a file or folder that can be locked; None if there is none."""
+    """Open a file or folder in order to lock it; None if that is not possible."""
     try:
         # A pipe that nobody writes to is not waited for.
         wait = getattr(os, "O_NONBLOCK", 0)

@@ -48,88 +48,81 @@ def op(result: str, name: str, *operands: str) -> str:
 
 
 N, F, C, SEVEN = "%n:int", "%f:float", "%c:float", "%seven:int"
-TRUNCATED = op("%r", "Int.float", "%m:float")
+
+
+def truncated(name: str, *operands: str) -> str:
+    """An op, and its result as an integer."""
+    return op("%m", name, *operands) + "\n" + op("%r", "Int.float", "%m:float")
+
 
 CASES: dict[str, tuple[str, Callable[[int], int]]] = {
     "Int.Scalar": (op("%r", "Int.Scalar", F), lambda n: n),
     "add.float": (
-        op("%m", "add.float", F, C) + "\n" + TRUNCATED,
+        truncated("add.float", F, C),
         lambda n: int(n + 0.7),
     ),
     "sub.float": (
-        op("%m", "sub.float", F, C) + "\n" + TRUNCATED,
+        truncated("sub.float", F, C),
         lambda n: int(n - 0.7),
     ),
     "mul.float": (
-        op("%m", "mul.float", F, C) + "\n" + TRUNCATED,
+        truncated("mul.float", F, C),
         lambda n: int(n * 0.7),
     ),
     "div.float": (
-        op("%m", "div.float", F, C) + "\n" + TRUNCATED,
+        truncated("div.float", F, C),
         lambda n: int(n / 0.7),
     ),
     "add.float_int": (
-        op("%m", "add.float_int", C, N) + "\n" + TRUNCATED,
+        truncated("add.float_int", C, N),
         lambda n: int(0.7 + n),
     ),
     "sub.float_int": (
-        op("%m", "sub.float_int", C, N) + "\n" + TRUNCATED,
+        truncated("sub.float_int", C, N),
         lambda n: int(0.7 - n),
     ),
     "mul.float_int": (
-        op("%m", "mul.float_int", C, N) + "\n" + TRUNCATED,
+        truncated("mul.float_int", C, N),
         lambda n: int(0.7 * n),
     ),
     "add.int_float": (
-        op("%m", "add.int_float", N, C) + "\n" + TRUNCATED,
+        truncated("add.int_float", N, C),
         lambda n: int(n + 0.7),
     ),
     "sub.int_float": (
-        op("%m", "sub.int_float", N, C) + "\n" + TRUNCATED,
+        truncated("sub.int_float", N, C),
         lambda n: int(n - 0.7),
     ),
     "mul.int_float": (
-        op("%m", "mul.int_float", N, C) + "\n" + TRUNCATED,
+        truncated("mul.int_float", N, C),
         lambda n: int(n * 0.7),
     ),
     "div.int": (
-        op("%m", "div.int", N, SEVEN) + "\n" + TRUNCATED,
+        truncated("div.int", N, SEVEN),
         lambda n: int(n / 7),
     ),
     "div.int by a size": (
-        op("%m", "div.int", SEVEN, N) + "\n" + TRUNCATED,
+        truncated("div.int", SEVEN, N),
         lambda n: int(7 / n) if n else 0,
     ),
     "neg.float": (
-        op("%m0", "neg.float", F)
-        + "\n"
-        + op("%m", "mul.float", "%m0:float", C)
-        + "\n"
-        + TRUNCATED,
+        op("%m0", "neg.float", F) + "\n" + truncated("mul.float", "%m0:float", C),
         lambda n: int(-n * 0.7),
     ),
     "neg.int": (
-        op("%k", "neg.int", N)
-        + "\n"
-        + op("%m", "mul.float_int", C, "%k:int")
-        + "\n"
-        + TRUNCATED,
+        op("%k", "neg.int", N) + "\n" + truncated("mul.float_int", C, "%k:int"),
         lambda n: int(0.7 * -n),
     ),
     "remainder.int": (
         op("%k", "remainder.int", N, SEVEN)
         + "\n"
-        + op("%m", "mul.float_int", C, "%k:int")
-        + "\n"
-        + TRUNCATED,
+        + truncated("mul.float_int", C, "%k:int"),
         lambda n: int(0.7 * (n % 7)),
     ),
     "floordiv.int": (
         op("%k", "floordiv.int", N, SEVEN)
         + "\n"
-        + op("%m", "mul.float_int", C, "%k:int")
-        + "\n"
-        + TRUNCATED,
+        + truncated("mul.float_int", C, "%k:int"),
         lambda n: int(0.7 * (n // 7)),
     ),
     "ceil.float": (
@@ -143,9 +136,7 @@ CASES: dict[str, tuple[str, Callable[[int], int]]] = {
     "twice": (
         op("%m0", "mul.float", F, C)
         + "\n"
-        + op("%m", "add.float", "%m0:float", "%m0:float")
-        + "\n"
-        + TRUNCATED,
+        + truncated("add.float", "%m0:float", "%m0:float"),
         lambda n: int(n * 0.7 + n * 0.7),
     ),
 }
@@ -183,10 +174,8 @@ def test_values_are_those_of_python(parse: Parse, found: list[list[int]], name: 
 @pytest.mark.parametrize(
     "lines",
     [
-        op("%m", "mul.float_int", C, "%i:int") + "\n" + TRUNCATED,
-        op("%m", "sqrt.int", N).replace("torch.int\n", "torch.float")
-        + "\n"
-        + TRUNCATED,
+        truncated("mul.float_int", C, "%i:int"),
+        truncated("sqrt.int", N),
         op("%r", "Int.float", C),
         op("%r", "add.int", N, SEVEN),
     ],
