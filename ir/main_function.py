@@ -1,4 +1,4 @@
-"""The function `main` of a module, and the names of its arguments and results."""
+"""The functions of a module, its `main`, and the names of arguments and results."""
 
 from __future__ import annotations
 
@@ -16,6 +16,12 @@ def main(module: ModuleOp) -> func.FuncOp:
     if not isinstance(function, func.FuncOp) or function.is_declaration:
         raise InvalidProgramError("the module has no function @main")
     return function
+
+
+def functions_of(module: ModuleOp) -> list[func.FuncOp]:
+    """The functions that have a body."""
+    functions = [op for op in module.ops if isinstance(op, func.FuncOp)]
+    return [function for function in functions if not function.is_declaration]
 
 
 def body_of(function: func.FuncOp) -> Block:

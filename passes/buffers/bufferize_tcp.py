@@ -12,10 +12,10 @@ allocates.
 from __future__ import annotations
 
 from xdsl.context import Context
-from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
+from padc.ir.main_function import functions_of
 from padc.passes.buffers.lowerings import FunctionBufferizer
 
 
@@ -25,6 +25,5 @@ class BufferizeTcpPass(ModulePass):
     name = "bufferize-tcp"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for function in op.ops:
-            if isinstance(function, func.FuncOp) and not function.is_declaration:
-                FunctionBufferizer(function).run()
+        for function in functions_of(op):
+            FunctionBufferizer(function).run()

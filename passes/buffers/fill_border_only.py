@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 
 from xdsl.builder import Builder
 from xdsl.context import Context
-from xdsl.dialects import func, memref
+from xdsl.dialects import memref
 from xdsl.dialects.builtin import DYNAMIC_INDEX, ModuleOp
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
@@ -22,7 +22,7 @@ from xdsl.ir.affine import AffineDimExpr
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from padc.ir.main_function import body_of
+from padc.ir.main_function import body_of, functions_of
 from padc.ir.tcp import Amount
 from padc.passes.buffers.views import within
 from padc.passes.common.buffer_views import root, users
@@ -36,12 +36,11 @@ class FillBorderOnlyPass(ModulePass):
     name = "fill-border-only"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for function in op.ops:
-            if isinstance(function, func.FuncOp) and not function.is_declaration:
-                block = body_of(function)
-                for fill in [o for o in block.ops if isinstance(o, linalg.FillOp)]:
-                    if (part := overwritten(block, fill)) is not None:
-                        fill_around(fill, part)
+        for function in functions_of(op):
+            block = body_of(function)
+            for fill in [o for o in block.ops if isinstance(o, linalg.FillOp)]:
+                if (part := overwritten(block, fill)) is not None:
+                    fill_around(fill, part)
 
 
 def overwritten(block: Block, fill: linalg.FillOp) -> memref.SubviewOp | None:

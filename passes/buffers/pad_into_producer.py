@@ -17,7 +17,7 @@ Before that, buffers that pad the same value with the same fill become views of 
 from __future__ import annotations
 
 from xdsl.context import Context
-from xdsl.dialects import func, memref
+from xdsl.dialects import memref
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
@@ -25,7 +25,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
-from padc.ir.main_function import body_of
+from padc.ir.main_function import body_of, functions_of
 from padc.passes.buffers.deallocation import place_deallocs, remove_deallocs
 from padc.passes.buffers.hoisting import hoist
 from padc.passes.buffers.shared_pads import share_pads
@@ -47,15 +47,14 @@ class PadIntoProducerPass(ModulePass):
     name = "pad-into-producer"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for function in op.ops:
-            if isinstance(function, func.FuncOp) and not function.is_declaration:
-                block = body_of(function)
-                remove_deallocs(block)
-                share_pads(block)
-                for copy in [o for o in block.ops if isinstance(o, linalg.CopyOp)]:
-                    if may_replace(copy):
-                        WriteThrough(block, copy).run()
-                place_deallocs(function)
+        for function in functions_of(op):
+            block = body_of(function)
+            remove_deallocs(block)
+            share_pads(block)
+            for copy in [o for o in block.ops if isinstance(o, linalg.CopyOp)]:
+                if may_replace(copy):
+                    WriteThrough(block, copy).run()
+            place_deallocs(function)
 
 
 def may_replace(copy: linalg.CopyOp) -> bool:

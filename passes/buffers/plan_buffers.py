@@ -38,7 +38,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.transforms.dead_code_elimination import region_dce
 from xdsl.utils.exceptions import PassFailedException
 
-from padc.ir.main_function import body_of
+from padc.ir.main_function import body_of, functions_of
 from padc.ir.tcp import Amount
 from padc.passes.buffers.deallocation import remove_deallocs
 from padc.passes.buffers.live_ranges import (
@@ -67,9 +67,8 @@ class PlanBuffersPass(ModulePass):
         check_option(self, "guard", range(sys.maxsize), "a number from 0 on")
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for function in list(op.ops):
-            if isinstance(function, func.FuncOp) and not function.is_declaration:
-                Plan(function, self.guard).run()
+        for function in functions_of(op):
+            Plan(function, self.guard).run()
 
 
 class Plan:

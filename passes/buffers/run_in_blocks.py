@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 from xdsl.builder import Builder
 from xdsl.context import Context
-from xdsl.dialects import arith, func, memref
+from xdsl.dialects import arith, memref
 from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, ModuleOp
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
@@ -32,7 +32,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from padc.ir.arithmetic import ceil_div
-from padc.ir.main_function import body_of
+from padc.ir.main_function import body_of, functions_of
 from padc.ir.tcp import Amount
 from padc.passes.buffers.deallocation import place_deallocs
 from padc.passes.buffers.live_ranges import element_bytes
@@ -57,9 +57,7 @@ class RunInBlocksPass(ModulePass):
     """About the bytes of the buffers of a block."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for function in op.ops:
-            if not isinstance(function, func.FuncOp) or function.is_declaration:
-                continue
+        for function in functions_of(op):
             if chains := list(chains_of(body_of(function))):
                 for chain in chains:
                     run(chain, self.block_bytes)

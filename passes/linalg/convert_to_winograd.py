@@ -28,7 +28,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from padc.ir import tcp
-from padc.ir.main_function import body_of
+from padc.ir.main_function import body_of, functions_of
 from padc.ir.tcp import tensor_type
 from padc.ir.winograd import POINTS, TAPS
 from padc.passes.common.options import check_option
@@ -74,9 +74,8 @@ class ConvertToWinogradPass(ModulePass):
         check_option(self, "tile", (None, *POINTS), "2 or 4")
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for function in op.ops:
-            if isinstance(function, func.FuncOp) and not function.is_declaration:
-                self.rewrite(function)
+        for function in functions_of(op):
+            self.rewrite(function)
 
     def rewrite(self, function: func.FuncOp) -> None:
         filters = WinogradFilters(function)

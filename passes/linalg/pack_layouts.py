@@ -27,7 +27,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.transforms.dead_code_elimination import region_dce
 from xdsl.utils.hints import isa
 
-from padc.ir.main_function import body_of
+from padc.ir.main_function import body_of, functions_of
 from padc.ir.tcp import AnyTensor
 from padc.passes.common.linalg_builder import (
     LinalgBuilder,
@@ -63,10 +63,9 @@ class PackLayoutsPass(ModulePass):
         check_vector_bytes(self)
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for function in op.ops:
-            if isinstance(function, func.FuncOp) and not function.is_declaration:
-                plan = LayoutPlan.of(function, self.vector_bytes)
-                LayoutPacker(function, plan).run()
+        for function in functions_of(op):
+            plan = LayoutPlan.of(function, self.vector_bytes)
+            LayoutPacker(function, plan).run()
 
 
 class LayoutPacker:

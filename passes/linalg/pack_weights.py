@@ -15,7 +15,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import func
 from xdsl.dialects.builtin import (
     AffineMapAttr,
     ModuleOp,
@@ -27,7 +26,7 @@ from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
-from padc.ir.main_function import body_of
+from padc.ir.main_function import body_of, functions_of
 from padc.passes.common.kernel_tiles import FEW_ROWS
 from padc.passes.common.options import check_vector_bytes
 from padc.passes.linalg.convolutions import multiplies_and_adds
@@ -119,9 +118,7 @@ class PackWeightsPass(ModulePass):
         check_vector_bytes(self)
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for function in op.ops:
-            if not isinstance(function, func.FuncOp) or function.is_declaration:
-                continue
+        for function in functions_of(op):
             weights = PackedWeights(function)
             for inner in list(body_of(function).ops):
                 if not isinstance(inner, LinalgStructuredOperation):

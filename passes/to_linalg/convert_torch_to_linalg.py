@@ -28,7 +28,7 @@ from xdsl.transforms.canonicalize import CanonicalizePass
 from xdsl.transforms.dead_code_elimination import region_dce
 from xdsl.utils.hints import isa
 
-from padc.ir.main_function import body_of
+from padc.ir.main_function import body_of, functions_of
 from padc.ir.tcp import AnyTensor
 from padc.ir.torch import (
     AtenOp,
@@ -61,9 +61,8 @@ class ConvertTorchToLinalgPass(ModulePass):
         # Canonicalization creates literals, so it runs before these become arguments.
         CanonicalizePass().apply(ctx, op)
         weights = weights_of(ctx)
-        for function in op.ops:
-            if isinstance(function, func.FuncOp) and not function.is_declaration:
-                close(function, weights)
+        for function in functions_of(op):
+            close(function, weights)
 
 
 def close(function: func.FuncOp, weights: Weights) -> None:

@@ -156,7 +156,7 @@ AREAS: Mapping[str, Area] = {
             "passes/linalg/winograd_cost.py": (),
             "passes/linalg/write_in_place.py": (),
         },
-        (),
+        ("test/passes/linalg/test_winograd_cost.py",),
         ("test/passes/linalg",),
     ),
     "pack-layouts": Area(

@@ -151,3 +151,47 @@ func.func @to_an_argument(%x: memref<3xf32>, %y: memref<6xf32>) {
   linalg.copy ins(%a : memref<3xf32>) outs(%t : memref<3xf32, strided<[1], offset: 3>>)
   return
 }
+
+// Only what sums products is faster along rows: not what multiplies and adds a third
+// value, nor a factor of products.
+// CHECK-LABEL: func.func @every_second
+// CHECK-NOT:     linalg.copy
+// CHECK:         return
+func.func @every_second(%x: memref<3xf32>, %y: memref<3xf32>, %i: index) -> (memref<6xf32>, memref<6xf32>, memref<1xf32>, f32) {
+  %a = memref.alloc() : memref<3xf32>
+  linalg.generic {indexing_maps = [affine_map<(d) -> (d)>, affine_map<(d) -> (d)>, affine_map<(d) -> (d)>, affine_map<(d) -> (d)>], iterator_types = ["parallel"]} ins(%x, %y, %x : memref<3xf32>, memref<3xf32>, memref<3xf32>) outs(%a : memref<3xf32>) {
+  ^bb0(%0: f32, %1: f32, %2: f32, %3: f32):
+    %4 = arith.mulf %0, %1 : f32
+    %5 = arith.addf %4, %2 : f32
+    linalg.yield %5 : f32
+  }
+  %w = memref.alloc() : memref<6xf32>
+  %t = memref.subview %w[0] [3] [2] : memref<6xf32> to memref<3xf32, strided<[2]>>
+  linalg.copy ins(%a : memref<3xf32>) outs(%t : memref<3xf32, strided<[2]>>)
+  %b = memref.alloc() : memref<3xf32>
+  linalg.exp ins(%x : memref<3xf32>) outs(%b : memref<3xf32>)
+  %f = memref.load %b[%i] : memref<3xf32>
+  %s = memref.alloc() : memref<1xf32>
+  linalg.generic {indexing_maps = [affine_map<(d, r) -> (r)>, affine_map<(d, r) -> (r)>, affine_map<(d, r) -> (d)>], iterator_types = ["parallel", "reduction"]} ins(%b, %y : memref<3xf32>, memref<3xf32>) outs(%s : memref<1xf32>) {
+  ^bb0(%0: f32, %1: f32, %2: f32):
+    %3 = arith.mulf %0, %1 : f32
+    %4 = arith.addf %3, %2 : f32
+    linalg.yield %4 : f32
+  }
+  %v = memref.alloc() : memref<6xf32>
+  %u = memref.subview %v[0] [3] [2] : memref<6xf32> to memref<3xf32, strided<[2]>>
+  linalg.copy ins(%b : memref<3xf32>) outs(%u : memref<3xf32, strided<[2]>>)
+  return %w, %v, %s, %f : memref<6xf32>, memref<6xf32>, memref<1xf32>, f32
+}
+
+// A single element has no rows.
+// CHECK-LABEL: func.func @single
+// CHECK-NOT:     linalg.copy
+// CHECK:         return
+func.func @single(%x: memref<f32>) -> memref<f32> {
+  %a = memref.alloc() : memref<f32>
+  linalg.exp ins(%x : memref<f32>) outs(%a : memref<f32>)
+  %w = memref.alloc() : memref<f32>
+  linalg.copy ins(%a : memref<f32>) outs(%w : memref<f32>)
+  return %w : memref<f32>
+}

@@ -28,6 +28,17 @@ READ = "linalg.exp ins(%w : memref<4xf32>) outs(%y : memref<4xf32>)"
         ([ALLOC, INTERIOR, PAD, FILL, READ], False),
         ([ALLOC, INTERIOR, f"scf.for %j = %i to %n step %n {{\n{FILL}\n}}", PAD], False),
         ([ALLOC, INTERIOR, FILL, READ, PAD], False),
+        # It is returned in another shape, for which its memory must be contiguous.
+        (
+            [
+                ALLOC,
+                INTERIOR,
+                FILL,
+                PAD,
+                "%s = memref.expand_shape %w [[0, 1]] output_shape [2, 2] : memref<4xf32> into memref<2x2xf32>",
+            ],
+            False,
+        ),
         # Only a part is filled.
         (
             [
@@ -110,6 +121,15 @@ def test_a_value_may_be_read_between_its_pads(
     share_pads(block)
 
     assert allocations(block) == (1 if is_shared else 2)
+
+
+def test_one_pad_stays_as_it_is(parse: Parse):
+    block = block_of(parse, [ALLOC, INTERIOR, FILL, PAD, READ])
+    ops = list(block.ops)
+
+    share_pads(block)
+
+    assert list(block.ops) == ops
 
 
 def test_two_groups_of_one_value(parse: Parse):

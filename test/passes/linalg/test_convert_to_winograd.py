@@ -266,14 +266,6 @@ layers = nn.Sequential
 same = functools.partial(nn.Conv2d, kernel_size=3, padding=1)
 
 
-def test_the_cost_model_chooses():
-    assert Shape(1, 56, 56, 64, 64, 16).best_tile() == 4
-    assert Shape(1, 28, 28, 128, 128, 16).best_tile() == 4
-    assert Shape(1, 14, 14, 256, 256, 16).best_tile() == 2
-    assert Shape(1, 7, 7, 512, 512, 16).best_tile() is None
-    assert Shape(1, 2, 2, 64, 64, 16).best_tile() != 4
-
-
 def test_which_convolutions_are_computed_by_tiles():
     x = torch.randn(1, 32, 56, 56)
     pair = layers(same(32, 32), same(32, 32, stride=2), same(32, 32, dilation=2))

@@ -112,3 +112,18 @@ func.func @kept_too(%a: tensor<2x2xf32>, %c: i1) -> (tensor<2x2xf32>, tensor<2x2
   }
   return %0, %2, %3 : tensor<2x2xf32>, tensor<2x2xf32>, tensor<2x2xf32>
 }
+
+// Sums of products by Winograd's algorithm.
+// CHECK-LABEL: func.func @winograd
+// CHECK:         %[[Y:.*]] = tcp.winograd_conv
+// CHECK:         linalg.generic {{.*}} outs(%[[Y]] :
+func.func @winograd(%x: tensor<1x2x5x6x4xf32>, %u: tensor<4x4x1x2x4x8xf32>, %o: tensor<1x1x3x4x8xf32>) -> tensor<1x1x3x4x8xf32> {
+  %y = tcp.winograd_conv %x, %u outs %o tile 2 block 4 : tensor<1x2x5x6x4xf32>, tensor<4x4x1x2x4x8xf32>, tensor<1x1x3x4x8xf32> -> tensor<1x1x3x4x8xf32>
+  %e = tensor.empty() : tensor<1x1x3x4x8xf32>
+  %z = linalg.generic {indexing_maps = [affine_map<(a, b, c, d, e) -> (a, b, c, d, e)>, affine_map<(a, b, c, d, e) -> (a, b, c, d, e)>], iterator_types = ["parallel", "parallel", "parallel", "parallel", "parallel"]} ins(%y : tensor<1x1x3x4x8xf32>) outs(%e : tensor<1x1x3x4x8xf32>) {
+  ^bb0(%p: f32, %q: f32):
+    %r = arith.negf %p : f32
+    linalg.yield %r : f32
+  } -> tensor<1x1x3x4x8xf32>
+  return %z : tensor<1x1x3x4x8xf32>
+}
