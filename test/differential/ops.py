@@ -147,12 +147,14 @@ def grid(draw: Draw) -> bool:
     if mode == 1:
         # Far from where two elements are equally near: rounding decides there.
         points += 0.0371
+    padding = draw.integer(0, 2)
     if is_wide and draw.chance(0.3):
         # For volumes, PyTorch casts infinite and NaN places to integers: undefined.
-        draw.scatter(points, FAR if n == 2 else FAR[:4])
+        far = FAR if n == 2 else [x for x in FAR if math.isfinite(x)]
+        # Where a reflection of it is depends on how its product with a size is rounded.
+        draw.scatter(points, [x for x in far if padding != 2 or x != -1e10])
     target = getattr(aten, f"grid_sampler_{n}d").default
-    arguments = [mode, draw.integer(0, 2), draw.chance(0.5)]
-    return draw.call(target, x, draw.given(points), *arguments)
+    return draw.call(target, x, draw.given(points), mode, padding, draw.chance(0.5))
 
 
 FAR = (-9.13, 100.29, 1e4, -1e10, 3e38, math.inf, -math.inf, math.nan)

@@ -121,9 +121,19 @@ def emitted(
     ]
 
 
+def has_masks(vector_bytes: int) -> bool:
+    """
+    Whether a CPU stores through masks about as fast as without them.
+
+    AVX-512 does. With AVX2, masks take vector registers, and AMD's CPUs take dozens of
+    cycles for such a store; with NEON, elements are stored one by one.
+    """
+    return vector_bytes >= 64
+
+
 def panels_of(count: Whole, lanes: int, most: int) -> list[Tiles]:
     """
-    Tiles of `count` columns, of up to `most` vectors, for panels that are packed.
+    Tiles of `count` columns, of up to `most` vectors, stored through masks.
 
     They have one size, which takes less code, if few vectors are then empty.
     """
@@ -146,8 +156,8 @@ def panels_in_place(count: Whole, lanes: int, most: int) -> list[Tiles]:
     """
     Tiles of `count` columns, of up to `most` vectors, of which only the last is cut.
 
-    Panels that are not packed are read through masks if they are cut. AVX2 has masks
-    in registers of vectors, and NEON loads element by element.
+    So few are loaded and stored through masks: panels that are not packed are loaded
+    through them, too.
     """
     if not isinstance(count, int):
         width = most * lanes

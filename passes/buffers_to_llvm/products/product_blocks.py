@@ -20,6 +20,7 @@ from padc.passes.buffers_to_llvm.products.matrix_product_loops import (
 from padc.passes.buffers_to_llvm.products.matrix_product_tiles import (
     Block,
     emitted,
+    has_masks,
     panels_in_place,
     panels_of,
     steps,
@@ -28,6 +29,7 @@ from padc.passes.buffers_to_llvm.products.matrix_product_tiles import (
 )
 from padc.passes.buffers_to_llvm.sums.partial_sums import carry_terms
 from padc.passes.buffers_to_llvm.work_sharing import product
+from padc.passes.common.kernel_tiles import MOST_VECTORS
 
 PANEL_BYTES = 48 * 1024
 """The most bytes of a packed panel: it stays close to the first cache."""
@@ -73,9 +75,14 @@ class Blocks:
         self.rows = emitted(self.build, tiles_of, rows, height)
         is_streamed = op.columns.steps[op.streamed] == 1
         is_short = isinstance(rows, int) and rows <= 2 * height
-        is_panel = op.sum.steps[op.streamed] == columns
+        is_panel = (
+            op.sum.steps[op.streamed] == columns
+            and isinstance(vectors, int)
+            and vectors <= MOST_VECTORS
+        )
         is_packed = not (is_streamed and (is_short or is_panel))
-        tiles = panels_of if is_packed else panels_in_place
+        one_size = is_packed and has_masks(lanes * bytes)
+        tiles = panels_of if one_size else panels_in_place
         self.panels = emitted(self.build, tiles, columns, lanes, width)
         self.depth = block_depth(op, width)
         most = max(BLOCK_BYTES // (self.depth * bytes) // height, 1)
