@@ -347,7 +347,9 @@ def fits(x: Tensor, dtype: torch.dtype) -> bool:
     if not x.is_floating_point() or dtype.is_floating_point or dtype == torch.bool:
         return True
     limits = torch.iinfo(dtype)
-    return bool(((x >= limits.min) & (x <= limits.max)).all())
+    # In float16, the largest int64 is infinite.
+    wide = x.double()
+    return bool(((wide >= limits.min) & (wide < limits.max + 1)).all())
 
 
 def choosing(draw: Draw) -> bool:

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import torch
-from differential.program import Link, Program, Ref, mapped
+from differential.program import Call, Link, Program, Ref, mapped
 from torch import Tensor
 
 NOISE: Mapping[torch.dtype, float] = {
@@ -37,6 +37,9 @@ LEAST: Mapping[torch.dtype, float] = {
 An error allowed everywhere: of numbers that underflow, and, in halves, of sums in float32
 that should be 0.
 """
+BICUBIC = 2
+LARGEST_TERM = 12
+"""Of a weight at a distance of 1 to 2: 0.75 times (8 x), where x is 2."""
 
 
 def allowed(program: Program, run: int, path: str) -> list[tuple[float, Tensor]]:
@@ -82,22 +85,43 @@ def noisy(
 ) -> list[Tensor]:
     """The values of a run with noise on the operands and results of floats."""
 
-    def changed(x: Tensor) -> Tensor:
+    def changed(x: Tensor, error: Tensor) -> Tensor:
         if not x.is_floating_point():
             return x
         noise = torch.rand(x.shape, generator=generator, dtype=torch.float64) * 2 - 1
-        return (x * (1 + noise * noise_of(x.dtype, path))).to(x.dtype)
+        return (x + noise * noise_of(x.dtype, path) * error).to(x.dtype)
 
-    def operand(link: Link) -> Any:
-        x = values[link.number]
-        return changed(x) if isinstance(link, Ref) else x.shape[link.dim]
+    def operands(call: Call) -> Any:
+        grid = call.args[1] if "grid_sampler" in str(call.target) else None
+
+        def operand(link: Link) -> Any:
+            x = values[link.number]
+            if not isinstance(link, Ref):
+                return x.shape[link.dim]
+            # A place is counted from the border, which is at -1.
+            return changed(x, x.double().abs() + (1 if link is grid else 0))
+
+        return mapped(call.args, operand)
+
+    def computed(call: Call) -> Tensor:
+        x = call.target(*operands(call))
+        error = x.double().abs()
+        if "upsample" in str(call.target):
+            # Its places are rounded as well, to parts of the size of its input.
+            image = values[call.args[0].number]
+            error += max(image.shape[2:]) * largest(image)
+        if "grid_sampler_2d" in str(call.target) and call.args[2] == BICUBIC:
+            # Terms of the polynomials are larger than the weight. PyTorch rounds each.
+            image = values[call.args[0].number]
+            error += LARGEST_TERM * largest(image) if x.itemsize == 2 else 0
+        return changed(x, error)
 
     right = program.values(run)
     count = len(program.inputs)
     values = list(right[:count])
     for exact, call in zip(right[count:], program.calls, strict=True):
         if exact.is_floating_point():
-            values.append(changed(call.target(*mapped(call.args, operand))))
+            values.append(computed(call))
         else:
             # What is compared or rounded to integers is exact, if not by chance.
             values.append(exact)
