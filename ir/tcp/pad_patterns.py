@@ -265,7 +265,8 @@ def folded_expansion(a: Expansion, b: Expansion, fold: Fold) -> Expansion | None
     if inner is None or outer is None or not fold(inner, outer):
         return None
     total = inner.then(outer)
-    return total.lower, total.upper, total.interior
+    amounts = total.lower, total.upper, total.interior
+    return amounts if all(abs(each) < 2**63 for each in amounts) else None  # i64
 
 
 def static_amounts(expansion: Expansion) -> Amounts | None:

@@ -20,7 +20,8 @@ from xdsl.printer import Printer
 from xdsl.traits import EffectInstance, MemoryEffect, MemoryEffectKind
 from xdsl.utils.exceptions import VerifyException
 
-from padc.ir.torch.constants import NotConstantError, constant_value
+from padc.ir.torch.constants import ConstantIntOp, NotConstantError, constant_value
+from padc.ir.torch.dtypes import LAST_DTYPE_NUMBER
 from padc.ir.torch.schemas import Argument, PythonValue, Schema, declarations, fits
 
 
@@ -104,6 +105,20 @@ class AtenOp(Operation):
                         f"({argument.name or 'unnamed'}) to be {argument.type}, "
                         f"got {value.type}"
                     )
+        for operand, argument in zip(self.operands, schema.arguments):
+            if argument.type.rstrip("?") != "ScalarType":
+                continue
+            match operand.owner:
+                case ConstantIntOp(value=attribute):
+                    number = attribute.value.data
+                    # PyTorch takes others for places in a table, and may crash.
+                    if not 0 <= number <= LAST_DTYPE_NUMBER:
+                        raise VerifyException(
+                            f"{schema.name} expects {argument.name} to be a dtype, "
+                            f"0 to {LAST_DTYPE_NUMBER}, got {number}"
+                        )
+                case _:
+                    pass
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:

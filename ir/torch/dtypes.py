@@ -21,3 +21,6 @@ DTYPE_NUMBERS: Mapping[str, int] = {
     "uint64": 29,
 }
 """By the names of dtypes: c10/core/ScalarType.h."""
+
+LAST_DTYPE_NUMBER = 44
+"""float8_e8m0fnu's, which all versions from 2.8 on have."""

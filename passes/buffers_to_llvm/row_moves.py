@@ -71,8 +71,9 @@ def row_of(moves: Mapping[int, Move], main: LlvmBuilder) -> Row | None:
             return None
         if not is_contiguous(move, output):
             return None
-        found = sources_of(move, number, count, written)
-        if found is None or len(written) + count > MOST_PIECES * main.vector_bytes:
+        if len(written) + count > MOST_PIECES * main.vector_bytes:
+            return None
+        if (found := sources_of(move, number, count, written)) is None:
             return None
         written.update(enumerate(found, first))
         starts[first] = number

@@ -10,6 +10,7 @@ import numpy as np
 from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType, i32
 from xdsl.ir import Operation
 
+from padc.errors import Obstacle
 from padc.passes.common.broadcast import broadcast
 from padc.passes.common.mil_builder import MilBuilder
 from padc.passes.torch_to_mil.aten.tensor import Tensor, as_input, computed_type
@@ -156,6 +157,11 @@ def slice_dim(
 
 def broadcast_to(x: Tensor, sizes: Sequence[Size]) -> Tensor:
     """`x`, each element repeated so that its shape becomes `sizes`."""
+    if x.rank > len(sizes):
+        raise Obstacle(
+            f"a tensor of rank {x.rank} that does not broadcast to rank {len(sizes)}",
+            "remove its first dimensions",
+        )
     x = expand_dims(x, range(len(sizes) - x.rank))
     if static(sizes) == list(x.shape) and DYNAMIC_INDEX not in x.shape:
         return x

@@ -27,6 +27,8 @@ def integer(call: MilCall, size: Size) -> Tensor:
     """A size as a tensor of rank 0."""
     if isinstance(size, Tensor):
         return size
+    if not -(2**31) <= size < 2**31:
+        raise Obstacle(f"the number {size}", "Core ML computes sizes as int32")
     return Tensor(call.build, call.build.constant(np.array(size, np.int32)), i32)
 
 

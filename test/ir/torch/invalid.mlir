@@ -45,6 +45,15 @@ torch.bind_symbolic_shape %x, [], affine_map<() -> (2)> : !torch.vtensor<[2,2],f
 
 // -----
 
+// CHECK: aten._to_copy expects dtype to be a dtype, 0 to 44, got -1
+%x = "test.op"() : () -> !torch.vtensor<[2],f32>
+%n = torch.constant.int -1
+%none = torch.constant.none
+%false = torch.constant.bool false
+%0 = torch.aten._to_copy %x, %n, %none, %none, %none, %false, %none : !torch.vtensor<[2],f32>, !torch.int, !torch.none, !torch.none, !torch.none, !torch.bool, !torch.none -> !torch.vtensor<[2],f32>
+
+// -----
+
 // CHECK: torch.prim.If expects its branch to have (!torch.int), got (!torch.bool)
 %c = torch.constant.bool true
 %y = torch.prim.If %c -> (!torch.int) {
