@@ -135,6 +135,9 @@ def natively(program: Program, check: bool = False, strict: bool = False) -> lis
 
 
 def on_core_ml(program: Program) -> list[Run]:
+    if has_far_points(program):
+        # docs/grid_sample.md: a package may give other results for them.
+        raise UnsupportedError([Problem("grids with points beyond 2^24")])
     ctx, module = module_of(program)
     passes = [*pipelines.to_mil_tcp(), *pipelines.to_mil(TARGET, "auto", "auto")]
     pipelines.run_passes(ctx, module, passes)
@@ -145,6 +148,17 @@ def on_core_ml(program: Program) -> list[Run]:
         path = Path(folder) / "program.mlpackage"
         save_package(made, path)
         return [Session(load(path)).run]
+
+
+def has_far_points(program: Program) -> bool:
+    grids = [
+        call.args[1] for call in program.calls if "grid_sampler" in str(call.target)
+    ]
+    return any(
+        bool(~(program.values(run)[grid.number].abs() <= 2.0**24).all())
+        for grid in grids
+        for run in range(len(program.runs))
+    )
 
 
 PATHS: dict[str, Callable[[Program], list[Run]]] = {
