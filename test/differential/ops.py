@@ -149,8 +149,8 @@ def grid(draw: Draw) -> bool:
         points += 0.0371
     padding = draw.integer(0, 2)
     if is_wide and draw.chance(0.3):
-        # For volumes, PyTorch casts infinite and NaN places to integers: undefined.
-        far = FAR if n == 2 else [x for x in FAR if math.isfinite(x)]
+        # For volumes, PyTorch casts places to int64: undefined beyond its range.
+        far = FAR if n == 2 else FAR[:4]
         # Where a reflection of it is depends on how its product with a size is rounded.
         draw.scatter(points, [x for x in far if padding != 2 or x != -1e10])
     target = getattr(aten, f"grid_sampler_{n}d").default
