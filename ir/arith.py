@@ -1,4 +1,4 @@
-"""xDSL's `arith` dialect, with an op of upstream's that it lacks, and an attribute."""
+"""xDSL's `arith` dialect, with an op of upstream's that it lacks, and attributes."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from xdsl.traits import Pure
 
 FITS = "padc.fits"
 """The attribute of an `arith.fptosi` whose operand is known to fit into its result."""
+NOT_POSITIVE = "padc.not_positive"
+"""The attribute of a `math.exp` whose operand is known to be at most 0, or NaN."""
 
 
 @irdl_op_definition

@@ -164,7 +164,8 @@ def gelu(x: Element, approximate: str) -> Element:
 
 
 def sigmoid(x: Element) -> Element:
-    return 1 / (1 + (-x).apply("exp"))
+    power = (-abs(x)).apply("exp")
+    return (x < 0).select(power, 1) / (1 + power)
 
 
 def softplus(x: Element, beta: float, threshold: float) -> Element:

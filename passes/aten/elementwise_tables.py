@@ -104,7 +104,7 @@ IN_RESULT_TYPE: Mapping[str, Body] = {
     "rsqrt": lambda x: 1 / x.apply("sqrt"),
     "selu": selu,
     "sigmoid": sigmoid,
-    "silu": lambda x: x / (1 + (-x).apply("exp")),
+    "silu": lambda x: x * sigmoid(x),
     "sinc": sinc,
     "softplus": softplus,
     "softshrink": softshrink,

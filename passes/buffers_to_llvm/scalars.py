@@ -245,7 +245,7 @@ def computed(
     if (floating := FLOAT_OPS.get(kind)) is not None:
         flags = SUM if is_sum else None
         return build.insert(floating(args[0], args[1], flags))
-    if (found := vector_function(build, kind, args)) is not None:
+    if (found := vector_function(build, op, args)) is not None:
         return found
     if (name := FLOAT_INTRINSICS.get(kind)) is not None:
         return intrinsic(build, name, args, type)

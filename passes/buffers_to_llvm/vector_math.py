@@ -26,7 +26,7 @@ from typing import TypeAlias
 
 import numpy as np
 from numpy.polynomial import chebyshev
-from xdsl.dialects import llvm
+from xdsl.dialects import arith, llvm
 from xdsl.dialects import math as math_dialect
 from xdsl.dialects.builtin import (
     AnyFloat,
@@ -37,9 +37,10 @@ from xdsl.dialects.builtin import (
     i32,
     i64,
 )
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, Operation, OpResult, SSAValue
 from xdsl.utils.hints import isa
 
+from padc.ir.arith import NOT_POSITIVE
 from padc.passes.buffers_to_llvm.llvm_builder import AnyInteger, LlvmBuilder, predicate
 from padc.passes.buffers_to_llvm.vector_calls import (
     EXPONENT,
@@ -277,6 +278,24 @@ class Term:
         assert isinstance(total, Term)
         return total
 
+    def paired_polynomial(self, coefficients: Sequence[float]) -> Term:
+        """
+        The same by Horner's scheme in x^2, whose steps take two coefficients.
+
+        It is half as long a chain for one more op, which pays in long functions: a CPU
+        holds fewer steps of their loops at once.
+        """
+        pairs = [
+            self.fma(high, low)
+            for low, high in zip(coefficients[::2], coefficients[1::2], strict=False)
+        ]
+        square = self * self
+        total: Constant = coefficients[-1] if len(coefficients) % 2 else pairs.pop()
+        for pair in reversed(pairs):
+            total = square.fma(total, pair)
+        assert isinstance(total, Term)
+        return total
+
     def intrinsic(self, name: str, *others: Term) -> Term:
         suffix = "f64" if self.type == f64 else "f32"
         args = [self.value, *(each.value for each in others)]
@@ -402,24 +421,33 @@ def reduced_exponent(x: Term, bias: int) -> tuple[Term, Term]:
     return reduced(x, whole), number
 
 
-def reduced(x: Term, whole: Term) -> Term:
-    """x - whole log(2)."""
-    return whole.fma(LN2_HIGH - LN2, whole.fma(-LN2_HIGH, x))
-
-
-def exp_minus_1_of_rest(r: Term) -> Term:
-    """exp(r) - 1, for abs(r) up to log(2) / 2."""
-    return (r * r).fma(r.polynomial(EXP), r)
+def reduced(x: Term, whole: Term, period: float = LN2) -> Term:
+    """x - whole * period; the first product is exact."""
+    high = high_part(period, 12)
+    return whole.fma(high - period, whole.fma(-high, x))
 
 
 def exp(x: Term) -> Term:
     x = x.at_most(89.0).at_least(-104.0)
     if x.has_instructions:
-        whole, shifted = x.nearest_part(1 / LN2)
-        return power_by_root(reduced(x, whole), whole, shifted, [1.0, *EXP_SHORT])
+        return exp_by_root(x)
     r, number = reduced_exponent(x, SCALE_BIAS)
     power = r.polynomial([SCALE * c for c in (1.0, 1.0, *EXP)])
     return scaled_power(power, number)
+
+
+DECAY_SCALE = 2.0**24
+"""2^n / DECAY_SCALE is normal for the largest n for which exp(x) underflows to 0."""
+
+
+def decay(x: Term) -> Term:
+    """exp(x) for x at most 0: one factor has all of its exponents."""
+    x = x.at_least(-104.0)
+    if x.has_instructions:
+        return exp_by_root(x)
+    r, number = reduced_exponent(x, 127 + 24)
+    power = r.polynomial([c / DECAY_SCALE for c in (1.0, 1.0, *EXP)])
+    return power * number.biased_power()
 
 
 def exp2(x: Term) -> Term:
@@ -430,6 +458,11 @@ def exp2(x: Term) -> Term:
     whole, number = x.nearest(bias=SCALE_BIAS)
     power = (x - whole).polynomial([SCALE * c for c in (1.0, *EXP2)])
     return scaled_power(power, number)
+
+
+def exp_by_root(x: Term) -> Term:
+    whole, shifted = x.nearest_part(1 / LN2)
+    return power_by_root(reduced(x, whole), whole, shifted, [1.0, *EXP_SHORT])
 
 
 def power_by_root(
@@ -444,7 +477,7 @@ def power_by_root(
 def expm1(x: Term) -> Term:
     """2^n (exp(r) - 1) + (2^n - 1), halved so that 2^n does not overflow."""
     r, number = reduced_exponent(x.at_most(89.0).at_least(-50.0), 126)
-    rest, half = exp_minus_1_of_rest(r), number.biased_power()
+    rest, half = (r * r).fma(r.paired_polynomial(EXP), r), number.biased_power()
     result = half.fma(rest, half - 0.5) * 2.0
     # Halving would lose the last bit of a denormal number.
     return number.equals(126).select(rest, result).copysign(x)
@@ -475,7 +508,7 @@ def with_limits(x: Term, result: Term) -> Term:
 
 def log_of_product(f: Term, number: Term, rest: Sequence[float] = LOG) -> Term:
     """The logarithm of 2^number (1 + f); `rest` are the coefficients of `log_rest`."""
-    low = number.fma(LN2 - LN2_HIGH, (f * f) * f.polynomial(rest))
+    low = number.fma(LN2 - LN2_HIGH, (f * f) * f.paired_polynomial(rest))
     return number.fma(LN2_HIGH, low + f)
 
 
@@ -505,7 +538,7 @@ def log_to_base(base: float) -> Function:
 
     def function(x: Term) -> Term:
         f, number, coefficients = parts_for_log(x)
-        rest = (f * f) * f.polynomial(coefficients)
+        rest = (f * f) * f.paired_polynomial(coefficients)
         product = f * factor_high
         low = f.fma(factor_high, 0.0 - product)
         low = f.fma(factor - factor_high, low)
@@ -529,12 +562,18 @@ def log1p(x: Term) -> Term:
     return with_limits(u, result).copysign(x)
 
 
+TANH = [2.0 ** (k + 1) * c for k, c in enumerate(EXP)]
+"""The coefficients of 2 exp_rest(2 r)."""
+
+
 def tanh(x: Term) -> Term:
-    """t / (t + 2), for t = exp(2x) - 1."""
-    r, number = reduced_exponent(abs(x * 2.0).at_most(20.0), 127)
-    power = number.biased_power()
-    t = power.fma(exp_minus_1_of_rest(r), power - 1.0)
-    return (t / (t + 2.0)).copysign(x)
+    """t / (t + 1), for 2t = exp(2x) - 1."""
+    size = abs(x).at_most(10.0)
+    whole, number = size.nearest(2 / LN2, 127)
+    r, power = reduced(size, whole, LN2 / 2), number.biased_power()
+    rest = (r * r).fma(r.paired_polynomial(TANH), r)
+    t = power.fma(rest, power.fma(0.5, -0.5))
+    return (t / (t + 1.0)).copysign(x)
 
 
 ERF_END = 4.0
@@ -545,10 +584,10 @@ ERF = fitted(erf_exponent, math.erfc, 0, ERF_END, 7)
 def erf(x: Term) -> Term:
     """1 - 2^-y = (1 - 2^n) + 2^n (1 - 2^r), for y = -log2(1 - erf(x))."""
     size = abs(x).at_most(ERF_END)
-    y = size * size.polynomial([-c for c in ERF])
+    y = size * size.paired_polynomial([-c for c in ERF])
     whole, number = y.nearest(bias=127)
     r, power = y - whole, number.biased_power()
-    rest = r * r.polynomial([-c for c in EXP2])
+    rest = r * r.paired_polynomial([-c for c in EXP2])
     return power.fma(rest, 1.0 - power).copysign(x)
 
 
@@ -564,7 +603,7 @@ def log2_double(x: Term) -> Term:
     s = (m - 1.0) / (m + 1.0)
     large = 1.5 * 2.0**52
     whole = (exponent + int_bits(large, f64)).float() - large
-    return s.fma((s * s).polynomial(ATANH), whole)
+    return s.fma((s * s).paired_polynomial(ATANH), whole)
 
 
 def pow(x: Term, y: Term) -> Term:
@@ -577,7 +616,7 @@ def pow(x: Term, y: Term) -> Term:
     product = (y.extended() * log2).at_most(200.0).at_least(-200.0)
     whole, number = product.nearest()
     r = product - whole
-    result = r.fma(r.polynomial(EXP2_DOUBLE), 1.0) * number.power()
+    result = r.fma(r.paired_polynomial(EXP2_DOUBLE), 1.0) * number.power()
     result = size.equals(1.0).select(1.0, result.truncated())
     result = y.compare("uno", y).select(math.nan, result)
     is_whole = y.equals(y.intrinsic("trunc"))
@@ -737,11 +776,22 @@ FUNCTIONS: Mapping[type[Operation], Function] = {
 """The functions of f32, by op."""
 
 
+def is_not_positive(op: math_dialect.ExpOp) -> bool:
+    """Whether the operand is known to be at most 0, or NaN."""
+    match op.operand.owner:
+        case arith.NegfOp(operand=OpResult(op=math_dialect.AbsFOp())):
+            return True
+        case _:
+            return NOT_POSITIVE in op.attributes
+
+
 def vector_function(
-    build: LlvmBuilder, kind: type[Operation], args: Sequence[SSAValue]
+    build: LlvmBuilder, op: Operation, args: Sequence[SSAValue]
 ) -> SSAValue | None:
     """A function of f32 as straight-line code; None for others."""
-    function = FUNCTIONS.get(kind)
+    function = FUNCTIONS.get(type(op))
     if function is None or args[0].type != f32:
         return None
+    if isinstance(op, math_dialect.ExpOp) and is_not_positive(op):
+        function = decay
     return function(*(Term(build, x) for x in args)).value

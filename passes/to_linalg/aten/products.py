@@ -226,7 +226,7 @@ def attention(
 
     def exponential(score: Number, most: Number) -> Number:
         # A row whose keys are all masked has weights 0.
-        return most.equals(-math.inf).select(0, (score - most).apply("exp"))
+        return most.equals(-math.inf).select(0, (score - most).decay())
 
     # f16 and bf16 weights are rounded for the product, but not for their sum.
     powers = pointwise(build, [scores, most], type, exponential)

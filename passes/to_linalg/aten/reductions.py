@@ -389,7 +389,7 @@ def softmax(
             dims,
             True,
             type,
-            lambda x, most: shifted(x, most).apply("exp"),
+            lambda x, most: shifted(x, most).decay(),
         )
         # Along the last dimension, PyTorch rounds the sum and its logarithm.
         step = result if list(dims) == [x.rank - 1] else type
@@ -401,7 +401,7 @@ def softmax(
         return pointwise(build, [x, most, Operand(sum, type)], result, logarithm)
 
     def exponential(x: Number, most: Number) -> Number:
-        power = shifted(x, most).apply("exp")
+        power = shifted(x, most).decay()
         if not is_safe:
             return power
         return most.equals(-math.inf).select(0, power)

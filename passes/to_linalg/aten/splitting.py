@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 from xdsl.ir import SSAValue
 
 from padc.errors import Obstacle
 from padc.ir.arithmetic import ceil_div
 from padc.ir.element_types import wide
 from padc.ir.tcp import Amount
+from padc.passes.aten.elementwise_bodies import sigmoid
 from padc.passes.common.lowering import Replacement
 from padc.passes.common.tensor_shapes import rank_of
 from padc.passes.to_linalg.aten.linalg_call import LinalgCall, lowers
@@ -87,6 +90,6 @@ def lower_glu(call: LinalgCall) -> SSAValue:
 
     def gated(x: Number, gate: Number) -> Number:
         x, gate = x.to(wide(x.type)), gate.to(wide(gate.type))
-        return x / (1 + (-gate).apply("exp"))
+        return cast(Number, x * sigmoid(gate))
 
     return pointwise(build, halves, x.type, gated)

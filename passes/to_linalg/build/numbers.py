@@ -26,7 +26,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.utils.hints import isa
 
 from padc.errors import Obstacle
-from padc.ir.arith import FITS, RemFOp
+from padc.ir.arith import FITS, NOT_POSITIVE, RemFOp
 from padc.ir.arithmetic import SymbolicInteger, unwrapped
 from padc.ir.element_types import is_float, is_half, is_unsigned, width
 from padc.ir.tcp import Amount, fill_type
@@ -308,6 +308,12 @@ class Number(Element):
         op = arith.FPToSIOp(self.value, i32)
         op.attributes[FITS] = UnitAttr()
         return Number(self.build, self.build.insert(op), i32)
+
+    def decay(self) -> Number:
+        """The exponential of a float that is known to be at most 0, or NaN."""
+        op = math.ExpOp(self.value)
+        op.attributes[NOT_POSITIVE] = UnitAttr()
+        return Number(self.build, self.build.insert(op), self.type)
 
     def __abs__(self) -> Number:
         if self.is_float:
