@@ -113,6 +113,14 @@ FUNCTIONS: Mapping[str, tuple[Functions, Tensor]] = {
         },
         INTEGERS,
     ),
+    "few": (
+        {
+            "of a concat of floats": lambda x: torch.cat([x[0], x[0]])[4],
+            "of a pad of booleans": lambda x: F.pad(x > 0, (2, 2))[:, :1],
+            "transposed": lambda x: (x.t() + 1).t(),
+        },
+        torch.tensor([[-1.0, 2, 3], [3, -4, 5]]),
+    ),
 }
 
 
@@ -122,5 +130,6 @@ ALLOWED = {
     "images": {"rtol": 1e-4, "atol": 1e-5},
     "counts": EXACT,
     "integers": EXACT,
+    "few": EXACT,
 }
 """The error that is allowed; numbers that are rounded once are exact."""

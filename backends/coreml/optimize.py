@@ -21,6 +21,7 @@ from padc.backends.coreml.repaired_passes import (
     HARMFUL,
     exact_batch_norms,
     exact_casts,
+    symbols_of_integers,
 )
 from padc.backends.coreml.symbolic_reshapes import quick_reshapes
 from padc.errors import Problem, UnsupportedError
@@ -134,6 +135,7 @@ LAST_PASSES = (
 
 
 @quick_reshapes()
+@symbols_of_integers()
 def optimize(
     program: Program,
     precision: str = DEFAULT_PRECISION,

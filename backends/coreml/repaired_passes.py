@@ -19,6 +19,7 @@ with quiet():
     from coremltools.converters.mil.mil import types
     from coremltools.converters.mil.mil.input_type import DefaultInputs
     from coremltools.converters.mil.mil.ops.defs.iOS15.normalization import batch_norm
+    from coremltools.converters.mil.mil.ops.defs.iOS15.tensor_operation import concat
 
 Pass = type[Any]
 
@@ -98,3 +99,26 @@ def exact_batch_norms() -> Generator[None]:
         yield
     finally:
         batch_norm.default_inputs = original
+
+
+@contextlib.contextmanager
+def symbols_of_integers() -> Generator[None]:
+    """
+    Let coremltools put symbols for elements of integer tensors only.
+
+    A concat has one for each unknown element, whatever the type. Symbols are integers,
+    as the sizes are that they are made for: a slice of a concat of floats or booleans
+    gets a value of another type than its own, and the pass fails.
+    """
+    original = concat.value_inference
+
+    def value_inference(self: Any) -> Any:
+        known = all(var.val is not None for var in self.values)
+        is_whole = types.is_int(self.values[0].dtype)
+        return original(self) if known or is_whole else None
+
+    concat.value_inference = value_inference
+    try:
+        yield
+    finally:
+        concat.value_inference = original
