@@ -118,6 +118,7 @@ FUNCTIONS: Mapping[str, tuple[Functions, Tensor]] = {
             "of a concat of floats": lambda x: torch.cat([x[0], x[0]])[4],
             "of a pad of booleans": lambda x: F.pad(x > 0, (2, 2))[:, :1],
             "transposed": lambda x: (x.t() + 1).t(),
+            "stacks": lambda x: (y := torch.stack([x, x * 2]), y.reshape(4, 3)),
         },
         torch.tensor([[-1.0, 2, 3], [3, -4, 5]]),
     ),

@@ -870,6 +870,20 @@ def test_passes_that_change_values(name: str, tmp_path: Path):
     check_each(floats, results, x, **ALLOWED[name], equal_nan=True)
 
 
+def test_a_stack_that_is_returned(tmp_path: Path):
+    def stacks(x: Tensor) -> tuple[Tensor, Tensor]:
+        stack = torch.stack([x, x * 2])
+        return stack, stack.reshape(4, 3)
+
+    x = torch.rand(2, 3)
+    convert(Function(stacks), [x]).save(str(tmp_path / "m.mlpackage"))
+
+    results = run_package(tmp_path / "m.mlpackage", [x])
+
+    for result, expected in zip(results, stacks(x), strict=True):
+        torch.testing.assert_close(result, expected)
+
+
 def as_float(function: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
     """The function, with the results that a package has for integers and booleans."""
     return lambda x: function(x).float()

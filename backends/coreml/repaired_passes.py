@@ -52,6 +52,11 @@ def has_factor_of_rank(op: Any) -> bool:
     )
 
 
+def is_returned_stack(op: Any) -> bool:
+    """replace_stack_reshape removes a stack of which a reshape is the only user."""
+    return op.op_type == "stack" and op.outputs[0] in op.enclosing_block.outputs
+
+
 def known(op: Any) -> bool:
     """Whether an operand is known that is more than one number."""
     return any(var.val is not None and np.size(var.val) > 1 for var in (op.x, op.y))
@@ -61,6 +66,7 @@ HARMFUL: Mapping[str, Callable[[Any], bool]] = {
     "common::fuse_conv_batchnorm": is_grouped_transpose,
     "common::fuse_elementwise_to_batchnorm": scales_integers,
     "common::fuse_reduce_mean": has_factor_of_rank,
+    "common::replace_stack_reshape": is_returned_stack,
 }
 """Which op a pass is wrong for. Programs that have such an op are left as they are."""
 

@@ -88,12 +88,15 @@ def in_time(program: Program, path: str) -> str | None:
 def outcomes(work: Work) -> list[Outcome]:
     """What comes of each program on each path."""
     seeds, kind, paths = work
-    return [
+    found = [
         (seed, path, *outcome(program, path, in_time))
         for seed in seeds
         if (program := drawn(seed, kind)).calls
         for path in paths
     ]
+    # IR is full of cycles, and the collector is off: see `prepare`.
+    gc.collect()
+    return found
 
 
 def outcomes_apart(work: Work) -> list[Outcome]:

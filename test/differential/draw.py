@@ -109,7 +109,7 @@ class Draw(Choices):
         return True
 
     def program(self, thread_counts: tuple[int, ...] = (1,)) -> Program:
-        """What was drawn; the values that no call uses are returned."""
+        """What was drawn; values that no call uses are returned, and some others."""
         count = len(self.inputs)
         places = {
             number: i if kind == "input" else count + i
@@ -118,7 +118,11 @@ class Draw(Choices):
         calls = [renumbered(each, places) for each in self.calls]
         used = {link.number for call in calls for link in links(call.args)}
         total = count + len(calls)
-        outputs = [number for number in range(count, total) if number not in used]
+        outputs = [
+            number
+            for number in range(count, total)
+            if number not in used or self.chance(0.1)
+        ]
         return without_dead(
             Program(
                 [list(self.inputs)], calls, outputs, frozenset(self.held), thread_counts

@@ -24,6 +24,7 @@ from padc.backends.coreml.repaired_passes import (
     exact_casts,
     has_factor_of_rank,
     is_grouped_transpose,
+    is_returned_stack,
     scales_integers,
 )
 from padc.errors import Problem, SourceLocation, UnsupportedError
@@ -197,6 +198,7 @@ REPAIRS: Mapping[str, Repair] = {
     "common::fuse_conv_batchnorm": unless(mixes_channels),
     "common::merge_consecutive_paddings": unless(is_border_pad),
     "common::fuse_reduce_mean": unless(has_factor_of_rank),
+    "common::replace_stack_reshape": unless(is_returned_stack),
     "common::cast_optimization": exact_casts,
     **dict.fromkeys(("common::use_reflection_padding", *LEFT_OUT), around(nothing)),
     "common::fuse_elementwise_to_batchnorm": around(with_exact_batch_norms),
