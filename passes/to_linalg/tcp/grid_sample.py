@@ -99,7 +99,8 @@ def with_channels_last(build: LinalgBuilder, op: tcp.GridSampleOp) -> SSAValue |
     sizes, x, rank = known_sizes(build, op), op.input, op.spatial_rank
     if sizes[1] not in FEW_CHANNELS or not is_reused(build, op):
         return None
-    if op.mode.data is ResampleMode.NEAREST:
+    if op.mode.data is ResampleMode.NEAREST and sizes[1] == 4:
+        # The points of four channels would be computed one at a time.
         return None
     known = [size for size in sizes if isinstance(size, int)]
 
