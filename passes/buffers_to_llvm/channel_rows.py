@@ -33,6 +33,8 @@ from padc.passes.buffers_to_llvm.work_sharing import ELEMENTS, share, split_loop
 
 CHANNELS = 64
 """The channels of a point that are computed before they are transposed."""
+MOST_IN_RUNS = 4
+"""With so few channels, `gathers` computes points in vectors."""
 LEAST_LANES = 4
 """The side of the smallest square that is transposed."""
 ELEMENT_TYPES: dict[int, AnyFloat] = {2: f16, 4: f32, 8: f64}
@@ -209,7 +211,7 @@ def channel_rows(body: Body, loops: Sequence[Loop]) -> ChannelRows | None:
     lanes = build.vector_bytes // max(4, type.size)
     while lanes > min(map(known, counts)):
         lanes //= 2
-    if lanes < LEAST_LANES:
+    if lanes < LEAST_LANES or known(channels.count) <= MOST_IN_RUNS:
         return None
     outer = [loop for loop in outer if loop is not channels]
     return ChannelRows(body, outer, channels, points, type, lanes)

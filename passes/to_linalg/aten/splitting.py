@@ -90,6 +90,6 @@ def lower_glu(call: LinalgCall) -> SSAValue:
 
     def gated(x: Number, gate: Number) -> Number:
         x, gate = x.to(wide(x.type)), gate.to(wide(gate.type))
-        return cast(Number, x * sigmoid(gate))
+        return x * cast(Number, sigmoid(gate))
 
     return pointwise(build, halves, x.type, gated)

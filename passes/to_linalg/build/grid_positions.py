@@ -94,11 +94,13 @@ def positions(
     op: tcp.GridSampleOp,
     args: Sequence[SSAValue],
     lengths: Sequence[Amount],
+    with_margins: bool = False,
 ) -> Taps:
     """
     For each dimension the taps of a point: positions, -1 if outside, and weights.
 
-    `args` are its coordinates, and `lengths` the sizes of the input.
+    `args` are its coordinates, and `lengths` the sizes of the input. If that is
+    `with_margins`, the positions are those in it, and none is outside.
     """
     rank, real = op.spatial_rank, real_type(op.grid_type.element_type)
     sizes = [build.wrap(length) for length in lengths]
@@ -107,24 +109,49 @@ def positions(
     for point, size in zip(args, sizes, strict=False):
         number = Number(build, widened(build, point, real), real)
         pixel = resampling.pixel(number, size, rank, aligned, make)
-        found.append(axis_taps(op, pixel, size, make))
-    if op.mode.data is ResampleMode.NEAREST or op.padding.data is not GridPadding.ZEROS:
+        found.append(axis_taps(op, pixel, size, make, with_margins))
+    if (
+        with_margins
+        or op.mode.data is ResampleMode.NEAREST
+        or op.padding.data is not GridPadding.ZEROS
+    ):
         return found
     return with_unknown(found)
 
 
+def margins(op: tcp.GridSampleOp) -> tuple[int, int]:
+    """
+    How many zeros before and after its elements a dimension needs for all taps.
+
+    A point that is far outside is moved to where all of its taps are zeros.
+    """
+    first, last = (resampling.OFFSETS[op.mode.data][i] for i in (0, -1))
+    if op.padding.data is GridPadding.ZEROS:
+        return last - first + 1, last - first + 1
+    return (0, 1) if op.mode.data is ResampleMode.LINEAR else (0, 0)
+
+
 def axis_taps(
-    op: tcp.GridSampleOp, at: Number, size: SymbolicInteger, real: MakeReal
+    op: tcp.GridSampleOp,
+    at: Number,
+    size: SymbolicInteger,
+    real: MakeReal,
+    with_margins: bool,
 ) -> list[tuple[Number, Number | None]]:
     """Position, -1 if outside, and weight of the elements that `at` combines."""
-    mode = op.mode.data
+    mode, is_zeros = op.mode.data, op.padding.data is GridPadding.ZEROS
     is_cubic = mode is ResampleMode.CUBIC
     if not is_cubic:
         at = op.padded(at, size, real, reflected)
-    if mode is ResampleMode.NEAREST:
-        return [(position(at.apply("round"), size, real), None)]
-    low, taps = at.floor(), list[tuple[Number, Number | None]]()
-    for offset, weight in resampling.weights(mode, at - low):
+    low = at.apply("round") if mode is ResampleMode.NEAREST else at.floor()
+    found = resampling.weights(mode, at - low)
+    if with_margins and (is_zeros or not is_cubic):
+        if is_zeros:
+            low = low.clamp(-1.0 - found[-1][0], real(size - found[0][0]))
+        start = low.truncated() + margins(op)[0]
+        return [(start + offset, weight) for offset, weight in found]
+    taps: list[tuple[Number, Number | None]] = []
+    for offset, weight in found:
         place = low + offset if offset else low
         if is_cubic:
             place = op.padded(place, size, real, reflected)

@@ -26,6 +26,7 @@ from padc.passes.to_linalg.build.grid_positions import (
     coordinates,
     is_reused,
     known_sizes,
+    margins,
     may_miss,
     positions,
     tables_of,
@@ -38,6 +39,7 @@ from padc.passes.to_linalg.build.scalars import (
     total_type,
     widened,
 )
+from padc.passes.to_linalg.build.slices import grow
 from padc.passes.to_linalg.build.taps import (
     Tap,
     TapTable,
@@ -74,7 +76,7 @@ def lower_grid_sample(build: LinalgBuilder, op: tcp.GridSampleOp) -> SSAValue:
 
     def element(inner: LinalgBuilder, args: Sequence[SSAValue]) -> SSAValue:
         if axes is None:
-            taps = taps_at(inner, op, args, lengths, total)
+            taps = taps_at(inner, op, args, lengths, total, pixels is not None)
         else:
             taps = taps_of_point(inner, axes, args, total)
         batch, channel = inner.loop_index(0), inner.loop_index(1)
@@ -91,16 +93,14 @@ def lower_grid_sample(build: LinalgBuilder, op: tcp.GridSampleOp) -> SSAValue:
 
 def with_channels_last(build: LinalgBuilder, op: tcp.GridSampleOp) -> SSAValue | None:
     """
-    The input as [N, *D, C], with 2 or 4 channels; None if this does not pay.
+    The input as [N, *D, C], with 2 or 4 channels and margins.
 
+    None if this does not pay.
     All channels of an element are then in one cache line. The last of 3 channels is
     there twice.
     """
     sizes, x, rank = known_sizes(build, op), op.input, op.spatial_rank
     if sizes[1] not in FEW_CHANNELS or not is_reused(build, op):
-        return None
-    if op.mode.data is ResampleMode.NEAREST and sizes[1] == 4:
-        # The points of four channels would be computed one at a time.
         return None
     known = [size for size in sizes if isinstance(size, int)]
 
@@ -111,7 +111,10 @@ def with_channels_last(build: LinalgBuilder, op: tcp.GridSampleOp) -> SSAValue |
         return inner.extract(x, [batch, channel, *at])
 
     shape = [sizes[0], *sizes[2:], FEW_CHANNELS[known[1]]]
-    return build.compute(shape, element_type(x), element)
+    pixels = build.compute(shape, element_type(x), element)
+    lower, upper = ([0, *[margin] * rank, 0] for margin in margins(op))
+    zero = build.insert(tcp.fill_constant(0.0, element_type(x)))
+    return grow(build, pixels, zero, lower, upper)
 
 
 def tables(
@@ -141,14 +144,17 @@ def taps_at(
     args: Sequence[SSAValue],
     lengths: Sequence[Amount],
     total: Attribute,
+    with_margins: bool,
 ) -> list[list[Tap]]:
     """For each dimension the taps of the point whose coordinates are `args`."""
+
+    def tap(number: int, index: Number, weight: Number | None) -> Tap:
+        may_be_outside = may_miss(op, number) and not with_margins
+        return tap_of(
+            build, index.value, weight and weight.value, may_be_outside, total
+        )
+
     return [
-        [
-            tap_of(
-                build, index.value, weight and weight.value, may_miss(op, number), total
-            )
-            for number, (index, weight) in enumerate(taps)
-        ]
-        for taps in positions(build, op, args, lengths)
+        [tap(number, *each) for number, each in enumerate(taps)]
+        for taps in positions(build, op, args, lengths, with_margins)
     ]
