@@ -91,15 +91,16 @@ def tiles_of(map: AffineMap, loops: Mapping[int, int]) -> Tiles | None:
     The tiles of an operand if loops are split; None if that is no packed layout.
 
     `loops` are the numbers of the loops, with the sizes of their tiles. Each must index
-    a dimension by itself, wherever it is used.
+    one dimension by itself, or none.
     """
     tiles: list[Tile] = []
     for loop, size in loops.items():
-        for dim, expr in enumerate(map.results):
-            if loop in expr.used_dims():
-                if not isinstance(expr, AffineDimExpr):
-                    return None
-                tiles.append(Tile(dim, size))
+        dims = [i for i, expr in enumerate(map.results) if loop in expr.used_dims()]
+        if not dims:
+            continue
+        if len(dims) > 1 or not isinstance(map.results[dims[0]], AffineDimExpr):
+            return None
+        tiles.append(Tile(dims[0], size))
     return tuple(tiles)
 
 

@@ -155,7 +155,8 @@ def grid(draw: Draw) -> bool:
         # For volumes, PyTorch casts places to int64: undefined beyond its range.
         far = FAR if n == 2 else FAR[:4]
         # Where a reflection of it is depends on how its product with a size is rounded.
-        draw.scatter(points, [x for x in far if padding != 2 or x != -1e10])
+        huge = (-1e10, 3e38) if padding == 2 else ()
+        draw.scatter(points, [x for x in far if x not in huge])
     target = getattr(aten, f"grid_sampler_{n}d").default
     return draw.call(target, x, draw.given(points), mode, padding, draw.chance(0.5))
 

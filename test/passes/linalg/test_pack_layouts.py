@@ -154,6 +154,8 @@ def test_gathers_without_convolutions():
                 F.interpolate(x, (7, 20), mode="bilinear"),
                 F.interpolate(x, (7, 20)),
                 x.flatten(2)[:, :, torch.arange(9) * 7 % 9],
+                # Not packed: a step has another channel and another row.
+                F.interpolate(x[:, :16], (16, 5), mode="bicubic").diagonal(0, 2, 1),
                 # Not packed: the last one reads channels by a computed number.
                 F.grid_sample(x[:, :16] + 1, grid, align_corners=False)
                 + (x[:, :16] + 1)[:, torch.arange(16) * 3 % 16, :5, :6],
