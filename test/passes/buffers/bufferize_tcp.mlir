@@ -78,6 +78,42 @@ func.func @replication(%x: tensor<3xf32>) -> tensor<6xf32> {
   return %y : tensor<6xf32>
 }
 
+// Amounts that only crop make a view, without a copy.
+// CHECK-LABEL: func.func @border_crop
+// CHECK-NEXT:    %[[X:.*]] = memref.subview %x[1] [2] [1]
+// CHECK-NOT:     copy
+// CHECK:         linalg.generic
+// CHECK-SAME:    ins(%[[X]],
+func.func @border_crop(%x: tensor<5xf32>) -> tensor<1xf32> {
+  %y = tcp.replication_pad %x lowerExpansion [-1] upperExpansion [-2] : tensor<5xf32> -> tensor<2xf32>
+  %z = tcp.max_pool %y kernel [2] strides [1] dilations [1] dims [0] : tensor<2xf32> -> tensor<1xf32>
+  return %z : tensor<1xf32>
+}
+
+// The border wraps around what is left after the crop: it begins with the element 1.
+// CHECK-LABEL: func.func @circular_crop
+// CHECK-NEXT:    %[[X:.*]] = memref.subview %x[1] [4] [1]
+// CHECK-NEXT:    %[[Y:.*]] = memref.alloc() : memref<6xf32>
+// CHECK-NEXT:    %[[IN:.*]] = memref.subview %[[Y]][0] [4] [1]
+// CHECK-NEXT:    linalg.copy ins(%[[X]] : {{.*}}) outs(%[[IN]]
+// CHECK-NEXT:    %[[FROM:.*]] = memref.subview %[[Y]][0] [2] [1]
+// CHECK-NEXT:    %[[TO:.*]] = memref.subview %[[Y]][4] [2] [1]
+// CHECK-NEXT:    linalg.copy ins(%[[FROM]] : {{.*}}) outs(%[[TO]]
+// CHECK-NEXT:    return %[[Y]]
+func.func @circular_crop(%x: tensor<5xf32>) -> tensor<6xf32> {
+  %y = tcp.circular_pad %x lowerExpansion [-1] upperExpansion [2] : tensor<5xf32> -> tensor<6xf32>
+  return %y : tensor<6xf32>
+}
+
+// There is nothing to copy.
+// CHECK-LABEL: func.func @empty_borders
+// CHECK-NEXT:    %[[Y:.*]] = memref.alloc() : memref<0x8xf32>
+// CHECK-NEXT:    return %[[Y]]
+func.func @empty_borders(%x: tensor<0x3xf32>) -> tensor<0x8xf32> {
+  %y = tcp.replication_pad %x lowerExpansion [0, 2] upperExpansion [0, 3] : tensor<0x3xf32> -> tensor<0x8xf32>
+  return %y : tensor<0x8xf32>
+}
+
 // A tensor with one use is written in place; one with more uses is copied.
 // CHECK-LABEL: func.func @in_place
 // CHECK:         %[[Z:.*]] = memref.alloc() : memref<4xf32>
