@@ -11,6 +11,7 @@ takes it, none does. Values that an output does not depend on have no effect on 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import prod
 from typing import Any
 
 import torch
@@ -80,6 +81,18 @@ def noise_of(dtype: torch.dtype, path: str) -> float:
     return NOISE[dtype]
 
 
+def rounded_means(call: Call, x: Tensor) -> Tensor:
+    """For each element of a norm's result, the scaled mean that is subtracted."""
+    if not x.numel():
+        return x.double()
+    size, eps = call.args[1], call.args[-2]
+    groups = x.shape[0] * size if isinstance(size, int) else x.numel() // prod(size)
+    rows = x.double().reshape(groups, -1)
+    variances = rows.var(1, correction=0, keepdim=True)
+    means = rows.abs().mean(1, True) / (variances + eps).sqrt()
+    return means.expand(rows.shape).reshape(x.shape)
+
+
 def noisy(
     program: Program, run: int, path: str, generator: torch.Generator
 ) -> list[Tensor]:
@@ -114,6 +127,8 @@ def noisy(
             # Terms of the polynomials are larger than the weight. PyTorch rounds each.
             image = values[call.args[0].number]
             error += LARGEST_TERM * largest(image) if x.itemsize == 2 else 0
+        if any(norm in str(call.target) for norm in ("layer_norm", "group_norm")):
+            error += rounded_means(call, values[call.args[0].number])
         return changed(x, error)
 
     right = program.values(run)
