@@ -228,6 +228,17 @@ def test_border_pads_of_any_dimensions(mode: str):
     assert_equal(y, expected)
 
 
+@pytest.mark.parametrize("mode", MODES)
+def test_border_pads_of_no_amount_give_each_element_its_memory(mode: str):
+    """Elements of a view may share it, and an op may write to a copy of such a view."""
+    windows = numbers(4).unfold(0, 3, 1)
+
+    y = compute(lambda x: MODES[mode](x, [0, 0], [0, 0]), windows)
+
+    assert_equal(y, windows)
+    assert y.untyped_storage().nbytes() == y.nbytes
+
+
 def test_amounts_may_be_computed():
     x = numbers(2, 3)
 

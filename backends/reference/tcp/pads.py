@@ -61,8 +61,11 @@ def border_pad(
     """
     A pad whose border repeats elements of the input, dimension by dimension.
 
-    ValueError if the amounts are not legal.
+    The result has memory of its own, as PyTorch's: an ATen op after it that keeps the
+    strides of its operand writes each element once. ValueError if the amounts are not
+    legal.
     """
+    x = x.clone(memory_format=torch.contiguous_format)
     for dim, (low, high) in enumerate(zip(lower, upper, strict=True)):
         if (low, high) != (0, 0):
             size = x.shape[dim]
