@@ -121,7 +121,13 @@ def elements_at(
 
 
 def resize(self: Tensor, size: Sequence[int], **options: Any) -> Tensor:
-    """The first elements in memory; those beyond are not defined."""
+    """
+    The first elements in memory; those beyond are not defined.
+
+    PyTorch leaves a tensor that already has the size as it is, in any order of memory.
+    """
+    if list(size) == list(self.shape):
+        return self.clone()
     if math.prod(size) > self.numel():
         raise UnknownOrderError
     flat = self.permute(memory_order(self)).reshape(-1)

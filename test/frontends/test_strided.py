@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+import itertools
+import math
+
 import pytest
 import torch
 from functions import Function, Functions, Several, check_each
@@ -10,6 +13,7 @@ from torch import Tensor
 
 import padc
 from padc.errors import UnsupportedError
+from padc.frontends.torch_export import strided
 
 
 def written(x: Tensor) -> Tensor:
@@ -49,6 +53,7 @@ STRIDED: Functions = {
     "in place": lambda x: x.clone().as_strided_((2, 2), (5, 1)),
     "written": written,
     "resized": lambda x: x.clone().resize_(2, 3),
+    "resized to its own size": lambda x: torch.ops.aten.resize(x.t(), (5, 4)),
     "resized as": lambda x: x.clone().resize_as_(x[:3, :2]),
 }
 
@@ -69,6 +74,53 @@ def test_strided_as_machine_code(name: str) -> None:
 
     torch.testing.assert_close(compiled(x), STRIDED[name](x), rtol=0, atol=0)
     assert compiled.is_native == (name not in NOT_NATIVE), compiled.report()
+
+
+VIEWS = [
+    (size, stride, offset)
+    for rank, most in ((0, 0), (1, 4), (2, 3), (3, 2))
+    for size in itertools.product(range(most + 1), repeat=rank)
+    for stride in itertools.product(range(5 - rank), repeat=rank)
+    for offset in range(3)
+]
+"""Sizes, strides and offsets."""
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_all_views_of_small_memory(order: tuple[int, int]) -> None:
+    x = torch.arange(6).reshape(2, 3).permute(order)
+    taken = written = 0
+    for view in VIEWS:
+        try:
+            expected = torch.as_strided(x, *view)
+        except RuntimeError:
+            with pytest.raises(strided.UnknownOrderError):
+                strided.as_strided(x, *view)
+            continue
+        taken += 1
+
+        assert strided.as_strided(x, *view).equal(expected)
+
+        values = 100 + torch.arange(expected.numel()).reshape(expected.shape)
+        if strided.positions(x, *view).unique().numel() == expected.numel():
+            scattered = torch.as_strided_scatter(x, values, *view)
+            written += 1
+
+            assert strided.as_strided_scatter(x, values, *view).equal(scattered)
+    assert taken > 300 and written > 100
+
+
+def test_all_smaller_sizes() -> None:
+    for order, size in itertools.product(
+        [(0, 1), (1, 0)], itertools.product(range(4), repeat=2)
+    ):
+        x = torch.arange(6).reshape(2, 3).permute(order)
+        if math.prod(size) > 6:
+            with pytest.raises(strided.UnknownOrderError):
+                strided.resize(x, size)
+            continue
+
+        assert strided.resize(x, size).equal(x.clone().resize_(size))
 
 
 NOT_NATIVE = {"scattered to an overlapping view", "scattered between"}
