@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import assume, given, settings
@@ -18,7 +20,8 @@ from padc.backends.reference import run
 from padc.compiled_models.native_model import NativeModel
 from padc.frontends.torch_export import import_exported_program
 from padc.ir import make_context, tcp
-from padc.ir.weights import weights_of
+from padc.ir.weights import Weights, weights_of
+from padc.passes.aten.phase_kernel import PhaseKernel
 from padc.passes.torch_to_tcp.convert_torch_to_tcp import ConvertTorchToTcpPass
 from padc.passes.torch_to_tcp.split_conv_transpose import SplitConvTransposePass
 
@@ -75,6 +78,26 @@ def test_the_result_stays_the_same(data: st.DataObject):
     _, y = split(model, x)
 
     torch.testing.assert_close(y, expected)
+
+
+def test_the_kernel_of_a_phase_has_its_taps():
+    """Tap j is tap `first + step * (number - 1 - j)` of its group's features."""
+    for taps in range(1, 7):
+        kernel = np.arange(4 * 3 * taps).reshape(4, 3, taps)
+        weights = Weights({"kernel": kernel.transpose(2, 0, 1)})
+        for step, groups in itertools.product(range(1, 5), (1, 2)):
+            for first in range(min(step, taps)):
+                order, each = (1, 2, 0), 4 // groups
+                derived = PhaseKernel("of", "kernel", order, groups, [(first, step)])
+                derived.apply(weights)
+                reached = [*range(first, taps, step)][::-1]
+                expected = [
+                    [kernel[group * each + i, o, reached] for i in range(each)]
+                    for group in range(groups)
+                    for o in range(3)
+                ]
+
+                assert np.array_equal(weights["of"], expected)
 
 
 def test_each_phase_is_a_convolution():

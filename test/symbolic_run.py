@@ -1,0 +1,235 @@
+# pyright: basic
+"""
+Runs a function at the level of linalg and tensor on z3's terms.
+
+A tensor is its sizes, and a function from indices to its element. So a proof is of the
+ops that a pass writes, for all sizes, amounts and places.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import z3
+from pad_modes import within
+from proofs import choose, largest, smallest
+from xdsl.dialects import arith, func, tensor
+from xdsl.dialects.builtin import DYNAMIC_INDEX, AffineMapAttr, TensorType
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir import Operation, SSAValue
+
+
+@dataclass(frozen=True)
+class Array:
+    """A tensor."""
+
+    sizes: Sequence[Any]
+    at: Callable[[Sequence[Any]], Any]
+
+
+def argument(name: str, rank: int) -> Array:
+    """A tensor of symbolic sizes and elements."""
+    places = [z3.IntSort()] * rank
+    elements = z3.Function(name, *places, z3.IntSort())
+    sizes = [z3.Int(f"{name}_size{dim}") for dim in range(rank)]
+    return Array(sizes, lambda indices: elements(*indices))
+
+
+UNDEFINED: Array = argument("undefined", 1)
+
+
+@dataclass
+class SymbolicRun:
+    """What the ops compute, and what has to be true for them to be legal."""
+
+    values: dict[SSAValue, Any] = field(default_factory=dict)
+    obligations: list[Any] = field(default_factory=list)
+    loops: Sequence[Any] = ()
+    """The indices of the loops around the op."""
+
+    @staticmethod
+    def of(function: func.FuncOp, *arguments: Any) -> tuple[SymbolicRun, list[Any]]:
+        """A run of a function of one block, and its results."""
+        run = SymbolicRun()
+        run.values.update(zip(function.args, arguments, strict=True))
+        return run, run.block(function.body.block.ops)
+
+    def block(self, ops: Any) -> list[Any]:
+        """Run ops up to the last, and return the operands of that."""
+        operands: list[Any] = []
+        for op in ops:
+            operands = [self.values[x] for x in op.operands]
+            if op.next_op is not None:
+                self.values[op.results[0]] = RULES[type(op)](self, op, operands)
+        return operands
+
+    def amounts(self, static: Any, dynamic: Sequence[SSAValue]) -> list[Any]:
+        """A list of integers, of which some are operands."""
+        rest = iter(dynamic)
+        return [
+            self.values[next(rest)] if each == DYNAMIC_INDEX else each
+            for each in static.get_values()
+        ]
+
+
+Rule = Callable[[SymbolicRun, Any, Sequence[Any]], Any]
+
+
+def constant(run: SymbolicRun, op: arith.ConstantOp, _: Any) -> Any:
+    return z3.IntVal(op.value.value.data)  # type: ignore[union-attr]
+
+
+def quotient(run: SymbolicRun, op: Operation, args: Sequence[Any]) -> Any:
+    """Rounded down, for small quotients or known divisors: z3 is weak at others."""
+    a, b = args
+    if z3.is_int_value(b):
+        run.obligations.append(b > 0)
+        return a / b
+    run.obligations.append(z3.And(b > 0, -b <= a, a < 2 * b))
+    return choose(a < 0, z3.IntVal(-1), choose(a < b, z3.IntVal(0), z3.IntVal(1)))
+
+
+def dim_of(run: SymbolicRun, op: tensor.DimOp, args: Sequence[Any]) -> Any:
+    x, dim = args
+    number: Any = z3.simplify(dim)
+    return x.sizes[number.as_long()]
+
+
+def empty(run: SymbolicRun, op: tensor.EmptyOp, args: Sequence[Any]) -> Array:
+    (type,), rest = op.result_types, iter(args)
+    assert isinstance(type, TensorType)
+    sizes = [next(rest) if n == DYNAMIC_INDEX else n for n in type.get_shape()]
+    run.obligations += [size >= 0 for size in sizes]
+    return Array(sizes, lambda indices: UNDEFINED.at(indices[:1]))
+
+
+def cast(run: SymbolicRun, op: tensor.CastOp, args: Sequence[Any]) -> Array:
+    (type,) = op.result_types
+    assert isinstance(type, TensorType)
+    for size, static in zip(args[0].sizes, type.get_shape(), strict=True):
+        if static != DYNAMIC_INDEX:
+            run.obligations.append(size == static)
+    return args[0]
+
+
+def slices(run: SymbolicRun, op: Any, x: Array) -> tuple[list[Any], ...]:
+    """The offsets, sizes and strides of a slice of `x`, all inside."""
+    offsets = run.amounts(op.static_offsets, op.offsets)
+    sizes = run.amounts(op.static_sizes, op.sizes)
+    strides = run.amounts(op.static_strides, op.strides)
+    for offset, size, stride, whole in zip(
+        offsets, sizes, strides, x.sizes, strict=True
+    ):
+        last = offset + (size - 1) * stride
+        run.obligations.append(z3.And(offset >= 0, size >= 0))
+        run.obligations.append(z3.Or(size == 0, last < whole))
+    return offsets, sizes, strides
+
+
+def extract_slice(
+    run: SymbolicRun, op: tensor.ExtractSliceOp, args: Sequence[Any]
+) -> Array:
+    offsets, sizes, strides = slices(run, op, x := args[0])
+
+    def at(indices: Sequence[Any]) -> Any:
+        return x.at(
+            [
+                offset + index * stride
+                for offset, index, stride in zip(offsets, indices, strides, strict=True)
+            ]
+        )
+
+    return Array(sizes, at)
+
+
+def insert_slice(
+    run: SymbolicRun, op: tensor.InsertSliceOp, args: Sequence[Any]
+) -> Array:
+    part, x = args[:2]
+    offsets, sizes, strides = slices(run, op, x)
+    for size, expected in zip(part.sizes, sizes, strict=True):
+        run.obligations.append(size == expected)
+
+    def at(indices: Sequence[Any]) -> Any:
+        moved = [i - offset for i, offset in zip(indices, offsets, strict=True)]
+        places = [i / n if n != 1 else i for i, n in zip(moved, strides, strict=True)]
+        inside = [
+            z3.And(i % step == 0 if step != 1 else True, within(place, size))
+            for i, place, step, size in zip(moved, places, strides, sizes, strict=True)
+        ]
+        return choose(z3.And(*inside), part.at(places), x.at(indices))
+
+    return Array(x.sizes, at)
+
+
+def pad(run: SymbolicRun, op: tensor.PadOp, args: Sequence[Any]) -> Array:
+    x: Array = args[0]
+    lower = run.amounts(op.static_low, op.low)
+    upper = run.amounts(op.static_high, op.high)
+    run.obligations += [amount >= 0 for amount in (*lower, *upper)]
+    (fill,) = run.block(op.region.block.ops)
+    sizes = [sum(each) for each in zip(lower, x.sizes, upper, strict=True)]
+
+    def at(indices: Sequence[Any]) -> Any:
+        places = [i - low for i, low in zip(indices, lower, strict=True)]
+        inside = map(within, places, x.sizes)
+        return choose(z3.And(*inside), x.at(places), fill)
+
+    return Array(sizes, at)
+
+
+def fill(run: SymbolicRun, op: linalg.FillOp, args: Sequence[Any]) -> Array:
+    value, x = args
+    return Array(x.sizes, lambda indices: value)
+
+
+def extract(run: SymbolicRun, op: tensor.ExtractOp, args: Sequence[Any]) -> Any:
+    x, *indices = args
+    run.obligations += map(within, indices, x.sizes)
+    return x.at(indices)
+
+
+def generic(run: SymbolicRun, op: linalg.GenericOp, args: Sequence[Any]) -> Array:
+    """Loops that compute each element of the result once."""
+    maps = [each.data for each in op.indexing_maps if isinstance(each, AffineMapAttr)]
+    rank = maps[-1].num_dims
+    assert len(op.outputs) == 1 and maps[-1] == maps[-1].identity(rank)
+    x: Array = args[-1]
+
+    def at(indices: Sequence[Any]) -> Any:
+        inner = SymbolicRun(run.values, run.obligations, indices)
+        elements = [
+            array.at([each.eval(indices, []) for each in map.results])
+            for array, map in zip(args, maps, strict=True)
+        ]
+        inner.values.update(zip(op.body.block.args, elements, strict=True))
+        return inner.block(op.body.block.ops)[0]
+
+    return Array(x.sizes, at)
+
+
+def of_integers(operation: Callable[..., Any]) -> Rule:
+    return lambda run, op, args: operation(*args)
+
+
+RULES: Mapping[type[Operation], Rule] = {
+    arith.ConstantOp: constant,
+    arith.AddiOp: of_integers(lambda a, b: a + b),
+    arith.SubiOp: of_integers(lambda a, b: a - b),
+    arith.MuliOp: of_integers(lambda a, b: a * b),
+    arith.MaxSIOp: of_integers(largest),
+    arith.MinSIOp: of_integers(smallest),
+    arith.FloorDivSIOp: quotient,
+    linalg.FillOp: fill,
+    linalg.GenericOp: generic,
+    linalg.IndexOp: lambda run, op, args: run.loops[op.dim.value.data],
+    tensor.CastOp: cast,
+    tensor.DimOp: dim_of,
+    tensor.EmptyOp: empty,
+    tensor.ExtractOp: extract,
+    tensor.ExtractSliceOp: extract_slice,
+    tensor.InsertSliceOp: insert_slice,
+    tensor.PadOp: pad,
+}
