@@ -42,6 +42,9 @@ from padc.passes.tcp_to_mil.policies import DEFAULT_PAD_POLICY, PadPolicy
 Sides: TypeAlias = tuple[Integer, Integer]
 """The lower and the upper amount of one dimension."""
 
+Expansion: TypeAlias = tuple[Integer, Integer, int]
+"""The lower, the upper and the interior amount of one dimension."""
+
 OTHER_POLICY = "choose the pad policy auto: other ops then do it"
 
 
@@ -92,35 +95,38 @@ def decompose(op: tcp.ExpandOp, policy: PadPolicy) -> SSAValue | None:
         or (is_constant and is_better_as_floats(op.input_type, static))
     ):
         return pad_as_floats(build, op, policy)
-    if policy == "native":
-        check_native(op, static)
+    native = native_amounts(op) if policy == "native" else None
     if is_constant:
         return decompose_constant_pad(build, op, amounts)
     assert isinstance(op, tcp.BorderPadOp)
-    if policy == "native" and static is not None:
-        return pad_through_transposes(build, op, static)
+    if native is not None:
+        return pad_through_transposes(build, op, native)
     return decompose_border_pad(build, op, amounts, policy)
 
 
-def amounts_of(op: tcp.ExpandOp) -> list[Sides] | None:
-    """Lower and upper amounts as integers of ATen; None if one is not an integer."""
-    amounts: list[Sides] = []
+def amounts_of(op: tcp.ExpandOp) -> list[Expansion] | None:
+    """
+    The amounts as integers of ATen; None if one is not an integer.
+
+    Interior amounts are static.
+    """
+    amounts: list[Expansion] = []
     for lower, upper, interior in op.expansions:
         sides = integer_of(lower), integer_of(upper)
         if sides[0] is None or sides[1] is None or not isinstance(interior, int):
             return None
-        amounts.append((sides[0], sides[1]))
+        amounts.append((sides[0], sides[1], interior))
     return amounts
 
 
-def check_native(op: tcp.ExpandOp, amounts: Sequence[Amounts] | None) -> None:
-    """Raise `Obstacle` if Core ML lacks the pad, whichever dimensions are last."""
-    if amounts is None:
+def native_amounts(op: tcp.ExpandOp) -> list[Amounts]:
+    """The amounts; `Obstacle` if Core ML lacks the pad for any order of dimensions."""
+    if (amounts := op.static_amounts) is None:
         raise Obstacle("Core ML pads by constant amounts only", OTHER_POLICY)
     if not isinstance(op.input_type.element_type, AnyFloat):
         raise Obstacle("Core ML pads floats only", OTHER_POLICY)
     if not isinstance(op, tcp.BorderPadOp):
-        return
+        return amounts
     if op.MIL_MODE is None:
         raise Obstacle(f"Core ML has no {op.mode} pad", OTHER_POLICY)
     for dim, amount in enumerate(amounts):
@@ -130,6 +136,7 @@ def check_native(op: tcp.ExpandOp, amounts: Sequence[Amounts] | None) -> None:
                 f"be static; dimension {dim} by {amount.lower} and {amount.upper}",
                 OTHER_POLICY,
             )
+    return amounts
 
 
 def is_better_as_floats(type: AnyTensor, amounts: Sequence[Amounts]) -> bool:
@@ -166,15 +173,14 @@ def pad_as_floats(build: AtenBuilder, op: tcp.ExpandOp, policy: PadPolicy) -> SS
 
 
 def decompose_constant_pad(
-    build: AtenBuilder, op: tcp.PadOp, amounts: Sequence[Sides]
+    build: AtenBuilder, op: tcp.PadOp, amounts: Sequence[Expansion]
 ) -> SSAValue | None:
     """Concatenate integers with blocks of the fill; gather if amounts are dynamic."""
     x, fill = op.input, python_fill(op)
-    spreads = [between for between in op.interior_expansion if isinstance(between, int)]
-    if is_cropped_away(op.input_type.get_shape(), amounts, spreads):
-        return build.full(padded_shape(build, x, amounts, spreads), fill, x)
+    if is_cropped_away(op.input_type.get_shape(), amounts):
+        return build.full(padded_shape(build, x, amounts), fill, x)
     left: list[Amounts] = []
-    for dim, ((lower, upper), between) in enumerate(zip(amounts, spreads, strict=True)):
+    for dim, (lower, upper, between) in enumerate(amounts):
         if between:
             x = insert_between(build, x, dim, between, fill)
         if isinstance(lower, int) and isinstance(upper, int):
@@ -196,25 +202,23 @@ def python_fill(op: tcp.PadOp) -> float | int:
     return np.array(fill).astype(numpy_dtype(op.input_type.element_type)).item()
 
 
-def is_cropped_away(
-    shape: Sequence[int], amounts: Sequence[Sides], spreads: Sequence[int]
-) -> bool:
+def is_cropped_away(shape: Sequence[int], amounts: Sequence[Expansion]) -> bool:
     """Whether only the fill is left in some dimension."""
     return any(
         size != DYNAMIC_INDEX
         and isinstance(lower, int)
         and isinstance(upper, int)
         and cropped_size(padded_size(size, 0, 0, between), lower, upper) <= 0
-        for size, (lower, upper), between in zip(shape, amounts, spreads, strict=True)
+        for size, (lower, upper, between) in zip(shape, amounts, strict=True)
     )
 
 
 def padded_shape(
-    build: AtenBuilder, x: SSAValue, amounts: Sequence[Sides], spreads: Sequence[int]
+    build: AtenBuilder, x: SSAValue, amounts: Sequence[Expansion]
 ) -> list[Integer]:
     """The sizes of `x` after a constant pad."""
     shape: list[Integer] = []
-    for dim, ((lower, upper), between) in enumerate(zip(amounts, spreads, strict=True)):
+    for dim, (lower, upper, between) in enumerate(amounts):
         size, low, high = map(build.wrap, (build.size(x, dim), lower, upper))
         shape.append(padded_size(size, low, high, between).value)
     return shape
@@ -253,15 +257,14 @@ def grow(
     if isinstance(tensor_type(x).element_type, AnyFloat):
         return build.pad(x, amounts, fill)
     for dim, amount in enumerate(amounts):
-        if adds(amount):
-            shape = build.sizes(x)
-            lower, upper = (
-                [build.full([*shape[:dim], size, *shape[dim + 1 :]], fill, x)]
-                if size
-                else []
-                for size in (amount.lower, amount.upper)
-            )
-            x = build.cat([*lower, x, *upper], dim)
+        shape = build.sizes(x)
+        lower, upper = (
+            [build.full([*shape[:dim], size, *shape[dim + 1 :]], fill, x)]
+            if size
+            else []
+            for size in (amount.lower, amount.upper)
+        )
+        x = build.cat([*lower, x, *upper], dim)
     return x
 
 
@@ -304,18 +307,21 @@ def gather_with_fill(
 
 
 def decompose_border_pad(
-    build: AtenBuilder, op: tcp.BorderPadOp, amounts: Sequence[Sides], policy: PadPolicy
+    build: AtenBuilder,
+    op: tcp.BorderPadOp,
+    amounts: Sequence[Expansion],
+    policy: PadPolicy,
 ) -> SSAValue | None:
     """Pad one dimension after another, then all that Core ML can pad in one pad."""
     x = op.input
     left: list[Amounts] = []
-    for dim, (lower, upper) in enumerate(amounts):
+    for dim, (lower, upper, _) in enumerate(amounts):
         left.append(Amounts(0, 0))
         if not (isinstance(lower, int) and isinstance(upper, int)):
             x = gather_border(build, op, x, dim, (lower, upper))
         elif policy == "auto" and can_pad_natively(op, dim, Amounts(lower, upper)):
             left[dim] = Amounts(lower, upper)
-        elif (lower, upper) != (0, 0):
+        else:
             x = pad_by_slices(build, op, x, dim, Amounts(lower, upper))
     return None if x is op.input else pad_border(build, op, x, left)
 

@@ -23,7 +23,6 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import ReturnOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
-from xdsl.rewriter import Rewriter
 
 from padc.errors import Obstacle, Problem, UnsupportedError
 from padc.ir import mil, tcp
@@ -62,11 +61,6 @@ class ReduceRanksPass(ModulePass):
     name = "reduce-ranks"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        if not any(is_high(result) for each in op.walk() for result in each.results):
-            return
-        for each in list(op.walk()):
-            if isinstance(each, BindSymbolicShapeOp) and is_high(each.operand):
-                Rewriter.erase_op(each)
         if problems := [x for each in op.walk() for x in problems_of_outputs(each)]:
             raise UnsupportedError(problems)
         views = Views()
@@ -91,9 +85,8 @@ def rewrite(op: Operation, views: Views) -> Replacement:
     if isinstance(op, STRUCTURE) or not any(map(is_high, values)):
         return None
     build = RankBuilder(op, views=views)
-    rule = RULES.get(op.schema.name) if isinstance(op, AtenOp) else None
     try:
-        if isinstance(op, AtenOp) and rule is not None:
+        if isinstance(op, AtenOp) and (rule := RULES.get(op.schema.name)) is not None:
             return rule(RankCall(op, build))
         if isinstance(op, tcp.ExpandOp):
             return rewrite_pad(build, op)
@@ -109,8 +102,6 @@ def rewrite(op: Operation, views: Views) -> Replacement:
 
 def in_torch(op: Operation, new: SSAValue, old: SSAValue) -> SSAValue:
     """A new value in the form of the old one: of the torch dialect, or builtin."""
-    if not isinstance(old.type, VTensorType) or isinstance(new.type, VTensorType):
+    if not isinstance(old.type, VTensorType):
         return new
-    if isinstance(owner := new.owner, ToBuiltinTensorOp):
-        return owner.operand
     return RankBuilder(op).insert(FromBuiltinTensorOp(new))

@@ -96,6 +96,41 @@ func.func @booleans(%x : tensor<2x?xi1>) -> tensor<3x?xi1> {
   return %0 : tensor<3x?xi1>
 }
 
+// The sizes of the result may be more static than those of the input.
+// CHECK-LABEL: func.func @refined
+// CHECK-NEXT:    arith.constant
+// CHECK-NEXT:    tcp.pad {{.*}} : tensor<2x?xf32>, f32 -> tensor<3x6xf32>
+// CHECK-NEXT:    tcp.reflection_pad {{.*}} : tensor<2x?xf32> -> tensor<2x6xf32>
+// CHECK-NEXT:    return
+func.func @refined(%x : tensor<2x?xf32>) -> (tensor<3x6xf32>, tensor<2x6xf32>) {
+  %f = arith.constant 1.0 : f32
+  %0 = tcp.pad %x, %f lowerExpansion [1, 1] upperExpansion [0, 0] : tensor<2x?xf32>, f32 -> tensor<3x6xf32>
+  %1 = tcp.reflection_pad %x lowerExpansion [0, 1] upperExpansion [0, 0] : tensor<2x?xf32> -> tensor<2x6xf32>
+  return %0, %1 : tensor<3x6xf32>, tensor<2x6xf32>
+}
+
+// A dimension that gains nothing keeps some of its elements.
+// CHECK-LABEL: func.func @crop_and_pad
+// CHECK-NEXT:    arith.constant
+// CHECK-NEXT:    tcp.pad
+// CHECK-NEXT:    return
+func.func @crop_and_pad(%x : tensor<?x2xf32>) -> tensor<?x3xf32> {
+  %f = arith.constant 1.0 : f32
+  %0 = tcp.pad %x, %f lowerExpansion [-1, 1] upperExpansion [0, 0] : tensor<?x2xf32>, f32 -> tensor<?x3xf32>
+  return %0 : tensor<?x3xf32>
+}
+
+// The pad of floats takes one op, and concatenations take two.
+// CHECK-LABEL: func.func @interior_of_booleans
+// CHECK:         torch.aten._to_copy {{.*}} -> !torch.vtensor<[4],f32>
+// CHECK:         tcp.pad {{.*}} : tensor<1x4x1x1xf32>, f32 -> tensor<1x4x2x1xf32>
+// CHECK:         torch.aten._to_copy {{.*}} -> !torch.vtensor<[7],i1>
+func.func @interior_of_booleans(%x : tensor<4xi1>) -> tensor<7xi1> {
+  %f = arith.constant true
+  %0 = tcp.pad %x, %f lowerExpansion [0] upperExpansion [0] interiorExpansion [1] : tensor<4xi1>, i1 -> tensor<7xi1>
+  return %0 : tensor<7xi1>
+}
+
 // CHECK-LABEL: func.func @interior
 // CHECK:         torch.aten.reshape %{{.*}} -> !torch.vtensor<[2,4,1,3],f32>
 // CHECK:         tcp.pad %{{.*}} lowerExpansion [0, 0, 0, 0] upperExpansion [0, 0, 1, 0]
@@ -135,17 +170,35 @@ func.func @computed(%x : tensor<4x4xf32>, %n : !torch.int) -> (tensor<4x?xf32>, 
   return %2, %3 : tensor<4x?xf32>, tensor<5x?xf32>
 }
 
+// Core ML gathers no booleans.
+// CHECK-LABEL: func.func @computed_booleans
+// CHECK:         torch.aten._to_copy {{.*}} -> !torch.vtensor<[4],f32>
+// CHECK:         torch.aten.index_select
+// CHECK:         torch.aten._to_copy {{.*}} -> !torch.vtensor<[?],i1>
+func.func @computed_booleans(%x : tensor<4xi1>, %n : !torch.int) -> tensor<?xi1> {
+  %0 = torch_c.to_i64 %n
+  %1 = arith.index_cast %0 : i64 to index
+  %2 = tcp.replication_pad %x lowerExpansion [%1] upperExpansion [0] : tensor<4xi1> -> tensor<?xi1>
+  return %2 : tensor<?xi1>
+}
+
 // Core ML has no such tensors, and ATen has no amounts that it did not compute.
 // CHECK-LABEL: func.func @left_alone
 // CHECK-NEXT:    tcp.circular_pad
 // CHECK-NEXT:    tcp.circular_pad
 // CHECK-NEXT:    tcp.circular_pad
 // CHECK-NEXT:    tcp.pad
+// CHECK-NEXT:    tcp.circular_pad
+// CHECK-NEXT:    arith.constant
+// CHECK-NEXT:    tcp.pad
 // CHECK-NEXT:    return
-func.func @left_alone(%x : tensor<1x1x1x1x1x4xf32>, %y : tensor<0x4xf32>, %z : tensor<4xi32>, %n : index, %f : i32) -> (tensor<1x1x1x1x1x5xf32>, tensor<0x5xf32>, tensor<?xi32>, tensor<5xi32>) {
+func.func @left_alone(%x : tensor<1x1x1x1x1x4xf32>, %y : tensor<0x4xf32>, %z : tensor<4xi32>, %n : index, %f : i32) -> (tensor<1x1x1x1x1x5xf32>, tensor<0x5xf32>, tensor<?xi32>, tensor<5xi32>, tensor<?xi32>, tensor<?xi32>) {
   %0 = tcp.circular_pad %x lowerExpansion [0, 0, 0, 0, 0, 1] upperExpansion [0, 0, 0, 0, 0, 0] : tensor<1x1x1x1x1x4xf32> -> tensor<1x1x1x1x1x5xf32>
   %1 = tcp.circular_pad %y lowerExpansion [0, 1] upperExpansion [0, 0] : tensor<0x4xf32> -> tensor<0x5xf32>
   %2 = tcp.circular_pad %z lowerExpansion [%n] upperExpansion [0] : tensor<4xi32> -> tensor<?xi32>
   %3 = tcp.pad %z, %f lowerExpansion [1] upperExpansion [0] : tensor<4xi32>, i32 -> tensor<5xi32>
-  return %0, %1, %2, %3 : tensor<1x1x1x1x1x5xf32>, tensor<0x5xf32>, tensor<?xi32>, tensor<5xi32>
+  %4 = tcp.circular_pad %z lowerExpansion [0] upperExpansion [%n] : tensor<4xi32> -> tensor<?xi32>
+  %g = arith.constant 1 : i32
+  %5 = tcp.pad %z, %g lowerExpansion [0] upperExpansion [0] interiorExpansion [%n] : tensor<4xi32>, i32 -> tensor<?xi32>
+  return %0, %1, %2, %3, %4, %5 : tensor<1x1x1x1x1x5xf32>, tensor<0x5xf32>, tensor<?xi32>, tensor<5xi32>, tensor<?xi32>, tensor<?xi32>
 }

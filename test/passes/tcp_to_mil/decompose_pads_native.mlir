@@ -8,6 +8,15 @@ func.func @last_two(%x : tensor<1x2x2x4xf32>) -> tensor<1x2x4x6xf32> {
   return %0 : tensor<1x2x4x6xf32>
 }
 
+// The size of the result may be more static than that of the input.
+// CHECK-LABEL: func.func @refined
+// CHECK-NEXT:    tcp.reflection_pad {{.*}} : tensor<2x?xf32> -> tensor<2x6xf32>
+// CHECK-NEXT:    return
+func.func @refined(%x : tensor<2x?xf32>) -> tensor<2x6xf32> {
+  %0 = tcp.reflection_pad %x lowerExpansion [0, 1] upperExpansion [0, 0] : tensor<2x?xf32> -> tensor<2x6xf32>
+  return %0 : tensor<2x6xf32>
+}
+
 // No two pads are left without a transpose between them.
 // CHECK-LABEL: func.func @all
 // CHECK:         torch.aten.permute %{{.*}} -> !torch.vtensor<[1,3,2,4,2],f32>

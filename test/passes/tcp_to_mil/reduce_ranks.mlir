@@ -47,6 +47,17 @@ func.func @elementwise(%x : !torch.vtensor<[4,6],f32>) -> !torch.vtensor<[24],f3
   func.return %2 : !torch.vtensor<[24],f32>
 }
 
+// Inputs, and their bounds, are judged elsewhere.
+// CHECK-LABEL: func.func @input
+// CHECK-NEXT:    torch.symbolic_int
+// CHECK-NEXT:    torch.bind_symbolic_shape
+// CHECK-NEXT:    return %x
+func.func @input(%x : !torch.vtensor<[?,1,1,1,1,2],f32>) -> !torch.vtensor<[?,1,1,1,1,2],f32> {
+  %s = torch.symbolic_int "s" {min_val = 1, max_val = 9} : !torch.int
+  torch.bind_symbolic_shape %x, [%s], affine_map<()[s0] -> (s0, 1, 1, 1, 1, 2)> : !torch.vtensor<[?,1,1,1,1,2],f32>
+  func.return %x : !torch.vtensor<[?,1,1,1,1,2],f32>
+}
+
 // Two dynamic sizes: one of them is computed, the other is what is left.
 // CHECK-LABEL: func.func @dynamic
 // CHECK:         %[[H:.*]] = torch.aten.size.int

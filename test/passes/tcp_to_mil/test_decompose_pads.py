@@ -1,7 +1,7 @@
 # pyright: basic, reportMissingTypeStubs=false
 """`decompose-pads`: the same values, by ops that Core ML has."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -64,23 +64,32 @@ def as_index(integer: SSAValue) -> SSAValue:
     return IndexCastOp(ToI64Op(integer).result, IndexType()).results[0]
 
 
-def program(
-    mode: str, x: Tensor, amounts: list[tuple[int, ...]], dynamic: bool
-) -> tuple[ModuleOp, list[int]]:
-    """
-    A function that pads `x`, and its other arguments.
+Dynamic = tuple[bool, bool, bool]
+"""Whether a dimension's size, its lower and its upper amount are dynamic."""
+ALL_STATIC: Dynamic = (False, False, False)
+ALL_DYNAMIC: Dynamic = (True, True, True)
 
-    If `dynamic`, its types have dynamic sizes only, and the amounts are arguments.
-    """
-    shape = [DYNAMIC_INDEX] * x.dim() if dynamic else x.shape
+
+def program(
+    mode: str, x: Tensor, amounts: list[tuple[int, ...]], dynamic: Sequence[Dynamic]
+) -> tuple[ModuleOp, list[int]]:
+    """A function that pads `x`, and its other arguments: the dynamic amounts."""
+    shape = [
+        DYNAMIC_INDEX if of_size else size
+        for size, (of_size, _, _) in zip(x.shape, dynamic, strict=True)
+    ]
     type = TensorType(ELEMENT_TYPES[x.dtype], shape)
-    given = [n for pair in amounts for n in pair[:2]] if dynamic else []
+    known = [n for lower, upper, _ in amounts for n in (lower, upper)]
+    computed = [each for _, lower, upper in dynamic for each in (lower, upper)]
+    given = [n for n, is_given in zip(known, computed, strict=True) if is_given]
     block = Block(arg_types=[type, *[IntType()] * len(given)])
     with ImplicitBuilder(block):
         y, *integers = block.args
-        sides: list[int | SSAValue] = [n for pair in amounts for n in pair[:2]]
-        if dynamic:
-            sides = [as_index(n) for n in integers]
+        indices = map(as_index, integers)
+        sides: list[int | SSAValue] = [
+            next(indices) if is_given else n
+            for n, is_given in zip(known, computed, strict=True)
+        ]
         lower, upper = sides[::2], sides[1::2]
         if (border := MODES[mode]) is not None:
             pad = border(y, lower, upper)
@@ -141,7 +150,6 @@ def pads_of(module: ModuleOp) -> list[tcp.ExpandOp]:
     st.data(),
     st.sampled_from(["auto", "decompose"]),
     st.sampled_from([*ELEMENT_TYPES]),
-    st.booleans(),
 )
 @settings(max_examples=50, deadline=None)
 def test_values_stay(
@@ -149,9 +157,19 @@ def test_values_stay(
     data: st.DataObject,
     policy: PadPolicy,
     dtype: torch.dtype,
-    dynamic: bool,
 ):
     shape, amounts = data.draw(pads(mode))
+    each = data.draw(
+        st.sampled_from(
+            [
+                st.just(ALL_STATIC),
+                st.just(ALL_DYNAMIC),
+                st.tuples(st.booleans(), st.booleans(), st.booleans()),
+            ]
+        )
+    )
+    rank = len(shape)
+    dynamic = data.draw(st.lists(each, min_size=rank, max_size=rank))
     x = numbers(*shape, dtype=dtype)
     module, integers = program(mode, x, amounts, dynamic)
     (expected,) = run(module, x, *integers)
@@ -177,7 +195,7 @@ def test_values_stay(
 def test_native_policy(mode: str, data: st.DataObject, dtype: torch.dtype):
     shape, amounts = data.draw(pads(mode, widest=1))
     x = numbers(*shape, dtype=dtype)
-    module, _ = program(mode, x, amounts, dynamic=False)
+    module, _ = program(mode, x, amounts, [ALL_STATIC] * len(shape))
     (expected,) = run(module, x)
 
     after = decomposed(module, "native")
@@ -194,18 +212,18 @@ def test_native_policy(mode: str, data: st.DataObject, dtype: torch.dtype):
 @pytest.mark.parametrize(
     "mode, dtype, amounts, dynamic, message",
     [
-        ("circular", torch.float32, (1, 0, 0), False, "no circular pad"),
-        ("replicate", torch.int32, (1, 0, 0), False, "floats only"),
-        ("constant", torch.int32, (0, 1, 0), False, "floats only"),
-        ("replicate", torch.float32, (0, 5, 0), False, "dimension 1 by 0 and 5"),
-        ("reflect", torch.float32, (0, 1, 0), True, "constant amounts only"),
+        ("circular", torch.float32, (1, 0, 0), ALL_STATIC, "no circular pad"),
+        ("replicate", torch.int32, (1, 0, 0), ALL_STATIC, "floats only"),
+        ("constant", torch.int32, (0, 1, 0), ALL_STATIC, "floats only"),
+        ("replicate", torch.float32, (0, 5, 0), ALL_STATIC, "dimension 1 by 0 and 5"),
+        ("reflect", torch.float32, (0, 1, 0), ALL_DYNAMIC, "constant amounts only"),
     ],
 )
 def test_what_is_not_native(
-    mode: str, dtype: torch.dtype, amounts: Any, dynamic: bool, message: str
+    mode: str, dtype: torch.dtype, amounts: Any, dynamic: Dynamic, message: str
 ):
     x = numbers(2, 4, dtype=dtype)
-    module, _ = program(mode, x, [(0, 0, 0), amounts], dynamic)
+    module, _ = program(mode, x, [(0, 0, 0), amounts], [ALL_STATIC, dynamic])
 
     with pytest.raises(UnsupportedError, match=message) as error:
         decomposed(module, "native")
@@ -255,12 +273,15 @@ STRATEGIES: list[tuple[Tensor, tuple[Any, ...], PadPolicy, int]] = [
     (VOLUME, ((1, 2, -3, 4, 1, 2, 0, 1), "constant", 7), "auto", 2),
     (VOLUME, ((1, 2, -3, 4, 1, 2, 0, 1), "constant", 7), "decompose", 2),
     (IMAGE.int(), ((1, 2, 3, 4), "constant", -7), "auto", 2),
+    (IMAGE.int(), ((1, 0), "constant", -7), "auto", 1),
     (IMAGE.int(), ((1, 0, 0, 0), "reflect"), "auto", 2),
     (IMAGE > 0, ((1, 2, -3, 4), "constant", 1), "auto", 5),
     (IMAGE > 0, ((1, 2, 0, 4, 1, 1), "constant", 1), "auto", 5),
+    (IMAGE > 0, ((1, 2, 1, 1, 1, 1, 1, 0), "constant", 1), "auto", 5),
     (IMAGE > 0, ((1, 2, 0, 4), "constant", 1), "native", 5),
     (IMAGE > 0, ((-1, 0), "constant", 1), "auto", 3),
     (IMAGE > 0, ((1, 0, 0, 0), "circular"), "auto", 4),
+    (VOLUME > 0, ((1, 0, 1, 0, 1, 0), "circular"), "auto", 8),
     # Nothing is left of the image.
     (IMAGE, ((-6, 3), "constant", 7), "auto", 1),
 ]
@@ -349,6 +370,14 @@ def test_computed_amounts(name: str):
             for height, width, n in ((11, 6, 2), (8, 3, 3), (20, 9, 1))
         ),
         dynamic_shapes=(shapes,),
+    )
+
+
+def test_no_element_of_a_dynamic_size_is_left():
+    check_package(
+        lambda x: F.pad(x, (-5, 6)),
+        *((numbers(2, width),) for width in (9, 5, 6)),
+        dynamic_shapes=(({1: Dim("w", min=5, max=20)},),),
     )
 
 

@@ -205,6 +205,8 @@ class SpreadingMaps(IndexMaps):
     def cat(self, parts: Sequence[Any], dim: int) -> Any:
         if isinstance(parts[0], Sequence1):
             return super().cat(parts, dim)
+        if len(parts) == 1:
+            return parts[0]
         assert dim == 2 and parts[0].sizes[2] == 1
         first, second = parts
         sizes = [*first.sizes[:2], 1 + second.sizes[2], 1]
