@@ -121,7 +121,10 @@ AREAS: Mapping[str, Area] = {
             "test/passes/torch_to_tcp/test_narrow_float64.py",
             "test/passes/torch_to_tcp/test_widen_bfloat16.py",
         ),
-        ("test/passes/torch_to_tcp/narrow_float64.mlir",),
+        (
+            "test/passes/torch_to_tcp/narrow_float64.mlir",
+            "test/passes/torch_to_tcp/narrow_float64_inside.mlir",
+        ),
     ),
     "border pads": Area(
         {"passes/buffers/border_pads.py": ()},

@@ -36,6 +36,16 @@ EXPLAINED: dict[str, str] = {
     "`isinstance(target.owner, memref.SubviewOp | memref.AllocOp)` is true": (
         "`hoist` moves no reshapes, and one that is before the value already would do"
     ),
+    **{
+        f"passes/buffers/border_pads.py {place} is true": (
+            "copies of no elements, which canonicalize removes"
+        )
+        for place in (
+            "copied_block.sweep: `lower != 0`",
+            "copied_block.sweep: `upper != 0`",
+            "padded: `lower[dim] != 0 or upper[dim] != 0`",
+        )
+    },
     "passes/aten/eager_evaluation.py Folding.value: "
     "`value not in self.values` is true": (
         "makes the tensor of a literal again, with the same elements"
@@ -43,9 +53,6 @@ EXPLAINED: dict[str, str] = {
     "passes/aten/eager_evaluation.py without_elements: "
     "`DYNAMIC_INDEX in shape` is false": (
         "torch.empty refuses the negative size, which says as much"
-    ),
-    "passes/aten/eager_evaluation.py without_elements: `not known` is false": (
-        "torch_dtype refuses the type, which says as much"
     ),
     "passes/buffers_to_llvm/products/fused_products.py FusedProduct.kernel: `self.start.value` is true": (
         "a buffer or a value, which is true already"

@@ -60,6 +60,13 @@ OTHER = (
             "%v = arith.addf %a, %b : f32\nlinalg.yield %v : f32\n}",
             False,
         ),
+        # It writes one element of two.
+        (
+            f"{MIDDLE}\n"
+            "linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (1)>], iterator_types = [\"parallel\"]}"
+            f" ins(%x : memref<2xf32>) outs(%t : {TARGET}) {{\n^bb0(%a: f32, %b: f32):\nlinalg.yield %a : f32\n}}",
+            False,
+        ),
         # Every second element.
         (
             "%t = memref.subview %w[1] [2] [2] : memref<6xf32> to memref<2xf32, strided<[2], offset: 1>>\n"

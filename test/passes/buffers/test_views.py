@@ -31,6 +31,7 @@ func.func @main(%a: memref<4x6xf32>, %b: memref<4x6xf32>, %bytes: memref<96xi8>,
   %at_n = memref.subview %a[%n, 0] [1, 6] [1, 1] : memref<4x6xf32> to memref<1x6xf32, strided<[6, 1], offset: ?>>
   %of_n = memref.subview %at_n[0, 0] [1, 1] [1, 1] : memref<1x6xf32, strided<[6, 1], offset: ?>> to memref<1x1xf32, strided<[6, 1], offset: ?>>
   %steps = memref.subview %a[0, 0] [2, 6] [%n, 1] : memref<4x6xf32> to memref<2x6xf32, strided<[?, 1]>>
+  %n_rows = memref.subview %a[0, 0] [%n, 6] [1, 1] : memref<4x6xf32> to memref<?x6xf32, strided<[6, 1]>>
   %cast = "memref.cast"(%a) : (memref<4x6xf32>) -> memref<?x6xf32>
   %cast_row = memref.subview %cast[1, 0] [1, 6] [1, 1] : memref<?x6xf32> to memref<1x6xf32, strided<[6, 1], offset: 6>>
   %flat = memref.collapse_shape %a [[0, 1]] : memref<4x6xf32> into memref<24xf32>
@@ -47,7 +48,7 @@ func.func @main(%a: memref<4x6xf32>, %b: memref<4x6xf32>, %bytes: memref<96xi8>,
   return
 }
 """
-OF_A = "row other even odd at_n of_n steps cast cast_row flat of_flat deep line of_line"
+OF_A = "row other even odd at_n of_n steps n_rows cast cast_row flat of_flat deep line of_line"
 
 
 def block_of(parse: Parse, text: str) -> Block:
@@ -72,7 +73,7 @@ DISJOINT = {"row other", "even odd", "cast_row other", "odd even"}
 OVERLAPPING = {
     *("row row", "row even", "row cast_row", "at_n row", "row at_n", "of_n row"),
     *("steps other", "row flat", "flat row", "of_flat other", "of_line other"),
-    *("a row", "deep row"),
+    *("a row", "deep row", "n_rows row", "row n_rows"),
 }
 
 

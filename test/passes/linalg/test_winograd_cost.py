@@ -26,6 +26,14 @@ def test_tiles_of_so_many_channels_do_not_fit():
     assert shape.best_tile() is None
 
 
+def test_no_tile_is_chosen_that_does_not_fit():
+    """Tiles of 4 would be faster with vectors of 4, though each reads all weights."""
+    shape = Shape(1, 56, 56, 3648, 16, 4)
+
+    assert shape.most_tiles(4) == 0 and shape.most_tiles(2) > 0
+    assert shape.best_tile() != 4
+
+
 def test_blocks_are_small_where_all_weights_stay_in_the_cache():
     tiles = MANY_TILES.tiles(4)
 

@@ -29,6 +29,14 @@ builtin.module {
     func.return %full : !torch.vtensor<[300,300],f32>
   }
 
+  // PyTorch has no such elements.
+  // CHECK-LABEL: func.func @other_elements
+  // CHECK-NEXT:    torch.aten.relu %x
+  func.func @other_elements(%x: !torch.vtensor<[0],f80>) -> !torch.vtensor<[0],f80> {
+    %y = torch.aten.relu %x : !torch.vtensor<[0],f80> -> !torch.vtensor<[0],f80>
+    func.return %y : !torch.vtensor<[0],f80>
+  }
+
   // CHECK-LABEL: func.func @random
   // CHECK:         %[[Y:.*]] = torch.aten.rand
   // CHECK-NEXT:    return %[[Y]]

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
@@ -106,6 +107,28 @@ def test_each_phase_is_a_convolution():
 
     assert count(module, tcp.ConvOp) == 6
     assert count(module, tcp.ConvTransposeOp) == 0
+
+
+def test_without_a_stride_it_is_one_convolution_of_the_padded_input():
+    model = layer(1, 2, 3, kernel_size=3)
+    module, _ = split(model, torch.randn(1, 2, 5, dtype=torch.float64))
+
+    ops = [
+        op.name for op in module.walk() if op.name.startswith(("tcp.", "torch.aten"))
+    ]
+    assert ops == ["tcp.pad", "tcp.conv"]
+
+
+def test_a_computed_kernel_stays():
+    class Model(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            return F.conv_transpose1d(x[:1], x[1:].transpose(0, 1), stride=2)
+
+    x = torch.randn(3, 2, 5, dtype=torch.float64)
+    module, y = split(Model(), x)
+
+    assert count(module, tcp.ConvTransposeOp) == 1
+    torch.testing.assert_close(y, Model()(x))
 
 
 @pytest.mark.parametrize(
