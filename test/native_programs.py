@@ -12,9 +12,16 @@ from typing import Any
 import torch
 from typing_extensions import override
 from xdsl.backend.llvm.convert import convert_module
+from xdsl.context import Context
 from xdsl.dialects import memref
 from xdsl.dialects.arith import ConstantOp
-from xdsl.dialects.builtin import IntegerAttr, MemRefType, ModuleOp
+from xdsl.dialects.builtin import (
+    FunctionType,
+    IntegerAttr,
+    MemRefType,
+    ModuleOp,
+    TensorType,
+)
 
 from padc.backends.native.function_signature import accesses_of, signature_of
 from padc.backends.native.machine import Code, compile_object
@@ -123,14 +130,36 @@ def compiled(module: ModuleOp, check: bool = False, threads: int = 1) -> Guarded
     The work of each op is split for `threads` threads, however little it is.
     """
     ctx = make_context()
-    function = main(module)
-    inputs = list(function.function_type.inputs)
-    results = list(function.function_type.outputs)
+    type = main(module).function_type
     for each in pipelines.to_buffers():
         each = PlanBuffersPass(GUARD) if isinstance(each, PlanBuffersPass) else each
         each.apply(ctx, module)
         module.verify()
-    signature = signature_of(main(module), inputs, results)
+    return machine_code(ctx, module, type, check, threads)
+
+
+def compiled_buffers(module: ModuleOp, guard: int, threads: int) -> Guarded:
+    """The same for a function on buffers, which are as far apart as `guard` says."""
+    ctx = make_context()
+    type = main(module).function_type
+    tensors = [
+        [
+            TensorType(x.element_type, x.get_shape())
+            for x in types
+            if isinstance(x, MemRefType)
+        ]
+        for types in (type.inputs, type.outputs)
+    ]
+    type = FunctionType.from_lists(*tensors)
+    PlanBuffersPass(guard).apply(ctx, module)
+    return machine_code(ctx, module, type, False, threads)
+
+
+def machine_code(
+    ctx: Context, module: ModuleOp, type: FunctionType, check: bool, threads: int
+) -> Guarded:
+    """Planned buffers as machine code; `type` is that of the function before."""
+    signature = signature_of(main(module), [*type.inputs], [*type.outputs])
     views = [op for op in main(module).walk() if isinstance(op, memref.ViewOp)]
     spans = [found for view in views if (found := span(view)) is not None]
     grain = 1 if threads > 1 else GRAIN

@@ -191,8 +191,10 @@ AREAS: Mapping[str, Area] = {
             "passes/buffers_to_llvm/row_moves.py": (),
         },
         (
+            "test/backends/native/test_loop_programs.py",
             "test/backends/native/test_epilogues.py",
             "test/backends/native/test_programs.py",
+            "test/backends/native/test_rows.py",
             "test/backends/native/test_access_check.py",
         ),
         ("test/passes/buffers_to_llvm",),
@@ -206,6 +208,7 @@ AREAS: Mapping[str, Area] = {
         },
         (
             "test/passes/buffers_to_llvm/test_row_pieces.py",
+            "test/backends/native/test_loop_programs.py",
             "test/backends/native/test_rows.py",
         ),
         ("test/passes/buffers_to_llvm/shared_loops.mlir",),
