@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 TYPES = {"f32": np.float32, "f64": np.float64}
-ROWS = (16, 17, 20, 3)
-COLUMNS = (32, 33, 40, 64, 5)
+ROWS = (16, 17, 20, 20, 24, 3)
+COLUMNS = (32, 33, 40, 48, 65, 5)
 
 
 @dataclass
@@ -40,13 +40,15 @@ class LoopProgram:
         self.type = draw.choice(["f32", "f32", "f64"])
         self.rows, self.columns = draw.choice(ROWS), draw.choice(COLUMNS)
         n, m = self.rows, self.columns
-        self.inputs = [self.argument(s) for s in ((n, m), (n + 2, m + 4), (n,), (m,))]
-        self.inputs += [self.argument(s) for s in ((m, n), (2 * n + 3, 2 * m + 3))]
+        self.inputs = [
+            self.argument(s) for s in ((n, m), (n + 2, m + 4), (n, 1), (1, m))
+        ]
+        self.inputs += [self.argument(s) for s in ((m, n), (2 * n + 4, 2 * m + 3))]
         self.buffers = [*self.inputs]
         self.made: list[View] = []
         self.arguments = [x.array.copy() for x in self.inputs]
-        ops = [self.elementwise] * 4 + [self.reduce] * 2 + [self.pad, self.window]
-        ops += [self.normalize, self.moves]
+        ops = [self.elementwise] * 3 + [self.normalize] * 3 + [self.window] * 2
+        ops += [self.reduce] * 2 + [self.pad] * 2 + [self.moves, self.two]
         for _ in range(draw.randint(2, 7)):
             draw.choice(ops)()
         if not self.made:
@@ -205,7 +207,8 @@ class LoopProgram:
         """An input of an op on rows and columns."""
         n, m = self.rows, self.columns
         shape, map = self.draw.choice(
-            [((n, m), "i, j")] * 6 + [((n,), "i"), ((m,), "j"), ((m, n), "j, i")]
+            [((n, m), "i, j")] * 6
+            + [((n, 1), "i, 0"), ((1, m), "0, j"), ((m, n), "j, i")]
         )
         return self.any(shape), map
 
@@ -219,10 +222,15 @@ class LoopProgram:
         reads_output = draw.random() < 0.2
         if reads_output:
             names.append("%o")
+        taken = None
+        if draw.random() < 0.15 and names:
+            taken = draw.randrange(len(names))
         body, value, steps = "", names[0] if names else "%c", []
         if not names:
             body = f"%c = arith.constant 1.0 : {self.type}\n"
-        for number, name in enumerate(names[1:]):
+        if taken is not None:
+            value = names[taken]
+        for number, name in enumerate(names[1:] if taken is None else []):
             how = draw.choice(["add", "sub", "max"])
             body += self.binary(how, f"%s{number}", value, name)
             value = f"%s{number}"
@@ -239,6 +247,8 @@ class LoopProgram:
                 used.append(values[len(inputs)])
             if not used:
                 used = [np.ones_like(values[0])]
+            if taken is not None:
+                used = [used[taken]]
             result = used[0]
             for how, value in zip(steps, used[1:], strict=True):
                 result = {"add": np.add, "sub": np.subtract, "max": np.maximum}[how](
@@ -271,7 +281,7 @@ class LoopProgram:
 
     def joins(self) -> tuple[str, Callable[..., Any]]:
         """The body of a reduction, and what it does."""
-        if self.draw.random() < 0.6:
+        if self.draw.random() < 0.7:
             return self.binary("add", "%s", "%o", "%e0"), np.add.at
         return self.binary("max", "%s", "%o", "%e0"), np.maximum.at
 
@@ -279,20 +289,57 @@ class LoopProgram:
         """Rows or columns are summed, or their largest elements sought."""
         draw, (n, m) = self.draw, (self.rows, self.columns)
         along_rows = draw.random() < 0.7
-        target = self.target((n,) if along_rows else (m,))
-        if draw.random() < 0.85:
-            self.fill(target, draw.choice([0, 0, 2]))
+        target = self.target((n, 1) if along_rows else (1, m))
+        self.start(target)
         body, join = self.joins()
         body += self.yields("%s")
-        source = self.any((n, m))
+        source, map = self.any((n, m)), "i, j"
+        inputs = [(source, map)]
+        if along_rows and draw.random() < 0.15:
+            # The same element all along the row, whose length the other input tells.
+            inputs = [(self.any((n, 1)), "i, 0"), (self.any((1, m)), "0, j")]
         if along_rows:
-            loops, sizes, maps = "iJ", (n, m), ("i, j", "i")
+            loops, sizes, where = "iJ", (n, m), "i, 0"
         elif draw.random() < 0.5:
-            loops, sizes, maps = "Ij", (n, m), ("i, j", "j")
+            loops, sizes, where = "Ij", (n, m), "0, j"
         else:
-            loops, sizes, maps = "jI", (m, n), ("i, j", "j")
-        inputs = [(source, maps[0])]
-        self.generic(inputs, (target, maps[1]), loops, sizes, body, join)
+            loops, sizes, where = "jI", (m, n), "0, j"
+
+        def compute(out: Any, where: Any, x: Any, *_: Any) -> None:
+            join(out, where, x)
+
+        self.generic(inputs, (target, where), loops, sizes, body, compute)
+
+    def start(self, target: View) -> None:
+        """The first values of sums: numbers, or what other ops leave."""
+        draw, shape = self.draw, target.array.shape
+        kind = draw.choice(["fill"] * 5 + ["copy", "add", "other", "none"])
+        if kind == "fill":
+            self.fill(target, draw.choice([0, 0, 2]))
+        elif kind == "copy":
+            self.copy(self.any(shape), target)
+        elif kind == "other":
+            self.fill(self.alloc(shape), 1)
+        elif kind == "add":
+            body = self.binary("add", "%s", "%o", "%o") + self.yields("%s")
+            double = lambda x, *_: x + x  # noqa: E731
+            self.generic([], (target, "i, j"), "ij", shape, body, double)
+
+    def two(self) -> None:
+        """Two results of one op."""
+        n, m = self.rows, self.columns
+        source, (a, b) = self.any((n, m)), (self.alloc((n, m)) for _ in range(2))
+        map = "affine_map<(i, j) -> (i, j)>"
+        self.lines.append(
+            f"linalg.generic {{indexing_maps = [{map}, {map}, {map}], "
+            'iterator_types = ["parallel", "parallel"]} '
+            f"ins({source.name} : {source.type}) "
+            f"outs({a.name}, {b.name} : {a.type}, {b.type}) {{\n"
+            f"^bb0(%e: {self.type}, %o: {self.type}, %p: {self.type}):\n"
+            + self.binary("add", "%s", "%e", "%e")
+            + f"linalg.yield %s, %e : {self.type}, {self.type}\n}}"
+        )
+        a.array[...], b.array[...] = source.array + source.array, source.array
 
     def normalize(self) -> None:
         """What a softmax does: each element, then a row of them, then each again."""
@@ -300,26 +347,26 @@ class LoopProgram:
         first = self.part(self.alloc((n, m)), (n, m))
         assert first is not None
         self.generic(
-            [(self.any((n, m)), "i, j"), (self.any((n,)), "i")],
+            [(self.any((n, m)), "i, j"), (self.any((n, 1)), "i, 0")],
             (first, "i, j"),
             "ij",
             (n, m),
             self.binary("sub", "%s", "%e0", "%e1") + self.yields("%s"),
             lambda a, b, *_: a - b,
         )
-        sums = self.alloc((n,))
+        sums = self.alloc((n, 1))
         self.fill(sums)
         body, join = self.joins()
         self.generic(
             [(first, "i, j")],
-            (sums, "i"),
+            (sums, "i, 0"),
             "iJ",
             (n, m),
             body + self.yields("%s"),
             join,
         )
         self.generic(
-            [(first, "i, j"), (sums, "i")],
+            [(first, "i, j"), (sums, "i, 0")],
             (self.target((n, m)), "i, j"),
             "ij",
             (n, m),
@@ -342,6 +389,8 @@ class LoopProgram:
             source, target = self.part(new, shape), self.part(new, shape)
             if source is not None and target is not None:
                 self.copy(source, target)
+        if draw.random() < 0.5:
+            self.window(new)
 
     def moves(self) -> None:
         """Neighboring parts of one buffer, which are written one after the other."""
@@ -365,16 +414,17 @@ class LoopProgram:
             else:
                 self.copy(self.any((n, m)), view)
 
-    def window(self) -> None:
+    def window(self, image: View | None = None) -> None:
         """Windows that move over an image, which is read by rows and columns."""
         draw, (n, m) = self.draw, (self.rows, self.columns)
-        high, wide = draw.randint(1, 3), draw.randint(1, 4)
+        high, wide = draw.randint(1, 5), draw.randint(1, 4)
         down, across = draw.randint(1, 2), draw.randint(1, 2)
         step = draw.choice([1, 1, 2]) if wide < 3 else 1
         shape = (n - 1) * down + high, (m - 1) * across + (wide - 1) * step + 1
+        images = self.buffers if image is None else [image]
         fit = [
             x
-            for x in self.buffers
+            for x in images
             if len(x.array.shape) == 2
             and all(a <= b for a, b in zip(shape, x.array.shape))
         ]
@@ -393,8 +443,8 @@ class LoopProgram:
         self.generic(
             [(source, f"i * {down} + p, j * {across} + q * {step}"), (sizes, "p, q")],
             (target, "i, j"),
-            "ijPQ",
-            (n, m, high, wide),
+            "iPQj",
+            (n, high, wide, m),
             body + self.yields("%s"),
             lambda out, where, x, _: join(out, where, x),
         )
