@@ -172,14 +172,15 @@ class LoopProgram:
             return tuple(eval(each, {}, grids) for each in map.split(", ") if each)
 
         operands = [*inputs, output]
+        reduces = any(each.isupper() for each in loops)
         for x, map in inputs:
-            same = x.array is output[0].array and map == output[1]
-            if np.shares_memory(x.array, output[0].array) and not same:
+            in_place = x.array is output[0].array and map == output[1]
+            if np.shares_memory(x.array, output[0].array) and (reduces or not in_place):
                 return
         target, where = output[0].array, index(output[1])
         values = [x.array[index(map)] for x, map in inputs]
         kinds = ['"reduction"' if each.isupper() else '"parallel"' for each in loops]
-        if any(each.isupper() for each in loops):
+        if reduces:
             compute(target, where, *values)
         else:
             target[where] = compute(*values, target[where], *grids.values())
