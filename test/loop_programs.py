@@ -47,8 +47,9 @@ class LoopProgram:
         self.buffers = [*self.inputs]
         self.made: list[View] = []
         self.arguments = [x.array.copy() for x in self.inputs]
-        ops = [self.elementwise] * 3 + [self.normalize] * 3 + [self.window] * 2
+        ops = [self.elementwise] * 3 + [self.normalize] * 5 + [self.window] * 2
         ops += [self.reduce] * 2 + [self.pad] * 2 + [self.moves, self.two]
+        ops += [self.product] * 2
         for _ in range(draw.randint(2, 7)):
             draw.choice(ops)()
         if not self.made:
@@ -326,6 +327,40 @@ class LoopProgram:
             double = lambda x, *_: x + x  # noqa: E731
             self.generic([], (target, "i, j"), "ij", shape, body, double)
 
+    def product(self) -> None:
+        """Sums of products, often with ops on the same buffer before and after them."""
+        draw, (n, m) = self.draw, (self.rows, self.columns)
+        terms = draw.choice([1, 4, 7, 9])
+        image = self.inputs[-1]
+        a, b = self.part(image, (n, terms)), self.part(image, (terms, m))
+        target = self.target((n, m))
+        assert a is not None and b is not None
+        whole = (target, "i, j")
+        kind = draw.choice(["fill", "fill", "row", "one of two", "none"])
+        if kind == "fill":
+            self.fill(target, draw.choice([0, 1]))
+        elif kind != "none":
+            inputs = [(self.any((1, m)), "0, j"), (self.any((1, m)), "0, j")]
+            taken = draw.randint(0, 1) if kind == "one of two" else 0
+            inputs, body = inputs[: taken + 1], self.yields(f"%e{taken}")
+            self.generic(
+                inputs, whole, "ij", (n, m), body, lambda *values: values[taken]
+            )
+        body = f"%p = arith.mulf %e0, %e1 : {self.type}\n"
+        body += self.binary("add", "%s", "%o", "%p") + self.yields("%s")
+
+        def compute(out: Any, where: Any, x: Any, y: Any) -> None:
+            np.add.at(out, where, x * y)
+
+        given = [(a, "i, k"), (b, "k, j")]
+        self.generic(given, whole, "ijK", (n, m, terms), body, compute)
+        how = draw.choice(["add", "sub", "max", "none"])
+        if how != "none":
+            join = {"add": np.add, "sub": np.subtract, "max": np.maximum}[how]
+            body = self.binary(how, "%s", "%o", "%e0") + self.yields("%s")
+            inputs = [self.operand()]
+            self.generic(inputs, whole, "ij", (n, m), body, lambda x, o, *_: join(o, x))
+
     def two(self) -> None:
         """Two results of one op."""
         n, m = self.rows, self.columns
@@ -356,10 +391,11 @@ class LoopProgram:
             lambda a, b, *_: a - b,
         )
         sums = self.alloc((n, 1))
-        self.fill(sums)
+        self.start(sums)
         body, join = self.joins()
+        terms = first if self.draw.random() < 0.75 else self.any((n, m))
         self.generic(
-            [(first, "i, j")],
+            [(terms, "i, j")],
             (sums, "i, 0"),
             "iJ",
             (n, m),
