@@ -50,7 +50,8 @@ quick-pytest:
 conformance: .venv/tensorflow ## Apple's own tests of Core ML's ops; 2000 examples of each property
 	python test/conformance
 	pytest -q -m slow
-	PADC_PROGRAMS=1000 pytest -q test/backends/native/test_programs.py
+	PADC_PROGRAMS=1000 pytest -q test/backends/native/test_programs.py \
+		test/backends/native/test_loop_programs.py
 	PADC_PROGRAMS=160 pytest -q test/passes/buffers/test_buffers.py \
 		test/passes/buffers/test_buffer_programs.py \
 		test/passes/to_linalg/test_convert_tcp_to_linalg.py

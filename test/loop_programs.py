@@ -16,8 +16,10 @@ from typing import Any
 import numpy as np
 
 TYPES = {"f32": np.float32, "f64": np.float64}
-ROWS = (16, 17, 20, 20, 24, 3)
-COLUMNS = (32, 33, 40, 48, 65, 5)
+ROWS = (16, 17, 20, 24)
+COLUMNS = (32, 33, 40, 48, 65)
+FEW = (1, 3, 5)
+"""So few rows or columns share no loops."""
 
 
 @dataclass
@@ -38,12 +40,15 @@ class LoopProgram:
         self.lines: list[str] = []
         self.count = 0
         self.type = draw.choice(["f32", "f32", "f64"])
-        self.rows, self.columns = draw.choice(ROWS), draw.choice(COLUMNS)
+        self.rows, self.columns = (
+            draw.choice(sizes if draw.random() < 0.85 else FEW)
+            for sizes in (ROWS, COLUMNS)
+        )
         n, m = self.rows, self.columns
         self.inputs = [
             self.argument(s) for s in ((n, m), (n + 2, m + 4), (n, 1), (1, m))
         ]
-        self.inputs += [self.argument(s) for s in ((m, n), (2 * n + 4, 2 * m + 3))]
+        self.inputs += [self.argument(s) for s in ((m, n), (2 * n + 8, 2 * m + 8))]
         self.buffers = [*self.inputs]
         self.made: list[View] = []
         self.arguments = [x.array.copy() for x in self.inputs]
@@ -455,7 +460,7 @@ class LoopProgram:
         """Windows that move over an image, which is read by rows and columns."""
         draw, (n, m) = self.draw, (self.rows, self.columns)
         high, wide = draw.randint(1, 5), draw.randint(1, 4)
-        down, across = draw.randint(1, 2), draw.randint(1, 2)
+        down, across = draw.choice([1, 1, 2]), draw.choice([0, 1, 1, 2, 2])
         step = draw.choice([1, 1, 2]) if wide < 3 else 1
         shape = (n - 1) * down + high, (m - 1) * across + (wide - 1) * step + 1
         images = self.buffers if image is None else [image]
@@ -472,16 +477,33 @@ class LoopProgram:
         target = self.target((n, m))
         if draw.random() < 0.85:
             self.fill(target, draw.choice([0, -2]))
+        # Its sizes are those of the window; it is seldom read.
+        window = self.alloc((high, wide))
+        self.made.remove(window)
+        self.buffers.remove(window)
         body, join = self.joins()
-        # Its sizes are those of the window.
-        sizes = self.alloc((high, wide))
-        self.made.remove(sizes)
-        self.buffers.remove(sizes)
+        taken = 1 if draw.random() < 0.1 else 0
+        if taken:
+            self.fill(window, 2)
+            body = body.replace("%e0", "%e1")
+        column = f"j * {across} + q * {step}" if across else f"q * {step}"
+        loops, sizes = draw.choice(
+            [
+                ("iPQj", (n, high, wide, m)),
+                ("iPQj", (n, high, wide, m)),
+                ("iQPj", (n, wide, high, m)),
+                ("ijPQ", (n, m, high, wide)),
+            ]
+        )
+
+        def compute(out: Any, where: Any, *values: Any) -> None:
+            join(out, where, values[taken])
+
         self.generic(
-            [(source, f"i * {down} + p, j * {across} + q * {step}"), (sizes, "p, q")],
+            [(source, f"i * {down} + p, {column}"), (window, "p, q")],
             (target, "i, j"),
-            "iPQj",
-            (n, high, wide, m),
+            loops,
+            sizes,
             body + self.yields("%s"),
-            lambda out, where, x, _: join(out, where, x),
+            compute,
         )

@@ -211,6 +211,9 @@ AREAS: Mapping[str, Area] = {
             "test/backends/native/test_loop_programs.py",
             "test/backends/native/test_rows.py",
         ),
-        ("test/passes/buffers_to_llvm/shared_loops.mlir",),
+        (
+            "test/passes/buffers_to_llvm/joined_loops.mlir",
+            "test/passes/buffers_to_llvm/shared_loops.mlir",
+        ),
     ),
 }  # fmt: skip

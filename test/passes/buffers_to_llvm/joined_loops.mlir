@@ -1,0 +1,67 @@
+// RUN: padc-opt -p convert-buffers-to-llvm %s | filecheck %s
+
+// One loop stores the terms of a sum and adds them; the first value is stored nowhere.
+// CHECK:         %[[TERM:.*]] = llvm.fneg
+// CHECK-NEXT:    llvm.getelementptr
+// CHECK-NEXT:    llvm.store %[[TERM]]
+// CHECK-NOT:     llvm.load
+// CHECK:         llvm.fadd %{{.*}}, %[[TERM]]
+// CHECK:         llvm.store
+// CHECK-NOT:     llvm.store
+// CHECK-LABEL: llvm.func @terms
+func.func @terms(%x: memref<20x32xf32>, %y: memref<20x32xf32>, %s: memref<20x1xf32>) {
+  %z = arith.constant 0.0 : f32
+  linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]} ins(%x : memref<20x32xf32>) outs(%y : memref<20x32xf32>) {
+  ^bb0(%e: f32, %o: f32):
+    %n = arith.negf %e : f32
+    linalg.yield %n : f32
+  }
+  linalg.fill ins(%z : f32) outs(%s : memref<20x1xf32>)
+  linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, 0)>], iterator_types = ["parallel", "reduction"]} ins(%y : memref<20x32xf32>) outs(%s : memref<20x1xf32>) {
+  ^bb0(%e: f32, %o: f32):
+    %n = arith.addf %o, %e : f32
+    linalg.yield %n : f32
+  }
+  func.return
+}
+
+// So does one loop for a sum that goes on from its result, which is loaded first.
+// CHECK:         %[[OLD:.*]] = llvm.load
+// CHECK:         %[[NEXT:.*]] = llvm.fneg
+// CHECK-NEXT:    llvm.getelementptr
+// CHECK-NEXT:    llvm.store %[[NEXT]]
+// CHECK-NOT:     llvm.load
+// CHECK:         llvm.fadd %{{.*}}, %[[NEXT]]
+// CHECK-LABEL: llvm.func @more_terms
+func.func @more_terms(%x: memref<20x32xf64>, %y: memref<20x32xf64>, %s: memref<20x1xf64>) {
+  linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]} ins(%x : memref<20x32xf64>) outs(%y : memref<20x32xf64>) {
+  ^bb0(%e: f64, %o: f64):
+    %n = arith.negf %e : f64
+    linalg.yield %n : f64
+  }
+  linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, 0)>], iterator_types = ["parallel", "reduction"]} ins(%y : memref<20x32xf64>) outs(%s : memref<20x1xf64>) {
+  ^bb0(%e: f64, %o: f64):
+    %n = arith.addf %o, %e : f64
+    linalg.yield %n : f64
+  }
+  func.return
+}
+
+// Rows of windows start from a number, which is stored nowhere: the columns of three
+// rows are added in memory of the kernel, then those of each window.
+// CHECK:       llvm.func internal @kernel_{{.*}}, %[[START:.*]]: f32
+// CHECK:         llvm.alloca
+// CHECK-NOT:     llvm.store %[[START]]
+// CHECK:         llvm.fadd %[[START]]
+// CHECK-NOT:     llvm.store %[[START]]
+// CHECK-LABEL: llvm.func @windows
+func.func @windows(%x: memref<23x69xf32>, %w: memref<4x3xf32>, %y: memref<20x33xf32>) {
+  %z = arith.constant 5.0 : f32
+  linalg.fill ins(%z : f32) outs(%y : memref<20x33xf32>)
+  linalg.generic {indexing_maps = [affine_map<(i, p, q, j) -> (i + p, j * 2 + q)>, affine_map<(i, p, q, j) -> (p, q)>, affine_map<(i, p, q, j) -> (i, j)>], iterator_types = ["parallel", "reduction", "reduction", "parallel"]} ins(%x, %w : memref<23x69xf32>, memref<4x3xf32>) outs(%y : memref<20x33xf32>) {
+  ^bb0(%e: f32, %k: f32, %o: f32):
+    %n = arith.addf %o, %e : f32
+    linalg.yield %n : f32
+  }
+  func.return
+}
