@@ -99,8 +99,6 @@ class LoopedOp:
 
         None if it reads other elements of that memory too, which may be stored later.
         """
-        if not isinstance(other, Move) or other.output.memory is self.output.memory:
-            return None
         (stored,) = other.op.outputs
         *_, written = other.op.get_indexing_maps()
         found: list[SSAValue] = []

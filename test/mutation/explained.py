@@ -66,4 +66,17 @@ EXPLAINED: dict[str, str] = {
     "passes/buffers_to_llvm/loop_fusion.py kernel_of_ops: `check.of(op.op)` is true": (
         "a check, which is true already"
     ),
+    "passes/buffers_to_llvm/looped_ops.py LoopedOp.may_be_outer: "
+    "`ordered(longer(self.loops), 1)[-1].dims != (dim,)` is true": (
+        "shares a loop that would be faster as the innermost one of its op"
+    ),
+    "passes/buffers_to_llvm/looped_ops.py LoopedOp.reads: `buffer.memory is memory` is true": (
+        "joins fewer loops: those of terms that come from other buffers too"
+    ),
+    "passes/buffers_to_llvm/products/fused_products.py FusedProduct.loops: "
+    "`loop.count != 1` is true": "a loop of one step moves nothing",
+    "passes/buffers_to_llvm/row_pieces.py Piece.is_copy: "
+    "`list(self.lanes) == list(range(self.width))` is false": (
+        "a shuffle that moves nothing, which LLVM removes"
+    ),
 }

@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,32 +22,110 @@ Parse = Callable[[str], ModuleOp]
 @pytest.mark.parametrize("share", range(SHARES))
 def test_machine_code_computes_what_numpy_does(share: int, parse: Parse):
     for number in range(share, PROGRAMS, SHARES):
-        check(number, parse)
+        program = LoopProgram(number)
+        check(parse, program.text, program.arguments, program.expected, number)
 
 
-def check(number: int, parse: Parse) -> None:
-    program = LoopProgram(number)
+def check(
+    parse: Parse,
+    text: str,
+    arguments: Sequence[Any],
+    expected: Sequence[Any],
+    number: int = 0,
+) -> None:
+    """Check what is defined of the results, and the memory around all buffers."""
     at_end, threads = number % 2 == 0, 3 if number % 4 > 1 else 1
-    function = compiled_buffers(
-        parse(program.text), (0, GUARD)[number % 3 == 0], threads
-    )
+    guard = 0 if number % 3 else GUARD
+    function = compiled_buffers(parse(text), guard, threads)
     function.at_end = at_end
-    inputs = [guarded(torch.from_numpy(x), at_end) for x in program.arguments]
-    outputs = [
-        guarded(torch.zeros_like(torch.from_numpy(x)), at_end) for x in program.expected
-    ]
+    inputs = [guarded(torch.from_numpy(x), at_end) for x in arguments]
+    outputs = [guarded(torch.zeros_like(torch.from_numpy(x)), at_end) for x in expected]
 
     function([x for x, _ in inputs], [x for x, _ in outputs])
 
-    for (output, outside), should in zip(outputs, program.expected, strict=True):
+    for (output, outside), should in zip(outputs, expected, strict=True):
         defined = ~np.isnan(should)
         np.testing.assert_array_equal(
-            output.numpy()[defined],
-            should[defined],
-            err_msg=f"{number}:\n{program.text}",
+            output.numpy()[defined], should[defined], err_msg=f"{number}:\n{text}"
         )
-        assert (outside == POISON).all(), program.text
+        assert (outside == POISON).all(), text
     function.check_arena()
-    for (x, outside), given in zip(inputs, program.arguments, strict=True):
-        assert np.array_equal(x.numpy(), given), program.text
-        assert (outside == POISON).all(), program.text
+    for (x, outside), given in zip(inputs, arguments, strict=True):
+        assert np.array_equal(x.numpy(), given), text
+        assert (outside == POISON).all(), text
+
+
+X = np.arange(20 * 40).reshape(20, 40).astype(np.float32) % 7
+
+
+def generic(loops: str, maps: Sequence[str], operands: str, body: str) -> str:
+    """A linalg.generic op; the loops named by capitals reduce."""
+    names = ", ".join(loops.lower())
+    listed = ", ".join(f"affine_map<({names}) -> ({map})>" for map in maps)
+    kinds = ", ".join(
+        f'"{"reduction" if each.isupper() else "parallel"}"' for each in loops
+    )
+    count = operands.count("%") - 1
+    arguments = ", ".join(f"%e{i}: f32" for i in range(count))
+    return (
+        f"linalg.generic {{indexing_maps = [{listed}], iterator_types = [{kinds}]}} "
+        f"{operands} {{\n^bb0({arguments}, %o: f32):\n{body}\n"
+        "linalg.yield %r : f32\n}\n"
+    )
+
+
+ADD = "%r = arith.addf %o, %e0 : f32"
+
+
+def test_sums_are_no_terms_before_they_are_complete(parse: Parse):
+    sums = generic(
+        "iJ",
+        ["i, j", "i, 0"],
+        "ins(%x : memref<20x40xf32>) outs(%s : memref<20x1xf32>)",
+        ADD,
+    )
+    sums_of_them = generic(
+        "iJ",
+        ["i, 0", "0, j", "i, 0"],
+        "ins(%s, %y : memref<20x1xf32>, memref<1x40xf32>) outs(%t : memref<20x1xf32>)",
+        ADD,
+    )
+    text = f"""
+        func.func @main(%x: memref<20x40xf32>, %y: memref<1x40xf32>) -> memref<20x1xf32> {{
+          %z = arith.constant 0.0 : f32
+          %s = memref.alloc() : memref<20x1xf32>
+          %t = memref.alloc() : memref<20x1xf32>
+          linalg.fill ins(%z : f32) outs(%s : memref<20x1xf32>)
+          linalg.fill ins(%z : f32) outs(%t : memref<20x1xf32>)
+          {sums}{sums_of_them}
+          return %t : memref<20x1xf32>
+        }}"""
+
+    check(parse, text, [X, X[:1]], [40 * X.sum(1, keepdims=True)])
+
+
+def test_windows_read_rows_that_are_written_later(parse: Parse):
+    """Both ops have a loop over 20 rows, but each window reads three of them."""
+    windows = generic(
+        "iPj",
+        ["i + p, j", "p", "i, j"],
+        "ins(%b, %w : memref<22x40xf32>, memref<3xf32>) outs(%y : memref<20x40xf32>)",
+        ADD,
+    )
+    part = "memref<20x40xf32, strided<[40, 1]>>"
+    text = f"""
+        func.func @main(%x: memref<20x40xf32>, %w: memref<3xf32>) -> memref<20x40xf32> {{
+          %z = arith.constant 0.0 : f32
+          %b = memref.alloc() : memref<22x40xf32>
+          %y = memref.alloc() : memref<20x40xf32>
+          linalg.fill ins(%z : f32) outs(%b : memref<22x40xf32>)
+          %p = memref.subview %b[0, 0] [20, 40] [1, 1] : memref<22x40xf32> to {part}
+          linalg.fill ins(%z : f32) outs(%y : memref<20x40xf32>)
+          linalg.copy ins(%x : memref<20x40xf32>) outs(%p : {part})
+          {windows}
+          return %y : memref<20x40xf32>
+        }}"""
+    padded = np.pad(X, ((0, 2), (0, 0)))
+    expected = padded[:-2] + padded[1:-1] + padded[2:]
+
+    check(parse, text, [X, X[0, :3].copy()], [expected])
