@@ -119,8 +119,7 @@ class LoopedOp:
     def starts_from(self, other: LoopedOp) -> bool:
         """Whether `other` writes all of the result before, and reads no buffer."""
         return (
-            isinstance(other, Move)
-            and other.op.outputs[0] is self.op.outputs[0]
+            other.op.outputs[0] is self.op.outputs[0]
             and other.op.body.block.args[-1].first_use is None
             and len(list(other.accesses)) == 1
         )

@@ -58,7 +58,9 @@ def check(
 X = np.arange(20 * 40).reshape(20, 40).astype(np.float32) % 7
 
 
-def generic(loops: str, maps: Sequence[str], operands: str, body: str) -> str:
+def generic(
+    loops: str, maps: Sequence[str], operands: str, body: str, result: str = "%r"
+) -> str:
     """A linalg.generic op; the loops named by capitals reduce."""
     names = ", ".join(loops.lower())
     listed = ", ".join(f"affine_map<({names}) -> ({map})>" for map in maps)
@@ -66,15 +68,21 @@ def generic(loops: str, maps: Sequence[str], operands: str, body: str) -> str:
         f'"{"reduction" if each.isupper() else "parallel"}"' for each in loops
     )
     count = operands.count("%") - 1
-    arguments = ", ".join(f"%e{i}: f32" for i in range(count))
+    arguments = "".join(f"%e{i}: f32, " for i in range(count))
     return (
         f"linalg.generic {{indexing_maps = [{listed}], iterator_types = [{kinds}]}} "
-        f"{operands} {{\n^bb0({arguments}, %o: f32):\n{body}\n"
-        "linalg.yield %r : f32\n}\n"
+        f"{operands} {{\n^bb0({arguments}%o: f32):\n{body}\n"
+        f"linalg.yield {result} : f32\n}}\n"
     )
 
 
 ADD = "%r = arith.addf %o, %e0 : f32"
+DOUBLED = generic(
+    "ij",
+    ["i, j", "i, j"],
+    "ins(%x : memref<20x40xf32>) outs(%b : memref<20x40xf32>)",
+    "%r = arith.addf %e0, %e0 : f32",
+)
 
 
 def test_sums_are_no_terms_before_they_are_complete(parse: Parse):
@@ -129,3 +137,128 @@ def test_windows_read_rows_that_are_written_later(parse: Parse):
     expected = padded[:-2] + padded[1:-1] + padded[2:]
 
     check(parse, text, [X, X[0, :3].copy()], [expected])
+
+
+def test_a_sum_may_read_elements_that_are_stored_later(parse: Parse):
+    """Each term is the distance to the last element of its row."""
+    sums = generic(
+        "iJ",
+        ["i, j", "i, 39", "i, 0"],
+        "ins(%b, %b : memref<20x40xf32>, memref<20x40xf32>) "
+        "outs(%s : memref<20x1xf32>)",
+        "%d = arith.subf %e0, %e1 : f32\n%r = arith.addf %o, %d : f32",
+    )
+    text = f"""
+        func.func @main(%x: memref<20x40xf32>) -> memref<20x1xf32> {{
+          %z = arith.constant 0.0 : f32
+          %b = memref.alloc() : memref<20x40xf32>
+          %s = memref.alloc() : memref<20x1xf32>
+          {DOUBLED}
+          linalg.fill ins(%z : f32) outs(%s : memref<20x1xf32>)
+          {sums}
+          return %s : memref<20x1xf32>
+        }}"""
+
+    check(parse, text, [X], [(2 * X - 2 * X[:, -1:]).sum(1, keepdims=True)])
+
+
+def test_a_sum_starts_from_its_own_result(parse: Parse):
+    """What is filled before it is another buffer."""
+    sums = generic(
+        "iJ",
+        ["i, j", "i, 0"],
+        "ins(%b : memref<20x40xf32>) outs(%s : memref<20x1xf32>)",
+        ADD,
+    )
+    types = "memref<20x40xf32>, memref<20x1xf32>, memref<20x1xf32>"
+    text = f"""
+        func.func @main(%x: memref<20x40xf32>, %y: memref<20x1xf32>) -> ({types}) {{
+          %z = arith.constant 3.0 : f32
+          %b = memref.alloc() : memref<20x40xf32>
+          %s = memref.alloc() : memref<20x1xf32>
+          %t = memref.alloc() : memref<20x1xf32>
+          linalg.copy ins(%y : memref<20x1xf32>) outs(%s : memref<20x1xf32>)
+          {DOUBLED}
+          linalg.fill ins(%z : f32) outs(%t : memref<20x1xf32>)
+          {sums}
+          return %b, %s, %t : {types}
+        }}"""
+    y = X[:, :1].copy()
+    expected = y + 2 * X.sum(1, keepdims=True)
+
+    check(parse, text, [X, y], [2 * X, expected, np.full_like(y, 3)])
+
+
+@pytest.mark.parametrize("start", ["a copy", "twice a copy"])
+def test_windows_start_from_rows(start: str, parse: Parse):
+    """Where each window starts from another value, none is computed for all."""
+    twice = generic(
+        "ij",
+        ["i, j"],
+        "outs(%y : memref<20x40xf32>)",
+        "%r = arith.addf %o, %o : f32",
+    )
+    windows = generic(
+        "iPQj",
+        ["i + p, j * 2 + q", "p, q", "i, j"],
+        "ins(%a, %w : memref<23x81xf32>, memref<4x3xf32>) outs(%y : memref<20x40xf32>)",
+        ADD,
+    )
+    arguments = "%x: memref<20x40xf32>, %a: memref<23x81xf32>, %w: memref<4x3xf32>"
+    text = f"""
+        func.func @main({arguments}) -> memref<20x40xf32> {{
+          %y = memref.alloc() : memref<20x40xf32>
+          linalg.copy ins(%x : memref<20x40xf32>) outs(%y : memref<20x40xf32>)
+          {twice if start == "twice a copy" else ""}
+          {windows}
+          return %y : memref<20x40xf32>
+        }}"""
+    image = (np.arange(23 * 81) % 5).reshape(23, 81).astype(np.float32)
+    parts = [image[p : p + 20, q : q + 79 : 2] for p in range(4) for q in range(3)]
+    first = 2 * X if start == "twice a copy" else X
+
+    check(parse, text, [X, image, image[:4, :3].copy()], [first + sum(parts)])
+
+
+STARTS = {
+    "the second input": (
+        generic(
+            "ij",
+            ["0, j", "0, j", "i, j"],
+            "ins(%u, %v : memref<1x40xf32>, memref<1x40xf32>) "
+            "outs(%y : memref<20x40xf32>)",
+            "",
+            "%e1",
+        ),
+        X[1:2],
+    ),
+    "a constant": (
+        generic("ij", ["i, j"], "outs(%y : memref<20x40xf32>)", "", "%two"),
+        2,
+    ),
+}
+"""Ops before a product, and the value that they give it."""
+
+
+@pytest.mark.parametrize("start", STARTS)
+def test_products_start_from_what_is_copied(start: str, parse: Parse):
+    before, first = STARTS[start]
+    product = generic(
+        "ijK",
+        ["i, k", "k, j", "i, j"],
+        "ins(%x, %w : memref<20x40xf32>, memref<40x40xf32>) "
+        "outs(%y : memref<20x40xf32>)",
+        "%p = arith.mulf %e0, %e1 : f32\n%r = arith.addf %o, %p : f32",
+    )
+    row = "memref<1x40xf32>"
+    arguments = f"%x: memref<20x40xf32>, %w: memref<40x40xf32>, %u: {row}, %v: {row}"
+    text = f"""
+        func.func @main({arguments}) -> memref<20x40xf32> {{
+          %two = arith.constant 2.0 : f32
+          %y = memref.alloc() : memref<20x40xf32>
+          {before}{product}
+          return %y : memref<20x40xf32>
+        }}"""
+    w = (np.arange(1600) % 5).reshape(40, 40).astype(np.float32)
+
+    check(parse, text, [X, w, X[:1], X[1:2].copy()], [first + X @ w])
