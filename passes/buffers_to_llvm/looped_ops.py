@@ -152,7 +152,7 @@ def looped_op(
         isinstance(inner, linalg.IndexOp | memref.LoadOp) for inner in op.body.walk()
     ):
         return None
-    used = {x: values[x] for x in (*op.operands, *captured(op)) if x in values}
+    used = {x: values[x] for x in (*op.operands, *captured(op))}
     operands = [used[x] for x in op.operands]
     loops, firsts = loops_of(op, operands, main)
     if transposition_of(op, operands, longer(loops)) is not None:

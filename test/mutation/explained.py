@@ -79,4 +79,53 @@ EXPLAINED: dict[str, str] = {
     "`list(self.lanes) == list(range(self.width))` is false": (
         "a shuffle that moves nothing, which LLVM removes"
     ),
+    "passes/buffers_to_llvm/looped_ops.py looped_op: "
+    "`transposition_of(op, operands, longer(loops)) is not None` is false": (
+        "loops of a transposition are shared, where blocks of it would be faster"
+    ),
+    **{
+        f"passes/buffers_to_llvm/{place} is false": (
+            "in a valid op, a loop moves the place in the result unless it reduces"
+        )
+        for place in (
+            "looped_ops.py looped_op: `any((loop.steps[-1] == 0 and "
+            "(not loop.reduces) for loop in longer(loops)))`",
+            "looped_ops.py looped_op: `writes_often`",
+            "window_rows.py window_row: "
+            "`any((any(loop.steps[-body.outputs:]) for loop in window))`",
+        )
+    },
+    "passes/buffers_to_llvm/looped_ops.py looped_op: "
+    "`multiplied_type(op) is not None` is false": (
+        "loops of products are shared, where a kernel of their own is faster"
+    ),
+    **{
+        f"passes/buffers_to_llvm/looped_ops.py looped_op: {what}": (
+            "`Access.along` tells the loops of other orders apart, so none are shared; "
+            "where there are none to share, the order is that which is fast"
+        )
+        for what in (
+            "`any((x.buffer.memory is memory and x.map != identity "
+            "for x in move.accesses))` is false",
+            "`x.buffer.memory is memory` is true",
+            "`order == sorted(order)` is true",
+        )
+    },
+    "passes/buffers_to_llvm/window_rows.py window_row: `loops[-1].reduces` is false": (
+        "adds the parts of one sum to its result, one after the other"
+    ),
+    **{
+        f"passes/buffers_to_llvm/window_rows.py {what}": (
+            "a matter of speed: one step computes the same"
+        )
+        for what in (
+            "window_row: `columns > MOST_COLUMNS` is false",
+            "window_row: `not pays(down, across, along, columns)` is false",
+            "pays: `GAIN * (rows * columns + windows) < rows * windows` is true",
+            "pays: `GAIN * (rows * columns + windows) < rows * windows` is false",
+        )
+    },
+    "passes/buffers_to_llvm/window_rows.py adds_elements: `is_sum(body.op)` is true": (
+        "halves are added as float32, which takes more ops than two"
+    ),
 }

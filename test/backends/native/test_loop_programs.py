@@ -262,3 +262,127 @@ def test_products_start_from_what_is_copied(start: str, parse: Parse):
     w = (np.arange(1600) % 5).reshape(40, 40).astype(np.float32)
 
     check(parse, text, [X, w, X[:1], X[1:2].copy()], [first + X @ w])
+
+
+def test_an_op_on_part_of_a_row_need_not_copy(parse: Parse):
+    """The other part is copied; short rows are put together from what is copied."""
+    part = "memref<20x5xf32, strided<[8, 1], offset: 3>>"
+    first = "memref<20x3xf32, strided<[8, 1]>>"
+    constant = generic(
+        "ij",
+        ["i, j", "i, j"],
+        f"ins(%z : memref<20x5xf32>) outs(%b : {part})",
+        "",
+        "%two",
+    )
+    arguments = "%x: memref<20x3xf32>, %z: memref<20x5xf32>"
+    text = f"""
+        func.func @main({arguments}) -> memref<20x8xf32> {{
+          %two = arith.constant 2.0 : f32
+          %y = memref.alloc() : memref<20x8xf32>
+          %a = memref.subview %y[0, 0] [20, 3] [1, 1] : memref<20x8xf32> to {first}
+          %b = memref.subview %y[0, 3] [20, 5] [1, 1] : memref<20x8xf32> to {part}
+          linalg.copy ins(%x : memref<20x3xf32>) outs(%a : {first})
+          {constant}
+          return %y : memref<20x8xf32>
+        }}"""
+    x, z = X[:, :3].copy(), X[:, 3:8].copy()
+
+    check(parse, text, [x, z], [np.concatenate([x, np.full_like(z, 2)], 1)])
+
+
+@pytest.mark.parametrize("columns", [1, 6, 8])
+def test_few_windows(columns: int, parse: Parse):
+    """They are fewer than a vector has lanes, and the image ends with the last one."""
+    wide = 2 * columns + 1
+    types = f"memref<24x{wide}xf32>", "memref<5x3xf32>", f"memref<20x{columns}xf32>"
+    image, window, result = types
+    windows = generic(
+        "iPQj",
+        ["i + p, j * 2 + q", "p, q", "i, j"],
+        f"ins(%a, %w : {image}, {window}) outs(%y : {result})",
+        ADD,
+    )
+    text = f"""
+        func.func @main(%w: {window}, %a: {image}) -> {result} {{
+          %z = arith.constant 1.0 : f32
+          %y = memref.alloc() : {result}
+          linalg.fill ins(%z : f32) outs(%y : {result})
+          {windows}
+          return %y : {result}
+        }}"""
+    x = (np.arange(24 * wide) % 5).reshape(24, wide).astype(np.float32)
+    last = 2 * columns - 1
+    parts = [x[p : p + 20, q : q + last : 2] for p in range(5) for q in range(3)]
+
+    check(parse, text, [X[:5, :3].copy(), x], [1 + sum(parts)])
+
+
+def test_a_sum_of_one_element(parse: Parse):
+    sums = generic(
+        "iJ",
+        ["i, j", "i, 0"],
+        "ins(%x : memref<1x1xf32>) outs(%s : memref<1x1xf32>)",
+        ADD,
+    )
+    text = f"""
+        func.func @main(%x: memref<1x1xf32>) -> memref<1x1xf32> {{
+          %z = arith.constant 1.0 : f32
+          %s = memref.alloc() : memref<1x1xf32>
+          linalg.fill ins(%z : f32) outs(%s : memref<1x1xf32>)
+          {sums}
+          return %s : memref<1x1xf32>
+        }}"""
+    x = X[3:4, 3:4].copy()
+
+    check(parse, text, [x], [1 + x])
+
+
+def test_windows_may_add_their_other_input(parse: Parse):
+    window, result = "memref<4x3xf32>", "memref<20x40xf32>"
+    windows = generic(
+        "iPQj",
+        ["i + p, j * 2 + q", "p, q", "i, j"],
+        f"ins(%a, %w : memref<23x81xf32>, {window}) outs(%y : {result})",
+        "%r = arith.addf %o, %e1 : f32",
+    )
+    text = f"""
+        func.func @main(%a: memref<23x81xf32>, %w: {window}) -> {result} {{
+          %z = arith.constant 1.0 : f32
+          %y = memref.alloc() : {result}
+          linalg.fill ins(%z : f32) outs(%y : {result})
+          {windows}
+          return %y : {result}
+        }}"""
+    w = X[:4, :3].copy()
+    image = np.ones((23, 81), np.float32)
+
+    check(parse, text, [image, w], [np.full_like(X, 1 + w.sum())])
+
+
+def test_a_window_may_be_the_whole_of_a_row(parse: Parse):
+    """All inner loops reduce: they are no row of windows."""
+    window, result = "memref<8x6x33xf32>", "memref<20x1xf32>"
+    sums = generic(
+        "iPQR",
+        ["i, p, q + r", "p, q, r", "i, 0"],
+        f"ins(%x, %w : memref<20x8x38xf32>, {window}) outs(%y : {result})",
+        ADD,
+    )
+    text = f"""
+        func.func @main(%x: memref<20x8x38xf32>, %w: {window}) -> {result} {{
+          %z = arith.constant 1.0 : f32
+          %y = memref.alloc() : {result}
+          linalg.fill ins(%z : f32) outs(%y : {result})
+          {sums}
+          return %y : {result}
+        }}"""
+    x = (np.arange(20 * 8 * 38) % 5).reshape(20, 8, 38).astype(np.float32)
+    parts = [x[:, :, q : q + 33].sum((1, 2)) for q in range(6)]
+
+    check(
+        parse,
+        text,
+        [x, x[:1, :1, :33] * np.ones((8, 6, 1), np.float32)],
+        [1 + sum(parts)[:, None]],
+    )

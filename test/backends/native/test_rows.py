@@ -7,6 +7,7 @@ import torch.nn.functional as F
 from functions import Function
 from proofs import holds, ints, proves, symbolic
 from torch import Tensor
+from torch.export import Dim
 from z3 import And, Implies, Or
 
 import padc
@@ -90,6 +91,19 @@ def test_pools_of_padded_images(threads: int):
 
     for found, expected in zip(actual, function(x), strict=True):
         torch.testing.assert_close(found, expected, equal_nan=True)
+
+
+def test_pools_of_dynamic_sizes():
+    x = torch.randn(2, 3, 21, 43)
+    size = Dim("size", min=8, max=60)
+
+    compiled = padc.compile(
+        Function(lambda x: F.max_pool2d(x, 3, 2)), (x,), dynamic_shapes=(({3: size},),)
+    )
+
+    for width in (8, 43, 60):
+        x = torch.randn(2, 3, 21, width)
+        torch.testing.assert_close(compiled(x), F.max_pool2d(x, 3, 2))
 
 
 @pytest.mark.parametrize("threads", [1, 2])

@@ -1,4 +1,5 @@
 // RUN: padc-opt -p convert-buffers-to-llvm %s | filecheck %s
+// RUN: padc-opt -p convert-buffers-to-llvm{vector-bytes=64} %s | filecheck %s --check-prefix=WIDE
 
 // One loop stores the terms of a sum and adds them; the first value is stored nowhere.
 // CHECK:         %[[TERM:.*]] = llvm.fneg
@@ -61,6 +62,33 @@ func.func @windows(%x: memref<23x69xf32>, %w: memref<4x3xf32>, %y: memref<20x33x
   linalg.generic {indexing_maps = [affine_map<(i, p, q, j) -> (i + p, j * 2 + q)>, affine_map<(i, p, q, j) -> (p, q)>, affine_map<(i, p, q, j) -> (i, j)>], iterator_types = ["parallel", "reduction", "reduction", "parallel"]} ins(%x, %w : memref<23x69xf32>, memref<4x3xf32>) outs(%y : memref<20x33xf32>) {
   ^bb0(%e: f32, %k: f32, %o: f32):
     %n = arith.addf %o, %e : f32
+    linalg.yield %n : f32
+  }
+  func.return
+}
+
+// The largest elements are sought so, too, as integers in the same order.
+// CHECK:         llvm.alloca %{{.*}} x i32
+// CHECK:         llvm.umax.i32
+// CHECK-LABEL: llvm.func @largest_of_windows
+func.func @largest_of_windows(%x: memref<23x69xf32>, %w: memref<4x3xf32>, %y: memref<20x33xf32>) {
+  linalg.generic {indexing_maps = [affine_map<(i, p, q, j) -> (i + p, j * 2 + q)>, affine_map<(i, p, q, j) -> (p, q)>, affine_map<(i, p, q, j) -> (i, j)>], iterator_types = ["parallel", "reduction", "reduction", "parallel"]} ins(%x, %w : memref<23x69xf32>, memref<4x3xf32>) outs(%y : memref<20x33xf32>) {
+  ^bb0(%e: f32, %k: f32, %o: f32):
+    %n = arith.maximumf %o, %e : f32
+    linalg.yield %n : f32
+  }
+  func.return
+}
+
+// There are fewer windows than a vector has lanes, which would be 16.
+// WIDE-LABEL: llvm.func @largest_of_windows
+// WIDE:         llvm.alloca
+// WIDE-NOT:     llvm.mlir.constant(16) : i64
+// WIDE-LABEL: llvm.func @few_windows
+func.func @few_windows(%x: memref<27x19xf32>, %w: memref<5x3xf32>, %y: memref<23x9xf32>) {
+  linalg.generic {indexing_maps = [affine_map<(i, p, q, j) -> (i + p, j * 2 + q)>, affine_map<(i, p, q, j) -> (p, q)>, affine_map<(i, p, q, j) -> (i, j)>], iterator_types = ["parallel", "reduction", "reduction", "parallel"]} ins(%x, %w : memref<27x19xf32>, memref<5x3xf32>) outs(%y : memref<23x9xf32>) {
+  ^bb0(%e: f32, %k: f32, %o: f32):
+    %n = arith.maximumf %o, %e : f32
     linalg.yield %n : f32
   }
   func.return
