@@ -266,27 +266,27 @@ def test_products_start_from_what_is_copied(start: str, parse: Parse):
 
 def test_an_op_on_part_of_a_row_need_not_copy(parse: Parse):
     """The other part is copied; short rows are put together from what is copied."""
-    part = "memref<20x5xf32, strided<[8, 1], offset: 3>>"
-    first = "memref<20x3xf32, strided<[8, 1]>>"
+    part = "memref<20x4xf32, strided<[8, 1], offset: 4>>"
+    first = "memref<20x4xf32, strided<[8, 1]>>"
     constant = generic(
         "ij",
         ["i, j", "i, j"],
-        f"ins(%z : memref<20x5xf32>) outs(%b : {part})",
+        f"ins(%z : memref<20x4xf32>) outs(%b : {part})",
         "",
         "%two",
     )
-    arguments = "%x: memref<20x3xf32>, %z: memref<20x5xf32>"
+    arguments = "%x: memref<20x4xf32>, %z: memref<20x4xf32>"
     text = f"""
         func.func @main({arguments}) -> memref<20x8xf32> {{
           %two = arith.constant 2.0 : f32
           %y = memref.alloc() : memref<20x8xf32>
-          %a = memref.subview %y[0, 0] [20, 3] [1, 1] : memref<20x8xf32> to {first}
-          %b = memref.subview %y[0, 3] [20, 5] [1, 1] : memref<20x8xf32> to {part}
-          linalg.copy ins(%x : memref<20x3xf32>) outs(%a : {first})
+          %a = memref.subview %y[0, 0] [20, 4] [1, 1] : memref<20x8xf32> to {first}
+          %b = memref.subview %y[0, 4] [20, 4] [1, 1] : memref<20x8xf32> to {part}
+          linalg.copy ins(%x : memref<20x4xf32>) outs(%a : {first})
           {constant}
           return %y : memref<20x8xf32>
         }}"""
-    x, z = X[:, :3].copy(), X[:, 3:8].copy()
+    x, z = X[:, :4].copy(), X[:, 4:8].copy()
 
     check(parse, text, [x, z], [np.concatenate([x, np.full_like(z, 2)], 1)])
 
