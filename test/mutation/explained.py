@@ -122,7 +122,6 @@ EXPLAINED: dict[str, str] = {
             "window_row: `columns > MOST_COLUMNS` is false",
             "window_row: `not pays(down, across, along, columns)` is false",
             "pays: `GAIN * (rows * columns + windows) < rows * windows` is true",
-            "pays: `GAIN * (rows * columns + windows) < rows * windows` is false",
         )
     },
     "passes/buffers_to_llvm/window_rows.py adds_elements: `is_sum(body.op)` is true": (
