@@ -386,3 +386,81 @@ def test_a_window_may_be_the_whole_of_a_row(parse: Parse):
         [x, x[:1, :1, :33] * np.ones((8, 6, 1), np.float32)],
         [1 + sum(parts)[:, None]],
     )
+
+
+def test_kernels_differ_in_what_they_read_of_their_own_buffers(parse: Parse):
+    lines, results = "", list[Any]()
+    for name, first in (("a", 4), ("b", 2)):
+        part = f"memref<20x36xf32, strided<[40, 1], offset: {first}>>"
+        sums = generic(
+            "iJ",
+            ["i, j", "i, 0"],
+            f"ins(%p{name} : {part}) outs(%s{name} : memref<20x1xf32>)",
+            ADD,
+        )
+        lines += f"""
+          %{name} = memref.alloc() : memref<20x40xf32>
+          %s{name} = memref.alloc() : memref<20x1xf32>
+          {DOUBLED.replace("%b", f"%{name}")}
+          linalg.fill ins(%z : f32) outs(%s{name} : memref<20x1xf32>)
+          %p{name} = memref.subview %{name}[0, {first}] [20, 36] [1, 1] : memref<20x40xf32> to {part}
+          {sums}"""
+        results.append(2 * X[:, first : first + 36].sum(1, keepdims=True))
+    types = "memref<20x1xf32>, memref<20x1xf32>"
+    text = f"""
+        func.func @main(%x: memref<20x40xf32>) -> ({types}) {{
+          %z = arith.constant 0.0 : f32
+          {lines}
+          return %sa, %sb : {types}
+        }}"""
+
+    check(parse, text, [X], results)
+
+
+def test_kernels_of_products_differ_in_what_is_done_after_them(parse: Parse):
+    product = generic(
+        "ijK",
+        ["i, k", "k, j", "i, j"],
+        "ins(%x, %w : memref<20x40xf32>, memref<40x40xf32>) "
+        "outs(%y : memref<20x40xf32>)",
+        "%p = arith.mulf %e0, %e1 : f32\n%r = arith.addf %o, %p : f32",
+    )
+    lines = ""
+    for name, body in (
+        ("a", "%r = arith.negf %o : f32"),
+        ("b", "%r = arith.addf %o, %o : f32"),
+    ):
+        after = generic("ij", ["i, j"], "outs(%y : memref<20x40xf32>)", body)
+        lines += f"""
+          %y = memref.alloc() : memref<20x40xf32>
+          linalg.fill ins(%z : f32) outs(%y : memref<20x40xf32>)
+          {product}{after}""".replace("%y", f"%{name}")
+    types = "memref<20x40xf32>, memref<20x40xf32>"
+    text = f"""
+        func.func @main(%x: memref<20x40xf32>, %w: memref<40x40xf32>) -> ({types}) {{
+          %z = arith.constant 0.0 : f32
+          {lines}
+          return %a, %b : {types}
+        }}"""
+    w = (np.arange(1600) % 5).reshape(40, 40).astype(np.float32)
+
+    check(parse, text, [X, w], [-(X @ w), 2 * (X @ w)])
+
+
+def test_products_of_no_terms(parse: Parse):
+    product = generic(
+        "ijK",
+        ["i, k", "k, j", "i, j"],
+        "ins(%x, %w : memref<20x0xf32>, memref<0x40xf32>) outs(%y : memref<20x40xf32>)",
+        "%p = arith.mulf %e0, %e1 : f32\n%r = arith.addf %o, %p : f32",
+    )
+    text = f"""
+        func.func @main(%x: memref<20x0xf32>, %w: memref<0x40xf32>) -> memref<20x40xf32> {{
+          %z = arith.constant 3.0 : f32
+          %y = memref.alloc() : memref<20x40xf32>
+          linalg.fill ins(%z : f32) outs(%y : memref<20x40xf32>)
+          {product}
+          return %y : memref<20x40xf32>
+        }}"""
+
+    check(parse, text, [X[:, :0].copy(), X[:0].copy()], [np.full_like(X, 3)])
