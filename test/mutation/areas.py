@@ -193,6 +193,7 @@ AREAS: Mapping[str, Area] = {
         (
             "test/backends/native/test_loop_programs.py",
             "test/backends/native/test_epilogues.py",
+            "test/backends/native/test_matrix_products.py::test_products_without_elements",
             "test/backends/native/test_programs.py",
             "test/backends/native/test_rows.py",
             "test/backends/native/test_access_check.py",

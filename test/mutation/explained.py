@@ -127,4 +127,17 @@ EXPLAINED: dict[str, str] = {
     "passes/buffers_to_llvm/window_rows.py adds_elements: `is_sum(body.op)` is true": (
         "halves are added as float32, which takes more ops than two"
     ),
+    "passes/buffers_to_llvm/loop_fusion.py aliases_of: `memory not in private` is true": (
+        "LLVM is told less: that pointers to memory of the kernel may alias"
+    ),
+    "passes/buffers_to_llvm/loop_fusion.py FusedLoops.prefetching: "
+    "`place < len(emit) - 1` is true": "prefetches a row that is written at once",
+    "passes/buffers_to_llvm/loop_fusion.py FusedLoops.prefetching: "
+    "`rows[-1] < end` is true": "prefetches a row earlier",
+    "passes/buffers_to_llvm/loop_fusion.py FusedLoops.writes_row: "
+    "`self.build.check is None` is true": "prefetches in code whose stores are checked",
+    "passes/buffers_to_llvm/loop_fusion.py FusedLoops.only_writes: "
+    "`memory not in self.private` is true": (
+        "prefetches memory of the kernel, which is in the first cache already"
+    ),
 }
