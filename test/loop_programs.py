@@ -54,7 +54,7 @@ class LoopProgram:
         self.arguments = [x.array.copy() for x in self.inputs]
         ops = [self.elementwise] * 3 + [self.normalize] * 5 + [self.window] * 2
         ops += [self.reduce] * 2 + [self.pad] * 2 + [self.moves, self.two]
-        ops += [self.product] * 2
+        ops += [self.product] * 2 + [self.border] * 3
         for _ in range(draw.randint(2, 7)):
             draw.choice(ops)()
         if not self.made:
@@ -433,6 +433,77 @@ class LoopProgram:
                 self.copy(source, target)
         if draw.random() < 0.5:
             self.window(new)
+
+    def at(
+        self, x: View, firsts: Sequence[int], shape: Sequence[int], step: int = 1
+    ) -> View:
+        """A part of a whole buffer, with so many rows from one to the next."""
+        full = x.array.shape[1]
+        offset = firsts[0] * full + firsts[1]
+        layout = f"strided<[{full * step}, 1]" + (
+            f", offset: {offset}" if offset else ""
+        )
+        sizes = "x".join(map(str, shape))
+        view = View(
+            self.name("v"),
+            f"memref<{sizes}x{self.type}, {layout}>>",
+            x.array[firsts[0] :: step, firsts[1] : firsts[1] + shape[1]][: shape[0]],
+        )
+        self.lines.append(
+            f"{view.name} = memref.subview {x.name}{[*firsts]} {[*shape]} [{step}, 1] "
+            f": {x.type} to {view.type}"
+        )
+        return view
+
+    def border(self) -> None:
+        """Short rows with a border at each end, then copies of rows above and below."""
+        draw, n = self.draw, self.rows
+        m = min(draw.randint(1, 9), self.columns)
+        left, right = draw.randint(0, 4), draw.randint(0, 4)
+        above, below = draw.choice([0, 0, 1, 2, 9]), draw.choice([0, 1, 2, 3])
+        wide = left + m + right
+        new = self.alloc((above + n + below, wide))
+        step = 2 if draw.random() < 0.1 and n > 2 else 1
+        rows = n // step
+        source = self.any((rows, m))
+        parts = [(left, m), (0, left), (left + m, right)]
+        if draw.random() < 0.2:
+            draw.shuffle(parts)
+        for first, count in parts:
+            if not count or (draw.random() < 0.1 and first != left):
+                continue
+            target = self.at(new, (above, first), (rows, count), step)
+            kind = draw.choice(["own", "own", "fill", "source", "column"])
+            if first == left and count == m:
+                self.copy(source, target)
+            elif kind == "fill":
+                self.fill(target, draw.randint(-1, 2))
+            elif kind == "source":
+                self.copy(self.any((rows, count)), target)
+            else:
+                size = 1 if kind == "column" else count
+                place = draw.randint(0, wide - size)
+                own = self.at(new, (above, place), (rows, size), step)
+                if kind == "column":
+                    for k in range(count):
+                        each = self.at(new, (above, first + k), (rows, 1), step)
+                        self.copy(own, each)
+                else:
+                    self.copy(own, target)
+        for first, count in ((0, above), (above + n, below)):
+            if not count:
+                continue
+            edge = 0 if draw.random() < 0.8 else draw.randint(0, wide - 1)
+            size = wide - edge if draw.random() < 0.8 else draw.randint(1, wide - edge)
+            each = draw.choice([1, count])
+            for k in range(0, count, each):
+                last = above + n + below - each
+                at = draw.randint(min(max(above - 2, 0), last), last)
+                place = edge if draw.random() < 0.9 else draw.randint(0, wide - size)
+                self.copy(
+                    self.at(new, (at, place), (each, size)),
+                    self.at(new, (first + k, edge), (each, size)),
+                )
 
     def moves(self) -> None:
         """Neighboring parts of one buffer, which are written one after the other."""
