@@ -349,8 +349,9 @@ class FusedLoops:
         term = self.ops[sum.op].term_of(self.ops[move.op])
         if term is None or len(loops) != 1 or len(others) != 1 or stored.in_place():
             return None
+        # Both have as many steps: the term is what is stored, at the same places.
         (loop,), (other,) = loops, others
-        if loop.count != other.count or not own.is_sum_of_row(loop):
+        if not own.is_sum_of_row(loop):
             return None
         if start is not None and not self.ops[sum.op].starts_from(self.ops[start.op]):
             return None
@@ -378,9 +379,7 @@ class FusedLoops:
             case _:
                 return None
         # Outside of the innermost loops, the same: rows of windows.
-        is_row = len(start.loops) == 1 and not any(
-            loop.reduces is False for loop in op.loops[:-1]
-        )
+        is_row = not any(loop.reduces is False for loop in op.loops[:-1])
         if windows is None or not is_row:
             return None
         if not self.ops[op.op].starts_from(self.ops[start.op]):

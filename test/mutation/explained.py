@@ -140,4 +140,17 @@ EXPLAINED: dict[str, str] = {
     "`memory not in self.private` is true": (
         "prefetches memory of the kernel, which is in the first cache already"
     ),
+    **{
+        f"passes/buffers_to_llvm/loop_groups.py shares: {what}": (
+            "shares a loop that would be faster as the innermost one of its op"
+        )
+        for what in (
+            "`not (a.may_be_outer(dim) and b.may_be_outer(dim))` is false",
+            "`a.may_be_outer(dim)` is true",
+            "`b.may_be_outer(dim)` is true",
+        )
+    },
+    "passes/buffers_to_llvm/loop_groups.py shares: `x.along(dim) is not None` is true": (
+        "a loop is the index of a dimension of what an op writes, or it reduces"
+    ),
 }

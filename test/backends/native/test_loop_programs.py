@@ -77,6 +77,8 @@ def generic(
 
 
 ADD = "%r = arith.addf %o, %e0 : f32"
+MULTIPLY_AND_ADD = "%p = arith.mulf %e0, %e1 : f32\n%r = arith.addf %o, %p : f32"
+ADD_DIFFERENCES = "%d = arith.subf %e0, %e1 : f32\n%r = arith.addf %o, %d : f32"
 DOUBLED = generic(
     "ij",
     ["i, j", "i, j"],
@@ -146,7 +148,7 @@ def test_a_sum_may_read_elements_that_are_stored_later(parse: Parse):
         ["i, j", "i, 39", "i, 0"],
         "ins(%b, %b : memref<20x40xf32>, memref<20x40xf32>) "
         "outs(%s : memref<20x1xf32>)",
-        "%d = arith.subf %e0, %e1 : f32\n%r = arith.addf %o, %d : f32",
+        ADD_DIFFERENCES,
     )
     text = f"""
         func.func @main(%x: memref<20x40xf32>) -> memref<20x1xf32> {{
@@ -248,7 +250,7 @@ def test_products_start_from_what_is_copied(start: str, parse: Parse):
         ["i, k", "k, j", "i, j"],
         "ins(%x, %w : memref<20x40xf32>, memref<40x40xf32>) "
         "outs(%y : memref<20x40xf32>)",
-        "%p = arith.mulf %e0, %e1 : f32\n%r = arith.addf %o, %p : f32",
+        MULTIPLY_AND_ADD,
     )
     row = "memref<1x40xf32>"
     arguments = f"%x: memref<20x40xf32>, %w: memref<40x40xf32>, %u: {row}, %v: {row}"
@@ -384,7 +386,7 @@ def test_a_window_may_be_the_whole_of_a_row(parse: Parse):
         parse,
         text,
         [x, x[:1, :1, :33] * np.ones((8, 6, 1), np.float32)],
-        [1 + sum(parts)[:, None]],
+        [np.sum(parts, 0)[:, None] + 1],
     )
 
 
@@ -423,7 +425,7 @@ def test_kernels_of_products_differ_in_what_is_done_after_them(parse: Parse):
         ["i, k", "k, j", "i, j"],
         "ins(%x, %w : memref<20x40xf32>, memref<40x40xf32>) "
         "outs(%y : memref<20x40xf32>)",
-        "%p = arith.mulf %e0, %e1 : f32\n%r = arith.addf %o, %p : f32",
+        MULTIPLY_AND_ADD,
     )
     lines = ""
     for name, body in (
@@ -452,7 +454,7 @@ def test_products_of_no_terms(parse: Parse):
         "ijK",
         ["i, k", "k, j", "i, j"],
         "ins(%x, %w : memref<20x0xf32>, memref<0x40xf32>) outs(%y : memref<20x40xf32>)",
-        "%p = arith.mulf %e0, %e1 : f32\n%r = arith.addf %o, %p : f32",
+        MULTIPLY_AND_ADD,
     )
     text = f"""
         func.func @main(%x: memref<20x0xf32>, %w: memref<0x40xf32>) -> memref<20x40xf32> {{
@@ -464,3 +466,80 @@ def test_products_of_no_terms(parse: Parse):
         }}"""
 
     check(parse, text, [X[:, :0].copy(), X[:0].copy()], [np.full_like(X, 3)])
+
+
+@pytest.mark.parametrize("padded", ["%a", "%b", "%c"])
+def test_sums_of_planes(padded: str, parse: Parse):
+    """The rows of a plane follow each other in some of the buffers."""
+    wide = "memref<20x8x48xf32>"
+    part = "memref<20x8x40xf32, strided<[384, 48, 1]>>"
+    memory, view = dict[str, str](), dict[str, str]()
+    for name in ("%a", "%b", "%c"):
+        memory[name] = wide if name in padded else "memref<20x8x40xf32>"
+        view[name] = part if name in padded else memory[name]
+    views = "\n".join(
+        f"{name} = memref.subview {name}_memory [0, 0, 0] [20, 8, 40] [1, 1, 1] : "
+        f"{memory[name]} to {view[name]}"
+        for name in view
+    )
+    arguments = ", ".join(f"{name}_memory: {memory[name]}" for name in ("%a", "%c"))
+    doubled = generic(
+        "ipj",
+        ["i, p, j", "i, p, j"],
+        f"ins(%a : {view['%a']}) outs(%b : {view['%b']})",
+        "%r = arith.addf %e0, %e0 : f32",
+    )
+    sums = generic(
+        "iPJ",
+        ["i, p, j", "i, p, j", "i, 0"],
+        f"ins(%b, %c : {view['%b']}, {view['%c']}) outs(%s : memref<20x1xf32>)",
+        ADD_DIFFERENCES,
+    )
+    text = f"""
+        func.func @main({arguments}) -> memref<20x1xf32> {{
+          %z = arith.constant 0.0 : f32
+          %s = memref.alloc() : memref<20x1xf32>
+          %b_memory = memref.alloc() : {memory["%b"]}
+          {views}
+          {doubled}
+          linalg.fill ins(%z : f32) outs(%s : memref<20x1xf32>)
+          {sums}
+          return %s : memref<20x1xf32>
+        }}"""
+    a, c = (
+        (np.arange(20 * 8 * wide) % count).reshape(20, 8, wide).astype(np.float32)
+        for count, wide in (
+            (7, 48 if padded == "%a" else 40),
+            (3, 48 if padded == "%c" else 40),
+        )
+    )
+    terms = 2 * a[:, :, :40] - c[:, :, :40]
+
+    check(parse, text, [a, c], [terms.sum((1, 2))[:, None]])
+
+
+def test_windows_of_several_channels_in_one_row(parse: Parse):
+    """The loop over channels is inside of the one that the ops share."""
+    image, window, result = (
+        "memref<23x3x69xf32>",
+        "memref<4x3xf32>",
+        "memref<20x3x33xf32>",
+    )
+    windows = generic(
+        "iPcQj",
+        ["i + p, c, j * 2 + q", "p, q", "i, c, j"],
+        f"ins(%a, %w : {image}, {window}) outs(%y : {result})",
+        ADD,
+    )
+    text = f"""
+        func.func @main(%a: {image}, %w: {window}) -> {result} {{
+          %z = arith.constant 1.0 : f32
+          %y = memref.alloc() : {result}
+          linalg.fill ins(%z : f32) outs(%y : {result})
+          {windows}
+          return %y : {result}
+        }}"""
+    x = (np.arange(23 * 3 * 69) % 7).reshape(23, 3, 69).astype(np.float32)
+    parts = [x[p : p + 20, :, q : q + 65 : 2] for p in range(4) for q in range(3)]
+
+    check(parse, text, [x, X[:4, :3].copy()], [sum(parts, np.float32(1))])
