@@ -137,6 +137,7 @@ def are_apart(ops: Sequence[LoopedOp]) -> bool:
     What is in use at once does not overlap. Of two places in the arena, the one may
     come after the other's last use.
     """
+    # In the order of first uses.
     times: dict[SSAValue, list[int]] = {}
     written: set[SSAValue] = set()
     for time, op in enumerate(ops):
@@ -145,7 +146,7 @@ def are_apart(ops: Sequence[LoopedOp]) -> bool:
             times.setdefault(x.buffer.memory, []).append(time)
     return all(
         (a not in written and b not in written)
-        or (min(times[a]) <= max(times[b]) and min(times[b]) <= max(times[a]))
+        or min(times[b]) <= max(times[a])
         or are_disjoint(a, b)
         for a, b in itertools.combinations(times, 2)
     )

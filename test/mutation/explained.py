@@ -153,4 +153,35 @@ EXPLAINED: dict[str, str] = {
     "passes/buffers_to_llvm/loop_groups.py shares: `x.along(dim) is not None` is true": (
         "a loop is the index of a dimension of what an op writes, or it reduces"
     ),
+    **{
+        f"passes/buffers_to_llvm/loop_groups.py {what}": (
+            "makes smaller groups, whose kernels compute the same in the same order"
+        )
+        for what in (
+            "shares: `x.writes or y.writes` is true",
+            "connected: `before[1] & after[0]` is false",
+            "pays: `isinstance((buffer := op.values[x]), BufferDescriptor)` is false",
+            "pays: `loop.steps[place] != 0` is true",
+            "pays: `each < math.inf` is true",
+            "are_apart: `a not in written and b not in written` is false",
+            "are_apart: `min(times[b]) <= max(times[a])` is false",
+            "are_disjoint: `first[1] <= second[0]` is false",
+            "are_disjoint: `second[1] <= first[0]` is false",
+        )
+    },
+    **{
+        f"passes/buffers_to_llvm/loop_groups.py pays: {what}": (
+            "makes larger groups, of steps that the threads or the cache do not suit"
+        )
+        for what in (
+            "`most_steps(ops[0].loops[:depth]) < FEWEST_STEPS` is false",
+            "`loop.steps[place] != 0` is false",
+            "`sum((each for each in bytes.values() if each < math.inf)) "
+            "<= STEP_BYTES` is true",
+            "`each < math.inf` is false",
+        )
+    },
+    "passes/buffers_to_llvm/loop_groups.py are_apart: `a not in written` is true": (
+        "no op reads, after another has written in its place, what is in use no more"
+    ),
 }

@@ -93,3 +93,55 @@ func.func @few_windows(%x: memref<27x19xf32>, %w: memref<5x3xf32>, %y: memref<23
   }
   func.return
 }
+
+// %u takes the place of %t, of which only the first copy knows: rows would be lost.
+// CHECK-LABEL: llvm.func @taken_place
+// CHECK-COUNT-3: llvm.call
+// CHECK-NEXT:    llvm.return
+func.func @taken_place(%x: memref<20x40xf32>, %y: memref<20x40xf32>, %arena: memref<?xi8>) {
+  %zero = arith.constant 0 : index
+  %t = memref.view %arena[%zero][] : memref<?xi8> to memref<20x40xf32>
+  %u = memref.view %arena[%zero][] : memref<?xi8> to memref<20x40xf32>
+  linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]} outs(%t : memref<20x40xf32>) {
+  ^bb0(%o: f32):
+    %j = linalg.index 1 : index
+    %e = memref.load %x[%zero, %j] : memref<20x40xf32>
+    linalg.yield %e : f32
+  }
+  linalg.copy ins(%t : memref<20x40xf32>) outs(%y : memref<20x40xf32>)
+  linalg.copy ins(%y : memref<20x40xf32>) outs(%u : memref<20x40xf32>)
+  func.return
+}
+
+// It may.
+// CHECK-LABEL: llvm.func @unknown_place
+// CHECK-COUNT-2: llvm.call
+// CHECK-NEXT:    llvm.return
+func.func @unknown_place(%x: memref<20x40xf32>, %y: memref<20x40xf32>, %n: index, %arena: memref<?xi8>) {
+  %zero = arith.constant 0 : index
+  %t = memref.view %arena[%zero][] : memref<?xi8> to memref<20x40xf32>
+  %u = memref.view %arena[%n][] : memref<?xi8> to memref<20x40xf32>
+  linalg.copy ins(%x : memref<20x40xf32>) outs(%t : memref<20x40xf32>)
+  linalg.copy ins(%t : memref<20x40xf32>) outs(%y : memref<20x40xf32>)
+  linalg.copy ins(%y : memref<20x40xf32>) outs(%u : memref<20x40xf32>)
+  linalg.copy ins(%u : memref<20x40xf32>) outs(%y : memref<20x40xf32>)
+  func.return
+}
+
+// The sums of columns share no loop over rows, whatever else they read.
+// CHECK-LABEL: llvm.func @columns
+// CHECK-COUNT-2: llvm.call
+// CHECK-NEXT:    llvm.return
+func.func @columns(%x: memref<20x40xf32>, %y: memref<20x40xf32>, %s: memref<1x40xf32>) {
+  linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]} ins(%x : memref<20x40xf32>) outs(%y : memref<20x40xf32>) {
+  ^bb0(%v: f32, %o: f32):
+    %n = arith.negf %v : f32
+    linalg.yield %n : f32
+  }
+  linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (0, j)>], iterator_types = ["reduction", "parallel"]} ins(%y : memref<20x40xf32>) outs(%s : memref<1x40xf32>) {
+  ^bb0(%v: f32, %o: f32):
+    %n = arith.addf %o, %v : f32
+    linalg.yield %n : f32
+  }
+  func.return
+}
