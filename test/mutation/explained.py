@@ -167,6 +167,7 @@ EXPLAINED: dict[str, str] = {
             "are_apart: `min(times[b]) <= max(times[a])` is false",
             "are_disjoint: `first[1] <= second[0]` is false",
             "are_disjoint: `second[1] <= first[0]` is false",
+            "place_of: `type.has_static_shape()` is false",
         )
     },
     **{

@@ -128,6 +128,21 @@ func.func @unknown_place(%x: memref<20x40xf32>, %y: memref<20x40xf32>, %n: index
   func.return
 }
 
+// So may buffers of unknown sizes.
+// CHECK-LABEL: llvm.func internal @unknown_sizes_body
+// CHECK-COUNT-2: llvm.call @padc_share
+// CHECK-LABEL: llvm.func @unknown_sizes
+func.func @unknown_sizes(%x: memref<20x?xf32>, %y: memref<20x?xf32>, %n: index, %arena: memref<?xi8>) {
+  %zero = arith.constant 0 : index
+  %t = memref.view %arena[%zero][%n] : memref<?xi8> to memref<20x?xf32>
+  %u = memref.view %arena[%zero][%n] : memref<?xi8> to memref<20x?xf32>
+  linalg.copy ins(%x : memref<20x?xf32>) outs(%t : memref<20x?xf32>)
+  linalg.copy ins(%t : memref<20x?xf32>) outs(%y : memref<20x?xf32>)
+  linalg.copy ins(%y : memref<20x?xf32>) outs(%u : memref<20x?xf32>)
+  linalg.copy ins(%u : memref<20x?xf32>) outs(%y : memref<20x?xf32>)
+  func.return
+}
+
 // The sums of columns share no loop over rows, whatever else they read.
 // CHECK-LABEL: llvm.func @columns
 // CHECK-COUNT-2: llvm.call
