@@ -62,7 +62,7 @@ def kernel_of_ops(
     private = private_buffers(ops, depth, tile, values)
     shared = ops
     ops = [with_private(op, private, main) for op in ops]
-    plan = LoopPlanner(shared, ops, main, {depth - 1: tile}).plan()
+    plan = LoopPlanner(shared, ops, main).plan()
     of, check = KernelKey(), main.check
     memories = {memory: number for number, memory in enumerate(private)}
     each = [

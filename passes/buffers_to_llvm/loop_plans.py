@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -79,8 +79,6 @@ class LoopPlanner:
     ops: Sequence[LoopedOp]
     """The same ops as they are emitted."""
     main: LlvmBuilder
-    tiles: Mapping[int, int]
-    """The tiles of loops, by dimension, where they are known."""
 
     def plan(self) -> list[Nest]:
         """The nests of all ops."""
@@ -94,7 +92,7 @@ class LoopPlanner:
             together = [next(rest) for _ in shared]
             if len(together) > 1:
                 inner = self.nests(together, dim + 1)
-                tile = self.tiles.get(dim) or tile_of(shared, dim + 1)
+                tile = tile_of(shared, dim + 1)
                 count = shared[0].loops[dim].count
                 result.append(Together(together, dim, count, tile, inner))
                 continue

@@ -185,4 +185,23 @@ EXPLAINED: dict[str, str] = {
     "passes/buffers_to_llvm/loop_groups.py are_apart: `a not in written` is true": (
         "no op reads, after another has written in its place, what is in use no more"
     ),
+    **{
+        f"passes/buffers_to_llvm/loop_plans.py tile_of: {what}": (
+            "tiles of another number of rows compute the same, only slower"
+        )
+        for what in (
+            "`any((loop.reduces for op in ops for loop in op.loops))` is false",
+            "`any((loop.reduces for op in ops for loop in op.loops))` is true",
+            "`not reduces` is false",
+            "`any((len(run) > 1 for run in runs(ops, depth)))` is false",
+        )
+    },
+    "passes/buffers_to_llvm/loop_plans.py LoopPlanner.joined: "
+    "`isinstance(nest, Alone)` is true": "no other nests have a target in common",
+    "passes/buffers_to_llvm/loop_plans.py LoopPlanner.moves: `isinstance(op, Move)` is true": (
+        "what is no move copies nothing, as `copies_of` tells"
+    ),
+    "passes/buffers_to_llvm/loop_plans.py described: `Joined(row)` never matches": (
+        "kernels whose moves are the same have the same rows"
+    ),
 }

@@ -543,3 +543,37 @@ def test_windows_of_several_channels_in_one_row(parse: Parse):
     parts = [x[p : p + 20, :, q : q + 65 : 2] for p in range(4) for q in range(3)]
 
     check(parse, text, [x, X[:4, :3].copy()], [sum(parts, np.float32(1))])
+
+
+@pytest.mark.parametrize("first", ["the pad", "the first values"])
+def test_padded_planes_are_reduced_plane_by_plane(first: str, parse: Parse):
+    """The ops share the loop over planes; those of the pad share that over rows."""
+    plane, part = "memref<20x6x8xf32>", "memref<20x6x4xf32, strided<[48, 8, 1]{}>>"
+    left, right = part.format(""), part.format(", offset: 4")
+    view = "memref.subview %y[0, 0, {}] [20, 6, 4] [1, 1, 1]"
+    sums = generic(
+        "cIJ",
+        ["c, i, j", "c, 0, 0"],
+        f"ins(%y : {plane}) outs(%s : memref<20x1x1xf32>)",
+        ADD,
+    )
+    types = f"{plane}, memref<20x1x1xf32>"
+    start = "linalg.fill ins(%z : f32) outs(%s : memref<20x1x1xf32>)"
+    text = f"""
+        func.func @main(%x: memref<20x6x4xf32>) -> ({types}) {{
+          %z = arith.constant 2.0 : f32
+          %y = memref.alloc() : {plane}
+          %s = memref.alloc() : memref<20x1x1xf32>
+          %first = {view.format(0)} : {plane} to {left}
+          %last = {view.format(4)} : {plane} to {right}
+          {start if first != "the pad" else ""}
+          linalg.copy ins(%x : memref<20x6x4xf32>) outs(%first : {left})
+          linalg.fill ins(%z : f32) outs(%last : {right})
+          {start if first == "the pad" else ""}
+          {sums}
+          return %y, %s : {types}
+        }}"""
+    x = (np.arange(20 * 6 * 4) % 7).reshape(20, 6, 4).astype(np.float32)
+    y = np.concatenate([x, np.full_like(x, 2)], 2)
+
+    check(parse, text, [x], [y, 2 + y.sum((1, 2), keepdims=True)])
