@@ -56,7 +56,7 @@ class PrivateBuffer:
 
 
 def dot(places: Sequence[Size], strides: Sequence[int]) -> int:
-    return sum(known(a) * b for a, b in zip(places, strides, strict=True) if b)
+    return sum(known(a) * b for a, b in zip(places, strides, strict=True))
 
 
 def private_buffers(
@@ -88,9 +88,7 @@ def private_buffer(
     if not isinstance(view, memref.ViewOp) or not isinstance(root, BufferDescriptor):
         return None
     inside = {op.op for op in ops}
-    if any(
-        user not in inside or user.parent is not view.parent for user in users(memory)
-    ):
+    if any(user not in inside for user in users(memory)):
         return None
     accesses = [x for op in ops for x in op.accesses if x.buffer.memory is memory]
     if any(x.buffer.frame is not root.frame for x in accesses):

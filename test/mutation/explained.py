@@ -204,4 +204,6 @@ EXPLAINED: dict[str, str] = {
     "passes/buffers_to_llvm/loop_plans.py described: `Joined(row)` never matches": (
         "kernels whose moves are the same have the same rows"
     ),
+    "passes/buffers_to_llvm/private_buffers.py private_buffer: "
+    "`not isinstance(root, BufferDescriptor)` is false": "views of the arena are buffers",
 }

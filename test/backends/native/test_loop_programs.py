@@ -577,3 +577,33 @@ def test_padded_planes_are_reduced_plane_by_plane(first: str, parse: Parse):
     y = np.concatenate([x, np.full_like(x, 2)], 2)
 
     check(parse, text, [x], [y, 2 + y.sum((1, 2), keepdims=True)])
+
+
+def test_private_buffers_that_are_reshaped(parse: Parse):
+    """All ops use a buffer in another shape than it has been allocated in."""
+    shape = "memref<20x8x5xf32>"
+    doubled = generic(
+        "ipj",
+        ["i, p, j", "i, p, j"],
+        f"ins(%x : {shape}) outs(%b : {shape})",
+        "%r = arith.addf %e0, %e0 : f32",
+    )
+    sums = generic(
+        "iPJ",
+        ["i, p, j", "i, 0"],
+        f"ins(%b : {shape}) outs(%s : memref<20x1xf32>)",
+        ADD,
+    )
+    text = f"""
+        func.func @main(%x: {shape}) -> memref<20x1xf32> {{
+          %z = arith.constant 0.0 : f32
+          %memory = memref.alloc() : memref<20x40xf32>
+          %s = memref.alloc() : memref<20x1xf32>
+          %b = memref.expand_shape %memory [[0], [1, 2]] output_shape [20, 8, 5] : memref<20x40xf32> into {shape}
+          {doubled}
+          linalg.fill ins(%z : f32) outs(%s : memref<20x1xf32>)
+          {sums}
+          return %s : memref<20x1xf32>
+        }}"""
+
+    check(parse, text, [X.reshape(20, 8, 5)], [2 * X.sum(1, keepdims=True)])
