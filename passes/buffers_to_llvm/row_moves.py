@@ -69,7 +69,7 @@ def row_of(moves: Mapping[int, Move], main: LlvmBuilder) -> Row | None:
         first, count = move.output.places[-1], move.loops[-1].count
         if not isinstance(first, int) or not isinstance(count, int):
             return None
-        if not is_contiguous(move, output):
+        if not is_contiguous(move):
             return None
         if len(written) + count > MOST_PIECES * main.vector_bytes:
             return None
@@ -90,11 +90,9 @@ def row_of(moves: Mapping[int, Move], main: LlvmBuilder) -> Row | None:
     return None if pieces is None else Row(starts[low], elements, tuple(pieces))
 
 
-def is_contiguous(move: Move, output: BufferDescriptor) -> bool:
-    """Whether a move copies or fills runs of the buffer that `output` views."""
-    if not copies(move.op) or any(
-        x.frame is not output.frame or x.spacing[-1] != 1 for x in move.own
-    ):
+def is_contiguous(move: Move) -> bool:
+    """Whether a move copies or fills runs of elements."""
+    if not copies(move.op):
         return False
     loop = move.loops[-1]
     steps = (1, 1) if isinstance(move.source, BufferDescriptor) else (0, 1)
@@ -127,7 +125,7 @@ def copies_of(
     """
     first, move = moves[row.first], moves[number]
     place, count = first.output.places[dim], first.loops[dim].count
-    if len(move.loops) != dim + 2 or not is_contiguous(move, first.output):
+    if len(move.loops) != dim + 2 or not is_contiguous(move):
         return None
     if not isinstance(source := move.source, BufferDescriptor):
         return None

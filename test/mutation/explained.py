@@ -206,4 +206,19 @@ EXPLAINED: dict[str, str] = {
     ),
     "passes/buffers_to_llvm/private_buffers.py private_buffer: "
     "`not isinstance(root, BufferDescriptor)` is false": "views of the arena are buffers",
+    **{
+        f"passes/buffers_to_llvm/private_buffers.py private_buffer: {what} is false": (
+            "`shares` has compared what the ops of the loop use of memory that is written"
+        )
+        for what in ("`along is None`", "`others`", "`place is None`")
+    },
+    **{
+        f"passes/buffers_to_llvm/row_moves.py row_of: {what} is false": (
+            "puts long rows together, too, which saves little"
+        )
+        for what in (
+            "`len(written) + count > MOST_PIECES * main.vector_bytes`",
+            "`size > MOST_PIECES * longest`",
+        )
+    },
 }

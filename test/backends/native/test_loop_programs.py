@@ -607,3 +607,117 @@ def test_private_buffers_that_are_reshaped(parse: Parse):
         }}"""
 
     check(parse, text, [X.reshape(20, 8, 5)], [2 * X.sum(1, keepdims=True)])
+
+
+def test_private_buffers_of_two_shared_loops(parse: Parse):
+    """Of the inner one they have a tile, of the outer one a step."""
+    shape, sum = "memref<40x20x40xf32>", "memref<40x20x1xf32>"
+    doubled = generic(
+        "cij",
+        ["c, i, j", "c, i, j"],
+        f"ins(%x : {shape}) outs(%b : {shape})",
+        "%r = arith.addf %e0, %e0 : f32",
+    )
+    sums = generic(
+        "ciJ", ["c, i, j", "c, i, 0"], f"ins(%b : {shape}) outs(%s : {sum})", ADD
+    )
+    distances = generic(
+        "cij",
+        ["c, i, j", "c, i, 0", "c, i, j"],
+        f"ins(%b, %s : {shape}, {sum}) outs(%y : {shape})",
+        "%r = arith.subf %e0, %e1 : f32",
+    )
+    text = f"""
+        func.func @main(%x: {shape}) -> {shape} {{
+          %z = arith.constant 0.0 : f32
+          %b = memref.alloc() : {shape}
+          %s = memref.alloc() : {sum}
+          %y = memref.alloc() : {shape}
+          {doubled}
+          linalg.fill ins(%z : f32) outs(%s : {sum})
+          {sums}{distances}
+          return %y : {shape}
+        }}"""
+    x = (np.arange(40 * 20 * 40) % 7).reshape(40, 20, 40).astype(np.float32)
+
+    check(parse, text, [x], [2 * x - 2 * x.sum(2, keepdims=True)])
+
+
+def test_tiles_of_rows_in_the_loop_over_planes(parse: Parse):
+    """The sums of rows share a loop over rows, the sums of these only that over planes."""
+    shape, row = (f"memref<20x30x{columns}xf32>" for columns in (40, 1))
+    total = "memref<20x1x1xf32>"
+    doubled = generic(
+        "cij",
+        ["c, i, j", "c, i, j"],
+        f"ins(%x : {shape}) outs(%b : {shape})",
+        "%r = arith.addf %e0, %e0 : f32",
+    )
+    sums = generic(
+        "ciJ", ["c, i, j", "c, i, 0"], f"ins(%b : {shape}) outs(%s : {row})", ADD
+    )
+    totals = generic(
+        "cIj", ["c, i, j", "c, 0, j"], f"ins(%s : {row}) outs(%y : {total})", ADD
+    )
+    text = f"""
+        func.func @main(%x: {shape}) -> {total} {{
+          %z = arith.constant 0.0 : f32
+          %b = memref.alloc() : {shape}
+          %s = memref.alloc() : {row}
+          %y = memref.alloc() : {total}
+          {doubled}
+          linalg.fill ins(%z : f32) outs(%s : {row})
+          {sums}
+          linalg.fill ins(%z : f32) outs(%y : {total})
+          {totals}
+          return %y : {total}
+        }}"""
+    x = (np.arange(20 * 30 * 40) % 7).reshape(20, 30, 40).astype(np.float32)
+
+    check(parse, text, [x], [2 * x.sum((1, 2), keepdims=True)])
+
+
+ROWS = {
+    "pieces": ((0, 3, 1), (3, 5, 1)),
+    "a gap": ((0, 3, 1), (5, 3, 1)),
+    "every second": ((0, 4, 2), (1, 4, 2)),
+    "the first of them": ((0, 4, 2), (1, 1, 1)),
+    "backwards": ((4, 4, 1), (0, 4, 1)),
+    "twice": ((0, 6, 1), (2, 6, 1)),
+}
+"""The first column, the count and the step of two copies to a row of 8 columns."""
+
+
+@pytest.mark.parametrize("name", ROWS)
+@pytest.mark.parametrize("second", ["copied", "filled"])
+def test_rows_of_two_moves(name: str, second: str, parse: Parse):
+    result = "memref<20x8xf32>"
+    expected = np.full((20, 8), np.nan, np.float32)
+    lines, arguments, inputs = "", list[str](), list[Any]()
+    for number, (first, count, step) in enumerate(ROWS[name]):
+        given = X[:, 9 * number : 9 * number + count].copy()
+        offset = f", offset: {first}" if first else ""
+        part = f"memref<20x{count}xf32, strided<[8, {step}]{offset}>>"
+        source = f"%x{number} : memref<20x{count}xf32>"
+        arguments.append(source)
+        inputs.append(given)
+        fills = number and second == "filled"
+        lines += (
+            f"%p{number} = memref.subview %y[0, {first}] [20, {count}] [1, {step}] : "
+            f"{result} to {part}\n"
+        ) + (
+            f"linalg.fill ins(%z : f32) outs(%p{number} : {part})\n"
+            if fills
+            else f"linalg.copy ins({source}) outs(%p{number} : {part})\n"
+        )
+        target = expected[:, first : first + (count - 1) * step + 1 : step]
+        target[...] = 9 if fills else given
+    text = f"""
+        func.func @main({", ".join(arguments)}) -> {result} {{
+          %z = arith.constant 9.0 : f32
+          %y = memref.alloc() : {result}
+          {lines}
+          return %y : {result}
+        }}"""
+
+    check(parse, text, inputs, [expected])
