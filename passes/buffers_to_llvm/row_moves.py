@@ -125,7 +125,7 @@ def copies_of(
     """
     first, move = moves[row.first], moves[number]
     place, count = first.output.places[dim], first.loops[dim].count
-    if len(move.loops) != dim + 2 or not is_contiguous(move):
+    if not is_contiguous(move):
         return None
     if not isinstance(source := move.source, BufferDescriptor):
         return None

@@ -221,4 +221,10 @@ EXPLAINED: dict[str, str] = {
             "`size > MOST_PIECES * longest`",
         )
     },
+    "passes/buffers_to_llvm/row_moves.py copies_of: `rows > MOST_COPIES` is false": (
+        "writes code for each of many rows, where a loop is shorter"
+    ),
+    "passes/buffers_to_llvm/row_moves.py emit_row: `not piece.is_copy` is true": (
+        "a shuffle that moves nothing, which LLVM removes"
+    ),
 }

@@ -721,3 +721,86 @@ def test_rows_of_two_moves(name: str, second: str, parse: Parse):
         }}"""
 
     check(parse, text, inputs, [expected])
+
+
+Slab = tuple[tuple[int, int, int], tuple[int, int]]
+"""The first row of each plane, the number of rows and the step; the columns."""
+ROWS_COPIED: dict[str, Sequence[tuple[Slab | None, Slab]]] = {
+    "whole": [(((2, 1, 1), (0, 8)), ((0, 1, 1), (0, 8)))],
+    "several": [(((3, 2, 1), (0, 8)), ((0, 2, 1), (0, 8)))],
+    "part": [(((2, 1, 1), (0, 6)), ((0, 1, 1), (0, 6)))],
+    "moved": [(((2, 1, 1), (0, 6)), ((0, 1, 1), (2, 6)))],
+    "not the first columns": [(((2, 1, 1), (2, 6)), ((0, 1, 1), (2, 6)))],
+    "every second": [(((2, 2, 2), (0, 8)), ((6, 2, 1), (0, 8)))],
+    "to every second": [(((2, 2, 1), (0, 8)), ((6, 2, 2), (0, 8)))],
+    "partly of others": [(((5, 2, 1), (0, 8)), ((0, 2, 1), (0, 8)))],
+    "of others before": [(((0, 1, 1), (0, 8)), ((1, 1, 1), (0, 8)))],
+    "onto the copied ones": [(((2, 1, 1), (0, 8)), ((4, 1, 1), (0, 8)))],
+    "partly onto them": [(((2, 2, 1), (0, 8)), ((5, 2, 1), (0, 8)))],
+    "from the end": [(((5, 1, 1), (0, 8)), ((6, 1, 1), (0, 8)))],
+    "many": [(((2, 4, 1), (0, 8)), ((6, 4, 1), (0, 8)))],
+    "other columns": [(((2, 1, 1), (1, 8)), ((0, 1, 1), (1, 8)))],
+    "from other columns": [(((2, 1, 1), (1, 8)), ((0, 1, 1), (0, 8)))],
+    "what has been copied": [
+        (((2, 1, 1), (0, 8)), ((4, 1, 1), (0, 8))),
+        (((4, 1, 1), (0, 8)), ((0, 1, 1), (0, 8))),
+    ],
+    "of another buffer": [(((2, 1, 1), (0, 8)), ((0, 1, 1), (0, 8)))],
+    "a number": [(None, ((0, 2, 1), (0, 8)))],
+}
+"""What is copied after eight columns of rows 2 to 5 of each plane, and to where."""
+
+
+@pytest.mark.parametrize("name", ROWS_COPIED)
+def test_rows_of_planes_are_copied(name: str, parse: Parse):
+    plane = "memref<20x12x10xf32>"
+    y = np.full((20, 12, 10), 5, np.float32)
+    other = (np.arange(2400) % 11).reshape(20, 12, 10).astype(np.float32)
+    from_other = name == "of another buffer"
+    lines = ""
+
+    def part(letter: str, slab: Slab, memory: str = "%y") -> tuple[str, Any]:
+        nonlocal lines
+        (first, rows, step), (column, columns) = slab
+        offset = 10 * first + column
+        type = f"memref<20x{rows}x{columns}xf32, strided<[120, {10 * step}, 1]"
+        type += f", offset: {offset}>>" if offset else ">>"
+        lines += (
+            f"%{letter} = memref.subview {memory}[0, {first}, {column}] "
+            f"[20, {rows}, {columns}] [1, {step}, 1] : {plane} to {type}\n"
+        )
+        last = first + (rows - 1) * step + 1
+        whole = y if memory == "%y" else other
+        return f"%{letter} : {type}", whole[
+            :, first:last:step, column : column + columns
+        ]
+
+    x = (np.arange(20 * 4 * 5) % 7).reshape(20, 4, 5).astype(np.float32)
+    given = "%x : memref<20x4x5xf32>"
+    lines += f"linalg.fill ins(%z : f32) outs(%y : {plane})\n"
+    (left, into), (right, filled) = (
+        part(letter, ((2, 4, 1), columns))
+        for letter, columns in (("l", (0, 5)), ("r", (5, 3)))
+    )
+    lines += f"linalg.copy ins({given}) outs({left})\n"
+    lines += f"linalg.fill ins(%two : f32) outs({right})\n"
+    into[...], filled[...] = x, 2
+    for number, (source, target) in enumerate(ROWS_COPIED[name]):
+        to, place = part(f"t{number}", target)
+        if source is None:
+            lines += f"linalg.fill ins(%two : f32) outs({to})\n"
+            place[...] = 2
+        else:
+            of, copied = part(f"s{number}", source, "%o" if from_other else "%y")
+            lines += f"linalg.copy ins({of}) outs({to})\n"
+            place[...] = copied.copy()
+    text = f"""
+        func.func @main({given}, %o: {plane}) -> {plane} {{
+          %z = arith.constant 5.0 : f32
+          %two = arith.constant 2.0 : f32
+          %y = memref.alloc() : {plane}
+          {lines}
+          return %y : {plane}
+        }}"""
+
+    check(parse, text, [x, other], [y])
