@@ -7,10 +7,10 @@ Time of whole networks: padc, PyTorch, torch.compile and onnxruntime.
 
 All run in one process, one after the other in a random order, `--rounds` times, in
 float32 with batch 1. padc and onnxruntime write to outputs that they are given. Times
-are medians of wall-clock milliseconds of a second run in a row; before the first one,
-the threads of others stop spinning. An error is the largest difference from PyTorch in
-float64, as a part of the output's range. With `--page`, the tables and a chart (`.svg`,
-next to it) are written, too.
+are medians of wall-clock milliseconds of a run that follows others of its kind; before
+the first of these, the threads of others stop spinning. An error is the largest
+difference from PyTorch in float64, as a part of the output's range. With `--page`, the
+tables and a chart (`.svg`, next to it) are written, too.
 
 torch.compile takes part if there is a C++ compiler; its compile time is long.
 """
@@ -67,6 +67,13 @@ PEERS = EAGER, INDUCTOR, ONNX
 WARM_UPS = 3
 PAUSE = 0.05
 """Seconds in which the threads of others stop spinning."""
+BEFORE = 0.02
+"""
+The seconds of runs before the one that counts.
+
+After a pause, two threads may be woken on one core. The system moves one of them within
+milliseconds, but short runs end before.
+"""
 
 
 def of_photo(build: Callable[[], nn.Module]) -> Network:
@@ -193,14 +200,22 @@ def measure(
     times: dict[str, list[float]] = {name: [] for name in runs}
     for number in range(WARM_UPS + rounds):
         for name in random.sample(list(runs), len(runs)):
-            time.sleep(PAUSE)
-            runs[name]()
-            start = time.perf_counter()
-            runs[name]()
+            seconds = timed(runs[name])
             if number >= WARM_UPS:
-                times[name].append(time.perf_counter() - start)
+                times[name].append(seconds)
     medians = {name: 1e3 * statistics.median(each) for name, each in times.items()}
     return Result(medians, errors, compile_seconds)
+
+
+def timed(run: Run) -> float:
+    """The seconds of a run, after a pause and runs that do not count."""
+    time.sleep(PAUSE)
+    begin = time.perf_counter()
+    while time.perf_counter() < begin + BEFORE:
+        run()
+    start = time.perf_counter()
+    run()
+    return time.perf_counter() - start
 
 
 def doubled(x: Tensor) -> Tensor:

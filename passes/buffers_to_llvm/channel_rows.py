@@ -28,7 +28,7 @@ from padc.passes.buffers_to_llvm.gathers import differs
 from padc.passes.buffers_to_llvm.llvm_builder import LlvmBuilder, Size, predicate
 from padc.passes.buffers_to_llvm.loops import Loop, known
 from padc.passes.buffers_to_llvm.vector_math import ANGLES
-from padc.passes.buffers_to_llvm.vectors import Vectors
+from padc.passes.buffers_to_llvm.vectors import Vectors, transposed
 from padc.passes.buffers_to_llvm.work_sharing import ELEMENTS, share, split_loop
 
 CHANNELS = 64
@@ -172,7 +172,7 @@ class ChannelRows:
                 for i in range(lanes)
             ]
             first = self.channels.moved(build, offsets, channel)
-            for i, column in enumerate(vectors.transposed(rows)):
+            for i, column in enumerate(transposed(build, rows)):
                 offset = self.channels.moved(build, first, i)[-1]
                 address = vectors.address(self.result.pointer, offset)
                 vectors.store(column, self.result, address)

@@ -23,7 +23,6 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Operation, SSAValue
-from xdsl.utils.hints import isa
 
 from padc.passes.buffers_to_llvm.bodies import Body, Places, Read, count
 from padc.passes.buffers_to_llvm.buffer_descriptor import (
@@ -41,15 +40,15 @@ from padc.passes.buffers_to_llvm.llvm_builder import (
 from padc.passes.buffers_to_llvm.loops import Loop
 from padc.passes.buffers_to_llvm.scalars import as_width
 from padc.passes.buffers_to_llvm.vector_math import ANGLES
-from padc.passes.buffers_to_llvm.vectors import AnyVector, shuffled
+from padc.passes.buffers_to_llvm.vectors import joined, transposed
 from padc.passes.buffers_to_llvm.work_sharing import ELEMENTS, items_of, split_loop
 
 SCRATCH_BYTES = 1 << 13
 """About the bytes of scratch memory of a block, a part of the first cache."""
 BLOCKS = (128, 64, 32)
 """The steps of a block: multiples of the lanes of vectors, and divisors of an item."""
-TOGETHER = 4
-"""The steps whose elements are copied together."""
+LEAST_TOGETHER, MOST_TOGETHER = 4, 16
+"""The steps whose elements are copied together: divisors of the steps of a block."""
 KEPT_OPS = 3
 """Values of so many ops are stored, not computed again."""
 RUNS = (2, 4, 8)
@@ -102,6 +101,8 @@ class Gathers:
     """Memory for values of the body that do not depend on the elements."""
     block: int
     """The steps of a block."""
+    together: int
+    """The steps whose elements are copied together."""
 
     def run(self, loop: Loop, offsets: Sequence[Size], places: Places) -> None:
         """Emit an innermost loop."""
@@ -119,7 +120,7 @@ class Gathers:
                     IntegerAttr(0, place_type(load.buffer)), place_type(load.buffer)
                 )
                 none = build.insert(zero)
-                for more in range(TOGETHER):
+                for more in range(self.together):
                     store(build, load.places, build.add(number, more), none)
 
             def first(build: LlvmBuilder, step: SSAValue) -> None:
@@ -132,7 +133,7 @@ class Gathers:
                 self.compute(build, step, *at(begin, step))
 
             build.loop(0, number, 1, first)
-            build.loop(0, number, TOGETHER, second)
+            build.loop(0, number, self.together, second)
             build.loop(0, number, 1, third)
 
         def item(build: LlvmBuilder, number: Size) -> None:
@@ -180,20 +181,8 @@ class Gathers:
         def reader(load: Gather, jammed: int) -> Read:
             def read(build: LlvmBuilder, values: Mapping[SSAValue, Value]) -> SSAValue:
                 if load.run == 1 or jammed == 0:
-                    type = load.buffer.element_type
                     base = load.base(build, values)
-                    first = build.address(load.buffer.pointer, base, type)
-                    rows = [
-                        load.buffer.load_vector(
-                            build, build.address(first, place, type), load.run
-                        )
-                        for place in stored[load.op]
-                    ]
-                    memory = load.elements if load.run > 1 else [load.elements[jammed]]
-                    for number, target in enumerate(memory):
-                        column = column_of(build, rows, number)
-                        address = target.element(build, [step])
-                        target.store_vector(build, column, address, TOGETHER)
+                    self.copy(build, load, base, stored[load.op], step, jammed)
                 return unused(build, load)
 
             return read
@@ -207,6 +196,36 @@ class Gathers:
             self.body.compute(build, moved, here, {})
         self.body.reads, self.body.needed = {}, None
 
+    def copy(
+        self,
+        build: LlvmBuilder,
+        load: Gather,
+        base: Size,
+        places: Sequence[SSAValue],
+        step: Size,
+        jammed: int,
+    ) -> None:
+        """Copy what `load` reads at `places`, those of a few steps from `step` on."""
+        type = load.buffer.element_type
+        first = build.address(load.buffer.pointer, base, type)
+        rows = [
+            load.buffer.load_vector(build, build.address(first, place, type), load.run)
+            for place in places
+        ]
+        if load.run == 1:
+            for number in range(0, self.together, LEAST_TOGETHER):
+                some = joined(build, rows[number : number + LEAST_TOGETHER])
+                memory = load.elements[jammed]
+                address = memory.element(build, [build.add(step, number)])
+                memory.store_vector(build, some, address, LEAST_TOGETHER)
+            return
+        # Squares of rows are side by side, so that columns are in the order of steps.
+        wide = [joined(build, rows[i :: load.run]) for i in range(load.run)]
+        columns = transposed(build, wide)
+        for memory, column in zip(load.elements, columns, strict=False):
+            address = memory.element(build, [step])
+            memory.store_vector(build, column, address, self.together)
+
     def loaded_with(self, values: Sequence[SSAValue]) -> set[SSAValue]:
         """The elements, `values`, and all that these are computed from."""
         elements = {load.op.res for load in self.loads}
@@ -217,7 +236,7 @@ class Gathers:
     ) -> list[SSAValue]:
         """The places of a few steps."""
         type, found = place_type(load.buffer), list[SSAValue]()
-        for number in range(TOGETHER):
+        for number in range(self.together):
             place = loaded(build, load.places, build.add(step, number))
             if type != i64:
                 place = build.insert(llvm.SExtOp(place, i64))
@@ -274,17 +293,6 @@ def place_type(buffer: BufferDescriptor) -> IntegerType:
     return i32 if total < 1 << 31 else i64
 
 
-def column_of(build: LlvmBuilder, rows: Sequence[SSAValue], number: int) -> SSAValue:
-    """Element `number` of each of four vectors, as a vector."""
-    a, b, c, d = rows
-    assert isa(a.type, AnyVector)
-    (width,) = a.type.get_shape()
-    left, right = (
-        shuffled(build, *pair, range(2 * width)) for pair in ((a, b), (c, d))
-    )
-    return shuffled(build, left, right, [i * width + number for i in range(4)])
-
-
 def gathers_of(body: Body, loops: Sequence[Loop]) -> Gathers | None:
     """The gathers of `body` along the innermost of `loops`, if it has any."""
     build, ops = body.kernel.build, list(body.op.body.walk())
@@ -310,19 +318,23 @@ def gathers_of(body: Body, loops: Sequence[Loop]) -> Gathers | None:
     kept = kept_values(body, [op for op, _, _ in found], loops[-1])
     bytes += sum(stored_bytes(value.type) for value in kept)
     block = next((n for n in BLOCKS if n * bytes <= SCRATCH_BYTES), BLOCKS[-1])
+    runs = [run_of(body, op, buffer) for op, buffer, _ in found]
+    widest = max(stored_bytes(buffer.element_type) for _, buffer, _ in found)
+    together = min(build.vector_bytes // widest, MOST_TOGETHER)
+    together = max(together, LEAST_TOGETHER, *runs)
     loads = [
         Gather(
             op,
             buffer,
             varies,
-            run_of(body, op, buffer),
-            scratch(build, block + TOGETHER, place_type(buffer)),
+            run,
+            scratch(build, block + together, place_type(buffer)),
             [scratch(build, block, buffer.element_type) for _ in range(steps)],
         )
-        for op, buffer, varies in found
+        for (op, buffer, varies), run in zip(found, runs, strict=True)
     ]
     memory = {x: scratch(build, block, x.type) for x in kept}
-    return Gathers(body, loads, memory, block)
+    return Gathers(body, loads, memory, block, together)
 
 
 def kept_values(
@@ -397,8 +409,12 @@ def all_are_computed(
     ]
     loaded = {op for op, _, _ in loads}
     used = {x.owner for place in places for x in slice_of(place)}
+    runs = (run_of(body, op, buffer) for op, buffer, _ in loads)
+    is_worth_it = (
+        any(isinstance(op, arith.FPToSIOp) for op in used) or min(runs, default=1) > 1
+    )
     return (
-        any(isinstance(op, arith.FPToSIOp) for op in used)
+        is_worth_it
         and not any(op in used for op in loaded)
         and not (
             body.jammed and any(differs(body, place, body.jammed) for place in places)

@@ -110,7 +110,7 @@ def jam(
     last = loops[-1]
     if not inputs and isinstance(last.count, int) and last.count <= JAMMED:
         return loops[:-1], last
-    for loop in loops:
+    for loop in reversed(loops):
         is_short = isinstance(loop.count, int) and 1 < loop.count <= JAMMED
         if is_short and inputs and not any(loop.steps[:inputs]):
             return [each for each in loops if each is not loop], loop

@@ -24,7 +24,7 @@ from padc.passes.buffers_to_llvm.buffer_descriptor import (
 )
 from padc.passes.buffers_to_llvm.llvm_builder import LlvmBuilder, Size
 from padc.passes.buffers_to_llvm.loops import Loop, nested
-from padc.passes.buffers_to_llvm.vectors import Vectors
+from padc.passes.buffers_to_llvm.vectors import Vectors, transposed
 from padc.passes.buffers_to_llvm.work_sharing import share, split_loop
 
 SQUARE_BYTES = 32
@@ -108,7 +108,7 @@ class Transposition:
             vectors.load(self.source, address(self.source, self.column, i))
             for i in range(self.lanes)
         ]
-        for i, column in enumerate(vectors.transposed(rows)):
+        for i, column in enumerate(transposed(build, rows)):
             to = address(self.result, self.row, i)
             vectors.store(column, self.result, to)
 

@@ -35,6 +35,38 @@ def shuffled(
     return build.insert(llvm.ShuffleVectorOp(a, b, mask, type))
 
 
+def joined(build: LlvmBuilder, parts: Sequence[SSAValue]) -> SSAValue:
+    """One vector after the other, as one; their number is a power of 2."""
+    while len(parts) > 1:
+        assert isa(parts[0].type, AnyVector)
+        (width,) = parts[0].type.get_shape()
+        pairs = zip(parts[::2], parts[1::2], strict=True)
+        parts = [shuffled(build, a, b, range(2 * width)) for a, b in pairs]
+    return parts[0]
+
+
+def transposed(build: LlvmBuilder, rows: Sequence[SSAValue]) -> list[SSAValue]:
+    """
+    The columns of the square matrix with these rows.
+
+    Or of several squares side by side, each in its place. Each stage swaps, in blocks
+    of twice `size`, the two blocks off the diagonal.
+    """
+    rows, size = list(rows), 1
+    assert isa(rows[0].type, AnyVector)
+    (lanes,) = rows[0].type.get_shape()
+    while size < len(rows):
+        low = [i + (lanes - size) * bool(i & size) for i in range(lanes)]
+        high = [place + size for place in low]
+        for i in range(len(rows)):
+            if not i & size:
+                a, b = rows[i], rows[i + size]
+                rows[i] = shuffled(build, a, b, low)
+                rows[i + size] = shuffled(build, a, b, high)
+        size *= 2
+    return rows
+
+
 @dataclass(frozen=True)
 class Mask:
     """Which lanes of a vector are loaded or stored: the first `left` of them."""
@@ -139,24 +171,6 @@ class Vectors:
         type = VectorType(i1, [lanes])
         lanes_on = build.insert(llvm.CallIntrinsicOp(name, args, [type]))
         return Mask(lanes_on, build.add(end, -first))
-
-    def transposed(self, rows: Sequence[SSAValue]) -> list[SSAValue]:
-        """
-        The columns of the square matrix with these rows.
-
-        Each stage swaps, in blocks of twice `size`, the two blocks off the diagonal.
-        """
-        rows, lanes, size = list(rows), self.lanes, 1
-        while size < lanes:
-            low = [i + (lanes - size) * bool(i & size) for i in range(lanes)]
-            high = [place + size for place in low]
-            for i in range(lanes):
-                if not i & size:
-                    a, b = rows[i], rows[i + size]
-                    rows[i] = self.shuffle(a, b, low)
-                    rows[i + size] = self.shuffle(a, b, high)
-            size *= 2
-        return rows
 
     def sum(self, x: SSAValue) -> SSAValue:
         """The sum of the elements of `x`, in each lane."""

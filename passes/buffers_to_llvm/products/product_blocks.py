@@ -28,6 +28,7 @@ from padc.passes.buffers_to_llvm.products.matrix_product_tiles import (
     tiles_of,
 )
 from padc.passes.buffers_to_llvm.sums.partial_sums import carry_terms
+from padc.passes.buffers_to_llvm.vectors import transposed
 from padc.passes.buffers_to_llvm.work_sharing import product
 from padc.passes.common.kernel_tiles import MOST_VECTORS
 
@@ -270,7 +271,7 @@ class Blocks:
                     self.vectors.load(source, address(place, column), mask)
                     for column in places
                 ]
-                for i, row in enumerate(self.vectors.transposed(columns)):
+                for i, row in enumerate(transposed(build, columns)):
                     to = place_of(build.add(place, i), first)
                     self.vectors.store(row, packed, to)
 

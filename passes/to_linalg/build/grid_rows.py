@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import reduce
 from itertools import product
-from math import prod
+from math import gcd, prod
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import AnyFloat, FixedBitwidthType, FloatAttr, i32
@@ -22,7 +22,7 @@ from padc.ir import resampling, tcp
 from padc.ir.arithmetic import SymbolicInteger
 from padc.ir.tcp import Amount, ResampleMode
 from padc.passes.common.linalg_builder import LinalgBuilder, element_type
-from padc.passes.common.tensor_shapes import collapse
+from padc.passes.common.tensor_shapes import collapse, expand
 from padc.passes.to_linalg.build.grid_positions import (
     Taps,
     known_sizes,
@@ -38,6 +38,8 @@ ROW = 16
 """The least channels of a copy of the input: they fill a cache line."""
 ROW_BYTES = 1 << 18
 """The bytes of a copy of channels, a part of the second cache."""
+TOGETHER = 4
+"""So many channels are read together, if that divides their number."""
 PLANE_BYTES = 1 << 15
 """The most bytes of a channel that stay in the first cache while it is sampled."""
 
@@ -59,6 +61,11 @@ def sample_rows(
     point = [at[0], *at[2:]]
     places, weights = place_tables(build, op, [batch, *points])
     inputs = [(x, point) for x in (*places, *(x for axis in weights for x in axis))]
+    count = prod(size for size in lengths if isinstance(size, int))
+    assert isinstance(type, FixedBitwidthType)
+    bytes = count * type.size
+    if not weights and bytes <= PLANE_BYTES:
+        return sample_groups(build, op, places[0], bytes)
 
     def sample(x: SSAValue) -> SSAValue:
         rows = rows_of_channels(build, x)
@@ -79,11 +86,6 @@ def sample_rows(
         sizes = [batch, build.size(x, 1), *points]
         return build.compute(sizes, type, element, inputs)
 
-    count = prod(size for size in lengths if isinstance(size, int))
-    assert isinstance(type, FixedBitwidthType)
-    bytes = count * type.size
-    if not weights and bytes <= PLANE_BYTES:
-        return sample_planes(build, op, places[0], count)
     together = max(ROW, ROW_BYTES // bytes // ROW * ROW)
     if channels <= together:
         return sample(op.input)
@@ -97,27 +99,47 @@ def sample_rows(
     return result
 
 
-def sample_planes(
-    build: LinalgBuilder, op: tcp.GridSampleOp, places: SSAValue, count: int
+def sample_groups(
+    build: LinalgBuilder, op: tcp.GridSampleOp, places: SSAValue, bytes: int
 ) -> SSAValue:
-    """The elements of each channel at `places`, zeros from place `count` on."""
+    """The elements at `places`, read for a few channels, of `bytes` each, at a time."""
     rank, type = op.spatial_rank, element_type(op.input)
     batch, channels = known_sizes(build, op)[:2]
+    assert isinstance(channels, int)
+    together = gcd(channels, TOGETHER)
+    groups = channels // together
     points = [build.size(op.grid, dim) for dim in range(1, rank + 1)]
-    at = [AffineExpr.dimension(i) for i in range(rank + 2)]
-    planes = with_planes(build, op.input)
+    planes = expand(build, with_planes(build, op.input), 1, [groups, together])
+    at = [AffineExpr.dimension(i) for i in range(rank + 3)]
+    inputs = [(places, [at[0], *at[3:]])]
 
-    def element(inner: LinalgBuilder, args: Sequence[SSAValue]) -> SSAValue:
-        batch, channel = inner.loop_index(0), inner.loop_index(1)
-        place = Number(inner, args[0], i32)
-        index = as_index(inner, place.minimum(count - 1).value)
-        found = Number(inner, inner.extract(planes, [batch, channel, index]), type)
-        if not may_miss(op, 0):
-            return found.value
-        return (place < count).select(found, 0).value
+    def sample(planes: SSAValue) -> SSAValue:
+        batch, groups, together, count = build.sizes(planes)
 
-    inputs = [(places, [at[0], *at[2:]])]
-    return build.compute([batch, channels, *points], type, element, inputs)
+        def pixel(inner: LinalgBuilder, args: Sequence[SSAValue]) -> SSAValue:
+            batch, group, place, channel = (inner.loop_index(dim) for dim in range(4))
+            return inner.extract(planes, [batch, group, channel, place])
+
+        pixels = build.compute([batch, groups, count, together], type, pixel)
+        pixels = with_zeros(build, pixels)
+
+        def element(inner: LinalgBuilder, args: Sequence[SSAValue]) -> SSAValue:
+            batch, group, channel = (inner.loop_index(dim) for dim in range(3))
+            place = as_index(inner, args[0])
+            return inner.extract(pixels, [batch, group, place, channel])
+
+        sizes = [batch, groups, together, *points]
+        return build.compute(sizes, type, element, inputs)
+
+    step = max(1, ROW_BYTES // (bytes * together))
+    result = build.empty([batch, groups, together, *points], type)
+    for first in range(0, groups, step):
+        sizes = build.sizes(planes)
+        sizes[1] = min(step, groups - first)
+        part = sample(build.slice(planes, [0, first, 0, 0], sizes))
+        offsets, steps = [0, first, 0, *[0] * rank], [1] * (rank + 3)
+        result = build.insert_slice(part, result, offsets, build.sizes(part), steps)
+    return collapse(build, result, 1, 2)
 
 
 def with_planes(build: LinalgBuilder, x: SSAValue) -> SSAValue:
@@ -138,9 +160,15 @@ def rows_of_channels(build: LinalgBuilder, x: SSAValue) -> SSAValue:
         lambda _, args: args[0],
         [(planes, [n, channel, place])],
     )
+    return with_zeros(build, moved)
+
+
+def with_zeros(build: LinalgBuilder, rows: SSAValue) -> SSAValue:
+    """`rows` and a row of zeros; a row is along the last dimension."""
+    type, rank = element_type(rows), len(build.sizes(rows))
     assert isinstance(type, AnyFloat)
     zero = build.insert(arith.ConstantOp(FloatAttr(0.0, type)))
-    return grow(build, moved, zero, [0, 0, 0], [0, 1, 0])
+    return grow(build, rows, zero, [0] * rank, [*[0] * (rank - 2), 1, 0])
 
 
 def place_tables(
