@@ -44,7 +44,11 @@ ELEMENT_TYPES: Mapping[torch.dtype, Attribute] = {
 
 
 def torch_dtype(element_type: Attribute) -> torch.dtype:
-    """The dtype for an element type; signless integers are signed, `i1` is bool."""
+    """
+    The dtype for an element type; signless integers are signed, `i1` is bool.
+
+    Raises ValueError if PyTorch has none.
+    """
     match element_type:
         case BFloat16Type():
             return torch.bfloat16
@@ -61,9 +65,12 @@ def torch_dtype(element_type: Attribute) -> torch.dtype:
             if element_type == i1:
                 return torch.bool
             unsigned = element_type.signedness.data == Signedness.UNSIGNED
-            return getattr(torch, f"{'u' * unsigned}int{element_type.width.data}")
+            name = f"{'u' * unsigned}int{element_type.width.data}"
+            if (dtype := getattr(torch, name, None)) is not None:
+                return dtype
         case _:
-            raise ValueError(f"PyTorch has no dtype for {element_type}")
+            pass
+    raise ValueError(f"PyTorch has no dtype for {element_type}")
 
 
 def dtype_name(type: Attribute) -> str | None:

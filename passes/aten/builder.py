@@ -164,6 +164,8 @@ class AtenBuilder(IntegerBuilder):
         self, x: SSAValue, dim: int, start: int, stop: int | None, step: int = 1
     ) -> SSAValue:
         """`x[start:stop:step]` along `dim`; negative positions count from the end."""
+        if (start, stop, step) == (0, None, 1):
+            return x
         type = tensor_type(x)
         shape = list(type.get_shape())
         size = shape[dim]

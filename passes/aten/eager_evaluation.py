@@ -195,11 +195,9 @@ def without_elements(type: Attribute) -> torch.Tensor | None:
     if not isinstance(type, VTensorType):
         return None
     shape = type.get_shape()
-    element_type = type.element_type
-    known = element_type in ELEMENT_TYPES.values()
-    if 0 not in shape or DYNAMIC_INDEX in shape or not known:
+    if 0 not in shape or DYNAMIC_INDEX in shape:
         return None
-    return torch.empty(shape, dtype=torch_dtype(element_type))
+    return torch.empty(shape, dtype=torch_dtype(type.element_type))
 
 
 def bytes_of(values: Any) -> int:
@@ -218,14 +216,9 @@ def function_of(op: AtenOp) -> Any:
 
 def call(op: AtenOp, operands: Sequence[Any]) -> Sequence[Any]:
     """The results of an op."""
-    function = function_of(op)
-    by_name = {a.name for a in function._schema.arguments if a.kwarg_only}
     given = dict(zip((a.name for a in op.schema.arguments), operands, strict=True))
     with torch.no_grad():
-        result = function(
-            *[value for name, value in given.items() if name not in by_name],
-            **{name: value for name, value in given.items() if name in by_name},
-        )
+        result = function_of(op)(**given)
     return [result] if len(op.results) == 1 else list(result)
 
 

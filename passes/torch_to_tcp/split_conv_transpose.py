@@ -151,8 +151,7 @@ class Padded:
         x = self.tensor
         for dim, most, phase in zip(self.dims, self.amounts, phases, strict=True):
             start, end = most.lower - phase.pad.lower, phase.pad.upper - most.upper
-            if start or end:
-                x = build.slice(x, dim, start, end or None)
+            x = build.slice(x, dim, start, end or None)
         return x
 
 

@@ -69,6 +69,20 @@ func.func @pad_of_pad(%x : tensor<?x8xf32>, %f : f32) -> tensor<?x11xf32> {
   return %1 : tensor<?x11xf32>
 }
 
+// Attributes have 64 bits.
+// CHECK-LABEL: func.func @pads_that_together_are_too_large
+// CHECK-NEXT:    tcp.pad %x, %f lowerExpansion [4611686018427387904]
+// CHECK-NEXT:    tcp.pad %{{.*}}, %f lowerExpansion [4611686018427387904]
+// CHECK-NEXT:    tcp.pad %x, %f lowerExpansion [0] upperExpansion [0] interiorExpansion [4294967295]
+// CHECK-NEXT:    tcp.pad %{{.*}}, %f lowerExpansion [0] upperExpansion [0] interiorExpansion [4294967295]
+func.func @pads_that_together_are_too_large(%x : tensor<?xf32>, %f : f32) -> (tensor<?xf32>, tensor<?xf32>) {
+  %0 = tcp.pad %x, %f lowerExpansion [4611686018427387904] upperExpansion [-4611686018427387904] : tensor<?xf32>, f32 -> tensor<?xf32>
+  %1 = tcp.pad %0, %f lowerExpansion [4611686018427387904] upperExpansion [-4611686018427387904] : tensor<?xf32>, f32 -> tensor<?xf32>
+  %2 = tcp.pad %x, %f lowerExpansion [0] upperExpansion [0] interiorExpansion [4294967295] : tensor<?xf32>, f32 -> tensor<?xf32>
+  %3 = tcp.pad %2, %f lowerExpansion [0] upperExpansion [0] interiorExpansion [4294967295] : tensor<?xf32>, f32 -> tensor<?xf32>
+  return %1, %3 : tensor<?xf32>, tensor<?xf32>
+}
+
 // Two pads that undo each other fold to nothing.
 // CHECK-LABEL: func.func @crop_of_pad
 // CHECK-NEXT:    return %x

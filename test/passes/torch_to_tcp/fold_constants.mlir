@@ -32,9 +32,11 @@ builtin.module {
   // PyTorch has no such elements.
   // CHECK-LABEL: func.func @other_elements
   // CHECK-NEXT:    torch.aten.relu %x
-  func.func @other_elements(%x: !torch.vtensor<[0],f80>) -> !torch.vtensor<[0],f80> {
+  // CHECK-NEXT:    torch.aten.relu %n
+  func.func @other_elements(%x: !torch.vtensor<[0],f80>, %n: !torch.vtensor<[0],si48>) -> (!torch.vtensor<[0],f80>, !torch.vtensor<[0],si48>) {
     %y = torch.aten.relu %x : !torch.vtensor<[0],f80> -> !torch.vtensor<[0],f80>
-    func.return %y : !torch.vtensor<[0],f80>
+    %m = torch.aten.relu %n : !torch.vtensor<[0],si48> -> !torch.vtensor<[0],si48>
+    func.return %y, %m : !torch.vtensor<[0],f80>, !torch.vtensor<[0],si48>
   }
 
   // CHECK-LABEL: func.func @random
