@@ -31,6 +31,7 @@ AREAS: Mapping[str, Area] = {
         (
             "test/backends/coreml/test_rules.py",
             "test/backends/coreml/test_checker.py::test_every_rule_has_a_case",
+            "test/backends/coreml/test_checker.py::test_what_breaks_a_rule_of_states_is_found",
         ),
     ),
     "checker": Area(

@@ -737,6 +737,26 @@ def test_padc_records_the_line_of_each_op(tmp_path: Path):
     ]
 
 
+def test_the_line_in_one_of_several_functions(tmp_path: Path):
+    path = tmp_path / "m.mlpackage"
+    image = (torch.rand(IMAGE),)
+    program = padc.convert(Normalized().eval(), image, target="iOS18")
+    padc.save_functions({"first": program, "second": program}, path)
+
+    def change(spec: Any) -> None:
+        function = spec.mlProgram.functions["second"]
+        (block,) = function.block_specializations.values()
+        (relu,) = [op for op in block.operations if op.type == "relu"]
+        relu.type = "unknown"
+
+    edit(path, change)
+
+    (finding,) = check(path)
+
+    assert finding.location is not None
+    assert finding.location.text == "return y.relu()"
+
+
 @pytest.mark.parametrize("recorded", ["", "[]", "{", '{"a": 1}', '{"a": "b:c"}'])
 def test_locations_that_padc_did_not_record(recorded: str, tmp_path: Path):
     path = save(tmp_path / "m.mlpackage", relu, {"x": X}, 17)
