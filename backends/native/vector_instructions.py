@@ -20,10 +20,9 @@ from padc.passes.buffers_to_llvm.vector_calls import (
     EXPONENT,
     LANES,
     MANTISSA,
-    ROOT,
-    ROOTS,
     SCALED,
 )
+from padc.passes.buffers_to_llvm.vector_math import TABLES
 
 VECTOR = f"<{LANES} x float>"
 WIDTHS = (LANES, 8, 4)
@@ -37,9 +36,6 @@ MANTISSA_FORM = 0b1111
 def number(x: float) -> str:
     """A constant of type float."""
     return f"float 0x{np.float64(np.float32(x)).view(np.uint64):016X}"
-
-
-TABLE = ", ".join(number(2 ** (i / ROOTS)) for i in range(ROOTS))
 
 
 @dataclass(frozen=True)
@@ -71,6 +67,11 @@ class Instruction:
         )
         return f'"vector-function-abi-variant"="{",".join(found)}"'
 
+    @property
+    def declared(self) -> str:
+        """The declaration of the intrinsic, which several may share."""
+        return f"declare {VECTOR} @{self.intrinsic}({self.types})"
+
     def declarations(self) -> str:
         return "\n".join(
             f"declare <{width} x float> @{self.variant(width)}"
@@ -81,7 +82,6 @@ class Instruction:
     def definitions(self) -> str:
         return "\n".join(
             [
-                f"declare {VECTOR} @{self.intrinsic}({self.types})",
                 self.defined(
                     LANES,
                     f"{self.before}"
@@ -142,6 +142,19 @@ def lanes(number: int, length: int) -> str:
     return f"<{', '.join(places + ['i32 poison'] * (length - number))}>"
 
 
+def permutation(name: str, table: Sequence[float]) -> Instruction:
+    """The element of a table at the place that the last bits of a float give."""
+    values = ", ".join(map(number, table))
+    return Instruction(
+        name,
+        1,
+        "llvm.x86.avx512.permvar.sf.512",
+        f"{VECTOR} <{values}>, <{LANES} x i32> %i",
+        f"{VECTOR}, <{LANES} x i32>",
+        f"  %i = bitcast {VECTOR} %0 to <{LANES} x i32>\n",
+    )
+
+
 MASK_TYPES = f"{VECTOR}, i16, i32"
 INSTRUCTIONS = (
     Instruction(
@@ -165,14 +178,7 @@ INSTRUCTIONS = (
         f"{VECTOR} %0, {VECTOR} %1, {MASKS}",
         f"{VECTOR}, {VECTOR}, {MASK_TYPES}",
     ),
-    Instruction(
-        ROOT,
-        1,
-        "llvm.x86.avx512.permvar.sf.512",
-        f"{VECTOR} <{TABLE}>, <{LANES} x i32> %i",
-        f"{VECTOR}, <{LANES} x i32>",
-        f"  %i = bitcast {VECTOR} %0 to <{LANES} x i32>\n",
-    ),
+    *(permutation(*table) for table in TABLES.items()),
 )
 PURE = ("nounwind", "willreturn", "memory(none)")
 
@@ -203,4 +209,5 @@ def declarations() -> str:
 
 @functools.cache
 def definitions() -> str:
-    return "\n".join(x.definitions() for x in INSTRUCTIONS)
+    intrinsics = dict.fromkeys(x.declared for x in INSTRUCTIONS)
+    return "\n".join([*intrinsics, *(x.definitions() for x in INSTRUCTIONS)])

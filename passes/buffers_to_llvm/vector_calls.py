@@ -15,12 +15,17 @@ The `m` from 3/4 to 3/2, exclusive, with x = 2^k m.
 """
 SCALED = "padc_scaled"
 """x 2^floor(y) of two floats, rounded once."""
-ROOT = "padc_root"
-"""2^(i / ROOTS) where `i` are the last bits of a float: `i` modulo `ROOTS`."""
-
-ROOTS = 16
-"""As many as a vector has elements, which one instruction permutes."""
 LANES = 16
 """The floats of a vector."""
+ROOTS = LANES
+ROOT = "padc_root"
+"""2^(i / ROOTS) where `i` are the last bits of a float: `i` modulo `ROOTS`."""
+ERF = tuple(f"padc_erf_{power}" for power in range(5))
+"""
+Coefficients, from t^0 on, of erf(x) / x near x = i / `ERF_PARTS`, for t = x - that.
+
+`i` are the last bits of a float, as above: one instruction permutes a vector.
+"""
+ERF_PARTS = 4
 VECTOR_BYTES = 4 * LANES
 """The length of the vectors of a CPU that has these instructions."""

@@ -43,7 +43,10 @@ from xdsl.utils.hints import isa
 from padc.ir.arith import NOT_POSITIVE
 from padc.passes.buffers_to_llvm.llvm_builder import AnyInteger, LlvmBuilder, predicate
 from padc.passes.buffers_to_llvm.vector_calls import (
+    ERF,
+    ERF_PARTS,
     EXPONENT,
+    LANES,
     MANTISSA,
     ROOT,
     ROOTS,
@@ -110,6 +113,11 @@ def erf_exponent(x: float) -> float:
     # Each of the two is accurate where it is used.
     rest = math.log1p(-math.erf(x)) if x < 1 else math.log(math.erfc(x))
     return -rest / LN2 / x
+
+
+def erf_ratio(x: float) -> float:
+    """erf(x) / x."""
+    return math.erf(x) / x if x else 2 / math.sqrt(math.pi)
 
 
 def sin_rest(x: float) -> float:
@@ -348,13 +356,13 @@ class Term:
         shifted = self.fma(factor, large + bias)
         return shifted - (large + bias), shifted.bits() - int_bits(large, self.type)
 
-    def nearest_part(self, factor: float = 1.0) -> tuple[Term, Term]:
+    def nearest_part(self, parts: int, factor: float = 1.0) -> tuple[Term, Term]:
         """
-        The multiple of 1 / `ROOTS` nearest to `self * factor`, of 20 bits at most.
+        The multiple of 1 / `parts` nearest to `self * factor`, of 20 bits at most.
 
-        Also a float whose last bits tell which root of 2 it takes: see `ROOT`.
+        Also a float whose last bits tell which one: see `vector_calls`.
         """
-        large = 1.5 * 2.0**23 / ROOTS
+        large = 1.5 * 2.0**23 / parts
         shifted = self.fma(factor, large)
         return shifted - large, shifted
 
@@ -453,7 +461,7 @@ def decay(x: Term) -> Term:
 def exp2(x: Term) -> Term:
     x = x.at_most(129.0).at_least(-151.0)
     if x.has_instructions:
-        whole, shifted = x.nearest_part()
+        whole, shifted = x.nearest_part(ROOTS)
         return power_by_root(x - whole, whole, shifted, EXP2_SHORT)
     whole, number = x.nearest(bias=SCALE_BIAS)
     power = (x - whole).polynomial([SCALE * c for c in (1.0, *EXP2)])
@@ -461,7 +469,7 @@ def exp2(x: Term) -> Term:
 
 
 def exp_by_root(x: Term) -> Term:
-    whole, shifted = x.nearest_part(1 / LN2)
+    whole, shifted = x.nearest_part(ROOTS, 1 / LN2)
     return power_by_root(reduced(x, whole), whole, shifted, [1.0, *EXP_SHORT])
 
 
@@ -578,17 +586,43 @@ def tanh(x: Term) -> Term:
 
 ERF_END = 4.0
 # 1 - 2^-y depends on y the less, the larger y is.
-ERF = fitted(erf_exponent, math.erfc, 0, ERF_END, 7)
+ERF_EXPONENT = fitted(erf_exponent, math.erfc, 0, ERF_END, 7)
 
 
 def erf(x: Term) -> Term:
     """1 - 2^-y = (1 - 2^n) + 2^n (1 - 2^r), for y = -log2(1 - erf(x))."""
+    if x.has_instructions:
+        return erf_by_parts(x)
     size = abs(x).at_most(ERF_END)
-    y = size * size.paired_polynomial([-c for c in ERF])
+    y = size * size.paired_polynomial([-c for c in ERF_EXPONENT])
     whole, number = y.nearest(bias=127)
     r, power = y - whole, number.biased_power()
     rest = r * r.paired_polynomial([-c for c in EXP2])
     return power.fma(rest, 1.0 - power).copysign(x)
+
+
+NEAR_1 = (LANES - 0.55) / ERF_PARTS
+"""In the last of the parts of `ERF`; from here on the result is 1."""
+
+
+def erf_by_parts(x: Term) -> Term:
+    """x p(t), for the multiple of 1 / `ERF_PARTS` that is nearest, and the rest t."""
+    size = abs(x).at_most(NEAR_1)
+    whole, shifted = size.nearest_part(ERF_PARTS)
+    t, total = size - whole, shifted.call(ERF[-1])
+    for coefficient in reversed(ERF[:-1]):
+        total = total.fma(t, shifted.call(coefficient))
+    return (size * total).at_most(1.0).copysign(x)
+
+
+def erf_tables() -> Sequence[Sequence[float]]:
+    """For each of `ERF`, the coefficient near each multiple of 1 / `ERF_PARTS`."""
+    half, power = 0.5 / ERF_PARTS, len(ERF) - 1
+    near = [
+        interpolated(lambda t, at=at: erf_ratio(at + t), -half, half, power)
+        for at in (i / ERF_PARTS for i in range(LANES))
+    ]
+    return [*zip(*near, strict=True)]
 
 
 ATANH = interpolated(atanh_rest, 0, ((1 - ROOT_HALF) / (1 + ROOT_HALF)) ** 2, 7)
@@ -758,6 +792,12 @@ def cos(x: Term) -> Term:
 
 ANGLES = (math_dialect.CosOp, math_dialect.SinOp)
 """The functions that have code for small angles."""
+
+TABLES: Mapping[str, Sequence[float]] = {
+    ROOT: [2.0 ** (i / ROOTS) for i in range(ROOTS)],
+    **dict(zip(ERF, erf_tables(), strict=True)),
+}
+"""What the functions of `vector_calls` return that have tables."""
 
 FUNCTIONS: Mapping[type[Operation], Function] = {
     math_dialect.CosOp: cos,

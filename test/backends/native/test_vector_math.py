@@ -68,8 +68,17 @@ def test_functions_are_accurate_over_all_floats(name: str):
     assert ulps(actual, function(x.double())).max() <= BOUNDS[name]
 
 
-@pytest.mark.parametrize("name", ["exp", "exp2"])
-def test_powers_without_instructions_of_avx512(
+def test_erf_ends_at_1():
+    x = torch.linspace(3, 5, 100_001)
+
+    actual = padc.compile(Function(torch.erf), (x,))(x)
+
+    assert actual.max() == 1
+    assert (actual[x > 3.93] == 1).all()
+
+
+@pytest.mark.parametrize("name", ["exp", "exp2", "log", "erf"])
+def test_functions_without_instructions_of_avx512(
     name: str, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(vector_math, "VECTOR_BYTES", 1 << 20)
