@@ -4,6 +4,7 @@ Time of whole networks: padc, PyTorch, torch.compile and onnxruntime.
 
     python -m bench.networks [--threads 1 2] [--rounds N] [--only NAME ...]
                              [--without PEER ...] [--page docs/performance/avx2.md]
+                             [--precision strict]
 
 All run in one process, one after the other in a random order, `--rounds` times, in
 float32 with batch 1. padc and onnxruntime write to outputs that they are given. Times
@@ -31,8 +32,9 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, get_args
 
 import numpy as np
 import onnxruntime as ort
@@ -56,6 +58,7 @@ from examples.spatial_transformer import spatial_transformer
 from examples.style_transfer import style_transfer
 from examples.unet import unet
 from examples.voxel_morph import voxel_morph
+from padc.ir.precisions import NativePrecision
 
 Run: TypeAlias = Callable[[], Sequence[Tensor]]
 Network: TypeAlias = Callable[[], tuple[nn.Module, tuple[Any, ...]]]
@@ -64,6 +67,7 @@ OPSET = 20
 """The first with grid samples of volumes."""
 EAGER, INDUCTOR, ONNX = "PyTorch", "torch.compile", "onnxruntime"
 PEERS = EAGER, INDUCTOR, ONNX
+PRECISIONS = get_args(NativePrecision)
 WARM_UPS = 3
 PAUSE = 0.05
 """Seconds in which the threads of others stop spinning."""
@@ -105,9 +109,11 @@ def tensors_of(outputs: object) -> list[Tensor]:
     return [x for x in pytree.tree_leaves(outputs) if isinstance(x, Tensor)]
 
 
-def by_padc(model: nn.Module, inputs: tuple[Any, ...], threads: int) -> Run:
+def by_padc(
+    model: nn.Module, inputs: tuple[Any, ...], threads: int, precision: Any = "default"
+) -> Run:
     os.environ["PADC_CACHE_DIR"] = ""  # The compile time is that without a cache.
-    compiled = padc.compile(model, inputs, threads=threads)
+    compiled = padc.compile(model, inputs, threads=threads, precision=precision)
     assert compiled.is_native
     outputs = tensors_of(compiled(*inputs))
 
@@ -160,8 +166,8 @@ def by_onnxruntime(model: nn.Module, inputs: tuple[Any, ...], threads: int) -> R
     return run
 
 
-RUNNERS: Mapping[str, Callable[[nn.Module, tuple[Any, ...], int], Run]] = {
-    "padc": by_padc,
+Runner: TypeAlias = Callable[[nn.Module, tuple[Any, ...], int], Run]
+RUNNERS: Mapping[str, Runner] = {
     EAGER: by_pytorch,
     INDUCTOR: by_inductor,
     ONNX: by_onnxruntime,
@@ -182,7 +188,7 @@ class Result:
 
 
 def measure(
-    network: Network, threads: int, rounds: int, runners: Sequence[str]
+    network: Network, threads: int, rounds: int, runners: Mapping[str, Runner]
 ) -> Result:
     torch.set_num_threads(threads)
     model, inputs = network()
@@ -191,9 +197,9 @@ def measure(
     )
     runs: dict[str, Run] = {}
     compile_seconds = 0.0
-    for name in runners:
+    for name, runner in runners.items():
         start = time.perf_counter()
-        runs[name] = RUNNERS[name](model, inputs, threads)
+        runs[name] = runner(model, inputs, threads)
         if name == "padc":
             compile_seconds = time.perf_counter() - start
     errors = {name: error(run(), exact) for name, run in runs.items()}
@@ -340,18 +346,21 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", choices=NETWORKS, default=list(NETWORKS))
     parser.add_argument("--without", nargs="+", choices=PEERS, default=[])
     parser.add_argument("--page", type=Path)
+    parser.add_argument("--precision", choices=PRECISIONS, default="default")
     given = parser.parse_args()
     peers = [peer for peer in PEERS if peer not in given.without]
     if INDUCTOR in peers and shutil.which("g++") is None:
         print("torch.compile is left out: there is no g++")
         peers.remove(INDUCTOR)
     torch.set_grad_enabled(False)
+    runners = {"padc": partial(by_padc, precision=given.precision)}
+    runners |= {peer: RUNNERS[peer] for peer in peers}
     results: dict[int, dict[str, Result]] = {}
     tables: list[str] = []
     for threads in given.threads:
         results[threads] = {}
         for name in given.only:
-            result = measure(NETWORKS[name], threads, given.rounds, ["padc", *peers])
+            result = measure(NETWORKS[name], threads, given.rounds, runners)
             results[threads][name] = result
             ratios = ", ".join(f"{p} {result.ratio(p):.2f}" for p in peers)
             print(
