@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeGuard
 
 from xdsl.dialects import arith, func, tensor
 from xdsl.dialects.builtin import FixedBitwidthType, StringAttr
@@ -279,18 +280,16 @@ def gathers(op: LinalgStructuredOperation) -> list[tensor.ExtractOp]:
     ]
 
 
-def is_convolution(op: Operation) -> bool:
+def is_convolution(op: Operation) -> TypeGuard[LinalgStructuredOperation]:
     return isinstance(op, LinalgStructuredOperation) and convolution_of(op) is not None
 
 
 def is_start(op: Operation) -> bool:
     """Whether `op` makes the initial values of a convolution's sums."""
-    users = [use.operation for result in op.results for use in result.uses]
-    return len(users) == 1 and any(
-        isinstance(user, LinalgStructuredOperation)
-        and is_convolution(user)
-        and any(x.owner is op for x in user.outputs)
-        for user in users
+    return any(
+        is_convolution(use.operation) and result in use.operation.outputs
+        for result in op.results
+        for use in result.uses
     )
 
 

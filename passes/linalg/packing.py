@@ -19,7 +19,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from padc.ir.tcp import Amount, tensor_type
+from padc.ir.tcp import tensor_type
 from padc.passes.common.linalg_builder import LinalgBuilder
 from padc.passes.common.tensor_shapes import expand, permute, reshape
 
@@ -44,15 +44,14 @@ def packed_type(x: SSAValue, tiles: Tiles) -> TensorType[Attribute]:
     return TensorType(type.element_type, [*shape, *(size for _, size in tiles)])
 
 
-def split_sizes(sizes: Sequence[Amount], tiles: Tiles) -> list[Amount]:
+def split_sizes(sizes: Sequence[int], tiles: Tiles) -> list[int]:
     """The sizes after each packed dimension is split in two."""
     inner = dict(tiles)
-    result: list[Amount] = []
+    result: list[int] = []
     for dim, size in enumerate(sizes):
         if (tile := inner.get(dim)) is None:
             result.append(size)
         else:
-            assert isinstance(size, int)
             result += [size // tile, tile]
     return result
 

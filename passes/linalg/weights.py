@@ -51,9 +51,6 @@ class PackedWeights:
     _attributes: list[DictionaryAttr] = field(
         default_factory=list[DictionaryAttr], init=False
     )
-    _forms: dict[tuple[SSAValue, Tiles], SSAValue] = field(
-        default_factory=dict[tuple[SSAValue, Tiles], SSAValue], init=False
-    )
 
     def __post_init__(self) -> None:
         self.names = weight_arguments(self.function)
@@ -63,16 +60,11 @@ class PackedWeights:
         return source_of(x) in self.names
 
     def packed(self, x: SSAValue, tiles: Tiles) -> SSAValue:
-        """An argument for the weight `x`, which is packed when it is bound."""
-        if (x, tiles) not in self._forms:
-            self._forms[x, tiles] = self._argument(x, tiles)
-        return self._forms[x, tiles]
-
-    def _argument(self, x: SSAValue, tiles: Tiles) -> SSAValue:
+        """A new argument for the weight `x`, which is packed when it is bound."""
         block, shape = body_of(self.function), tensor_type(x).get_shape()
         arg = block.insert_arg(packed_type(x, tiles), len(block.args))
         arg.name_hint = x.name_hint
-        split = [size for size in split_sizes(shape, tiles) if isinstance(size, int)]
+        split = split_sizes(shape, tiles)
         order = split_order(len(shape), tiles)
         attributes = {
             "padc.weight": self.names[source_of(x)],
@@ -148,8 +140,6 @@ class WinogradFilters:
 
     def declare(self) -> None:
         """Give the function the type and the attributes of its arguments."""
-        if not self._forms:
-            return
         block = body_of(self.function)
         for kernel, _ in self._forms:
             if kernel.first_use is None and kernel in self._attributes:

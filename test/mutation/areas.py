@@ -176,6 +176,7 @@ AREAS: Mapping[str, Area] = {
             "test/passes/linalg/test_pack_layouts.py::test_blocks_of_several_sizes",
             "test/passes/linalg/test_pack_layouts.py::test_a_convolution_may_gain_without_the_ops_after_it",
             "test/passes/linalg/test_pack_layouts.py::test_borders_that_cost_more_than_they_gain_stay",
+            "test/passes/linalg/test_pack_layouts.py::test_convolutions_and_their_starts_may_gain_without_the_ops_between",
         ),
         (
             "test/passes/linalg/pack_layouts.mlir",

@@ -30,6 +30,70 @@ func.func @argument(%x: tensor<1x4x58x58x16xf32>, %w: tensor<4x4x3x3x16x16xf32>,
   return %z : tensor<1x4x56x56x16xf32>
 }
 
+// A weight that is not packed when it is bound.
+// CHECK-LABEL: func.func @not_packed
+// CHECK-NOT:     tcp.winograd_conv
+func.func @not_packed(%x: tensor<1x4x58x58x16xf32>, %w: tensor<4x4x3x3x16x16xf32> {padc.weight = "w"}, %y: tensor<1x4x56x56x16xf32>) -> tensor<1x4x56x56x16xf32> {
+  %z = linalg.generic {indexing_maps = [affine_map<(n, o, y, x, c, i, j, l, m) -> (n, c, y + i, x + j, l)>, affine_map<(n, o, y, x, c, i, j, l, m) -> (o, c, i, j, l, m)>, affine_map<(n, o, y, x, c, i, j, l, m) -> (n, o, y, x, m)>], iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction", "reduction", "reduction", "reduction", "parallel"]} ins(%x, %w : tensor<1x4x58x58x16xf32>, tensor<4x4x3x3x16x16xf32>) outs(%y : tensor<1x4x56x56x16xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %p = arith.mulf %a, %b : f32
+    %s = arith.addf %c, %p : f32
+    linalg.yield %s : f32
+  } -> tensor<1x4x56x56x16xf32>
+  return %z : tensor<1x4x56x56x16xf32>
+}
+
+// Two convolutions take one transform, the third one the kernel itself.
+// CHECK-LABEL: func.func @shared(
+// CHECK-SAME:    %w: tensor<4x4x3x3x16x16xf32> {padc.weight = "w"
+// CHECK-SAME:    %[[U:[^:]*]]: tensor<6x6x4x4x16x16xf32> {padc.weight = "w", padc.tile = 4
+// CHECK-NOT:     padc.tile
+// CHECK:         tcp.winograd_conv %{{[^,]*}}, %[[U]] outs
+// CHECK:         tcp.winograd_conv %{{[^,]*}}, %[[U]] outs
+// CHECK:         linalg.generic {{.*}} ins(%v, %w :
+func.func @shared(%x: tensor<1x4x58x58x16xf32>, %w: tensor<4x4x3x3x16x16xf32> {padc.weight = "w", padc.split = array<i64: 4, 16, 4, 16, 3, 3>, padc.order = array<i64: 0, 2, 4, 5, 3, 1>}, %y: tensor<1x4x56x56x16xf32>, %v: tensor<1x4x113x113x16xf32>) -> (tensor<1x4x56x56x16xf32>, tensor<1x4x56x56x16xf32>, tensor<1x4x56x56x16xf32>) {
+  %z0 = linalg.generic {indexing_maps = [affine_map<(n, o, y, x, c, i, j, l, m) -> (n, c, y + i, x + j, l)>, affine_map<(n, o, y, x, c, i, j, l, m) -> (o, c, i, j, l, m)>, affine_map<(n, o, y, x, c, i, j, l, m) -> (n, o, y, x, m)>], iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction", "reduction", "reduction", "reduction", "parallel"]} ins(%x, %w : tensor<1x4x58x58x16xf32>, tensor<4x4x3x3x16x16xf32>) outs(%y : tensor<1x4x56x56x16xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %p = arith.mulf %a, %b : f32
+    %s = arith.addf %c, %p : f32
+    linalg.yield %s : f32
+  } -> tensor<1x4x56x56x16xf32>
+  %z1 = linalg.generic {indexing_maps = [affine_map<(n, o, y, x, c, i, j, l, m) -> (n, c, y + i, x + j, l)>, affine_map<(n, o, y, x, c, i, j, l, m) -> (o, c, i, j, l, m)>, affine_map<(n, o, y, x, c, i, j, l, m) -> (n, o, y, x, m)>], iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction", "reduction", "reduction", "reduction", "parallel"]} ins(%x, %w : tensor<1x4x58x58x16xf32>, tensor<4x4x3x3x16x16xf32>) outs(%z0 : tensor<1x4x56x56x16xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %p = arith.mulf %a, %b : f32
+    %s = arith.addf %c, %p : f32
+    linalg.yield %s : f32
+  } -> tensor<1x4x56x56x16xf32>
+  %z2 = linalg.generic {indexing_maps = [affine_map<(n, o, y, x, c, i, j, l, m) -> (n, c, y * 2 + i, x * 2 + j, l)>, affine_map<(n, o, y, x, c, i, j, l, m) -> (o, c, i, j, l, m)>, affine_map<(n, o, y, x, c, i, j, l, m) -> (n, o, y, x, m)>], iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction", "reduction", "reduction", "reduction", "parallel"]} ins(%v, %w : tensor<1x4x113x113x16xf32>, tensor<4x4x3x3x16x16xf32>) outs(%y : tensor<1x4x56x56x16xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %p = arith.mulf %a, %b : f32
+    %s = arith.addf %c, %p : f32
+    linalg.yield %s : f32
+  } -> tensor<1x4x56x56x16xf32>
+  return %z0, %z1, %z2 : tensor<1x4x56x56x16xf32>, tensor<1x4x56x56x16xf32>, tensor<1x4x56x56x16xf32>
+}
+
+// By tiles of two sizes.
+// CHECK-LABEL: func.func @two_tiles(
+// CHECK-NOT:     tensor<4x4x3x3x16x16xf32>
+// CHECK:         tcp.winograd_conv {{.*}} tile 4
+// CHECK:         tcp.winograd_conv {{.*}} tile 2
+func.func @two_tiles(%x: tensor<1x4x58x58x16xf32>, %w: tensor<4x4x3x3x16x16xf32> {padc.weight = "w", padc.split = array<i64: 4, 16, 4, 16, 3, 3>, padc.order = array<i64: 0, 2, 4, 5, 3, 1>}, %y: tensor<1x4x56x56x16xf32>, %v: tensor<1x4x16x16x16xf32>, %u: tensor<1x4x14x14x16xf32>) -> (tensor<1x4x56x56x16xf32>, tensor<1x4x14x14x16xf32>) {
+  %z0 = linalg.generic {indexing_maps = [affine_map<(n, o, y, x, c, i, j, l, m) -> (n, c, y + i, x + j, l)>, affine_map<(n, o, y, x, c, i, j, l, m) -> (o, c, i, j, l, m)>, affine_map<(n, o, y, x, c, i, j, l, m) -> (n, o, y, x, m)>], iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction", "reduction", "reduction", "reduction", "parallel"]} ins(%x, %w : tensor<1x4x58x58x16xf32>, tensor<4x4x3x3x16x16xf32>) outs(%y : tensor<1x4x56x56x16xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %p = arith.mulf %a, %b : f32
+    %s = arith.addf %c, %p : f32
+    linalg.yield %s : f32
+  } -> tensor<1x4x56x56x16xf32>
+  %z1 = linalg.generic {indexing_maps = [affine_map<(n, o, y, x, c, i, j, l, m) -> (n, c, y + i, x + j, l)>, affine_map<(n, o, y, x, c, i, j, l, m) -> (o, c, i, j, l, m)>, affine_map<(n, o, y, x, c, i, j, l, m) -> (n, o, y, x, m)>], iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction", "reduction", "reduction", "reduction", "parallel"]} ins(%v, %w : tensor<1x4x16x16x16xf32>, tensor<4x4x3x3x16x16xf32>) outs(%u : tensor<1x4x14x14x16xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %p = arith.mulf %a, %b : f32
+    %s = arith.addf %c, %p : f32
+    linalg.yield %s : f32
+  } -> tensor<1x4x14x14x16xf32>
+  return %z0, %z1 : tensor<1x4x56x56x16xf32>, tensor<1x4x14x14x16xf32>
+}
+
 // Bound when the program is loaded, but with a dynamic number of rows.
 // CHECK-LABEL: func.func @dynamic
 // CHECK-NOT:     tcp.winograd_conv

@@ -35,3 +35,8 @@ func.func @alone(%x: tensor<1x16x20x20xf32>, %kernel: tensor<16x16x1x1xf32> {pad
   %sum = linalg.conv_2d_nchw_fchw {strides = dense<1> : tensor<2xi64>, dilations = dense<1> : tensor<2xi64>} ins(%x, %kernel : tensor<1x16x20x20xf32>, tensor<16x16x1x1xf32>) outs(%start : tensor<1x16x20x20xf32>) -> tensor<1x16x20x20xf32>
   func.return %sum : tensor<1x16x20x20xf32>
 }
+
+// CHECK-LABEL: func.func @no_weights(%x: tensor<4xf32>, %y: tensor<4xf32>)
+func.func @no_weights(%x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32> {
+  func.return %y : tensor<4xf32>
+}

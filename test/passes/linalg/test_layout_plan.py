@@ -391,6 +391,16 @@ LOOPS: dict[str, tuple[str, str, str | None]] = {
         "1x32x4x4",
         None,
     ),
+    "element of a channel at one place": (
+        gathered("%s[%in, %ic, %o, %o] : C"),
+        "1x32x4x4",
+        None,
+    ),
+    "diagonal of an operand": (
+        loops(f"{ALL}; c, c; {ALL}", "%c, %m : C, tensor<32x32xf32>"),
+        "1x32x4x4",
+        None,
+    ),
     "element of a scalar": (
         gathered("%z0[] : tensor<f32>"),
         "1x32x4x4",

@@ -293,6 +293,32 @@ def test_a_convolution_may_gain_without_the_ops_after_it(
     assert packed_weights(Patches(1, 1), x) == 0
 
 
+class Between(nn.Module):
+    """Convolutions, each of which gains little, and ops of many operands after them."""
+
+    def __init__(self, count: int):
+        super().__init__()
+        self.convolutions = nn.ModuleList(nn.Conv2d(32, 32, 3) for _ in range(count))
+
+    def forward(self, x: Tensor, *others: Tensor) -> Tensor:
+        for layer in self.convolutions:
+            x = layer(x)
+            for other in others:
+                x = torch.maximum(x, other[..., : x.shape[2], : x.shape[3]])
+        return x
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_convolutions_and_their_starts_may_gain_without_the_ops_between(
+    count: int, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.undo()
+    x, *others = (torch.randn(1, 32, 62, 90) for _ in range(5))
+
+    # A kernel and a start of each.
+    assert packed_weights(Between(count), x, *others) == 2 * count
+
+
 def test_packed_ops_know_the_source_line():
     between = [BETWEEN[name] for name in ("relu", "max pool", "replicated", "cropped")]
     exported = torch.export.export(Net(*between), (torch.randn(1, 3, 12, 12),))
