@@ -57,12 +57,12 @@ EXPLAINED: dict[str, str] = {
     "passes/buffers_to_llvm/products/fused_products.py FusedProduct.kernel: `self.start.value` is true": (
         "a buffer or a value, which is true already"
     ),
-    "passes/buffers_to_llvm/products/fused_products.py FusedProduct.kernel: "
-    "`of.op(self.end.op, self.end.values)` is true": (
+    "passes/buffers_to_llvm/products/fused_products.py key_around: "
+    "`of.op(end.op, end.values)` is true": (
         "a tuple with elements, which is true already"
     ),
-    "passes/buffers_to_llvm/products/fused_products.py FusedProduct.kernel: "
-    "`check.of(self.end.op)` is true": "a check, which is true already",
+    "passes/buffers_to_llvm/products/fused_products.py key_around: "
+    "`check.of(end.op)` is true": "a check, which is true already",
     "passes/buffers_to_llvm/loop_fusion.py kernel_of_ops: `check.of(op.op)` is true": (
         "a check, which is true already"
     ),

@@ -141,6 +141,36 @@ def test_windows_read_rows_that_are_written_later(parse: Parse):
     check(parse, text, [X, X[0, :3].copy()], [expected])
 
 
+def test_rows_are_read_before_they_are_written(parse: Parse):
+    """Both ops have a loop over 20 rows, but the second one writes the next row."""
+    rows, next = "strided<[40, 1]>", "strided<[40, 1], offset: 40>"
+    doubled = generic(
+        "ij",
+        ["i, j", "i, j"],
+        f"ins(%p : memref<20x40xf32, {rows}>) outs(%y : memref<20x40xf32>)",
+        "%r = arith.addf %e0, %e0 : f32",
+    )
+    negated = generic(
+        "ij",
+        ["i, j", "i, j"],
+        f"ins(%y : memref<20x40xf32>) outs(%q : memref<20x40xf32, {next}>)",
+        "%r = arith.negf %e0 : f32",
+    )
+    text = f"""
+        func.func @main(%x: memref<21x40xf32>) -> memref<20x40xf32> {{
+          %b = memref.alloc() : memref<21x40xf32>
+          %y = memref.alloc() : memref<20x40xf32>
+          linalg.copy ins(%x : memref<21x40xf32>) outs(%b : memref<21x40xf32>)
+          %p = memref.subview %b[0, 0] [20, 40] [1, 1] : memref<21x40xf32> to memref<20x40xf32, {rows}>
+          %q = memref.subview %b[1, 0] [20, 40] [1, 1] : memref<21x40xf32> to memref<20x40xf32, {next}>
+          {doubled}{negated}
+          return %y : memref<20x40xf32>
+        }}"""
+    x = np.concatenate([X, X[:1]])
+
+    check(parse, text, [x], [2 * x[:-1]])
+
+
 def test_a_sum_may_read_elements_that_are_stored_later(parse: Parse):
     """Each term is the distance to the last element of its row."""
     sums = generic(
