@@ -59,6 +59,8 @@ FORMULAS: Mapping[str, Sequence[str]] = {
 
 GUARDED = "against PyTorch, and by random programs in guarded memory: PADC_CHECK"
 
+ALL_SIZES = "sizes up to several blocks, all of them: test_all_sizes"
+
 WITHOUT_PROOF = {
     "split-conv-transpose: phases put together": "against PyTorch, with random sizes",
     "split-conv-transpose: kernels of phases": "all windows of up to 6 taps",
@@ -68,12 +70,14 @@ WITHOUT_PROOF = {
     },
     "convert-buffers-to-llvm: row pieces": "random rows: test_row_pieces",
     **{
-        f"convert-buffers-to-llvm: {name}": GUARDED
-        for name in (
-            *("transpositions", "row moves", "private buffers", "loops"),
-            *("fused loops", "tiles of winograd", "parts of sums"),
-        )
+        f"convert-buffers-to-llvm: {name}": ALL_SIZES
+        for name in ("transpositions", "row moves", "loops", "parts of sums")
     },
+    **{
+        f"convert-buffers-to-llvm: {name}": f"{GUARDED}; {ALL_SIZES}"
+        for name in ("private buffers", "fused loops")
+    },
+    "convert-buffers-to-llvm: tiles of winograd": GUARDED,
     **{
         f"frontends.torch_export.strided: {name}": "all views of small memory"
         for name in ("as_strided", "as_strided_scatter", "resize")
