@@ -286,7 +286,7 @@ class Term:
         assert isinstance(total, Term)
         return total
 
-    def paired_polynomial(self, coefficients: Sequence[float]) -> Term:
+    def paired_polynomial(self, coefficients: Sequence[Constant]) -> Term:
         """
         The same by Horner's scheme in x^2, whose steps take two coefficients.
 
@@ -609,10 +609,8 @@ def erf_by_parts(x: Term) -> Term:
     """x p(t), for the multiple of 1 / `ERF_PARTS` that is nearest, and the rest t."""
     size = abs(x).at_most(NEAR_1)
     whole, shifted = size.nearest_part(ERF_PARTS)
-    t, total = size - whole, shifted.call(ERF[-1])
-    for coefficient in reversed(ERF[:-1]):
-        total = total.fma(t, shifted.call(coefficient))
-    return (size * total).at_most(1.0).copysign(x)
+    t, coefficients = size - whole, [shifted.call(name) for name in ERF]
+    return (size * t.paired_polynomial(coefficients)).at_most(1.0).copysign(x)
 
 
 def erf_tables() -> Sequence[Sequence[float]]:
