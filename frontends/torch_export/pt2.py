@@ -74,8 +74,10 @@ def load(path: str | Path, *, trust: bool = False) -> ExportedProgram:
         ('input',)
     """
     path = path_of(path)
-    if not path.is_file():
+    if not path.exists():
         raise UsageError(f"there is no file {path}")
+    if not path.is_file():
+        raise UsageError(f"{path} is a folder, or another thing that is not a file")
     try:
         with quiet():
             define_quantized_ops()

@@ -441,6 +441,13 @@ def torch_pickle(value: Any) -> bytes:
     return buffer.getvalue()
 
 
+def test_a_folder(tmp_path: Path):
+    (path := tmp_path / "net.pt2").mkdir()
+
+    with pytest.raises(padc.UsageError, match="net.pt2 is a folder, or another thing"):
+        padc.load(path)
+
+
 def test_the_old_format():
     with zipfile.ZipFile("old.pt2", "w") as archive:
         archive.writestr("version", "8.8")
