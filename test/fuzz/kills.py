@@ -1,11 +1,11 @@
 # pyright: basic
 """
-kill -9 at random moments of `padc convert`, `Program.save` and `padc.compile`.
+kill -9 at random moments of what writes packages, the cache, and files of `padc-opt`.
 
     python test/fuzz/kills.py --kills 200 --seed 0
 
-After each kill a package is the old or the new one, the cache has whole entries only,
-and the next run gives the right result and removes what the killed one left.
+After each kill a package or file is the old or the new one, the cache has whole entries
+only, and the next run gives the right result and removes what the killed one left.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from padc.backends.native import cache
 from padc.coreml import check, load
 from padc.packages.session import Session
 from padc.tools import padc as padc_command
+from padc.tools import padc_opt
 
 X = torch.arange(16.0).reshape(1, 2, 8)
 LAST = 0.2
@@ -41,7 +42,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--kills", type=int, default=200, help="of each of the three")
+    parser.add_argument("--kills", type=int, default=200, help="of each of the four")
     parser.add_argument("--seed", type=int, default=random.randrange(2**31))
     options = parser.parse_args()
     print(f"seed {options.seed}", flush=True)
@@ -52,6 +53,7 @@ def main() -> int:
         kill_converts(Path(folder, "convert"), options.kills, rng)
         kill_saves(Path(folder, "save"), options.kills, rng)
         kill_compiles(Path(folder, "compile"), options.kills, rng)
+        kill_passes(Path(folder, "passes"), options.kills, rng)
     return 0
 
 
@@ -152,6 +154,34 @@ def kill_compiles(folder: Path, kills: int, rng: random.Random) -> None:
     print(
         f"compile: {kills} kills, {cut_short} before the end; "
         f"{kept} whole entries after them",
+        flush=True,
+    )
+
+
+def kill_passes(folder: Path, kills: int, rng: random.Random) -> None:
+    """`padc-opt -o` over a file that is there."""
+    folder.mkdir()
+    source, file, old = folder.parent / "m.mlir", folder / "out.mlir", "// old\n"
+    source.write_text("builtin.module {}\n")
+
+    def write() -> None:
+        padc_opt.main([str(source), "-p", "canonicalize", "-o", str(file)])
+
+    run(write)
+    texts = {old: 0, file.read_text(): 0}
+    cut_short, seconds = 0, timed(write)
+    for number in range(kills):
+        file.write_text(old)
+        seconds *= 1.02 if (was := killed(write, moment(seconds, rng))) else 0.9
+        cut_short += was
+        text = file.read_text()
+        assert text in texts, f"kill {number}: part of a file"
+        texts[text] += 1
+        run(write)
+        check_only(folder, {file.name})
+    print(
+        f"padc-opt: {kills} kills, {cut_short} before the end; "
+        f"{texts.pop(old)} old files, {sum(texts.values())} new ones",
         flush=True,
     )
 
