@@ -8,6 +8,8 @@ ops that a pass writes, for all sizes, amounts and places.
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,9 +18,15 @@ import z3
 from pad_modes import within
 from proofs import choose, largest, smallest
 from xdsl.dialects import arith, func, tensor
-from xdsl.dialects.builtin import DYNAMIC_INDEX, AffineMapAttr, TensorType
+from xdsl.dialects.builtin import DYNAMIC_INDEX, ModuleOp, TensorType
 from xdsl.dialects.linalg import ops as linalg
-from xdsl.ir import Operation, SSAValue
+from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
+from xdsl.dialects.linalg.attrs import IteratorType
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.ir.affine import AffineDimExpr
+
+from padc.ir import make_context
+from padc.passes.to_linalg.convert_tcp_to_linalg import ConvertTcpToLinalgPass
 
 
 @dataclass(frozen=True)
@@ -35,6 +43,18 @@ def argument(name: str, rank: int) -> Array:
     elements = z3.Function(name, *places, z3.IntSort())
     sizes = [z3.Int(f"{name}_size{dim}") for dim in range(rank)]
     return Array(sizes, lambda indices: elements(*indices))
+
+
+def lowered(types: Sequence[Attribute], make: Any) -> func.FuncOp:
+    """The function of what `make` builds of values of `types`, after the pass."""
+    block = Block(arg_types=types)
+    op: Operation = make(*block.args)
+    block.add_op(op)
+    block.add_op(func.ReturnOp(op.results[0]))
+    types = [*block.arg_types]
+    function = func.FuncOp("main", (types, [op.results[0].type]), Region(block))
+    ConvertTcpToLinalgPass().apply(make_context(), ModuleOp([function]))
+    return function
 
 
 UNDEFINED: Array = argument("undefined", 1)
@@ -93,8 +113,7 @@ def quotient(run: SymbolicRun, op: Operation, args: Sequence[Any]) -> Any:
 
 def dim_of(run: SymbolicRun, op: tensor.DimOp, args: Sequence[Any]) -> Any:
     x, dim = args
-    number: Any = z3.simplify(dim)
-    return x.sizes[number.as_long()]
+    return x.sizes[number_of(dim)]
 
 
 def empty(run: SymbolicRun, op: tensor.EmptyOp, args: Sequence[Any]) -> Array:
@@ -191,23 +210,104 @@ def extract(run: SymbolicRun, op: tensor.ExtractOp, args: Sequence[Any]) -> Any:
     return x.at(indices)
 
 
-def generic(run: SymbolicRun, op: linalg.GenericOp, args: Sequence[Any]) -> Array:
-    """Loops that compute each element of the result once."""
-    maps = [each.data for each in op.indexing_maps if isinstance(each, AffineMapAttr)]
-    rank = maps[-1].num_dims
-    assert len(op.outputs) == 1 and maps[-1] == maps[-1].identity(rank)
-    x: Array = args[-1]
+def collapse_shape(
+    run: SymbolicRun, op: tensor.CollapseShapeOp, args: Sequence[Any]
+) -> Array:
+    x: Array = args[0]
+    groups = [[dim.value.data for dim in group] for group in op.reassociation]
 
     def at(indices: Sequence[Any]) -> Any:
-        inner = SymbolicRun(run.values, run.obligations, indices)
-        elements = [
-            array.at([each.eval(indices, []) for each in map.results])
-            for array, map in zip(args, maps, strict=True)
-        ]
-        inner.values.update(zip(op.body.block.args, elements, strict=True))
-        return inner.block(op.body.block.ops)[0]
+        places: dict[int, Any] = {}
+        for index, group in zip(indices, groups, strict=True):
+            for dim in reversed(group[1:]):
+                places[dim], index = index % x.sizes[dim], index / x.sizes[dim]
+            places[group[0]] = index
+        return x.at([places[dim] for dim in range(len(x.sizes))])
+
+    return Array([math.prod(x.sizes[dim] for dim in group) for group in groups], at)
+
+
+def expand_shape(
+    run: SymbolicRun, op: tensor.ExpandShapeOp, args: Sequence[Any]
+) -> Array:
+    x, *dynamic = args
+    rest = iter(dynamic)
+    static = op.static_output_shape.get_values()
+    sizes = [next(rest) if n == DYNAMIC_INDEX else n for n in static]
+    groups = [[dim.value.data for dim in group] for group in op.reassociation]
+    for size, group in zip(x.sizes, groups, strict=True):
+        run.obligations.append(size == math.prod(sizes[dim] for dim in group))
+
+    def at(indices: Sequence[Any]) -> Any:
+        places = [0] * len(groups)
+        for number, group in enumerate(groups):
+            for dim in group:
+                places[number] = places[number] * sizes[dim] + indices[dim]
+        return x.at(places)
+
+    return Array(sizes, at)
+
+
+def structured(
+    run: SymbolicRun, op: LinalgStructuredOperation, args: Sequence[Any]
+) -> Array:
+    """
+    Loops that compute each element of the result; those that reduce have few steps.
+
+    All elements that they take must be inside of their operands.
+    """
+    maps = [map.data for map in op.get_indexing_maps()]
+    kinds = [kind.data for kind in op.get_iterator_types()]
+    x: Array = args[-1]
+    counts: dict[int, Any] = {}
+    for array, map in zip(args, maps, strict=True):
+        for size, each in zip(array.sizes, map.results, strict=True):
+            if isinstance(each, AffineDimExpr):
+                run.obligations.append(size == counts.setdefault(each.position, size))
+    assert len(op.outputs) == 1 and counts.keys() == set(range(len(kinds)))
+    loops: Any = [z3.FreshInt("loop") for _ in kinds]
+    inside = z3.And(*(within(loop, counts[i]) for i, loop in enumerate(loops)))
+    for array, map in zip(args, maps, strict=True):
+        for size, each in zip(array.sizes, map.results, strict=True):
+            taken = within(each.eval(loops, []), size)
+            run.obligations.append(z3.Implies(inside, taken))
+    reduced = [i for i, kind in enumerate(kinds) if kind is IteratorType.REDUCTION]
+    ranges = [range(number_of(counts[i])) for i in reduced]
+
+    def at(indices: Sequence[Any]) -> Any:
+        places: list[Any] = [None] * len(kinds)
+        for index, each in zip(indices, maps[-1].results, strict=True):
+            assert isinstance(each, AffineDimExpr)
+            places[each.position] = index
+        total = x.at(indices)
+        for steps in itertools.product(*ranges):
+            for i, step in zip(reduced, steps, strict=True):
+                places[i] = z3.IntVal(step)
+            inner = SymbolicRun(run.values, run.obligations, list(places))
+            elements = [
+                array.at([each.eval(places, []) for each in map.results])
+                for array, map in zip(args[:-1], maps[:-1], strict=True)
+            ]
+            block = op.body.block
+            inner.values.update(zip(block.args, [*elements, total], strict=True))
+            total = inner.block(block.ops)[0]
+        return total
 
     return Array(x.sizes, at)
+
+
+def number_of(size: Any) -> int:
+    """A size that is known."""
+    if isinstance(size, int):
+        return size
+    known: Any = z3.simplify(size)
+    return known.as_long()
+
+
+def towards_zero(run: SymbolicRun, op: Operation, args: Sequence[Any]) -> Any:
+    a, b = args
+    run.obligations.append(b > 0)
+    return choose(a < 0, -(-a / b), a / b)
 
 
 def of_integers(operation: Callable[..., Any]) -> Rule:
@@ -222,12 +322,17 @@ RULES: Mapping[type[Operation], Rule] = {
     arith.MaxSIOp: of_integers(largest),
     arith.MinSIOp: of_integers(smallest),
     arith.FloorDivSIOp: quotient,
+    arith.DivSIOp: towards_zero,
+    arith.IndexCastOp: of_integers(lambda a: a),
     linalg.FillOp: fill,
-    linalg.GenericOp: generic,
+    linalg.GenericOp: structured,
+    linalg.Conv2DNchwFchwOp: structured,
     linalg.IndexOp: lambda run, op, args: run.loops[op.dim.value.data],
     tensor.CastOp: cast,
+    tensor.CollapseShapeOp: collapse_shape,
     tensor.DimOp: dim_of,
     tensor.EmptyOp: empty,
+    tensor.ExpandShapeOp: expand_shape,
     tensor.ExtractOp: extract,
     tensor.ExtractSliceOp: extract_slice,
     tensor.InsertSliceOp: insert_slice,

@@ -11,14 +11,13 @@ import pytest
 import z3
 from pad_modes import MODES, legal_constant, size_after, within
 from proofs import holds, ints, proves, symbolic
-from symbolic_run import Array, SymbolicRun, argument
-from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, ModuleOp, TensorType, i64
-from xdsl.dialects.func import FuncOp, ReturnOp
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from symbolic_run import Array, SymbolicRun, argument, lowered
+from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, TensorType, i64
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation, SSAValue
 
-from padc.ir import make_context, tcp
+from padc.ir import tcp
 from padc.ir.padding import Amounts
-from padc.passes.to_linalg.convert_tcp_to_linalg import ConvertTcpToLinalgPass
 
 CLASSES = {
     "replicate": tcp.ReplicationPadOp,
@@ -36,18 +35,6 @@ X = argument("x", 1)
 def formulas_of_integers() -> Iterator[None]:
     with symbolic():
         yield
-
-
-def lowered(types: Sequence[Attribute], make: Any) -> FuncOp:
-    """The function of what `make` builds of values of `types`, after the pass."""
-    block = Block(arg_types=types)
-    op: Operation = make(*block.args)
-    block.add_op(op)
-    block.add_op(ReturnOp(op.results[0]))
-    types = [*block.arg_types]
-    function = FuncOp("main", (types, [op.results[0].type]), Region(block))
-    ConvertTcpToLinalgPass().apply(make_context(), ModuleOp([function]))
-    return function
 
 
 def vector(size: int = DYNAMIC_INDEX) -> TensorType[Any]:
