@@ -94,9 +94,8 @@ def is_contiguous(move: Move) -> bool:
     """Whether a move copies or fills runs of elements."""
     if not copies(move.op):
         return False
-    loop = move.loops[-1]
     steps = (1, 1) if isinstance(move.source, BufferDescriptor) else (0, 1)
-    return loop.count == 1 or tuple(loop.steps) == steps
+    return tuple(move.loops[-1].steps) == steps
 
 
 def sources_of(

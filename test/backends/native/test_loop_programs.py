@@ -776,6 +776,7 @@ ROWS_COPIED: dict[str, Sequence[tuple[Slab | None, Slab]]] = {
         (((4, 1, 1), (0, 8)), ((0, 1, 1), (0, 8))),
     ],
     "of another buffer": [(((2, 1, 1), (0, 8)), ((0, 1, 1), (0, 8)))],
+    "negated": [(((3, 2, 1), (0, 8)), ((0, 2, 1), (0, 8)))],
     "a number": [(None, ((0, 2, 1), (0, 8)))],
 }
 """What is copied after eight columns of rows 2 to 5 of each plane, and to where."""
@@ -821,11 +822,21 @@ def test_rows_of_planes_are_copied(name: str, parse: Parse):
             lines += f"linalg.fill ins(%two : f32) outs({to})\n"
             place[...] = 2
         else:
-            of, copied = part(f"s{number}", source, "%o" if from_other else "%y")
-            lines += f"linalg.copy ins({of}) outs({to})\n"
-            place[...] = copied.copy()
+            of, copied = part(f"s{number}", source, "%other" if from_other else "%y")
+            if name == "negated":
+                lines += generic(
+                    "ijk",
+                    ["i, j, k"] * 2,
+                    f"ins({of}) outs({to})",
+                    "%n = arith.negf %e0 : f32",
+                    "%n",
+                )
+                place[...] = -copied
+            else:
+                lines += f"linalg.copy ins({of}) outs({to})\n"
+                place[...] = copied.copy()
     text = f"""
-        func.func @main({given}, %o: {plane}) -> {plane} {{
+        func.func @main({given}, %other: {plane}) -> {plane} {{
           %z = arith.constant 5.0 : f32
           %two = arith.constant 2.0 : f32
           %y = memref.alloc() : {plane}

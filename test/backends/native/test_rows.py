@@ -106,6 +106,16 @@ def test_pools_of_dynamic_sizes():
         torch.testing.assert_close(compiled(x), F.max_pool2d(x, 3, 2))
 
 
+def test_pads_of_a_dynamic_number_of_rows():
+    dims = {1: Dim("rows", min=2, max=20)}
+    model = Function(lambda x: F.pad(x, (1, 1, 1, 1), mode="circular"))
+    compiled = padc.compile(model, (torch.ones(3, 8, 6),), dynamic_shapes=((dims,),))
+
+    for rows in (2, 3, 9):
+        x = torch.randn(3, rows, 6)
+        assert torch.equal(compiled(x), model(x))
+
+
 @pytest.mark.parametrize("threads", [1, 2])
 def test_padded_rows_share_loops_with_what_reads_them(threads: int):
     """Rows of pads are put together in registers, also as tiles of private buffers."""

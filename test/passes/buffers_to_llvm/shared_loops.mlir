@@ -204,7 +204,8 @@ func.func @short_rows(%x: memref<20x4xf32>, %y: memref<20x4xf32>, %z: memref<20x
 }
 
 // A row of a pad and its borders are stored as one vector, from elements of the input.
-// So is the copy of a row: it is the second row, at offset 6 of the input.
+// So are copies of rows: the first one is the second row, at offset 6 of the input, the
+// last one the third row.
 // CHECK:       llvm.func internal @kernel_17(
 // CHECK:         %[[A:.*]] = llvm.load {{.*}} -> vector<4xf32>
 // CHECK:         %[[B:.*]] = llvm.load {{.*}} -> vector<4xf32>
@@ -213,20 +214,26 @@ func.func @short_rows(%x: memref<20x4xf32>, %y: memref<20x4xf32>, %z: memref<20x
 // CHECK:         llvm.mlir.constant(6) : i64
 // CHECK:         %[[COPY:.*]] = llvm.shufflevector {{.*}} [0, 0, 1, 2, 3, 6, 7, 7]
 // CHECK-NEXT:    llvm.store %[[COPY]]
+// CHECK:         llvm.mlir.constant(12) : i64
+// CHECK:         %[[LAST:.*]] = llvm.shufflevector {{.*}} [0, 0, 1, 2, 3, 6, 7, 7]
+// CHECK-NEXT:    llvm.store %[[LAST]]
 // CHECK-NOT:     llvm.store
 // CHECK-LABEL: llvm.func @padded_rows
-func.func @padded_rows(%x: memref<2x5x6xf32>, %y: memref<2x6x8xf32>) {
-  %inside = memref.subview %y[0, 1, 1] [2, 5, 6] [1, 1, 1] : memref<2x6x8xf32> to memref<2x5x6xf32, strided<[48, 8, 1], offset: 9>>
-  %second = memref.subview %y[0, 1, 1] [2, 5, 1] [1, 1, 1] : memref<2x6x8xf32> to memref<2x5x1xf32, strided<[48, 8, 1], offset: 9>>
-  %first = memref.subview %y[0, 1, 0] [2, 5, 1] [1, 1, 1] : memref<2x6x8xf32> to memref<2x5x1xf32, strided<[48, 8, 1], offset: 8>>
-  %one = memref.subview %y[0, 1, 6] [2, 5, 1] [1, 1, 1] : memref<2x6x8xf32> to memref<2x5x1xf32, strided<[48, 8, 1], offset: 14>>
-  %last = memref.subview %y[0, 1, 7] [2, 5, 1] [1, 1, 1] : memref<2x6x8xf32> to memref<2x5x1xf32, strided<[48, 8, 1], offset: 15>>
-  %below = memref.subview %y[0, 2, 0] [2, 1, 8] [1, 1, 1] : memref<2x6x8xf32> to memref<2x1x8xf32, strided<[48, 8, 1], offset: 16>>
-  %top = memref.subview %y[0, 0, 0] [2, 1, 8] [1, 1, 1] : memref<2x6x8xf32> to memref<2x1x8xf32, strided<[48, 8, 1]>>
-  linalg.copy ins(%x : memref<2x5x6xf32>) outs(%inside : memref<2x5x6xf32, strided<[48, 8, 1], offset: 9>>)
-  linalg.copy ins(%second : memref<2x5x1xf32, strided<[48, 8, 1], offset: 9>>) outs(%first : memref<2x5x1xf32, strided<[48, 8, 1], offset: 8>>)
-  linalg.copy ins(%one : memref<2x5x1xf32, strided<[48, 8, 1], offset: 14>>) outs(%last : memref<2x5x1xf32, strided<[48, 8, 1], offset: 15>>)
-  linalg.copy ins(%below : memref<2x1x8xf32, strided<[48, 8, 1], offset: 16>>) outs(%top : memref<2x1x8xf32, strided<[48, 8, 1]>>)
+func.func @padded_rows(%x: memref<2x5x6xf32>, %y: memref<2x7x8xf32>) {
+  %inside = memref.subview %y[0, 1, 1] [2, 5, 6] [1, 1, 1] : memref<2x7x8xf32> to memref<2x5x6xf32, strided<[56, 8, 1], offset: 9>>
+  %second = memref.subview %y[0, 1, 1] [2, 5, 1] [1, 1, 1] : memref<2x7x8xf32> to memref<2x5x1xf32, strided<[56, 8, 1], offset: 9>>
+  %first = memref.subview %y[0, 1, 0] [2, 5, 1] [1, 1, 1] : memref<2x7x8xf32> to memref<2x5x1xf32, strided<[56, 8, 1], offset: 8>>
+  %one = memref.subview %y[0, 1, 6] [2, 5, 1] [1, 1, 1] : memref<2x7x8xf32> to memref<2x5x1xf32, strided<[56, 8, 1], offset: 14>>
+  %last = memref.subview %y[0, 1, 7] [2, 5, 1] [1, 1, 1] : memref<2x7x8xf32> to memref<2x5x1xf32, strided<[56, 8, 1], offset: 15>>
+  %below = memref.subview %y[0, 2, 0] [2, 1, 8] [1, 1, 1] : memref<2x7x8xf32> to memref<2x1x8xf32, strided<[56, 8, 1], offset: 16>>
+  %above = memref.subview %y[0, 3, 0] [2, 1, 8] [1, 1, 1] : memref<2x7x8xf32> to memref<2x1x8xf32, strided<[56, 8, 1], offset: 24>>
+  %bottom = memref.subview %y[0, 6, 0] [2, 1, 8] [1, 1, 1] : memref<2x7x8xf32> to memref<2x1x8xf32, strided<[56, 8, 1], offset: 48>>
+  %top = memref.subview %y[0, 0, 0] [2, 1, 8] [1, 1, 1] : memref<2x7x8xf32> to memref<2x1x8xf32, strided<[56, 8, 1]>>
+  linalg.copy ins(%x : memref<2x5x6xf32>) outs(%inside : memref<2x5x6xf32, strided<[56, 8, 1], offset: 9>>)
+  linalg.copy ins(%second : memref<2x5x1xf32, strided<[56, 8, 1], offset: 9>>) outs(%first : memref<2x5x1xf32, strided<[56, 8, 1], offset: 8>>)
+  linalg.copy ins(%one : memref<2x5x1xf32, strided<[56, 8, 1], offset: 14>>) outs(%last : memref<2x5x1xf32, strided<[56, 8, 1], offset: 15>>)
+  linalg.copy ins(%below : memref<2x1x8xf32, strided<[56, 8, 1], offset: 16>>) outs(%top : memref<2x1x8xf32, strided<[56, 8, 1]>>)
+  linalg.copy ins(%above : memref<2x1x8xf32, strided<[56, 8, 1], offset: 24>>) outs(%bottom : memref<2x1x8xf32, strided<[56, 8, 1], offset: 48>>)
   func.return
 }
 
