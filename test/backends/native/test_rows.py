@@ -116,6 +116,13 @@ def test_pads_of_a_dynamic_number_of_rows():
         assert torch.equal(compiled(x), model(x))
 
 
+def test_pads_of_bools():
+    x = torch.rand(3, 8, 6) > 0.5
+    model = Function(lambda x: F.pad(x, (1, 1, 1, 1), value=True))
+
+    assert torch.equal(padc.compile(model, (x,))(x), model(x))
+
+
 @pytest.mark.parametrize("threads", [1, 2])
 def test_padded_rows_share_loops_with_what_reads_them(threads: int):
     """Rows of pads are put together in registers, also as tiles of private buffers."""
