@@ -26,7 +26,7 @@ from padc.backends.coreml.evaluator.values.dataless import (
     is_dataless,
 )
 from padc.backends.coreml.evaluator.values.types import FP16, FP32, Array, TensorType
-from padc.errors import InvalidProgramError, PadcError, UnsupportedError
+from padc.errors import InvalidProgramError, UnsupportedError
 
 LARGE = 2**20
 """The largest number of elements of a value that is computed."""
@@ -82,11 +82,13 @@ def compute(
 
 def _declared(call: Call) -> dict[str, Array]:
     """Outputs as they are declared, except those of unknown sizes."""
-    return {
-        name: _empty(kind, [dim for dim in kind.shape if dim is not None])
-        for name, kind in call.outputs.items()
-        if isinstance(kind, TensorType) and None not in kind.shape
-    }
+    declared: dict[str, Array] = {}
+    for name, kind in call.outputs.items():
+        if isinstance(kind, TensorType):
+            sizes = [dim for dim in kind.shape if dim is not None]
+            if len(sizes) == len(kind.shape):
+                declared[name] = _empty(kind, sizes)
+    return declared
 
 
 def _run(call: Call, values: Mapping[str, Any]) -> Mapping[str, Any] | None:
@@ -123,7 +125,4 @@ def _empty(kind: TensorType, shape: Sequence[int]) -> Array:
 
 def _needs_data(error: InvalidProgramError) -> bool:
     """Whether an op needs data, and the array has only a shape."""
-    cause = error.__cause__
-    while isinstance(cause, PadcError):
-        cause = cause.__cause__
-    return isinstance(cause, NoDataError)
+    return isinstance(error.__cause__, NoDataError)

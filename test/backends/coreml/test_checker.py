@@ -2,6 +2,7 @@
 """Packages that break a rule, each found; and packages that break none."""
 
 import json
+import math
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -21,7 +22,12 @@ from torch import nn
 import padc
 from padc.backends.coreml.checker import RULES, check
 from padc.backends.coreml.checker.check import read_locations
+from padc.backends.coreml.checker.finding import Finding
+from padc.backends.coreml.checker.shapes import WeightShapes
+from padc.backends.coreml.checker.shapes import load as load_shapes
+from padc.backends.coreml.evaluator.execution import Block, Call
 from padc.backends.coreml.evaluator.package import Package
+from padc.backends.coreml.evaluator.values.dataless import is_dataless
 from padc.errors import InvalidProgramError, SourceLocation, UsageError
 
 ct: Any = coremltools
@@ -29,6 +35,7 @@ mb: Any = Builder
 
 TARGETS = {15: ct.target.iOS15, 16: ct.target.iOS16, 17: ct.target.iOS17}
 TARGETS[18] = ct.target.iOS18
+STRING = 2  # DataType of mlmodel/format/MIL.proto
 FP16, FP32, INT32, INT64 = 10, 11, 23, 24  # DataType of mlmodel/format/MIL.proto
 
 
@@ -618,6 +625,169 @@ def test_ops_of_a_branch(tmp_path: Path):
     (finding,) = check(path)
 
     assert finding.rule == "pad-axes"
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The types of the ops that are run to compute shapes."""
+    made: list[str] = []
+    run = Call.run
+
+    def spy(self: Call, *args: Any) -> Any:
+        made.append(self.op_type)
+        return run(self, *args)
+
+    monkeypatch.setattr(Call, "run", spy)
+    return made
+
+
+def test_branches_are_not_run(calls: list[str], tmp_path: Path):
+    def branches(x: Any) -> Any:
+        y = mb.relu(x=x)
+        return mb.cond(
+            pred=mb.less(x=mb.const(val=1.0), y=mb.const(val=2.0)),
+            _true_fn=lambda: mb.add(x=y, y=1.0),
+            _false_fn=lambda: mb.mul(x=y, y=2.0),
+        )
+
+    assert check(save(tmp_path / "m.mlpackage", branches, {"x": X}, 17)) == []
+    assert "relu" in calls and "cond" not in calls
+
+
+def test_large_constants_are_not_computed(calls: list[str], tmp_path: Path):
+    def filled(x: Any) -> Any:
+        large = mb.fill(shape=[2**11, 2**11], value=1.0)
+        small = mb.fill(shape=[2**9, 2**9], value=1.0)
+        y = mb.add(x=mb.reduce_sum(x=large), y=mb.reduce_max(x=small))
+        return mb.add(x=x, y=y)
+
+    assert check(save(tmp_path / "m.mlpackage", filled, {"x": X}, 17)) == []
+    assert calls.count("fill") == 1
+
+
+def test_large_values_of_inputs_have_computed_shapes(tmp_path: Path):
+    path = save(tmp_path / "m.mlpackage", relu, {"x": (2**11, 2**10)}, 17)
+    edit(path, set_type("relu", FP32, 2**10, 2**11))
+
+    assert "computed" in {finding.rule for finding in check(path)}
+
+
+def test_shapes_that_depend_on_values_of_inputs(tmp_path: Path):
+    path = save(
+        tmp_path / "m.mlpackage",
+        lambda x, s: mb.reduce_sum(x=mb.reshape(x=x, shape=s)),
+        {"x": (6,), "s": (2,)},
+        17,
+        ints=("s",),
+    )
+
+    assert check(path) == []
+
+
+def test_lists(tmp_path: Path):
+    def listed(x: Any) -> Any:
+        pair = mb.make_list(init_length=2, elem_shape=(3,), dtype="fp32")
+        pair = mb.list_write(ls=pair, index=0, value=x)
+        return mb.list_read(ls=pair, index=0)
+
+    assert check(save(tmp_path / "m.mlpackage", listed, {"x": (3,)}, 17)) == []
+
+
+def test_unbounded_sizes(tmp_path: Path):
+    height = ct.RangeDim(lower_bound=1, upper_bound=9, default=8)
+    path = convert(tmp_path, Pad(1, 1, 1, 1, mode="replicate"), 1, 2, height, 8)
+
+    def unbounded(spec: Any) -> None:
+        ranges = spec.description.input[0].type.multiArrayType.shapeRange.sizeRanges
+        ranges[2].upperBound = -1
+
+    edit(path, unbounded)
+
+    assert check(path) == []
+
+
+def test_labels_that_are_integers(tmp_path: Path):
+    torch_model = torch.jit.trace(nn.Linear(3, 2), torch.ones(1, 3))
+    model: Any = ct.convert(
+        torch_model,
+        inputs=[ct.TensorType("x", (1, 3))],
+        classifier_config=ct.ClassifierConfig([7, 9]),
+        minimum_deployment_target=ct.target.iOS15,
+        skip_model_load=True,
+    )
+    model.save(str(path := tmp_path / "m.mlpackage"))
+
+    assert check(path) == []
+
+
+def retyped(
+    op_type: str, name: str, dtype: int, values: list[Any]
+) -> Callable[[Any], None]:
+    """An edit of a constant, which gets another element type."""
+
+    def change(spec: Any) -> None:
+        value = constant(spec, op_type, name)
+        tensor = value.immediateValue.tensor
+        tensor.Clear()
+        kind = tensor.strings if dtype == STRING else tensor.floats
+        kind.values.extend(values)
+        value.type.tensorType.dataType = dtype
+        (block,) = spec.mlProgram.functions["main"].block_specializations.values()
+        for op in block.operations:
+            if op.type == "const" and op.attributes["val"] is value:
+                op.outputs[0].type.tensorType.dataType = dtype
+
+    return change
+
+
+def test_a_string_where_a_number_belongs(tmp_path: Path):
+    path = save(
+        tmp_path / "m.mlpackage", lambda x: mb.softmax(x=x, axis=-1), {"x": X}, 17
+    )
+
+    edit(path, retyped("softmax", "axis", STRING, ["last"]))
+
+    assert "input-type" in {finding.rule for finding in check(path)}
+
+
+def test_amounts_that_are_no_numbers(tmp_path: Path):
+    path = save(tmp_path / "m.mlpackage", lambda x: pad(x, 0, 0, 1, 1), {"x": X}, 17)
+
+    edit(path, retyped("pad", "pad", FP32, [0, 0, math.nan, 1]))
+
+    assert "input-type" in {finding.rule for finding in check(path)}
+
+
+def test_which_weights_have_only_shapes(tmp_path: Path):
+    large, small = np.ones(5000, np.float32), np.ones(50, np.float32)
+    places = np.arange(5000, dtype=np.int32)
+
+    def build(x: Any) -> Any:
+        y = mb.gather(x=mb.add(x=x, y=large), indices=places)
+        return mb.add(x=y, y=mb.reduce_sum(x=small))
+
+    package = WeightShapes(save(tmp_path / "m.mlpackage", build, {"x": (5000,)}, 17))
+    program = load_shapes(package, package.spec.mlProgram.functions["main"])
+
+    arrays = [
+        x for x in constants_of(program) if isinstance(x, np.ndarray) and x.size > 9
+    ]
+    kinds = sorted((x.size, x.dtype.kind, is_dataless(x)) for x in arrays)
+    assert kinds == [(50, "f", False), (5000, "f", True), (5000, "i", False)]
+
+
+def constants_of(program: Block) -> list[Any]:
+    """All constants that ops take."""
+    found = [*program.constants.values()]
+    for call in program.calls:
+        found += call.fixed.values()
+        for _, sources in call.variable.values():
+            found += [x.value for x in sources if not isinstance(x, str)]
+    return found
+
+
+def test_a_finding_without_a_line():
+    assert "at" not in str(Finding("rank", "add", "y", "it is", "docs")).split()
 
 
 def test_nothing_to_find_in_compressed_weights(tmp_path: Path):
