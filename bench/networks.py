@@ -76,7 +76,7 @@ BEFORE = 0.02
 The seconds of runs before the one that counts.
 
 After a pause, two threads may be woken on one core. The system moves one of them within
-milliseconds, but short runs end before.
+milliseconds, but short runs end before that.
 """
 
 
@@ -319,18 +319,22 @@ def machine() -> str:
 PAGE = """# Performance of machine code
 
 Written by `python -m bench.networks --page {page}`, on {machine}.
-Batch 1, float32; medians of {rounds} rounds, in which all take turns in random order. A
-ratio above 1 means that padc is faster. Errors are relative to the range of the output,
-of PyTorch in float64.
+Batch 1, float32, precision `{precision}`; medians of {rounds} rounds, in which all take
+turns in random order. A ratio above 1 means that padc is faster. Errors are relative to
+the range of the output, of PyTorch in float64.
 
 ![time of onnxruntime divided by padc's]({chart})
 """
 
 
-def heading(page: Path, rounds: int) -> str:
+def heading(page: Path, rounds: int, precision: str) -> str:
     """What stands above the tables."""
     return PAGE.format(
-        page=page, chart=chart_of(page).name, machine=machine(), rounds=rounds
+        page=page,
+        chart=chart_of(page).name,
+        machine=machine(),
+        rounds=rounds,
+        precision=precision,
     )
 
 
@@ -372,7 +376,9 @@ def main() -> None:
         tables += [*table(results[threads], peers), ""]
     print("\n".join(tables))
     if given.page is not None:
-        given.page.write_text("\n".join([heading(given.page, given.rounds), *tables]))
+        given.page.write_text(
+            "\n".join([heading(given.page, given.rounds, given.precision), *tables])
+        )
         if ONNX in peers:
             chart_of(given.page).write_text(chart(results, ONNX))
 

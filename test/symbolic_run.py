@@ -58,9 +58,6 @@ def lowered(types: Sequence[Attribute], make: Any) -> func.FuncOp:
     return function
 
 
-UNDEFINED: Array = argument("undefined", 1)
-
-
 @dataclass
 class SymbolicRun:
     """What the ops compute, and what has to be true for them to be legal."""
@@ -135,7 +132,11 @@ def empty(run: SymbolicRun, op: tensor.EmptyOp, args: Sequence[Any]) -> Array:
     assert isinstance(type, TensorType)
     sizes = [next(rest) if n == DYNAMIC_INDEX else n for n in type.get_shape()]
     run.obligations += [size >= 0 for size in sizes]
-    return Array(sizes, lambda indices: UNDEFINED.at([*indices, z3.IntVal(0)][:1]))
+    sorts = [z3.IntSort()] * (len(sizes) + 2)
+    # Elements that nothing wrote are equal to those of a tensor of the same name only.
+    hint = op.tensor.name_hint
+    elements = z3.FreshFunction(*sorts) if hint is None else z3.Function(hint, *sorts)
+    return Array(sizes, lambda indices: elements(0, *indices))
 
 
 def cast(run: SymbolicRun, op: tensor.CastOp, args: Sequence[Any]) -> Array:
@@ -285,6 +286,10 @@ def structured(
         for size, each in zip(array.sizes, map.results, strict=True):
             taken = within(each.eval(loops, []), size)
             run.obligations.append(z3.Implies(inside, taken))
+    for array, map in arrays[-len(op.outputs) :]:
+        for size, each in zip(array.sizes, map.results, strict=True):
+            if not isinstance(each, AffineDimExpr):
+                run.obligations.append(size == 1)
     reduced = [i for i, kind in enumerate(kinds) if kind is IteratorType.REDUCTION]
     ranges = [range(number_of(counts[i])) for i in reduced]
     inputs = len(op.inputs)
@@ -350,6 +355,9 @@ def concat(run: SymbolicRun, op: tensor.ConcatOp, args: Sequence[Array]) -> Arra
             found = choose(is_here, value, found)
         return found
 
+    for x in args[1:]:
+        pairs = enumerate(zip(x.sizes, args[0].sizes, strict=True))
+        run.obligations += [a == b for other, (a, b) in pairs if other != dim]
     sizes = list(args[0].sizes)
     sizes[dim] = sum(x.sizes[dim] for x in args)
     return Array(sizes, at)
@@ -361,6 +369,7 @@ def branches(run: SymbolicRun, op: Operation, args: Sequence[Any]) -> list[Any]:
 
     def one_of(a: Any, b: Any) -> Any:
         if isinstance(a, Array):
+            run.obligations += [x == y for x, y in zip(a.sizes, b.sizes, strict=True)]
             return Array(a.sizes, lambda indices: one_of(a.at(indices), b.at(indices)))
         return choose(args[0] != 0, a, b)
 

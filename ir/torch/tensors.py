@@ -58,9 +58,10 @@ def torch_dtype(element_type: Attribute) -> torch.dtype:
             return torch.float32
         case Float64Type():
             return torch.float64
-        case ComplexType():
-            wide = torch_dtype(element_type.element_type) == torch.float64
-            return torch.complex128 if wide else torch.complex64
+        case ComplexType(element_type=Float32Type()):
+            return torch.complex64
+        case ComplexType(element_type=Float64Type()):
+            return torch.complex128
         case IntegerType():
             if element_type == i1:
                 return torch.bool

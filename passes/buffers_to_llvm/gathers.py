@@ -396,7 +396,9 @@ def all_are_computed(
     body: Body, loads: Sequence[tuple[memref.LoadOp, BufferDescriptor, list[bool]]]
 ) -> bool:
     """
-    Whether places are computed from floats, which is worth a loop of its own.
+    Whether places are computed from floats, or have whole runs.
+
+    Either is worth loops of their own.
 
     They may depend on no element that is loaded from such a place, and have to be the
     same in all jammed steps.

@@ -602,7 +602,7 @@ def erf(x: Term) -> Term:
 
 
 NEAR_1 = (LANES - 0.55) / ERF_PARTS
-"""In the last of the parts of `ERF`; from here on the result is 1."""
+"""In the last of the parts of `ERF`; beyond it the result is 1."""
 
 
 def erf_by_parts(x: Term) -> Term:

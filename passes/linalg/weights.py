@@ -51,6 +51,9 @@ class PackedWeights:
     _attributes: list[DictionaryAttr] = field(
         default_factory=list[DictionaryAttr], init=False
     )
+    _forms: dict[tuple[SSAValue, Tiles], SSAValue] = field(
+        default_factory=dict[tuple[SSAValue, Tiles], SSAValue], init=False
+    )
 
     def __post_init__(self) -> None:
         self.names = weight_arguments(self.function)
@@ -60,7 +63,12 @@ class PackedWeights:
         return source_of(x) in self.names
 
     def packed(self, x: SSAValue, tiles: Tiles) -> SSAValue:
-        """A new argument for the weight `x`, which is packed when it is bound."""
+        """An argument for the weight `x`, which is packed when it is bound."""
+        if (x, tiles) not in self._forms:
+            self._forms[x, tiles] = self._argument(x, tiles)
+        return self._forms[x, tiles]
+
+    def _argument(self, x: SSAValue, tiles: Tiles) -> SSAValue:
         block, shape = body_of(self.function), tensor_type(x).get_shape()
         arg = block.insert_arg(packed_type(x, tiles), len(block.args))
         arg.name_hint = x.name_hint

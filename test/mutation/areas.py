@@ -41,7 +41,10 @@ AREAS: Mapping[str, Area] = {
             "backends/coreml/checker/finding.py": (),
             "backends/coreml/checker/shapes.py": (),
         },
-        ("test/backends/coreml/test_checker.py",),
+        (
+            "test/backends/coreml/test_checker.py",
+            "test/backends/coreml/test_limits.py",
+        ),
     ),
     "pads": Area(
         {

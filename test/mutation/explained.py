@@ -1,6 +1,13 @@
 """Mutants that no test can notice, and why."""
 
 EXPLAINED: dict[str, str] = {
+    "backends/coreml/checker/shapes.py WeightShapes._blob: "
+    "`kind.dtype not in (FP16, FP32)` is false": (
+        "an op that needs the integers has them loaded again, with all other weights"
+    ),
+    "backends/coreml/checker/shapes.py load: `not _needs_data(error)` is false": (
+        "loading it again raises the same error"
+    ),
     "ir/tcp/pad_patterns.py ConcatOfPads.match_and_rewrite: `pads[0] is not op` is false": (
         "starting from any of the pads gives the same; this saves trying each"
     ),

@@ -65,7 +65,10 @@ def sample_rows(
     assert isinstance(type, FixedBitwidthType)
     bytes = count * type.size
     if not weights and bytes <= PLANE_BYTES:
-        return sample_groups(build, op, places[0], bytes)
+        together = gcd(channels, TOGETHER)
+        if together == 1:
+            return sample_planes(build, op, places[0], count)
+        return sample_groups(build, op, places[0], together)
 
     def sample(x: SSAValue) -> SSAValue:
         rows = rows_of_channels(build, x)
@@ -99,14 +102,36 @@ def sample_rows(
     return result
 
 
-def sample_groups(
-    build: LinalgBuilder, op: tcp.GridSampleOp, places: SSAValue, bytes: int
+def sample_planes(
+    build: LinalgBuilder, op: tcp.GridSampleOp, places: SSAValue, count: int
 ) -> SSAValue:
-    """The elements at `places`, read for a few channels, of `bytes` each, at a time."""
+    """The elements of each channel at `places`, zeros from place `count` on."""
     rank, type = op.spatial_rank, element_type(op.input)
     batch, channels = known_sizes(build, op)[:2]
-    assert isinstance(channels, int)
-    together = gcd(channels, TOGETHER)
+    points = [build.size(op.grid, dim) for dim in range(1, rank + 1)]
+    at = [AffineExpr.dimension(i) for i in range(rank + 2)]
+    planes = with_planes(build, op.input)
+
+    def element(inner: LinalgBuilder, args: Sequence[SSAValue]) -> SSAValue:
+        batch, channel = inner.loop_index(0), inner.loop_index(1)
+        place = Number(inner, args[0], i32)
+        index = as_index(inner, place.minimum(count - 1).value)
+        found = Number(inner, inner.extract(planes, [batch, channel, index]), type)
+        if not may_miss(op, 0):
+            return found.value
+        return (place < count).select(found, 0).value
+
+    inputs = [(places, [at[0], *at[2:]])]
+    return build.compute([batch, channels, *points], type, element, inputs)
+
+
+def sample_groups(
+    build: LinalgBuilder, op: tcp.GridSampleOp, places: SSAValue, together: int
+) -> SSAValue:
+    """The same; the elements of `together` channels, a group, are read at a time."""
+    rank, type = op.spatial_rank, element_type(op.input)
+    batch, channels, *lengths = known_sizes(build, op)
+    assert isinstance(channels, int) and isinstance(type, FixedBitwidthType)
     groups = channels // together
     points = [build.size(op.grid, dim) for dim in range(1, rank + 1)]
     planes = expand(build, with_planes(build, op.input), 1, [groups, together])
@@ -131,7 +156,8 @@ def sample_groups(
         sizes = [batch, groups, together, *points]
         return build.compute(sizes, type, element, inputs)
 
-    step = max(1, ROW_BYTES // (bytes * together))
+    count = prod(size for size in lengths if isinstance(size, int))
+    step = max(1, ROW_BYTES // (count * type.size * together))
     result = build.empty([batch, groups, together, *points], type)
     for first in range(0, groups, step):
         sizes = build.sizes(planes)

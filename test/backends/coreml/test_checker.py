@@ -25,7 +25,7 @@ from padc.backends.coreml.checker.check import read_locations
 from padc.backends.coreml.checker.finding import Finding
 from padc.backends.coreml.checker.shapes import WeightShapes
 from padc.backends.coreml.checker.shapes import load as load_shapes
-from padc.backends.coreml.evaluator.execution import Block, Call
+from padc.backends.coreml.evaluator.execution import Call
 from padc.backends.coreml.evaluator.package import Package
 from padc.backends.coreml.evaluator.values.dataless import is_dataless
 from padc.errors import InvalidProgramError, SourceLocation, UsageError
@@ -776,7 +776,7 @@ def test_which_weights_have_only_shapes(tmp_path: Path):
     assert kinds == [(50, "f", False), (5000, "f", True), (5000, "i", False)]
 
 
-def constants_of(program: Block) -> list[Any]:
+def constants_of(program: Any) -> list[Any]:
     """All constants that ops take."""
     found = [*program.constants.values()]
     for call in program.calls:

@@ -3,8 +3,9 @@
 Machine code of dynamic sizes, run for all sizes of several blocks and what is left.
 
 Loops split their steps into blocks of fixed sizes. So sizes up to a few blocks have all
-cases: no block, several ones, and each number of steps that are left. Elements are
-whole numbers, whose sums are exact.
+cases: no block, several ones, and each number of steps that are left. Sizes 0 and 1 are
+not among them: torch.export makes programs of their own for these. Elements are whole
+numbers, whose sums are exact.
 """
 
 from __future__ import annotations
@@ -99,14 +100,15 @@ REDUCTIONS: dict[str, Callable[..., Tensor]] = {
 @pytest.mark.parametrize("name", REDUCTIONS)
 def test_reductions(name: str, threads: int):
     shapes = rectangles((3, 7), [*range(3, 150), *NEAR_BLOCKS])
-    tall = [(columns, rows) for rows, columns in shapes]
-    for_all(REDUCTIONS[name], shapes + tall[: len(tall) // 2], threads=threads)
+    tall = [(columns, 3) for _, columns in shapes]
+    for_all(REDUCTIONS[name], [*shapes, *tall], threads=threads)
 
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_products(threads: int):
     sizes = (2, 3, 4, 5, 7, 8, 15, 16, 17, 31, 33, 64, 65)
-    for_all(lambda x, y: (x @ y.mT).relu(), rectangles(sizes, sizes), inputs=2)
+    shapes = rectangles(sizes, sizes)
+    for_all(lambda x, y: (x @ y.mT).relu(), shapes, inputs=2, threads=threads)
     shapes = rectangles((2, 5), [*range(3, 80), *NEAR_BLOCKS])
     for_all(lambda x, y: x @ y.mT - 3, shapes, inputs=2, threads=threads)
 

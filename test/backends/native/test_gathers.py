@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 import pytest
 import torch
 import torch.nn.functional as F
+from functions import Function
 from torch import Tensor, nn
 
 import padc
@@ -131,3 +132,17 @@ def test_other_values_of_the_body(
     actual = padc.compile(Module(), (x, grid))(x, grid)
 
     assert_near(actual, function(x, grid))
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.int64, torch.uint8, torch.bool])
+@pytest.mark.parametrize("columns", [2, 4])
+def test_rows_of_a_table(columns: int, dtype: torch.dtype):
+    torch.manual_seed(0)
+    table = torch.randint(0, 100, (50, columns)).to(dtype)
+    places = torch.randint(-50, 50, (2 * MANY + 1,))
+    model = Function(lambda table, places: table[places])
+
+    compiled = padc.compile(model, (table, places))
+
+    assert compiled.is_native
+    assert torch.equal(compiled(table, places), model(table, places))

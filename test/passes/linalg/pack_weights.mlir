@@ -18,6 +18,27 @@ func.func @main(%x: tensor<24x20xf32>, %w: tensor<48x20xf32> {padc.weight = "w"}
   return %z : tensor<24x48xf32>
 }
 
+// One argument for two products.
+// CHECK-LABEL: func.func @shared(
+// CHECK-SAME:    padc.split
+// CHECK-NOT:     padc.split
+// CHECK:         linalg.generic
+func.func @shared(%x: tensor<24x20xf32>, %w: tensor<48x20xf32> {padc.weight = "w"}, %y: tensor<24x48xf32>) -> (tensor<24x48xf32>, tensor<24x48xf32>) {
+  %z = linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n, k)>, affine_map<(m, n, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %w : tensor<24x20xf32>, tensor<48x20xf32>) outs(%y : tensor<24x48xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %p = arith.mulf %a, %b : f32
+    %s = arith.addf %c, %p : f32
+    linalg.yield %s : f32
+  } -> tensor<24x48xf32>
+  %u = linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n, k)>, affine_map<(m, n, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %w : tensor<24x20xf32>, tensor<48x20xf32>) outs(%z : tensor<24x48xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %p = arith.mulf %a, %b : f32
+    %s = arith.addf %c, %p : f32
+    linalg.yield %s : f32
+  } -> tensor<24x48xf32>
+  return %z, %u : tensor<24x48xf32>, tensor<24x48xf32>
+}
+
 // No weight; few rows; columns that no vector divides.
 // CHECK-LABEL: func.func @kept
 // CHECK-NOT:     padc.split

@@ -33,10 +33,12 @@ builtin.module {
   // CHECK-LABEL: func.func @other_elements
   // CHECK-NEXT:    torch.aten.relu %x
   // CHECK-NEXT:    torch.aten.relu %n
-  func.func @other_elements(%x: !torch.vtensor<[0],f80>, %n: !torch.vtensor<[0],si48>) -> (!torch.vtensor<[0],f80>, !torch.vtensor<[0],si48>) {
+  // CHECK-NEXT:    torch.aten.neg %c
+  func.func @other_elements(%x: !torch.vtensor<[0],f80>, %n: !torch.vtensor<[0],si48>, %c: !torch.vtensor<[0],complex<f16>>) -> (!torch.vtensor<[0],f80>, !torch.vtensor<[0],si48>, !torch.vtensor<[0],complex<f32>>) {
     %y = torch.aten.relu %x : !torch.vtensor<[0],f80> -> !torch.vtensor<[0],f80>
     %m = torch.aten.relu %n : !torch.vtensor<[0],si48> -> !torch.vtensor<[0],si48>
-    func.return %y, %m : !torch.vtensor<[0],f80>, !torch.vtensor<[0],si48>
+    %d = torch.aten.neg %c : !torch.vtensor<[0],complex<f16>> -> !torch.vtensor<[0],complex<f32>>
+    func.return %y, %m, %d : !torch.vtensor<[0],f80>, !torch.vtensor<[0],si48>, !torch.vtensor<[0],complex<f32>>
   }
 
   // CHECK-LABEL: func.func @random
