@@ -616,11 +616,14 @@ def erf_by_parts(x: Term) -> Term:
 def erf_tables() -> Sequence[Sequence[float]]:
     """For each of `ERF`, the coefficient near each multiple of 1 / `ERF_PARTS`."""
     half, power = 0.5 / ERF_PARTS, len(ERF) - 1
-    near = [
-        interpolated(lambda t, at=at: erf_ratio(at + t), -half, half, power)
-        for at in (i / ERF_PARTS for i in range(LANES))
-    ]
-    return [*zip(*near, strict=True)]
+
+    def near(at: float) -> Sequence[float]:
+        def ratio(t: float) -> float:
+            return erf_ratio(at + t)
+
+        return interpolated(ratio, -half, half, power)
+
+    return [*zip(*(near(i / ERF_PARTS) for i in range(LANES)), strict=True)]
 
 
 ATANH = interpolated(atanh_rest, 0, ((1 - ROOT_HALF) / (1 + ROOT_HALF)) ** 2, 7)
