@@ -183,6 +183,7 @@ AREAS: Mapping[str, Area] = {
         ),
         (
             "test/passes/linalg/pack_layouts.mlir",
+            "test/passes/linalg/pack_weights.mlir",
             "test/passes/linalg/convert_to_winograd.mlir",
         ),
     ),
