@@ -1,6 +1,6 @@
 # pyright: basic
 """
-kill -9 at random moments of what writes packages, the cache, and files of `padc-opt`.
+kill -9 while packages, cache entries and files of `padc-opt` are being written.
 
     python test/fuzz/kills.py --kills 200 --seed 0
 
@@ -78,7 +78,13 @@ def kill_converts(folder: Path, kills: int, rng: random.Random) -> None:
     torch.export.save(torch.export.export(Scale(3.0), (X,)), folder.parent / "m.pt2")
     arguments = ["convert", str(folder.parent / "m.pt2"), "-o", str(package)]
     kill_writers(
-        "convert", old, lambda: padc_command.main(arguments), package, kills, rng
+        "convert",
+        package,
+        lambda: old.save(package),
+        lambda: padc_command.main(arguments),
+        factor_of,
+        kills,
+        rng,
     )
 
 
@@ -87,35 +93,64 @@ def kill_saves(folder: Path, kills: int, rng: random.Random) -> None:
     folder.mkdir()
     package = folder / "m.mlpackage"
     old, new = (padc.convert(Scale(factor), (X,)) for factor in (2.0, 3.0))
-    kill_writers("save", old, lambda: new.save(package), package, kills, rng)
+    kill_writers(
+        "save",
+        package,
+        lambda: old.save(package),
+        lambda: new.save(package),
+        factor_of,
+        kills,
+        rng,
+    )
+
+
+def kill_passes(folder: Path, kills: int, rng: random.Random) -> None:
+    """`padc-opt -o` over a file that is there."""
+    folder.mkdir()
+    file = folder / "out.mlir"
+
+    def writing(text: str) -> Callable[[], object]:
+        source = folder.parent / f"{len(text)}.mlir"
+        source.write_text(text)
+        return lambda: padc_opt.main([str(source), "-o", str(file)])
+
+    old, new = writing("builtin.module @old {}"), writing("builtin.module {}")
+    kill_writers("padc-opt", file, lambda: run(old), new, Path.read_text, kills, rng)
 
 
 def kill_writers(
     name: str,
-    old: padc.Program,
+    path: Path,
+    write_old: Callable[[], object],
     write: Callable[[], object],
-    package: Path,
+    read: Callable[[Path], object],
     kills: int,
     rng: random.Random,
 ) -> None:
-    """Kill what replaces the package of `old`; it must be whole after each kill."""
-    counts = {2.0: 0, 3.0: 0}
-    cut_short = 0
-    old.save(package)
+    """
+    Kill `write`, which replaces what `write_old` writes to `path`.
+
+    After each kill `read` finds what one of them writes.
+    """
+    write_old()
+    old = read(path)
     seconds = timed(write)
+    counts = {old: 0, read(path): 0}
+    assert len(counts) == 2
+    cut_short = 0
     for number in range(kills):
-        old.save(package)
-        check_only(package.parent, {package.name})
+        write_old()
+        check_only(path.parent, {path.name})
         seconds *= 1.02 if (was := killed(write, moment(seconds, rng))) else 0.9
         cut_short += was
-        factor = factor_of(package)
-        assert factor in counts, f"kill {number}: the package computes {factor} * x"
-        counts[factor] += 1
-    old.save(package)
-    check_only(package.parent, {package.name})
+        found = read(path)
+        assert found in counts, f"kill {number}: {path.name} is {found}"
+        counts[found] += 1
+    write_old()
+    check_only(path.parent, {path.name})
     print(
         f"{name}: {kills} kills, {cut_short} before the end; "
-        f"{counts[2.0]} old packages, {counts[3.0]} new ones",
+        f"{counts.pop(old)} old ones, {sum(counts.values())} new ones",
         flush=True,
     )
 
@@ -154,34 +189,6 @@ def kill_compiles(folder: Path, kills: int, rng: random.Random) -> None:
     print(
         f"compile: {kills} kills, {cut_short} before the end; "
         f"{kept} whole entries after them",
-        flush=True,
-    )
-
-
-def kill_passes(folder: Path, kills: int, rng: random.Random) -> None:
-    """`padc-opt -o` over a file that is there."""
-    folder.mkdir()
-    source, file, old = folder.parent / "m.mlir", folder / "out.mlir", "// old\n"
-    source.write_text("builtin.module {}\n")
-
-    def write() -> None:
-        padc_opt.main([str(source), "-p", "canonicalize", "-o", str(file)])
-
-    run(write)
-    texts = {old: 0, file.read_text(): 0}
-    cut_short, seconds = 0, timed(write)
-    for number in range(kills):
-        file.write_text(old)
-        seconds *= 1.02 if (was := killed(write, moment(seconds, rng))) else 0.9
-        cut_short += was
-        text = file.read_text()
-        assert text in texts, f"kill {number}: part of a file"
-        texts[text] += 1
-        run(write)
-        check_only(folder, {file.name})
-    print(
-        f"padc-opt: {kills} kills, {cut_short} before the end; "
-        f"{texts.pop(old)} old files, {sum(texts.values())} new ones",
         flush=True,
     )
 
