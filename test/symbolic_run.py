@@ -47,7 +47,7 @@ def argument(name: str, rank: int) -> Array:
 
 
 def lowered(types: Sequence[Attribute], make: Any) -> func.FuncOp:
-    """The function of what `make` builds of values of `types`, after the pass."""
+    """A function of arguments of `types` that returns what `make` builds, lowered."""
     block = Block(arg_types=types)
     op: Operation = make(*block.args)
     block.add_op(op)
@@ -56,6 +56,13 @@ def lowered(types: Sequence[Attribute], make: Any) -> func.FuncOp:
     function = func.FuncOp("main", (types, [op.results[0].type]), Region(block))
     ConvertTcpToLinalgPass().apply(make_context(), ModuleOp([function]))
     return function
+
+
+def same(a: Array, b: Array, places: Sequence[Any]) -> Any:
+    """The claim that two tensors have the same sizes, and the same element there."""
+    sizes = z3.And(*(x == y for x, y in zip(a.sizes, b.sizes, strict=True)))
+    inside = z3.And(*map(within, places, a.sizes))
+    return z3.And(sizes, z3.Implies(inside, a.at(places) == b.at(places)))
 
 
 @dataclass
@@ -135,7 +142,8 @@ def empty(run: SymbolicRun, op: tensor.EmptyOp, args: Sequence[Any]) -> Array:
     sorts = [z3.IntSort()] * (len(sizes) + 2)
     # Elements that nothing wrote are equal to those of a tensor of the same name only.
     hint = op.tensor.name_hint
-    elements = z3.FreshFunction(*sorts) if hint is None else z3.Function(hint, *sorts)
+    made = z3.FreshFunction if hint is None else partial(z3.Function, f"empty {hint}")
+    elements = made(*sorts)
     return Array(sizes, lambda indices: elements(0, *indices))
 
 

@@ -72,7 +72,7 @@ MOVES: dict[str, Callable[..., Tensor]] = {
     "replicated": lambda x: F.pad(x[None], (3, 1, 1, 2), mode="replicate")[0],
     "reflected": lambda x: F.pad(x[None], (1, 1, 1, 1), mode="reflect")[0],
     "circular": lambda x: F.pad(x[None], (2, 1, 1, 2), mode="circular")[0],
-    "beside itself": lambda x: torch.cat([x[:, 1:], x.relu(), x[:, :1]], 1),
+    "joined to parts of itself": lambda x: torch.cat([x[:, 1:], x.relu(), x[:, :1]], 1),
     "every other": lambda x: x[::2, 1::2].clone(),
     "turned": lambda x: x.flip(1) - x,
     "repeated": lambda x: x.repeat(2, 3),
