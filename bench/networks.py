@@ -110,7 +110,10 @@ def tensors_of(outputs: object) -> list[Tensor]:
 
 
 def by_padc(
-    model: nn.Module, inputs: tuple[Any, ...], threads: int, precision: Any = "default"
+    model: nn.Module,
+    inputs: tuple[Any, ...],
+    threads: int,
+    precision: NativePrecision = "default",
 ) -> Run:
     os.environ["PADC_CACHE_DIR"] = ""  # The compile time is that without a cache.
     compiled = padc.compile(model, inputs, threads=threads, precision=precision)

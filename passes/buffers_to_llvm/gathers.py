@@ -308,7 +308,8 @@ def gathers_of(body: Body, loops: Sequence[Loop]) -> Gathers | None:
             assert isinstance(buffer, BufferDescriptor)
             if any(varies):
                 found.append((op, buffer, varies))
-    if not all_are_computed(body, found):
+    runs = [run_of(body, op, buffer) for op, buffer, _ in found]
+    if not all_are_computed(body, found, min(runs, default=1)):
         return None
     steps = 1 if body.jammed is None else count(body.jammed)
     bytes = sum(
@@ -318,7 +319,6 @@ def gathers_of(body: Body, loops: Sequence[Loop]) -> Gathers | None:
     kept = kept_values(body, [op for op, _, _ in found], loops[-1])
     bytes += sum(stored_bytes(value.type) for value in kept)
     block = next((n for n in BLOCKS if n * bytes <= SCRATCH_BYTES), BLOCKS[-1])
-    runs = [run_of(body, op, buffer) for op, buffer, _ in found]
     widest = max(stored_bytes(buffer.element_type) for _, buffer, _ in found)
     together = min(build.vector_bytes // widest, MOST_TOGETHER)
     together = max(together, LEAST_TOGETHER, *runs)
@@ -393,15 +393,15 @@ def run_of(body: Body, op: memref.LoadOp, buffer: BufferDescriptor) -> int:
 
 
 def all_are_computed(
-    body: Body, loads: Sequence[tuple[memref.LoadOp, BufferDescriptor, list[bool]]]
+    body: Body,
+    loads: Sequence[tuple[memref.LoadOp, BufferDescriptor, list[bool]]],
+    run: int,
 ) -> bool:
     """
-    Whether places are computed from floats, or have whole runs.
+    Whether places are computed from floats, or each has `run` elements, more than one.
 
-    Either is worth loops of their own.
-
-    They may depend on no element that is loaded from such a place, and have to be the
-    same in all jammed steps.
+    Either is worth loops of their own. The places may depend on no element that is
+    loaded from such a place, and have to be the same in all jammed steps.
     """
     places = [
         index
@@ -411,12 +411,8 @@ def all_are_computed(
     ]
     loaded = {op for op, _, _ in loads}
     used = {x.owner for place in places for x in slice_of(place)}
-    runs = (run_of(body, op, buffer) for op, buffer, _ in loads)
-    is_worth_it = (
-        any(isinstance(op, arith.FPToSIOp) for op in used) or min(runs, default=1) > 1
-    )
     return (
-        is_worth_it
+        (run > 1 or any(isinstance(op, arith.FPToSIOp) for op in used))
         and not any(op in used for op in loaded)
         and not (
             body.jammed and any(differs(body, place, body.jammed) for place in places)

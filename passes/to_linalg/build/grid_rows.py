@@ -68,7 +68,8 @@ def sample_rows(
         together = gcd(channels, TOGETHER)
         if together == 1:
             return sample_planes(build, op, places[0], count)
-        return sample_groups(build, op, places[0], together)
+        step = max(1, ROW_BYTES // (bytes * together))
+        return sample_groups(build, op, places[0], together, step)
 
     def sample(x: SSAValue) -> SSAValue:
         rows = rows_of_channels(build, x)
@@ -126,12 +127,20 @@ def sample_planes(
 
 
 def sample_groups(
-    build: LinalgBuilder, op: tcp.GridSampleOp, places: SSAValue, together: int
+    build: LinalgBuilder,
+    op: tcp.GridSampleOp,
+    places: SSAValue,
+    together: int,
+    step: int,
 ) -> SSAValue:
-    """The same; the elements of `together` channels, a group, are read at a time."""
+    """
+    The same; the elements of `together` channels, a group, are read at a time.
+
+    There is a copy for each `step` groups.
+    """
     rank, type = op.spatial_rank, element_type(op.input)
-    batch, channels, *lengths = known_sizes(build, op)
-    assert isinstance(channels, int) and isinstance(type, FixedBitwidthType)
+    batch, channels = known_sizes(build, op)[:2]
+    assert isinstance(channels, int)
     groups = channels // together
     points = [build.size(op.grid, dim) for dim in range(1, rank + 1)]
     planes = expand(build, with_planes(build, op.input), 1, [groups, together])
@@ -156,8 +165,6 @@ def sample_groups(
         sizes = [batch, groups, together, *points]
         return build.compute(sizes, type, element, inputs)
 
-    count = prod(size for size in lengths if isinstance(size, int))
-    step = max(1, ROW_BYTES // (count * type.size * together))
     result = build.empty([batch, groups, together, *points], type)
     for first in range(0, groups, step):
         sizes = build.sizes(planes)
