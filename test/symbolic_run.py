@@ -46,6 +46,15 @@ def argument(name: str, rank: int) -> Array:
     return Array(sizes, lambda indices: elements(*indices))
 
 
+def with_sizes(x: Array, shape: Sequence[int]) -> Array:
+    """`x`, with the sizes of `shape` that are static."""
+    sizes = [
+        own if size == DYNAMIC_INDEX else size
+        for own, size in zip(x.sizes, shape, strict=True)
+    ]
+    return Array(sizes, x.at)
+
+
 def lowered(types: Sequence[Attribute], make: Any) -> func.FuncOp:
     """A function of arguments of `types` that returns what `make` builds, lowered."""
     block = Block(arg_types=types)

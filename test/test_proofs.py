@@ -64,8 +64,6 @@ ALL_SIZES = "sizes up to several blocks, all of them: test_all_sizes"
 SAME = "programs before and after it, proved to be the same: test_same_results"
 
 WITHOUT_PROOF = {
-    "split-conv-transpose: phases put together": "against PyTorch, with random sizes",
-    "split-conv-transpose: kernels of phases": "all windows of up to 6 taps",
     **{
         f"convert-tcp-to-linalg: {name}": "against PyTorch and the reference"
         for name in ("resample", "grid sample")
@@ -79,7 +77,6 @@ WITHOUT_PROOF = {
         f"convert-buffers-to-llvm: {name}": f"{GUARDED}; {ALL_SIZES}"
         for name in ("private buffers", "fused loops")
     },
-    "convert-buffers-to-llvm: tiles of winograd": GUARDED,
     **{
         f"frontends.torch_export.strided: {name}": "all views of small memory"
         for name in ("as_strided", "as_strided_scatter", "resize")

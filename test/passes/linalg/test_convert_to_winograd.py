@@ -32,6 +32,7 @@ BOUND = 2e-5
 """The error that docs/native.md allows, in parts of the range of the results."""
 
 
+@proves("convert-to-winograd")
 @pytest.mark.parametrize("size", POINTS)
 def test_the_transforms_are_a_convolution_exactly(size: int):
     """In one dimension, and so in two: each side is multiplied by itself."""
@@ -58,7 +59,7 @@ def test_input_and_output_transforms_are_exact_in_float32(size: int):
 SIZES = [(size, columns) for size in POINTS for columns in (1, 2, 3, 4, 5, 7, 8, 31)]
 
 
-@proves("convert-to-winograd")
+@proves("convert-buffers-to-llvm: tiles of winograd")
 @pytest.mark.parametrize("size, columns", SIZES)
 def test_each_result_is_in_one_tile(size: int, columns: int):
     rows, y, x, t = ints("rows y x t")
@@ -78,7 +79,7 @@ def test_each_result_is_in_one_tile(size: int, columns: int):
         assert holds(same == t, whole)
 
 
-@proves("convert-to-winograd")
+@proves("convert-buffers-to-llvm: tiles of winograd")
 @pytest.mark.parametrize("size", POINTS)
 @symbolic()
 def test_results_inside_are_computed_from_their_inputs_and_stored_last(size: int):
@@ -114,7 +115,7 @@ def test_results_inside_are_computed_from_their_inputs_and_stored_last(size: int
     assert holds(left == size, whole)
 
 
-@proves("convert-to-winograd")
+@proves("convert-buffers-to-llvm: tiles of winograd")
 @pytest.mark.parametrize("block", [1, 2, 7, 25, 28])
 def test_each_tile_is_in_one_block(block: int):
     count, number, place, tile = ints("count number place tile")

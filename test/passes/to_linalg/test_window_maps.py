@@ -12,7 +12,7 @@ import pytest
 import z3
 from pad_modes import within
 from proofs import choose, holds, largest, proves, symbolic
-from symbolic_run import Array, SymbolicRun, argument, lowered, same
+from symbolic_run import Array, SymbolicRun, argument, lowered, same, with_sizes
 from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType, i64
 
 from padc.ir import tcp
@@ -29,15 +29,6 @@ def formulas_of_integers() -> Iterator[None]:
 
 def tensor(*shape: int) -> TensorType[Any]:
     return TensorType(i64, shape)
-
-
-def with_sizes(x: Array, shape: Sequence[int]) -> Array:
-    """`x`, with the sizes of `shape` that are static."""
-    sizes = [
-        own if size == DYNAMIC_INDEX else size
-        for own, size in zip(x.sizes, shape, strict=True)
-    ]
-    return Array(sizes, x.at)
 
 
 def windows(size: Any, kernel: int, stride: int, dilation: int) -> Any:
