@@ -26,10 +26,11 @@ from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
+from xdsl.utils.hints import isa
 
 from padc.ir import tcp
 from padc.ir.main_function import body_of, functions_of
-from padc.ir.tcp import tensor_type
+from padc.ir.tcp import AnyTensor
 from padc.ir.winograd import POINTS, TAPS
 from padc.passes.common.options import check_option
 from padc.passes.linalg.convolutions import multiplies_and_adds
@@ -50,7 +51,9 @@ def shape_of(op: linalg.GenericOp) -> Shape | None:
         return None
     if not multiplies_and_adds(op):
         return None
-    types = [tensor_type(x) for x in (*op.inputs, *op.outputs)]
+    types = [x.type for x in (*op.inputs, *op.outputs)]
+    if not isa(types, list[AnyTensor]):
+        return None  # buffers
     x, kernel, y = (type.get_shape() for type in types)
     if any(type.element_type != f32 for type in types) or min(*x, *kernel, *y) < 1:
         return None
