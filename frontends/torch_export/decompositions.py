@@ -277,6 +277,14 @@ def linspace(start: Any, end: Any, steps: int, **options: Any) -> torch.Tensor:
     )
 
 
+def is_number_in(element: Any, test_elements: torch.Tensor, **options: Any) -> Any:
+    # PyTorch's own compares an int64: -1 is not in uint8.
+    dtype = torch.result_type(test_elements, element)
+    own = torch.int64 if isinstance(element, int) else dtype
+    elements = torch.ops.aten.scalar_tensor.default(element, dtype=own).to(dtype)
+    return torch.ops.aten.isin.Tensor_Tensor(elements, test_elements, **options)
+
+
 REPLACEMENTS: Decompositions = {
     **strided.RULES,
     **fractional_pools.RULES,
@@ -284,6 +292,7 @@ REPLACEMENTS: Decompositions = {
     torch.ops.aten.linspace.Tensor_Tensor: linspace,
     torch.ops.aten.linspace.Tensor_Scalar: linspace,
     torch.ops.aten.linspace.Scalar_Tensor: linspace,
+    torch.ops.aten.isin.Scalar_Tensor: is_number_in,
 }
 """Decompositions of padc's own, in place of PyTorch's."""
 

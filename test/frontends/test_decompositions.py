@@ -127,6 +127,22 @@ def test_a_wrong_decomposition_is_not_used():
     torch.testing.assert_close(compiled(X), expected)
 
 
+@pytest.mark.parametrize("number", [-1, 257, 2**33 + 1, 2.5])
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int64, torch.float32])
+def test_a_number_has_the_type_of_the_elements_it_is_in(
+    number: float, dtype: torch.dtype
+):
+    def function(x: Tensor) -> Tensor:
+        return torch.isin(number, x)
+
+    for element in (number, 0):
+        x = torch.tensor([element, 3], dtype=torch.float64).long().to(dtype)
+        compiled = padc.compile(Function(function), (x,))
+
+        assert compiled.is_native
+        assert compiled(x).equal(function(x))
+
+
 def test_bounds_of_linspace_have_the_type_of_the_result():
     def function(x: Tensor) -> list[Tensor]:
         return [
