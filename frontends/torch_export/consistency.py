@@ -81,7 +81,9 @@ def check_node(module: torch.fx.GraphModule, node: Node) -> None:
         check_call(node)
     elif node.target in (operator.getitem, *POWERS):
         check_operator(node)
-    elif node.target in REGIONS:
+    if node.target in WITH_LISTS:
+        check_lists(node, *WITH_LISTS[node.target])
+    if node.target in REGIONS:
         check_regions(module, node, *REGIONS[node.target])
 
 
@@ -149,6 +151,22 @@ The graphs of scans and maps take slices of the op's operands.
 
 
 BRANCHES = torch.ops.higher_order.cond, torch.ops.higher_order.while_loop
+WITH_LISTS: Mapping[Any, tuple[int, int]] = {
+    torch.ops.higher_order.cond: (4, 1),
+    torch.ops.higher_order.while_loop: (4, 2),
+    torch.ops.higher_order.map_impl: (3, 2),
+    torch.ops.higher_order.scan: (4, 3),
+}
+"""How many arguments an op takes, and how many of these, the last ones, are lists."""
+
+
+def check_lists(node: Node, count: int, lists: int) -> None:
+    """Raise InconsistentError unless an op takes its operands as lists."""
+    if len(node.args) != count or node.kwargs:
+        raise InconsistentError(f"{node.name} does not take {count} arguments")
+    for each in node.args[-lists:]:
+        if not isinstance(each, tuple | list):
+            raise InconsistentError(f"{node.name} takes {each}, which is no list")
 
 
 def check_regions(
