@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from xdsl.dialects.builtin import DYNAMIC_INDEX, DenseArrayBase, ShapedType
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    DenseArrayBase,
+    ShapedType,
+    UnrankedMemRefType,
+    UnrankedTensorType,
+)
 from xdsl.ir import Operation
 from xdsl.utils.exceptions import VerifyException
 
@@ -28,13 +34,42 @@ RESHAPES = {
 
 
 def verify_shapes(op: Operation) -> None:
-    """Raise VerifyException unless lists and groups of `op` fit its dimensions."""
+    """Raise VerifyException unless `op` fits the dimensions of its operands."""
+    verify_ranks(op)
     if op.name in LISTS:
         verify_lists(op)
     if op.name in RESHAPES:
         verify_groups(op)
     if op.name == "tensor.empty":
         verify_sizes(op)
+    if op.name == "memref.cast":
+        verify_cast(op)
+
+
+def verify_ranks(op: Operation) -> None:
+    """Raise VerifyException if a value of `op` has no rank: no pass takes those."""
+    blocks = (block for region in op.regions for block in region.blocks)
+    arguments = (arg for block in blocks for arg in block.args)
+    for value in (*op.operands, *op.results, *arguments):
+        if isinstance(value.type, UnrankedTensorType | UnrankedMemRefType):
+            raise VerifyException(
+                f"'{op.name}' has a value of type {value.type}; expected a known rank"
+            )
+
+
+def verify_cast(op: Any) -> None:
+    """Raise VerifyException unless only what is known of the sizes changes."""
+    source, dest = op.source.type, op.dest.type
+    sizes = source.get_shape(), dest.get_shape()
+    if (
+        source.element_type != dest.element_type
+        or len(sizes[0]) != len(sizes[1])
+        or any(a != b and DYNAMIC_INDEX not in (a, b) for a, b in zip(*sizes))
+    ):
+        raise VerifyException(
+            f"'{op.name}' makes {dest} of {source}; expected one of the same sizes and "
+            "elements"
+        )
 
 
 def verify_sizes(op: Any) -> None:

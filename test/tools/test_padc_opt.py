@@ -338,6 +338,19 @@ BAD_INPUT: dict[str, tuple[list[str], str, int, list[str]]] = {
         4,
         ["'memref.subview' has 1 strides; expected one for each of 2 dimensions"],
     ),
+    "a cast to other sizes": (
+        [],
+        '%x = "test.op"() : () -> memref<?x2xf32>\n'
+        '%y = "memref.cast"(%x) : (memref<?x2xf32>) -> memref<?x3xf32>',
+        4,
+        ["'memref.cast' makes memref<?x3xf32> of memref<?x2xf32>"],
+    ),
+    "no rank": (
+        ["-p", "bufferize-tcp"],
+        '%x = "test.op"() : () -> tensor<*xf32>',
+        4,
+        ["'test.op' has a value of type tensor<*xf32>; expected a known rank"],
+    ),
     "wide integer": (
         ["-p", "canonicalize"],
         "%x = arith.constant 5 : i99999999999",
