@@ -19,7 +19,7 @@ from xdsl.ir import Attribute, SSAValue
 from xdsl.ir.affine import AffineExpr
 
 from padc.ir import resampling, tcp
-from padc.ir.arithmetic import SymbolicInteger
+from padc.ir.arithmetic import SymbolicInteger, ceil_div
 from padc.ir.tcp import Amount, ResampleMode
 from padc.passes.common.linalg_builder import LinalgBuilder, element_type
 from padc.passes.common.tensor_shapes import collapse, expand
@@ -38,6 +38,8 @@ ROW = 16
 """The least channels of a copy of the input: they fill a cache line."""
 ROW_BYTES = 1 << 18
 """The bytes of a copy of channels, a part of the second cache."""
+MOST_COPIES = 64
+"""Each copy of channels is code of its own."""
 TOGETHER = 4
 """So many channels are read together, if that divides their number."""
 PLANE_BYTES = 1 << 15
@@ -69,6 +71,7 @@ def sample_rows(
         if together == 1:
             return sample_planes(build, op, places[0], count)
         step = max(1, ROW_BYTES // (bytes * together))
+        step = max(step, ceil_div(channels // together, MOST_COPIES))
         return sample_groups(build, op, places[0], together, step)
 
     def sample(x: SSAValue) -> SSAValue:
@@ -91,6 +94,7 @@ def sample_rows(
         return build.compute(sizes, type, element, inputs)
 
     together = max(ROW, ROW_BYTES // bytes // ROW * ROW)
+    together = max(together, ceil_div(channels, MOST_COPIES * ROW) * ROW)
     if channels <= together:
         return sample(op.input)
     result = build.empty([batch, channels, *points], type)

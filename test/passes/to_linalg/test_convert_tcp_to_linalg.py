@@ -31,6 +31,7 @@ from padc.ir.tcp import (
     GridPadding,
     ResampleMode,
 )
+from padc.passes.to_linalg.build.grid_rows import MOST_COPIES
 from padc.passes.to_linalg.convert_tcp_to_linalg import ConvertTcpToLinalgPass
 
 PROGRAMS = int(os.environ.get("PADC_PROGRAMS", "7"))
@@ -141,6 +142,22 @@ def test_grid_sample_of_five_dimensions():
         grid,
         atol=1e-5,
     )
+
+
+@pytest.mark.parametrize("mode", [ResampleMode.NEAREST, ResampleMode.LINEAR])
+@pytest.mark.parametrize("channels", [2**30, 2**30 + 1])
+def test_there_are_few_copies_of_many_channels(mode: ResampleMode, channels: int):
+    types = [TensorType(f32, shape) for shape in ([1, channels, 9, 9], [1, 4, 4, 2])]
+    result = TensorType(f32, [1, channels, 4, 4])
+
+    program = Draw(random.Random(0), [], [*types]).program(
+        lambda args: tcp.GridSampleOp(
+            args[0], args[1], mode, GridPadding.ZEROS, False, result
+        )
+    )
+
+    ops = [op.name for op in lowered(program).walk()]
+    assert ops.count("tensor.insert_slice") <= MOST_COPIES
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
