@@ -608,6 +608,21 @@ def test_listed_shapes_of_a_model_that_does_not_take_all_in_between():
     assert "tcp.conv" in program.mlir("tcp")
 
 
+def test_listed_shapes_of_pixels_that_are_unshuffled():
+    """PyTorch computes the channels, which are known, from height and width."""
+    shapes = ct.EnumeratedShapes([(1, 2, 6, 8), (1, 2, 10, 4)])
+
+    program = padc.convert(
+        nn.PixelUnshuffle(2),
+        (torch.rand(1, 2, 6, 8),),
+        inputs=[ct.TensorType(shape=shapes)],
+        verify=True,
+    )
+
+    program.verify([(torch.rand(1, 2, 10, 4),)])
+    assert program.check() == []
+
+
 @pytest.mark.skipif(
     numbers(torch.__version__) < numbers("2.9"), reason="PyTorch 2.8 keeps no guards"
 )

@@ -261,7 +261,8 @@ def refused(
                 f"{what}: the model was exported where {guard.text}; {why}",
                 guard_location(ep, symbols_of(guard, tensors)),
                 "raise the minimum of the dimension, give it a static size, or one "
-                "such as 4*Dim('n', max=16), when exporting",
+                "such as 4*Dim('n', max=16), when exporting; or list its shapes: "
+                "docs/app.md",
             )
         )
     return UnsupportedError(problems)

@@ -15,6 +15,7 @@ from padc.passes.torch_to_mil.aten.movement import (
     reshape,
     size_of,
     sizes_of,
+    static,
     transpose,
 )
 from padc.passes.torch_to_mil.aten.parts import part, steps
@@ -176,7 +177,8 @@ def lower_pixel_unshuffle(call: MilCall) -> Tensor:
     wanted = known_sizes(call, [*batch, times(channels, r * r), height, width])
     if x.is_float and mil.OPS["pixel_unshuffle"].form(call.build.target) is not None:
         images = reshape(x, [-1, *sizes_of(x)[-3:]]) if len(batch) != 1 else x
-        shape = [images.shape[0], *call.result_shape()[-3:]]
+        # PyTorch computes the channels, even those that are known, from all sizes.
+        shape = [images.shape[0], *static(wanted[-3:])]
         y = images.emit("pixel_unshuffle", shape, x=images, downscale_factor=r)
         return reshape(y, wanted) if len(batch) != 1 else y
     x = reshape(x, [-1, height, r, width, r])
