@@ -14,12 +14,12 @@ import numpy as np
 from xdsl.context import Context
 from xdsl.dialects.builtin import DenseResourceAttr, ModuleOp, TensorType
 from xdsl.dialects.func import ReturnOp
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import BlockArgument, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 from xdsl.transforms.dead_code_elimination import region_dce
 
-from padc.errors import Obstacle, Problem, UnsupportedError
+from padc.errors import Obstacle, Problem, SourceLocation, UnsupportedError
 from padc.ir.torch import (
     AtenOp,
     ListConstructOp,
@@ -111,6 +111,10 @@ class SplitComplexPass(ModulePass):
             if not is_rewritten(each):
                 continue
             dead.append(each)
+            if any(is_complex_argument(x) for x in each.operands):
+                if not isinstance(each, ReturnOp):
+                    problems.append(argument_problem(each))
+                continue
             if not all(is_split(x, split) for x in each.operands):
                 continue  # What makes the operand has been reported.
             outcome = attempt(each, partial(rewrite, split=split))
@@ -122,6 +126,18 @@ class SplitComplexPass(ModulePass):
             if not isinstance(each, ReturnOp):
                 Rewriter.erase_op(each)
         region_dce(op.body)
+
+
+def is_complex_argument(x: SSAValue) -> bool:
+    return isinstance(x, BlockArgument) and is_complex(x.type)
+
+
+def argument_problem(op: Operation) -> Problem:
+    return Problem(
+        f"'{op.name}' takes complex numbers that are an argument",
+        SourceLocation.of(op.location),
+        "pass torch.view_as_real(x), and call view_as_complex in the model",
+    )
 
 
 def is_rewritten(op: Operation) -> bool:

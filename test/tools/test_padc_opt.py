@@ -351,6 +351,14 @@ BAD_INPUT: dict[str, tuple[list[str], str, int, list[str]]] = {
         4,
         ["'test.op' has a value of type tensor<*xf32>; expected a known rank"],
     ),
+    "complex argument": (
+        ["-p", "split-complex"],
+        "func.func @main(%c: !torch.vtensor<[3],complex<f32>>) {\n"
+        "  %d = torch.aten.neg %c : !torch.vtensor<[3],complex<f32>> -> "
+        "!torch.vtensor<[3],complex<f32>>\n  func.return\n}",
+        3,
+        ["'torch.aten.neg' takes complex numbers", "pass torch.view_as_real(x)"],
+    ),
     "wide integer": (
         ["-p", "canonicalize"],
         "%x = arith.constant 5 : i99999999999",
