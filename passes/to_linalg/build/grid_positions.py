@@ -94,24 +94,26 @@ def positions(
     op: tcp.GridSampleOp,
     args: Sequence[SSAValue],
     lengths: Sequence[Amount],
-    with_margins: bool = False,
+    before: Sequence[int] = (),
 ) -> Taps:
     """
     For each dimension the taps of a point: positions, -1 if outside, and weights.
 
-    `args` are its coordinates, and `lengths` the sizes of the input. If that is
-    `with_margins`, the positions are those in it, and none is outside.
+    `args` are its coordinates, and `lengths` the sizes of the input. If that has
+    `margins`, with `before` zeros before its elements, the positions are those in it,
+    and none is outside.
     """
     rank, real = op.spatial_rank, real_type(op.grid_type.element_type)
     sizes = [build.wrap(length) for length in lengths]
     make, aligned = make_real(build, real), op.align_corners is not None
     found: Taps = []
-    for point, size in zip(args, sizes, strict=False):
-        number = Number(build, widened(build, point, real), real)
+    for axis, size in enumerate(sizes):
+        number = Number(build, widened(build, args[axis], real), real)
         pixel = resampling.pixel(number, size, rank, aligned, make)
-        found.append(axis_taps(op, pixel, size, make, with_margins))
+        margin = before[axis] if before else None
+        found.append(axis_taps(op, pixel, size, make, margin))
     if (
-        with_margins
+        before
         or op.mode.data is ResampleMode.NEAREST
         or op.padding.data is not GridPadding.ZEROS
     ):
@@ -136,7 +138,7 @@ def axis_taps(
     at: Number,
     size: SymbolicInteger,
     real: MakeReal,
-    with_margins: bool,
+    margin: int | None,
 ) -> list[tuple[Number, Number | None]]:
     """Position, -1 if outside, and weight of the elements that `at` combines."""
     mode, is_zeros = op.mode.data, op.padding.data is GridPadding.ZEROS
@@ -145,10 +147,10 @@ def axis_taps(
         at = op.padded(at, size, real, reflected)
     low = at.apply("round") if mode is ResampleMode.NEAREST else at.floor()
     found = resampling.weights(mode, at - low)
-    if with_margins and (is_zeros or not is_cubic):
+    if margin is not None and (is_zeros or not is_cubic):
         if is_zeros:
             low = low.clamp(-1.0 - found[-1][0], real(size - found[0][0]))
-        start = low.truncated() + margins(op)[0]
+        start = low.truncated() + margin
         return [(start + offset, weight) for offset, weight in found]
     taps: list[tuple[Number, Number | None]] = []
     for offset, weight in found:

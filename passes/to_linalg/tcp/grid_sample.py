@@ -11,11 +11,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import i32
+from xdsl.dialects.builtin import FixedBitwidthType, i32
 from xdsl.ir import Attribute, SSAValue
 from xdsl.ir.affine import AffineExpr
 
 from padc.ir import resampling, tcp
+from padc.ir.arithmetic import ceil_div
 from padc.ir.tcp import Amount, ResampleMode
 from padc.passes.common.linalg_builder import (
     LinalgBuilder,
@@ -51,6 +52,8 @@ from padc.passes.to_linalg.tcp.linalg_lowering import lowers
 
 FEW = 4
 """So many channels are computed together, with no tables of positions and weights."""
+CACHE_LINE = 64
+"""In bytes."""
 FEW_CHANNELS = {2: 2, 3: 4, 4: 4}
 """For numbers of channels, how many there are in memory where they are the last."""
 
@@ -73,10 +76,11 @@ def lower_grid_sample(build: LinalgBuilder, op: tcp.GridSampleOp) -> SSAValue:
         axes = tables(build, op, [batch, *points])
         inputs = [(x, point) for taps in axes for tap in taps for x in tap.tensors]
     pixels = with_channels_last(build, op)
+    before = spaces(op)[0] if pixels is not None else ()
 
     def element(inner: LinalgBuilder, args: Sequence[SSAValue]) -> SSAValue:
         if axes is None:
-            taps = taps_at(inner, op, args, lengths, total, pixels is not None)
+            taps = taps_at(inner, op, args, lengths, total, before)
         else:
             taps = taps_of_point(inner, axes, args, total)
         batch, channel = inner.loop_index(0), inner.loop_index(1)
@@ -93,7 +97,7 @@ def lower_grid_sample(build: LinalgBuilder, op: tcp.GridSampleOp) -> SSAValue:
 
 def with_channels_last(build: LinalgBuilder, op: tcp.GridSampleOp) -> SSAValue | None:
     """
-    The input as [N, *D, C], with 2 or 4 channels and margins.
+    The input as [N, *D, C], with 2 or 4 channels and `spaces`.
 
     None if this does not pay.
     All channels of an element are then in one cache line. The last of 3 channels is
@@ -112,9 +116,26 @@ def with_channels_last(build: LinalgBuilder, op: tcp.GridSampleOp) -> SSAValue |
 
     shape = [sizes[0], *sizes[2:], FEW_CHANNELS[known[1]]]
     pixels = build.compute(shape, element_type(x), element)
-    lower, upper = ([0, *[margin] * rank, 0] for margin in margins(op))
+    lower, upper = ([0, *amounts, 0] for amounts in spaces(op))
     zero = build.insert(tcp.fill_constant(0.0, element_type(x)))
     return grow(build, pixels, zero, lower, upper)
+
+
+def spaces(op: tcp.GridSampleOp) -> tuple[list[int], list[int]]:
+    """
+    How many zeros are before and after the elements of each dimension of the input.
+
+    They are the margins, or so many that the elements of a row, and the next row, begin
+    with a cache line: stores to two lines at a time take twice as long.
+    """
+    (_, channels, *sizes), type = op.input_type.get_shape(), op.input_type.element_type
+    assert isinstance(type, FixedBitwidthType)
+    lower, upper = margins(op)
+    pixels = max(1, CACHE_LINE // (FEW_CHANNELS[channels] * type.size))
+    first = ceil_div(lower, pixels) * pixels
+    last = ceil_div(first + sizes[-1] + upper, pixels) * pixels - first - sizes[-1]
+    others = len(sizes) - 1
+    return [*[lower] * others, first], [*[upper] * others, last]
 
 
 def tables(
@@ -144,17 +165,17 @@ def taps_at(
     args: Sequence[SSAValue],
     lengths: Sequence[Amount],
     total: Attribute,
-    with_margins: bool,
+    before: Sequence[int],
 ) -> list[list[Tap]]:
     """For each dimension the taps of the point whose coordinates are `args`."""
 
     def tap(number: int, index: Number, weight: Number | None) -> Tap:
-        may_be_outside = may_miss(op, number) and not with_margins
+        may_be_outside = may_miss(op, number) and not before
         return tap_of(
             build, index.value, weight and weight.value, may_be_outside, total
         )
 
     return [
         [tap(number, *each) for number, each in enumerate(taps)]
-        for taps in positions(build, op, args, lengths, with_margins)
+        for taps in positions(build, op, args, lengths, before)
     ]
