@@ -50,6 +50,8 @@ class View:
         self.is_parameter: bool = meta["is_param"]
         self.requires_grad: bool = tensor["requires_grad"]
         self.device: str = tensor["device"]["type"]
+        if self.device == "meta":
+            raise ValueError(f"the tensor {name} is on the meta device, without data")
         check_sizes(name, self.offset, self.shape, self.strides)
 
     @property
@@ -85,7 +87,11 @@ def check_blob(archive: Archive, blob: str, views: list[View]) -> None:
 def check_sizes(
     name: str, offset: int, shape: Sequence[int], strides: Sequence[int]
 ) -> None:
-    """Raise UnsafeError if a number is negative."""
+    """Raise UnsafeError if a number is negative, ValueError if strides are missing."""
+    if len(shape) != len(strides):
+        raise ValueError(
+            f"the tensor {name} has {len(shape)} sizes and {len(strides)} strides"
+        )
     if min([0, offset, *shape, *strides]) < 0:
         raise UnsafeError(f"the tensor {name} has a negative size")
 

@@ -586,6 +586,24 @@ def test_tensors_that_expand(saved: bytes):
     check_refused(path, "4 bytes that become 4000000000000")
 
 
+@pytest.mark.parametrize(
+    "meta, message",
+    [
+        ({"device": {"type": "meta"}}, "is on the meta device, without data"),
+        ({"strides": []}, "has 4 sizes and 0 strides"),
+    ],
+)
+def test_tensors_that_are_not_described(saved: bytes, meta: Any, message: str):
+    name = "data/weights/model_weights_config.json"
+    with zipfile.ZipFile(io.BytesIO(saved)) as archive:
+        (member,) = (each for each in archive.namelist() if each.endswith(name))
+        config = json.loads(archive.read(member))
+    config["config"]["weight"]["tensor_meta"] |= meta
+
+    with pytest.raises(padc.InvalidProgramError, match=message):
+        load(with_member(saved, name, json.dumps(config).encode()))
+
+
 @pytest.mark.parametrize("name", ["../up", "a/../../up", "/root", "a\\b", "c:x", "a/"])
 def test_paths(saved: bytes, name: str):
     path = Path("paths.pt2")
