@@ -104,7 +104,8 @@ def constant(build: LinalgBuilder, x: float, type: Attribute) -> Number:
         value = IntegerAttr(int(bool(x)), i1)
     else:
         assert isa(signless, IntegerType)
-        if not np.isfinite(x):
+        # numpy takes no integers beyond 64 bits, as products of others may be.
+        if not isinstance(x, int) and not np.isfinite(x):
             raise Obstacle(f"{x} is not an integer")
         bits = 2 ** width(type)
         whole = int(x) % bits
