@@ -26,6 +26,7 @@ import torch
 import torch._dynamo.config  # pyright: ignore[reportMissingTypeStubs]
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.export import Dim
+from torch.fx.traceback import preserve_node_meta
 
 from padc.backends.native.thread_team import check_threads, one_thread_if_forked
 from padc.compiled import compile_exported
@@ -307,7 +308,9 @@ class TensorsOf(torch.nn.Module):
 
     def forward(self, *args: Any) -> Any:
         given = args if self._varying is None else self._varying.arguments(args)
-        outputs = self._graph(*given)
+        # Unlike a call, this keeps the lines of the user.
+        with preserve_node_meta():
+            outputs = torch.fx.Interpreter(self._graph).run(*given)
         return [outputs[i] for i in self._which]
 
 
