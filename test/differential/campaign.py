@@ -65,6 +65,8 @@ def outcome(program: Program, path: str, check: Check) -> tuple[str, str]:
             return check(program, path) is not None
         except (UnsupportedError, SpecializedError):
             return False
+        finally:
+            gc.collect()  # Shrinking a network compiles hundreds.
 
     try:
         text = check(program, path)

@@ -9,7 +9,7 @@ from padc.errors import UsageError, shortened
 
 def path_of(given: Any) -> Path:
     """`given` as a path; UsageError if no file can have it."""
-    name = shortened(given)
+    name = shortened(given).replace("\0", "\\0")
     if not isinstance(given, str | os.PathLike):
         raise UsageError(f"a path is a string or a pathlib.Path, not {name}")
     try:
