@@ -103,18 +103,20 @@ def with_channels_last(build: LinalgBuilder, op: tcp.GridSampleOp) -> SSAValue |
     All channels of an element are then in one cache line. The last of 3 channels is
     there twice.
     """
-    sizes, x, rank = known_sizes(build, op), op.input, op.spatial_rank
-    if sizes[1] not in FEW_CHANNELS or not is_reused(build, op):
+    x, rank = op.input, op.spatial_rank
+    batch, channels, *lengths = known_sizes(build, op)
+    if not isinstance(channels, int) or channels not in FEW_CHANNELS:
         return None
-    known = [size for size in sizes if isinstance(size, int)]
+    if not is_reused(build, op):
+        return None
 
     def element(inner: LinalgBuilder, args: Sequence[SSAValue]) -> SSAValue:
         batch, *at, channel = (inner.loop_index(i) for i in range(rank + 2))
-        last = inner.index(known[1] - 1)
+        last = inner.index(channels - 1)
         channel = inner.insert(arith.MinUIOp(channel, last))
         return inner.extract(x, [batch, channel, *at])
 
-    shape = [sizes[0], *sizes[2:], FEW_CHANNELS[known[1]]]
+    shape = [batch, *lengths, FEW_CHANNELS[channels]]
     pixels = build.compute(shape, element_type(x), element)
     lower, upper = ([0, *amounts, 0] for amounts in spaces(op))
     zero = build.insert(tcp.fill_constant(0.0, element_type(x)))
