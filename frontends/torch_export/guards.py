@@ -186,6 +186,21 @@ def guards_of(ep: ExportedProgram) -> list[Guard]:
     return guards
 
 
+def restore_guards(ep: ExportedProgram) -> None:
+    """Tell the symbols of a program its guards, which saved programs forget."""
+    tensors = input_tensors(ep)
+    sizes = [size for tensor in tensors for size in tensor.shape]
+    symbolic = [size for size in sizes if isinstance(size, torch.SymInt)]
+    if not symbolic or symbolic[0].node.shape_env.guards:
+        return
+    inputs = input_numbers(ep)
+    for text in getattr(ep, "_guards_code", None) or []:
+        # A guard that cannot be told is still checked at each call.
+        with contextlib.suppress(Exception):
+            guard = read_guard(text, inputs)
+            bool(guard.holds(lambda size: tensors[size.number].shape[size.dim]))
+
+
 def limits_of(ep: ExportedProgram) -> list[Guard]:
     """The guards that PyTorch lacks, without those that padc cannot read."""
     inputs = input_numbers(ep)

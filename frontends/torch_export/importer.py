@@ -68,6 +68,7 @@ from padc.frontends.torch_export.function_builder import (
     named,
 )
 from padc.frontends.torch_export.functional import in_place_changes
+from padc.frontends.torch_export.guards import restore_guards
 from padc.frontends.torch_export.locations import node_location, stack_location
 from padc.frontends.torch_export.nodes import attribute_of, live_nodes, schema_name
 from padc.frontends.torch_export.output_names import output_names
@@ -119,6 +120,7 @@ def import_exported_program(
         UnsupportedError: Lists all parts of the program that padc cannot express.
     """
     names = output_names(ep)
+    restore_guards(ep)
     with tracing(), quiet():
         importer = importer_of(ep, weights, legal, leave_out_constants)
     for node, error in training_problems(ep, importer.changed_buffers):

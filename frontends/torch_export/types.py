@@ -8,6 +8,7 @@ from typing import Any
 import sympy
 import torch
 from torch.fx import Node
+from torch.fx.experimental.symbolic_shapes import statically_known_true
 from xdsl.dialects.builtin import DYNAMIC_INDEX
 from xdsl.ir import Attribute
 
@@ -52,7 +53,13 @@ def type_of(value: Any) -> Attribute:
 
 def expression_of(size: int | torch.SymInt) -> sympy.Expr:
     """A size as PyTorch knows it now: an expression of symbols, or a number."""
-    return sympy.Integer(size) if isinstance(size, int) else size.node.expr
+    if isinstance(size, int):
+        return sympy.Integer(size)
+    expression = size.node.expr
+    # PyTorch keeps the expression of a size that it broadcasts since a guard says 1.
+    if expression.args and statically_known_true(size == 1):
+        return sympy.Integer(1)
+    return expression
 
 
 def describe(value: Any) -> str:

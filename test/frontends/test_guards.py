@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from torch import nn
+from functions import Function
+from torch import Tensor, nn
 from torch.export import Dim, ExportedProgram
 from torch.nn import functional as F
 
@@ -385,3 +386,26 @@ def test_ranges_that_are_too_large_are_left_to_core_ml():
 
     assert guarded_ranges(program, {symbol: (2, 2**40)}) == {symbol: (2, 2**40)}
     assert guarded_ranges(program, {symbol: (2, 2**10)}) == {symbol: (4, 2**10)}
+
+
+def test_a_size_that_a_guard_makes_1_is_broadcast(tmp_path: Path) -> None:
+    """PyTorch keeps it as an expression of other sizes."""
+
+    def function(x: Tensor, y: Tensor) -> Tensor:
+        return y - F.avg_pool1d(x, 2, 3)
+
+    def inputs(size: int) -> tuple[Tensor, Tensor]:
+        return torch.randn(2, 3, size), torch.randn(2, 3, size)
+
+    dims = {2: Dim.AUTO(max=30)}
+    exported = torch.export.export(
+        Function(function), inputs(4), dynamic_shapes=((dims, dims),)
+    )
+    torch.export.save(exported, tmp_path / "saved.pt2")
+
+    for each in (exported, padc.load(tmp_path / "saved.pt2")):
+        compiled = padc.compile(each)
+        assert compiled.is_native
+        for size in (4, 3, 2):
+            x, y = inputs(size)
+            torch.testing.assert_close(compiled(x, y), function(x, y))
