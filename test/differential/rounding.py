@@ -38,6 +38,8 @@ LEAST: Mapping[torch.dtype, float] = {
 An error allowed everywhere: of numbers that underflow, and, in halves, of sums in float32
 that should be 0.
 """
+WINOGRAD = 1e-5
+"""Half of the error that docs/native.md states, in parts of the range of the result."""
 BICUBIC = 2
 LARGEST_TERM = 12
 """Of a weight at a distance of 1 to 2: 0.75 times (8 x), where x is 2."""
@@ -79,6 +81,14 @@ def noise_of(dtype: torch.dtype, path: str) -> float:
     if path == "coreml" and dtype == torch.float64:
         return NOISE[torch.float32]  # Core ML has no float64.
     return NOISE[dtype]
+
+
+def is_tiled(call: Call, values: Sequence[Tensor]) -> bool:
+    """Whether a call is a convolution that Winograd's algorithm may compute."""
+    if "aten.convolution" not in str(call.target):
+        return False
+    weight = values[call.args[1].number]
+    return weight.dtype == torch.float32 and weight.shape[2:] == (3, 3)
 
 
 def rounded_means(call: Call, x: Tensor) -> Tensor:
@@ -138,6 +148,8 @@ def noisy(
             # Terms of the polynomials are larger than the weight. PyTorch rounds each.
             image = values[call.args[0].number]
             error += LARGEST_TERM * largest(image) if x.itemsize == 2 else 0
+        if path == "native" and is_tiled(call, values):
+            error += 2 * WINOGRAD * largest(x) / noise_of(x.dtype, path)
         if any(norm in str(call.target) for norm in ("layer_norm", "group_norm")):
             error += rounded_means(call, values[call.args[0].number])
             error += own_error(call, right) / noise_of(x.dtype, path)
