@@ -138,6 +138,9 @@ def on_core_ml(program: Program) -> list[Run]:
     if has_far_points(program):
         # docs/grid_sample.md: a package may give other results for them.
         raise UnsupportedError([Problem("grids with points beyond 2^24")])
+    if has_empty_tensors(program):
+        # `padc.convert` refuses those of known sizes, a package the others.
+        raise UnsupportedError([Problem("empty tensors")])
     ctx, module = module_of(program)
     passes = [*pipelines.to_mil_tcp(), *pipelines.to_mil(TARGET, "auto", "auto")]
     pipelines.run_passes(ctx, module, passes)
@@ -148,6 +151,11 @@ def on_core_ml(program: Program) -> list[Run]:
         path = Path(folder) / "program.mlpackage"
         save_package(made, path)
         return [Session(load(path)).run]
+
+
+def has_empty_tensors(program: Program) -> bool:
+    runs = range(len(program.runs))
+    return any(not x.numel() for run in runs for x in program.values(run))
 
 
 def has_far_points(program: Program) -> bool:
