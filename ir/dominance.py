@@ -42,7 +42,7 @@ def explained(op: Operation) -> Generator[None]:
     except DiagnosticException:
         raise
     except Exception as error:
-        culprit = next((each for each in op.walk() if not verifies(each)), None)
+        culprit = next((x for x in op.walk() if fault_of(x) == str(error)), None)
         if culprit is None or type(culprit).__module__.startswith("padc."):
             raise
         location = SourceLocation.of(culprit.location)
@@ -52,13 +52,13 @@ def explained(op: Operation) -> Generator[None]:
         ) from error
 
 
-def verifies(op: Operation) -> bool:
-    """Whether `op` is valid, apart from what is nested in it."""
+def fault_of(op: Operation) -> str | None:
+    """What is wrong with `op`, apart from what is nested in it; None if it is valid."""
     try:
         op.verify(verify_nested_ops=False)
-    except Exception:
-        return False
-    return True
+    except Exception as error:
+        return str(error)
+    return None
 
 
 def verify_more(op: Operation) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from padc.errors import Obstacle
+
 
 def parse_equation(
     equation: str, ranks: Sequence[int]
@@ -19,6 +21,9 @@ def parse_equation(
         spelled(term, rank - len(term.replace("...", "")))
         for term, rank in zip(given.split(","), ranks, strict=True)
     ]
+    for names, rank in zip(letters, ranks, strict=True):
+        if len(names) != rank:
+            raise Obstacle(f"{equation!r} of an operand of rank {rank}")
     dots = max(sum(not name.isalpha() for name in names) for names in letters)
     if arrow:
         return letters, spelled(wanted, dots)

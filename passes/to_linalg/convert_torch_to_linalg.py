@@ -28,6 +28,7 @@ from xdsl.transforms.canonicalize import CanonicalizePass
 from xdsl.transforms.dead_code_elimination import region_dce
 from xdsl.utils.hints import isa
 
+from padc.errors import Problem, UnsupportedError
 from padc.ir.main_function import body_of, functions_of
 from padc.ir.tcp import AnyTensor
 from padc.ir.torch import (
@@ -73,6 +74,10 @@ def close(function: func.FuncOp, weights: Weights) -> None:
     for kind in (BindSymbolicShapeOp, SymbolicIntOp):
         for op in list(block.ops):
             if isinstance(op, kind):
+                if any(list(result.uses) for result in op.results):
+                    raise UnsupportedError(
+                        [Problem(f"a use of '{op.name}' as a number")]
+                    )
                 Rewriter.erase_op(op)
     region_dce(function.body)
     for op in list(block.ops):

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from padc.errors import Obstacle
 from padc.ir.element_types import wide
 from padc.ir.mil import MAX_RANK
 from padc.passes.common.broadcast import broadcast
@@ -39,6 +40,8 @@ def matmul(
     if b.rank == 1:
         y = matmul(a, expand_dims(b, [1]), transpose_x=transpose_x)
         return squeeze(y, [y.rank - 1])
+    if 0 in (a.rank, b.rank):
+        raise Obstacle("a product of matrices of which one has rank 0")
     rows = a.shape[-1 if transpose_x else -2]
     columns = b.shape[-2 if transpose_y else -1]
     shape = [*broadcast(a.shape[:-2], b.shape[:-2]), rows, columns]
