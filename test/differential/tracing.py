@@ -85,9 +85,12 @@ class Trace:
 
     def holds_for(self, sizes: Mapping[sympy.Symbol, sympy.Integer]) -> bool:
         """Whether PyTorch would trace the same graph for other sizes."""
-        return all(
-            guard.expr.xreplace(sizes) == sympy.true for guard in self.env.guards
-        )
+        try:
+            return all(
+                guard.expr.xreplace(sizes) == sympy.true for guard in self.env.guards
+            )
+        except ZeroDivisionError:
+            return False
 
     def has_shapes_of(
         self, values: Sequence[Tensor], sizes: Mapping[sympy.Symbol, sympy.Integer]
