@@ -29,7 +29,7 @@ USUAL = ("reference", "native", "coreml")
     ("kind", "path", "count"),
     [
         *(("static", path, 10) for path in USUAL),
-        *(("dynamic", path, 3) for path in USUAL),
+        *(("dynamic", path, 12) for path in USUAL),
         ("networks", "native", 1),
     ],
 )

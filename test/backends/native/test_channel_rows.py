@@ -9,6 +9,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.export import Dim
 
 import padc
 from padc.passes.buffers_to_llvm import channel_rows, linalg_kernels
@@ -116,6 +117,22 @@ def test_nearest_of_small_planes(
 
     assert compiled.is_native
     assert torch.equal(compiled(x, grid), sampled(model, x, grid))
+
+
+@pytest.mark.parametrize("mode", ["nearest", "bilinear", "bicubic"])
+@pytest.mark.parametrize("channels, size", [(1, 3), (2, 4), (3, 2), (3, 9), (4, 5)])
+def test_few_channels_of_a_dynamic_batch(mode: str, channels: int, size: int):
+    model, batch = Sample(mode, "zeros", False), {0: Dim("batch", max=9)}
+    x, grid = inputs((2, channels, size, 5), (6, 7), torch.float32)
+    exported = torch.export.export(model, (x, grid), dynamic_shapes=(batch, batch))
+    compiled = padc.compile(exported)
+
+    assert compiled.is_native
+    for count in (2, 5):
+        x, grid = inputs((count, channels, size, 5), (6, 7), torch.float32)
+        torch.testing.assert_close(
+            compiled(x, grid), model(x, grid), rtol=1e-4, atol=1e-5, equal_nan=True
+        )
 
 
 def test_unknown_points_are_zero_or_nan():
