@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
@@ -11,7 +11,7 @@ from xdsl.dialects.builtin import (
     UnrankedMemRefType,
     UnrankedTensorType,
 )
-from xdsl.ir import Operation
+from xdsl.ir import Attribute, Operation
 from xdsl.utils.exceptions import VerifyException
 
 LISTS = {
@@ -51,9 +51,11 @@ def verify_ranks(op: Operation) -> None:
     blocks = (block for region in op.regions for block in region.blocks)
     arguments = (arg for block in blocks for arg in block.args)
     for value in (*op.operands, *op.results, *arguments):
-        if isinstance(value.type, UnrankedTensorType | UnrankedMemRefType):
+        type: Attribute = value.type
+        if isinstance(type, UnrankedTensorType | UnrankedMemRefType):
+            text = str(cast(Attribute, type))
             raise VerifyException(
-                f"'{op.name}' has a value of type {value.type}; expected a known rank"
+                f"'{op.name}' has a value of type {text}; expected a known rank"
             )
 
 

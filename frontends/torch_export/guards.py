@@ -194,7 +194,8 @@ def restore_guards(ep: ExportedProgram) -> None:
     if not symbolic or symbolic[0].node.shape_env.guards:
         return
     inputs = input_numbers(ep)
-    for text in getattr(ep, "_guards_code", None) or []:
+    texts: list[str] = getattr(ep, "_guards_code", None) or []
+    for text in texts:
         # A guard that cannot be told is still checked at each call.
         with contextlib.suppress(Exception):
             guard = read_guard(text, inputs)
