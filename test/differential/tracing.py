@@ -89,8 +89,8 @@ class Trace:
             return all(
                 guard.expr.xreplace(sizes) == sympy.true for guard in self.env.guards
             )
-        except ZeroDivisionError:
-            return False
+        except (ZeroDivisionError, AssertionError):
+            return False  # It divides by zero, or PyTorch's Mod gets a negative number.
 
     def has_shapes_of(
         self, values: Sequence[Tensor], sizes: Mapping[sympy.Symbol, sympy.Integer]
