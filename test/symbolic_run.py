@@ -17,9 +17,9 @@ from typing import Any
 
 import z3
 from pad_modes import within
-from proofs import choose, largest, smallest
+from proofs import choose, holds, largest, smallest
 from xdsl.dialects import arith, func, scf, tensor
-from xdsl.dialects.builtin import DYNAMIC_INDEX, IntegerAttr, ModuleOp, TensorType
+from xdsl.dialects.builtin import DYNAMIC_INDEX, IntegerAttr, ModuleOp, TensorType, i64
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.dialects.linalg.attrs import IteratorType
@@ -74,6 +74,11 @@ def same(a: Array, b: Array, places: Sequence[Any]) -> Any:
     return z3.And(sizes, z3.Implies(inside, a.at(places) == b.at(places)))
 
 
+def integers(*shape: int) -> TensorType[Any]:
+    """The type of a tensor of integers."""
+    return TensorType(i64, shape)
+
+
 @dataclass
 class SymbolicRun:
     """What the ops compute, and what has to be true for them to be legal."""
@@ -108,6 +113,19 @@ class SymbolicRun:
             self.values[next(rest)] if each == DYNAMIC_INDEX else each
             for each in static.get_values()
         ]
+
+
+def is_computed(
+    run: SymbolicRun, result: Array, sizes: Sequence[Any], element: Any, given: Any
+) -> bool:
+    """Whether the result is that of `element`, and no op reads outside of operands."""
+    places = z3.Ints([f"at{dim}" for dim in range(len(sizes))])
+    inside = z3.And(*map(within, places, sizes))
+    others = [*places[:-1], places[-1] + 1]
+    assert not holds(z3.Implies(inside, result.at(places) == element(others)), given)
+    return holds(same(Array(sizes, element), result, places), given) and all(
+        holds(each, given, inside) for each in run.obligations
+    )
 
 
 Rule = Callable[[SymbolicRun, Any, Sequence[Any]], Any]

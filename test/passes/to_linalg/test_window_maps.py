@@ -10,10 +10,17 @@ from typing import Any
 
 import pytest
 import z3
-from pad_modes import within
-from proofs import choose, holds, largest, proves, symbolic
-from symbolic_run import Array, SymbolicRun, argument, lowered, same, with_sizes
-from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType, i64
+from proofs import choose, largest, proves, symbolic
+from symbolic_run import (
+    Array,
+    SymbolicRun,
+    argument,
+    integers,
+    is_computed,
+    lowered,
+    with_sizes,
+)
+from xdsl.dialects.builtin import DYNAMIC_INDEX
 
 from padc.ir import tcp
 from padc.ir.tcp import ConvDimsAttr
@@ -27,26 +34,9 @@ def formulas_of_integers() -> Iterator[None]:
         yield
 
 
-def tensor(*shape: int) -> TensorType[Any]:
-    return TensorType(i64, shape)
-
-
 def windows(size: Any, kernel: int, stride: int, dilation: int) -> Any:
     """The number of windows that are within `size` elements."""
     return (size - dilation * (kernel - 1) - 1) / stride + 1
-
-
-def is_computed(
-    run: SymbolicRun, result: Array, sizes: Sequence[Any], element: Any, given: Any
-) -> bool:
-    """Whether the result is that of `element`, and no op reads outside of operands."""
-    places = z3.Ints([f"at{dim}" for dim in range(len(sizes))])
-    inside = z3.And(*map(within, places, sizes))
-    others = [*places[:-1], places[-1] + 1]
-    assert not holds(z3.Implies(inside, result.at(places) == element(others)), given)
-    return holds(same(Array(sizes, element), result, places), given) and all(
-        holds(each, given, inside) for each in run.obligations
-    )
 
 
 NHWC = ConvDimsAttr(
@@ -95,7 +85,7 @@ def test_convolutions(name: str, has_bias: bool):
     x_shape = shape(dims.input, {"f": inputs})
     taps = {"o": outputs, "i": in_group, **dict(enumerate(kernel))}
     k_shape = shape(dims.kernel, taps)
-    type = tensor(*shape(dims.result, {"f": outputs}))
+    type = integers(*shape(dims.result, {"f": outputs}))
 
     def make(x: Any, k: Any, bias: Any = None) -> Any:
         return tcp.ConvOp(x, k, bias, strides, dilations, groups, dims, type)
@@ -105,7 +95,7 @@ def test_convolutions(name: str, has_bias: bool):
         with_sizes(argument("k", len(k_shape)), k_shape),
     ]
     arrays += [with_sizes(argument("bias", 1), [outputs])] * has_bias
-    types = [tensor(*x_shape), tensor(*k_shape), *[tensor(outputs)] * has_bias]
+    types = [integers(*x_shape), integers(*k_shape), *[integers(outputs)] * has_bias]
     x, k = arrays[:2]
     run, (result,) = SymbolicRun.of(lowered(types, make), *arrays)
     sizes: dict[Any, Any] = {"f": outputs}
@@ -169,7 +159,7 @@ def elements_of(x: Array, pool: Any, places: Sequence[Any]) -> Iterator[Any]:
 @proves("convert-tcp-to-linalg: pools")
 @pytest.mark.parametrize("name", POOLS)
 def test_max_pools(name: str):
-    pool, x, type = POOLS[name], argument("x", 3), tensor(*[DYNAMIC_INDEX] * 3)
+    pool, x, type = POOLS[name], argument("x", 3), integers(*[DYNAMIC_INDEX] * 3)
     run, (result,) = SymbolicRun.of(
         lowered([type], lambda x: tcp.MaxPoolOp(x, *pool, result_type=type)), x
     )
@@ -190,7 +180,7 @@ def test_max_pools(name: str):
 @pytest.mark.parametrize("uncounted", [None, (0, 1), (2, 0), (1, 1)])
 @pytest.mark.parametrize("name", POOLS)
 def test_average_pools(name: str, uncounted: tuple[int, int] | None):
-    pool, x, type = POOLS[name], argument("x", 3), tensor(*[DYNAMIC_INDEX] * 3)
+    pool, x, type = POOLS[name], argument("x", 3), integers(*[DYNAMIC_INDEX] * 3)
     dims = pool[-1]
     options: dict[str, Any] = {}
     if uncounted is not None:
