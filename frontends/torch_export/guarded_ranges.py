@@ -21,6 +21,7 @@ from padc.frontends.torch_export.guards import (
     InputSize,
     guards_of,
     input_tensors,
+    shape_env_of,
 )
 from padc.frontends.torch_export.locations import node_location
 from padc.frontends.torch_export.symbolic_sizes import as_affine
@@ -272,12 +273,11 @@ def guard_location(
     ep: ExportedProgram, symbols: Sequence[sympy.Symbol]
 ) -> SourceLocation | None:
     """The line that decided on these symbols; None if PyTorch does not tell which."""
-    sizes = [size for tensor in input_tensors(ep) for size in tensor.shape]
-    dynamic = [size for size in sizes if isinstance(size, torch.SymInt)]
-    if not dynamic:
+    env = shape_env_of(ep)
+    if env is None:
         return None
     found: set[SourceLocation] = set()
-    for guard in dynamic[0].node.shape_env.guards:
+    for guard in env.guards:
         if guard.expr.free_symbols == set(symbols):
             found |= lines_of(ep, getattr(guard.sloc, "framework_loc", None))
     return found.pop() if len(found) == 1 else None

@@ -17,12 +17,13 @@ import functools
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
 import torch.utils._pytree as pytree
 from torch.export import ExportedProgram
+from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
 from padc.errors import Problem, UnsupportedError, UsageError
 from padc.frontends.torch_export.archive import UnsafeError
@@ -188,12 +189,10 @@ def guards_of(ep: ExportedProgram) -> list[Guard]:
 
 def restore_guards(ep: ExportedProgram) -> None:
     """Tell the symbols of a program its guards, which saved programs forget."""
-    tensors = input_tensors(ep)
-    sizes = [size for tensor in tensors for size in tensor.shape]
-    symbolic = [size for size in sizes if isinstance(size, torch.SymInt)]
-    if not symbolic or symbolic[0].node.shape_env.guards:
+    env = shape_env_of(ep)
+    if env is None or env.guards:
         return
-    inputs = input_numbers(ep)
+    tensors, inputs = input_tensors(ep), input_numbers(ep)
     texts: list[str] = getattr(ep, "_guards_code", None) or []
     for text in texts:
         # A guard that cannot be told is still checked at each call.
@@ -217,6 +216,15 @@ def input_tensors(ep: ExportedProgram) -> list[torch.Tensor]:
     values = {node.name: node.meta.get("val") for node in ep.graph.nodes}
     found = [values.get(str(name)) for name in ep.graph_signature.user_inputs]
     return [value for value in found if isinstance(value, torch.Tensor)]
+
+
+def shape_env_of(ep: ExportedProgram) -> ShapeEnv | None:
+    """What PyTorch knows of the symbols; None if all inputs have known sizes."""
+    for tensor in input_tensors(ep):
+        for size in tensor.shape:
+            if isinstance(size, torch.SymInt):
+                return cast(ShapeEnv, size.node.shape_env)
+    return None
 
 
 def read_guard(text: str, inputs: Mapping[str, tuple[int, str]]) -> Guard:

@@ -108,7 +108,8 @@ def import_exported_program(
     results (see `padc.ir.model_buffers`).
 
     Args:
-        ep: The program, which is not changed.
+        ep: The program, which is not changed; the symbols of a saved one learn its
+            guards.
         weights: Receives the tensors that the model holds, by qualified name, without
             a copy if they are contiguous.
         legal: The names of the ATen schemas that later steps have. PyTorch decomposes
