@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
@@ -51,12 +51,14 @@ def verify_ranks(op: Operation) -> None:
     blocks = (block for region in op.regions for block in region.blocks)
     arguments = (arg for block in blocks for arg in block.args)
     for value in (*op.operands, *op.results, *arguments):
-        type: Attribute = value.type
-        if isinstance(type, UnrankedTensorType | UnrankedMemRefType):
-            text = str(cast(Attribute, type))
+        if is_unranked(value.type):
             raise VerifyException(
-                f"'{op.name}' has a value of type {text}; expected a known rank"
+                f"'{op.name}' has a value of type {value.type}; expected a known rank"
             )
+
+
+def is_unranked(type: Attribute) -> bool:
+    return isinstance(type, UnrankedTensorType | UnrankedMemRefType)
 
 
 def verify_cast(op: Any) -> None:

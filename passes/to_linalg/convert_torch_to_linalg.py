@@ -21,7 +21,7 @@ from xdsl.dialects.builtin import (
     UnrealizedConversionCastOp,
     i64,
 )
-from xdsl.ir import Block, BlockArgument, SSAValue
+from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.transforms.canonicalize import CanonicalizePass
@@ -74,11 +74,7 @@ def close(function: func.FuncOp, weights: Weights) -> None:
     for kind in (BindSymbolicShapeOp, SymbolicIntOp):
         for op in list(block.ops):
             if isinstance(op, kind):
-                if any(list(result.uses) for result in op.results):
-                    raise UnsupportedError(
-                        [Problem(f"a use of '{op.name}' as a number")]
-                    )
-                Rewriter.erase_op(op)
+                erase_symbol(op)
     region_dce(function.body)
     for op in list(block.ops):
         if isinstance(op, LiteralOp):
@@ -103,6 +99,13 @@ def close(function: func.FuncOp, weights: Weights) -> None:
         list(block.arg_types), [result.type for result in results]
     )
     region_dce(function.body)
+
+
+def erase_symbol(op: Operation) -> None:
+    """Erase an op that only tells sizes; UnsupportedError if it is a number, too."""
+    if any(result.first_use is not None for result in op.results):
+        raise UnsupportedError([Problem(f"a use of '{op.name}' as a number")])
+    Rewriter.erase_op(op)
 
 
 def weight_name(op: LiteralOp, weights: Weights) -> str:
