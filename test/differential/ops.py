@@ -37,9 +37,9 @@ def is_weighted(x: Tensor) -> bool:
 
 def has_squares(x: Tensor) -> bool:
     """
-    Whether the squares of what is finite are finite.
+    Whether no finite element overflows when it is squared.
 
-    PyTorch adds squares of float32 in float64; Core ML has none.
+    PyTorch computes variances of float32 in float64, which Core ML does not have.
     """
     return not x.is_floating_point() or bool(
         (x.square().isfinite() | ~x.isfinite()).all()
