@@ -6,6 +6,8 @@
 // CHECK-NOT:     tensor<4x4x3x3x16x16xf32>
 // CHECK-SAME:    %[[U:[^:]*]]: tensor<6x6x4x4x16x16xf32> {padc.weight = "w", padc.tile = 4 : i64, padc.split = array<i64: 4, 16, 4, 16, 3, 3>, padc.order = array<i64: 4, 5, 0, 2, 3, 1>})
 // CHECK:         tcp.winograd_conv %{{[^,]*}}, %[[U]] outs %{{.*}} tile 4 block 28
+// TWO-LABEL:   func.func @main(
+// TWO-NOT:     tile 4
 // TWO:         tcp.winograd_conv {{.*}} tile 2
 func.func @main(%x: tensor<1x4x58x58x16xf32>, %w: tensor<4x4x3x3x16x16xf32> {padc.weight = "w", padc.split = array<i64: 4, 16, 4, 16, 3, 3>, padc.order = array<i64: 0, 2, 4, 5, 3, 1>}, %y: tensor<1x4x56x56x16xf32>) -> tensor<1x4x56x56x16xf32> {
   %z = linalg.generic {indexing_maps = [affine_map<(n, o, y, x, c, i, j, l, m) -> (n, c, y + i, x + j, l)>, affine_map<(n, o, y, x, c, i, j, l, m) -> (o, c, i, j, l, m)>, affine_map<(n, o, y, x, c, i, j, l, m) -> (n, o, y, x, m)>], iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction", "reduction", "reduction", "reduction", "parallel"]} ins(%x, %w : tensor<1x4x58x58x16xf32>, tensor<4x4x3x3x16x16xf32>) outs(%y : tensor<1x4x56x56x16xf32>) {
@@ -15,6 +17,19 @@ func.func @main(%x: tensor<1x4x58x58x16xf32>, %w: tensor<4x4x3x3x16x16xf32> {pad
     linalg.yield %s : f32
   } -> tensor<1x4x56x56x16xf32>
   return %z : tensor<1x4x56x56x16xf32>
+}
+
+// Between buffers, it stays.
+// CHECK-LABEL: func.func @buffers(
+// CHECK-NOT:     tcp.winograd_conv
+func.func @buffers(%x: memref<1x4x58x58x16xf32>, %w: memref<4x4x3x3x16x16xf32> {padc.weight = "w", padc.split = array<i64: 4, 16, 4, 16, 3, 3>, padc.order = array<i64: 0, 2, 4, 5, 3, 1>}, %y: memref<1x4x56x56x16xf32>) {
+  linalg.generic {indexing_maps = [affine_map<(n, o, y, x, c, i, j, l, m) -> (n, c, y + i, x + j, l)>, affine_map<(n, o, y, x, c, i, j, l, m) -> (o, c, i, j, l, m)>, affine_map<(n, o, y, x, c, i, j, l, m) -> (n, o, y, x, m)>], iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction", "reduction", "reduction", "reduction", "parallel"]} ins(%x, %w : memref<1x4x58x58x16xf32>, memref<4x4x3x3x16x16xf32>) outs(%y : memref<1x4x56x56x16xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %p = arith.mulf %a, %b : f32
+    %s = arith.addf %c, %p : f32
+    linalg.yield %s : f32
+  }
+  return
 }
 
 // No weight that is bound once.
