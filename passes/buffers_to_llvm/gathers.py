@@ -2,10 +2,10 @@
 Elements from places that are computed, as in a grid sample: loaded in blocks.
 
 A gather instruction takes longer than a load of each element, on many CPUs. So a block
-of steps is three loops. The first computes the places, and the last computes with the
-elements: LLVM makes vectors of both. The second copies elements to scratch memory, for
-a few steps at a time. Each has the part of the body that it uses. The first loop also
-stores values that the last one would have to compute again, such as weights.
+of steps is two loops, of which LLVM makes vectors. The first computes the places, and
+stores values that the second would have to compute again, such as weights. The second
+computes with the elements of a few steps, which are copied to scratch memory before:
+LLVM keeps them in registers. Each has the part of the body that it uses.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from typing import TypeAlias
 
 from xdsl.dialects import arith, llvm, memref
 from xdsl.dialects.builtin import (
@@ -48,7 +49,7 @@ SCRATCH_BYTES = 1 << 13
 BLOCKS = (128, 64, 32)
 """The steps of a block: multiples of the lanes of vectors, and divisors of an item."""
 LEAST_TOGETHER, MOST_TOGETHER = 4, 16
-"""The steps whose elements are copied together: divisors of the steps of a block."""
+"""The steps that are computed together: divisors of the steps of a block."""
 KEPT_OPS = 3
 """Values of so many ops are stored, not computed again."""
 RUNS = (2, 4, 8)
@@ -67,8 +68,6 @@ class Gather:
     """The size of the last dimension if jammed steps run along it; else 1."""
     places: BufferDescriptor
     """Memory for the places of a block."""
-    elements: Sequence[BufferDescriptor]
-    """Memory for the elements of a block, for each jammed step."""
 
     def terms(self, varies: bool) -> list[tuple[SSAValue, Size]]:
         """The indices that differ in a row of steps, or the others, with strides."""
@@ -91,6 +90,10 @@ class Gather:
         return reduce(lambda a, b: build.insert(llvm.AddOp(a, b)), parts)
 
 
+Elements: TypeAlias = Mapping[memref.LoadOp, Sequence[BufferDescriptor]]
+"""Memory for the elements of a few steps, for each jammed step."""
+
+
 @dataclass
 class Gathers:
     """The loads of a body from places that are computed."""
@@ -102,11 +105,15 @@ class Gathers:
     block: int
     """The steps of a block."""
     together: int
-    """The steps whose elements are copied together."""
+    """The steps that are computed together."""
+    elements: Elements
+    last: Elements
+    """For the last steps of a block, if they are fewer."""
 
     def run(self, loop: Loop, offsets: Sequence[Size], places: Places) -> None:
         """Emit an innermost loop."""
         build, dim = self.body.kernel.build, loop.dims[0]
+        together = build.value(self.together)
         self.body.check(build)
 
         def at(begin: Size, step: Size) -> tuple[Sequence[Size], Places]:
@@ -126,15 +133,26 @@ class Gathers:
             def first(build: LlvmBuilder, step: SSAValue) -> None:
                 self.store_places(build, step, *at(begin, step))
 
-            def second(build: LlvmBuilder, step: SSAValue) -> None:
-                self.copy_elements(build, step, *at(begin, step))
+            def few(start: SSAValue, count: Size, elements: Elements) -> None:
+                self.copy_elements(build, start, elements, *at(begin, start))
 
-            def third(build: LlvmBuilder, step: SSAValue) -> None:
-                self.compute(build, step, *at(begin, step))
+                def second(build: LlvmBuilder, more: SSAValue) -> None:
+                    step = build.value(build.add(start, more))
+                    self.compute(build, step, more, elements, *at(begin, step))
 
+                build.loop(0, count, 1, second)
+
+            def full(_: LlvmBuilder, start: SSAValue) -> None:
+                few(start, self.together, self.elements)
+
+            def rest(build: LlvmBuilder, start: SSAValue) -> None:
+                few(start, build.sub(number, start), self.last)
+
+            begun = build.insert(llvm.URemOp(build.value(number), together))
+            whole = build.sub(number, begun)
             build.loop(0, number, 1, first)
-            build.loop(0, number, self.together, second)
-            build.loop(0, number, 1, third)
+            build.loop(0, whole, self.together, full)
+            build.loop(whole, number, self.together, rest)
 
         def item(build: LlvmBuilder, number: Size) -> None:
             begin = build.mul(number, ELEMENTS)
@@ -173,16 +191,22 @@ class Gathers:
         self.body.reads, self.body.keep, self.body.needed = {}, None, None
 
     def copy_elements(
-        self, build: LlvmBuilder, step: SSAValue, at: Sequence[Size], places: Places
+        self,
+        build: LlvmBuilder,
+        step: SSAValue,
+        elements: Elements,
+        at: Sequence[Size],
+        places: Places,
     ) -> None:
-        """Copy the elements of a few steps to scratch memory."""
+        """Copy the elements of a few steps, from `step` on."""
         stored = {load.op: self.places_of(build, load, step) for load in self.loads}
 
         def reader(load: Gather, jammed: int) -> Read:
             def read(build: LlvmBuilder, values: Mapping[SSAValue, Value]) -> SSAValue:
                 if load.run == 1 or jammed == 0:
                     base = load.base(build, values)
-                    self.copy(build, load, base, stored[load.op], step, jammed)
+                    memory = elements[load.op][jammed:]
+                    self.copy(build, load, base, stored[load.op], memory)
                 return unused(build, load)
 
             return read
@@ -202,10 +226,9 @@ class Gathers:
         load: Gather,
         base: Size,
         places: Sequence[SSAValue],
-        step: Size,
-        jammed: int,
+        memory: Sequence[BufferDescriptor],
     ) -> None:
-        """Copy what `load` reads at `places`, those of a few steps from `step` on."""
+        """Copy what `load` reads at `places`, for one jammed step or all of a run."""
         type = load.buffer.element_type
         first = build.address(load.buffer.pointer, base, type)
         rows = [
@@ -215,16 +238,15 @@ class Gathers:
         if load.run == 1:
             for number in range(0, self.together, LEAST_TOGETHER):
                 some = joined(build, rows[number : number + LEAST_TOGETHER])
-                memory = load.elements[jammed]
-                address = memory.element(build, [build.add(step, number)])
-                memory.store_vector(build, some, address, LEAST_TOGETHER)
+                address = memory[0].element(build, [number])
+                memory[0].store_vector(build, some, address, LEAST_TOGETHER)
             return
         # Squares of rows are side by side, so that columns are in the order of steps.
         wide = [joined(build, rows[i :: load.run]) for i in range(load.run)]
         columns = transposed(build, wide)
-        for memory, column in zip(load.elements, columns, strict=False):
-            address = memory.element(build, [step])
-            memory.store_vector(build, column, address, self.together)
+        for each, column in zip(memory, columns, strict=False):
+            address = each.element(build, [0])
+            each.store_vector(build, column, address, self.together)
 
     def loaded_with(self, values: Sequence[SSAValue]) -> set[SSAValue]:
         """The elements, `values`, and all that these are computed from."""
@@ -244,13 +266,19 @@ class Gathers:
         return found
 
     def compute(
-        self, build: LlvmBuilder, step: SSAValue, at: Sequence[Size], places: Places
+        self,
+        build: LlvmBuilder,
+        step: SSAValue,
+        number: SSAValue,
+        elements: Elements,
+        at: Sequence[Size],
+        places: Places,
     ) -> None:
-        """Compute one step with the elements in scratch memory."""
+        """Compute a step of a block, with the elements with `number` in memory."""
 
         def reader(load: Gather, jammed: int) -> Read:
             def read(build: LlvmBuilder, values: Mapping[SSAValue, Value]) -> SSAValue:
-                return loaded(build, load.elements[jammed], step)
+                return loaded(build, elements[load.op][jammed], number)
 
             return read
 
@@ -311,11 +339,7 @@ def gathers_of(body: Body, loops: Sequence[Loop]) -> Gathers | None:
     runs = [run_of(body, op, buffer) for op, buffer, _ in found]
     if not all_are_computed(body, found, min(runs, default=1)):
         return None
-    steps = 1 if body.jammed is None else count(body.jammed)
-    bytes = sum(
-        stored_bytes(place_type(buffer)) + steps * stored_bytes(buffer.element_type)
-        for _, buffer, _ in found
-    )
+    bytes = sum(stored_bytes(place_type(buffer)) for _, buffer, _ in found)
     kept = kept_values(body, [op for op, _, _ in found], loops[-1])
     bytes += sum(stored_bytes(value.type) for value in kept)
     block = next((n for n in BLOCKS if n * bytes <= SCRATCH_BYTES), BLOCKS[-1])
@@ -329,12 +353,19 @@ def gathers_of(body: Body, loops: Sequence[Loop]) -> Gathers | None:
             varies,
             run,
             scratch(build, block + together, place_type(buffer)),
-            [scratch(build, block, buffer.element_type) for _ in range(steps)],
         )
         for (op, buffer, varies), run in zip(found, runs, strict=True)
     ]
     memory = {x: scratch(build, block, x.type) for x in kept}
-    return Gathers(body, loads, memory, block, together)
+
+    def elements() -> Elements:
+        steps = range(1 if body.jammed is None else count(body.jammed))
+        return {
+            op: [scratch(build, together, buffer.element_type) for _ in steps]
+            for op, buffer, _ in found
+        }
+
+    return Gathers(body, loads, memory, block, together, elements(), elements())
 
 
 def kept_values(
