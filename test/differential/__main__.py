@@ -13,8 +13,10 @@ A seed of a kind is one program, whatever the other options. A wrong result is s
 and printed as code that needs PyTorch only. To spread a campaign over machines, give
 each of them its own range of seeds.
 
-A program that ends its process, or has no result after a minute, is wrong. A campaign
-that is stopped says which seeds it has covered.
+A program that ends its process, or has no result after a minute, is wrong; so is one
+whose results change with another call, or whose inputs do. `partly` are those that are
+right, and of which PyTorch computes a part, which has no machine code. A campaign that
+is stopped says which seeds it has covered.
 """
 
 from __future__ import annotations
@@ -60,7 +62,7 @@ def main() -> int:
         for first in range(options.first, last, 20)
     ]
     counts: Counter[tuple[str, str]] = Counter()
-    reasons: Counter[str] = Counter()
+    reasons: Counter[tuple[str, str]] = Counter()
     covered: set[int] = set()
     printed = start
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -73,13 +75,13 @@ def main() -> int:
                     counts[path, kind] += 1
                     if kind == "wrong":
                         print(f"--- seed {seed}, {path}: {text}\n", flush=True)
-                    elif kind == "refused":
-                        reasons[text.partition(" of ")[0]] += 1
+                    elif kind != "right":
+                        reasons[kind, text.partition(" of ")[0]] += 1
                 if time.perf_counter() - printed > options.interval:
                     printed = time.perf_counter()
                     print(f"{len(covered)} seeds: {summary(counts)}", flush=True)
-    for reason, count in reasons.most_common(10):
-        print(f"{count} refused: {reason}")
+    for (kind, reason), count in reasons.most_common(10):
+        print(f"{count} {kind}: {reason}")
     print(summary(counts))
     print(f"{time.perf_counter() - start:.0f} s, seeds {ranges(covered)}", flush=True)
     if len(covered) < options.programs:

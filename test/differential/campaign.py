@@ -26,7 +26,7 @@ from multiprocessing.process import BaseProcess
 from typing import Any, TypeAlias, TypeVar
 
 import torch
-from differential.paths import problem
+from differential.paths import PartlyError, problem
 from differential.program import Program
 from differential.programs import drawn
 from differential.shrinking import shrunk
@@ -53,17 +53,17 @@ class EndedError(Exception):
 
 
 def outcome(program: Program, path: str, check: Check) -> tuple[str, str]:
-    """`right`, `refused` or `wrong`, and for wrong the smallest program that is."""
+    """`right`, `partly`, `refused` or `wrong`, and the smallest program that is wrong."""
 
     def is_wrong(program: Program) -> bool:
         try:
             for run in range(len(program.runs)):
                 program.values(run)
-        except (RuntimeError, IndexError):
+        except (RuntimeError, IndexError, ValueError, NotImplementedError):
             return False  # A simpler input is no index.
         try:
             return check(program, path) is not None
-        except (UnsupportedError, SpecializedError):
+        except (UnsupportedError, SpecializedError, PartlyError):
             return False
         finally:
             gc.collect()  # Shrinking a network compiles hundreds.
@@ -72,6 +72,8 @@ def outcome(program: Program, path: str, check: Check) -> tuple[str, str]:
         text = check(program, path)
     except UnsupportedError as error:
         return "refused", error.problems[0].message
+    except PartlyError as error:
+        return "partly", str(error)
     if text is None:
         return "right", ""
     found = shrunk(program, is_wrong)
@@ -137,6 +139,8 @@ def problem_apart(
             return "refused", error.problems[0].message
         except SpecializedError as error:
             return "specialized", str(error)
+        except PartlyError as error:
+            return "partly", str(error)
 
     try:
         kind, text = apart(answer, next(deadlines, SHORT_DEADLINE))
@@ -146,6 +150,8 @@ def problem_apart(
         raise UnsupportedError([Problem(str(text))])
     if kind == "specialized":
         raise SpecializedError(text)
+    if kind == "partly":
+        raise PartlyError(text)
     return text
 
 

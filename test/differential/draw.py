@@ -52,11 +52,24 @@ class Draw(Choices):
     def input(
         self, shape: Sequence[int], dtype: torch.dtype, special: float = 0
     ) -> Ref:
-        """A new input; so often as `special` says, with infinite and NaN elements."""
+        """
+        A new input; so often as `special` says, with infinite and NaN elements.
+
+        Some are not contiguous.
+        """
         x = self.numbers(shape, dtype)
         if dtype.is_floating_point and special and self.chance(special):
             self.scatter(x, [math.inf, -math.inf, math.nan])
-        return self.given(x)
+        return self.given(self.with_strides(x) if self.chance(0.1) else x)
+
+    def with_strides(self, x: Tensor) -> Tensor:
+        """The same elements, in another order in memory or with others between them."""
+        order = self.random.sample(range(x.dim()), x.dim())
+        places = [order.index(dim) for dim in range(x.dim())]
+        sizes = [x.shape[dim] for dim in order]
+        step = self.integer(1, 2)
+        memory = torch.zeros([*sizes, step], dtype=x.dtype)[..., 0]
+        return memory.permute(places).copy_(x)
 
     def numbers(self, shape: Sequence[int], dtype: torch.dtype) -> Tensor:
         """Integers are larger sometimes, so that sums of narrow ones wrap around."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 import torch
 from differential.draw import Draw
@@ -230,6 +231,53 @@ def writes(draw: Draw) -> bool:
         source = draw.input(inner.shape, value.dtype)
     end = draw.choice([start + span, min(start + span + step - 1, size)])
     return draw.call(aten.slice_scatter.default, x, source, dim, start, end, step)
+
+
+def strided(draw: Draw) -> bool:
+    """Elements at places that are counted by strides: read, or written."""
+    # Other values have other strides in padc than in eager mode.
+    x = draw.pick(lambda x: bool(x.numel()) and x.is_contiguous() and x._base is None)
+    if x is None:
+        return False
+    value, rank = draw.value(x), draw.integer(1, 4)
+    sizes, steps = draw.integers(rank, 1, 3), draw.integers(rank, 0, 5)
+    span = sum((size - 1) * step for size, step in zip(sizes, steps, strict=True))
+    if span >= value.numel():
+        return False
+    offset = draw.integer(0, value.numel() - span - 1)
+    numbers = torch.arange(value.numel()).as_strided(sizes, steps, offset)
+    if numbers.unique().numel() < numbers.numel() or draw.chance(0.5):
+        return draw.call(aten.as_strided.default, x, sizes, steps, offset)
+    source = draw.input(sizes, value.dtype)
+    return draw.call(aten.as_strided_scatter.default, x, source, sizes, steps, offset)
+
+
+def indexing(draw: Draw) -> bool:
+    """Elements at places that a tensor tells: read, written, or added to."""
+    if (x := draw.pick(lambda x: x.dim() > 0 and bool(x.numel()))) is None:
+        return False
+    value = draw.value(x)
+    dim = draw.integer(0, value.dim() - 1)
+    size = value.shape[dim]
+    if draw.chance(0.5):
+        shape = [draw.integer(1, each) for each in value.shape]
+        # Along `dim`, no place is there twice: PyTorch says not which one is kept.
+        order = torch.tensor(draw.random.sample(range(size), shape[dim]))
+        places = order.reshape([-1 if i == dim else 1 for i in range(len(shape))])
+        index = draw.given(places.expand(shape).contiguous())
+        if draw.chance(0.3):
+            return draw.call(aten.gather.default, x, dim, index)
+        target = draw.choice([aten.scatter.src, aten.scatter_add.default])
+        return draw.call(target, x, dim, index, draw.input(shape, value.dtype))
+    count = draw.integer(1, size)
+    places = draw.random.sample(range(size), count)
+    index = draw.given(torch.tensor([p - size * draw.chance(0.3) for p in places]))
+    indices = [*[None] * dim, index]
+    if draw.chance(0.3):
+        return draw.call(aten.index.Tensor, x, indices)
+    shape = [count if i == dim else n for i, n in enumerate(value.shape)]
+    source = draw.input(shape, value.dtype)
+    return draw.call(aten.index_put.default, x, indices, source, draw.chance(0.4))
 
 
 def joining(draw: Draw) -> bool:
@@ -463,7 +511,9 @@ def norm(draw: Draw) -> bool:
     return draw.call(aten.group_norm.default, x, groups, None, None, 0.5, False)
 
 
-OPS: Sequence[tuple[Callable[[Draw], bool], int]] = (
+Op: TypeAlias = tuple[Callable[[Draw], bool], int]
+"""A kind of call, and how often it is drawn."""
+OPS: Sequence[Op] = (
     (pad, 5),
     (convolution, 3),
     (pool, 2),
@@ -471,13 +521,14 @@ OPS: Sequence[tuple[Callable[[Draw], bool], int]] = (
     (grid, 1),
     (slices, 2),
     (writes, 3),
+    (strided, 1),
+    (indexing, 1),
     (joining, 3),
     (views, 3),
     (moves, 3),
     (elementwise, 4),
-    (choosing, 1),
+    (choosing, 2),
     (reduction, 2),
     (product, 1),
     (norm, 1),
 )
-"""Each kind of call, and how often it is drawn."""

@@ -7,14 +7,17 @@ import functools
 import itertools
 import tempfile
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import torch
+from differential.exported import compiled, converted
 from differential.program import Program
 from differential.rounding import allowed
 from differential.tracing import SpecializedError, graph_of
 from functions import printed
+from native_programs import poisoned
 from torch import Tensor
 from torch.fx import Node
 from xdsl.context import Context
@@ -28,13 +31,14 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Region
 
 from padc.backends import reference
+from padc.backends.coreml.checker import check
 from padc.backends.coreml.emit import emit
 from padc.backends.coreml.evaluator import load
 from padc.backends.coreml.optimize import optimize
 from padc.backends.coreml.save import save_package
 from padc.backends.native.compile_program import compile_program
 from padc.backends.native.loaded_program import LoadedProgram
-from padc.errors import Obstacle, Problem, UnsupportedError
+from padc.errors import Obstacle, Problem, UnsupportedError, UsageError
 from padc.frontends.torch_export.calls import import_call
 from padc.frontends.torch_export.function_builder import FunctionBuilder
 from padc.frontends.torch_export.importer import name_attributes
@@ -47,8 +51,11 @@ from padc.ir.weights import weights_of
 from padc.models.parsing import parse_module
 from padc.packages.session import Session
 from padc.passes import pipelines
+from padc.passes.tcp_to_mil.policies import GridSamplePolicy, PadPolicy
 
-TARGET = "iOS17"
+
+class PartlyError(Exception):
+    """The results are right, but PyTorch computed a part of them; says which."""
 
 
 def module_of(program: Program) -> tuple[Context, ModuleOp]:
@@ -108,6 +115,17 @@ Run: TypeAlias = Callable[[Sequence[Tensor]], Sequence[Tensor]]
 """Runs a program on inputs."""
 
 
+@dataclass(frozen=True)
+class PartlyRun:
+    """Runs a program of which PyTorch computes a part."""
+
+    run: Run
+    reason: str
+
+    def __call__(self, inputs: Sequence[Tensor]) -> Sequence[Tensor]:
+        return self.run(inputs)
+
+
 def by_reference(program: Program) -> list[Run]:
     ctx, module = module_of(program)
     pipelines.run_passes(ctx, module, pipelines.to_reference())
@@ -131,26 +149,58 @@ def natively(program: Program, check: bool = False, strict: bool = False) -> lis
     ctx, module = module_of(program)
     pipelines.run_passes(ctx, module, pipelines.to_native_tcp())
     stored = compile_program(ctx, module, check, strict)
-    return [LoadedProgram(ctx, stored, count) for count in program.thread_counts]
+    loaded = [LoadedProgram(ctx, stored, count) for count in program.thread_counts]
+    if stored.is_native:
+        return [*loaded]
+    return [PartlyRun(run, stored.reasons[0]) for run in loaded]
 
 
-def on_core_ml(program: Program) -> list[Run]:
+def by_compile(program: Program) -> list[Run]:
+    """As `natively`, through `padc.compile`."""
+    model = compiled(program)
+
+    def run(inputs: Sequence[Tensor]) -> Sequence[Tensor]:
+        return model(*inputs)
+
+    return [run if model.is_native else PartlyRun(run, model.report())]
+
+
+def by_convert(program: Program) -> list[Run]:
+    """As `on_core_ml`, through `padc.convert`."""
+    check_core_ml_takes(program)
+    made = converted(program)
+    return [lambda inputs: made.run(*inputs)]
+
+
+def on_core_ml(
+    program: Program,
+    target: str = "iOS17",
+    pads: PadPolicy = "auto",
+    grids: GridSamplePolicy = "auto",
+) -> list[Run]:
+    check_core_ml_takes(program)
+    ctx, module = module_of(program)
+    passes = [*pipelines.to_mil_tcp(), *pipelines.to_mil(target, pads, grids)]
+    pipelines.run_passes(ctx, module, passes)
+    module.verify()
+    made = emit(module, weights_of(ctx), target)
+    optimize(made, "float32")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "program.mlpackage"
+        save_package(made, path)
+        findings = check(path, target)
+        assert not findings, findings
+        return [Session(load(path)).run]
+
+
+def check_core_ml_takes(program: Program):
+    """Raise UnsupportedError for what padc documents that a package does not compute."""
     if has_far_points(program):
         # docs/grid_sample.md: a package may give other results for them.
         raise UnsupportedError([Problem("grids with points beyond 2^24")])
     if has_empty_tensors(program):
         # `padc.convert` refuses those of known sizes, a package the others.
         raise UnsupportedError([Problem("empty tensors")])
-    ctx, module = module_of(program)
-    passes = [*pipelines.to_mil_tcp(), *pipelines.to_mil(TARGET, "auto", "auto")]
-    pipelines.run_passes(ctx, module, passes)
-    module.verify()
-    made = emit(module, weights_of(ctx), TARGET)
-    optimize(made, "float32")
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "program.mlpackage"
-        save_package(made, path)
-        return [Session(load(path)).run]
 
 
 def has_empty_tensors(program: Program) -> bool:
@@ -175,35 +225,86 @@ PATHS: dict[str, Callable[[Program], list[Run]]] = {
     "native": natively,
     "checked": functools.partial(natively, check=True),
     "strict": functools.partial(natively, strict=True),
+    "compile": by_compile,
     "coreml": on_core_ml,
+    "convert": by_convert,
+    "oldest": functools.partial(
+        on_core_ml, target="iOS15", pads="decompose", grids="decompose"
+    ),
+    "newest": functools.partial(on_core_ml, target="iOS26"),
 }
 """Each path compiles a program, to one run or several whose results are the same."""
+CORE_ML = "coreml", "oldest", "newest", "convert"
 
 
 def problem(program: Program, path: str) -> str | None:
     """
     What is wrong with a path's results; None if they are right.
 
-    Raises UnsupportedError if the path refuses the program.
+    Raises UnsupportedError if the path refuses the program, or sizes that the graph
+    does not hold for, and PartlyError if its results are right, but not all its own.
     """
     try:
-        compiled = PATHS[path](program)
-        for run in range(len(program.runs)):
-            found = [each(program.given(run)) for each in compiled]
-            for results in found:
-                if (text := difference(program, run, results, path)) is not None:
-                    return text
-            if len(found) > 1 and not all(map(same_bits, *found)):
-                return f"other bits with {program.thread_counts[-1]} threads"
+        runs = PATHS[path](program)
     except (UnsupportedError, SpecializedError):
         raise
     except Exception as error:
         return f"{type(error).__name__}: {error}"
+    run = 0
+    try:
+        for run in range(len(program.runs)):
+            text = problem_of_run(program, run, path, runs)
+            if text is not None:
+                return text
+    except UsageError as error:
+        if run > 0:
+            raise UnsupportedError([Problem(str(error))]) from error
+        return f"its own example is refused: {error}"
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    for each in runs:
+        if isinstance(each, PartlyRun):
+            raise PartlyError(each.reason)
     return None
 
 
+def problem_of_run(
+    program: Program, number: int, path: str, runs: Sequence[Run]
+) -> str | None:
+    """What is wrong with the results of a run, in two calls, or with its inputs."""
+    inputs = [next_to_page(x) for x in program.given(number)]
+    found = list[Sequence[Tensor]]()
+    for run in runs:
+        results = run(inputs)
+        if (text := difference(program, number, results, path)) is not None:
+            return text
+        if not all(map(same_bits, inputs, program.given(number))):
+            return "a call changes its inputs"
+        found.append([copied(x) for x in results])
+        again = run(inputs)
+        if not all(map(same_bits, again, found[0])):
+            return "other bits when it is called again"
+        if not all(map(same_bits, results, found[0])):
+            return "another call changes the results"
+    if len(found) > 1 and not all(map(same_bits, *found)):
+        return f"other bits with {program.thread_counts[-1]} threads"
+    return None
+
+
+def next_to_page(x: Tensor) -> Tensor:
+    """A copy of `x` with its strides; reads after a contiguous one end the process."""
+    if not x.is_contiguous():
+        return torch.empty_strided(x.shape, x.stride(), dtype=x.dtype).copy_(x)
+    memory = poisoned(x.nbytes, at_end=True)
+    return memory.view(x.dtype).view(x.shape).copy_(x)
+
+
+def copied(x: Tensor) -> Tensor:
+    return x.clone(memory_format=torch.contiguous_format)
+
+
 def same_bits(a: Tensor, b: Tensor) -> bool:
-    a, b = (x.flatten().clone(memory_format=torch.contiguous_format) for x in (a, b))
+    a, b = (copied(x.flatten()) for x in (a, b))
     return torch.equal(a.view(torch.uint8), b.view(torch.uint8))
 
 
@@ -217,7 +318,7 @@ def difference(
         zip(program.outputs, results, strict=True)
     ):
         should = values[number]
-        if path == "coreml":
+        if path in CORE_ML:
             # A package has int32 for int64, floats for bool, and [1] for rank 0.
             result = result.to(should.dtype)
             if should.dim() == 0:

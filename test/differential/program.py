@@ -110,8 +110,13 @@ class Program:
         names = ", ".join(f"v{number}" for number in range(count))
         lines += ["", f"def program({names}):"]
         for number, call in enumerate(self.calls, count):
-            args = ", ".join(map(described, call.args))
-            lines.append(f"    v{number} = torch.ops.{call.target}({args})")
+            args = [described(each) for each in call.args]
+            if hasattr(call.target, "source"):
+                lines.append(f"    v{number} = {call.target.source(*args)}")
+            else:
+                lines.append(
+                    f"    v{number} = torch.ops.{call.target}({', '.join(args)})"
+                )
         results = ", ".join(f"v{number}" for number in self.outputs)
         return "\n".join([*lines, f"    return {results},"])
 
@@ -131,6 +136,9 @@ def described(argument: Any) -> str:
 def literal(x: Tensor) -> str:
     if not x.numel():
         return f"torch.empty({list(x.shape)}, dtype={x.dtype})"
+    if not x.is_contiguous():
+        memory = f"torch.empty_strided({list(x.shape)}, {x.stride()}, dtype={x.dtype})"
+        return f"{memory}.copy_({literal(x.contiguous())})"
     if torch.equal(x, plain(x)):
         numbers = f"(torch.arange({x.numel()}) % 17 - 8)"
         numbers += ".div(4)" if x.is_floating_point() else ""

@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import torch
 from differential.draw import Draw
 from differential.dynamic import varied
+from differential.in_place import in_place
 from differential.networks import network
-from differential.ops import OPS
+from differential.ops import OPS, Op
 from differential.program import Program
 
 DTYPES = (
@@ -25,18 +26,19 @@ DTYPES = (
     torch.bool,
 )
 
+ATTEMPTS = 4
 SPECIAL = 0.05
 """How often an input of floats has NaN or infinite elements."""
 
 
-def calls(draw: Draw) -> Program:
+def calls(draw: Draw, ops: Sequence[Op] = OPS) -> Program:
     """1 to 12 calls."""
     for _ in range(draw.integer(1, 2)):
         rank = draw.choice((1, 2, 3, 4, 4, 4, 5))
         sizes = draw.integers(rank, 1, 5 if rank > 3 else 8)
         draw.input(sizes, draw.choice(DTYPES), SPECIAL)
     wanted = draw.integer(1, 12)
-    kinds, weights = zip(*OPS, strict=True)
+    kinds, weights = zip(*ops, strict=True)
     for _ in range(4 * wanted):
         if len(draw.calls) < wanted:
             draw.random.choices(kinds, weights)[0](draw)
@@ -44,13 +46,25 @@ def calls(draw: Draw) -> Program:
 
 
 def dynamic(draw: Draw) -> Program:
-    """Calls, most often with sizes that vary."""
-    return varied(draw, calls(draw))
+    """Calls with sizes that vary, if one of a few programs has any."""
+    program = varied(draw, calls(draw))
+    for _ in range(ATTEMPTS):
+        if len(program.runs) == 1:
+            draw = Draw(draw.integer(0, 2**62))
+            program = varied(draw, calls(draw))
+    return program
+
+
+def exported(draw: Draw) -> Program:
+    """Calls, and writes in place, of sizes that vary in every other program."""
+    program = calls(draw, (*OPS, (in_place, 4)))
+    return varied(draw, program) if draw.chance(0.5) else program
 
 
 KINDS: Mapping[str, Callable[[Draw], Program]] = {
     "static": calls,
     "dynamic": dynamic,
+    "exported": exported,
     "networks": network,
 }
 

@@ -38,6 +38,8 @@ LEAST: Mapping[torch.dtype, float] = {
 An error allowed everywhere: of numbers that underflow, and, in halves, of sums in float32
 that should be 0.
 """
+DOUBLE = "reference", "text", "native", "checked", "strict"
+"""The paths that compute float64 as such."""
 WINOGRAD = 1e-5
 """Half of the error that docs/native.md states, in parts of the range of the result."""
 BICUBIC = 2
@@ -78,8 +80,8 @@ def largest(x: Tensor) -> float:
 
 
 def noise_of(dtype: torch.dtype, path: str) -> float:
-    if path == "coreml" and dtype == torch.float64:
-        return NOISE[torch.float32]  # Core ML has no float64.
+    if path not in DOUBLE and dtype == torch.float64:
+        return NOISE[torch.float32]
     return NOISE[dtype]
 
 

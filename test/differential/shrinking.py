@@ -1,17 +1,18 @@
 # pyright: basic
-"""From a wrong program to the smallest part of it that is still wrong."""
+"""From a wrong program to a smaller one that is still wrong."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from typing import Any
 
 import torch
 from differential.program import Program, links, plain, renumbered, without_dead
 
 
 def shrunk(program: Program, is_wrong: Callable[[Program], bool]) -> Program:
-    """The smallest part of the program found that is still wrong."""
+    """The smallest program found that is still wrong."""
     while True:
         for each in smaller(program):
             if each.calls and is_wrong(each):
@@ -22,7 +23,7 @@ def shrunk(program: Program, is_wrong: Callable[[Program], bool]) -> Program:
 
 
 def smaller(program: Program) -> Iterator[Program]:
-    """Programs with fewer calls than `program`, or with simpler inputs."""
+    """Programs with fewer calls, or with simpler or smaller inputs and arguments."""
     count = len(program.inputs)
     for place, given in enumerate(program.inputs):
         if given.numel() and not torch.equal(given, plain(given)):
@@ -45,6 +46,45 @@ def smaller(program: Program) -> Iterator[Program]:
         for link in links(call.args):
             if link.number >= count and [link.number] != program.outputs:
                 yield program.with_outputs([link.number], place)
+    for place, given in enumerate(program.inputs):
+        for dim, size in enumerate(given.shape):
+            for less in sorted({1, size // 2, size - 1}):
+                if 0 < less < size and all(
+                    less < x[place].shape[dim] for x in program.runs
+                ):
+                    yield with_sizes(program, place, dim, size - less)
+    for place, call in enumerate(program.calls):
+        for args in with_smaller_numbers(call.args):
+            calls = [*program.calls]
+            calls[place] = replace(call, args=args)
+            yield replace(program, calls=calls, _values={})
+
+
+def with_sizes(program: Program, number: int, dim: int, less: int) -> Program:
+    """The program with `less` elements fewer along a dimension of an input."""
+    runs = [
+        [
+            x.narrow(dim, 0, x.shape[dim] - less).clone() if i == number else x
+            for i, x in enumerate(run)
+        ]
+        for run in program.runs
+    ]
+    return replace(program, runs=runs, _values={})
+
+
+def with_smaller_numbers(args: Any) -> Iterator[Any]:
+    """The arguments of a call with one integer nearer to 0."""
+    for i, each in enumerate(args):
+        if isinstance(each, list):
+            others: Iterable[Any] = with_smaller_numbers(each)
+        elif isinstance(each, int) and not isinstance(each, bool):
+            others = sorted(
+                {0, int(each / 2), each - (each > 0) + (each < 0)} - {each}, key=abs
+            )
+        else:
+            continue
+        for other in others:
+            yield type(args)([*args[:i], other, *args[i + 1 :]])
 
 
 def with_input(program: Program, number: int) -> Program:
