@@ -2,6 +2,7 @@
 """A few of the random programs of `make differential`, and how wrong ones are shrunk."""
 
 import itertools
+import math
 import os
 import signal
 import subprocess
@@ -70,6 +71,15 @@ def test_views_of_results_with_other_strides():
         Call(aten.view.default, (Ref(2), [15, 5, 1, 1, 1])),
     ]
     program = Program([[x, grid]], calls, [3])
+
+    assert [problem(program, path) for path in USUAL] == [None] * len(USUAL)
+
+
+def test_channels_that_pytorch_computes():
+    """PyTorch computes those of a `pixel_unshuffle` from all sizes."""
+    shapes = (3, 4, 4, 4), (3, 4, 12, 4)
+    runs = [[torch.arange(math.prod(s)).reshape(s).to(torch.int8)] for s in shapes]
+    program = Program(runs, [Call(aten.pixel_unshuffle.default, (Ref(0), 2))], [1])
 
     assert [problem(program, path) for path in USUAL] == [None] * len(USUAL)
 

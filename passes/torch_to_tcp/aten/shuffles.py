@@ -83,7 +83,9 @@ def lower_pixel_unshuffle(call: TcpCall) -> SSAValue | None:
     x = build.reshape(x, [planes, height, factor, width, factor])
     x = build.permute(x, [0, 2, 4, 1, 3])
     channels = build.mul(channels, factor**2)
-    return build.reshape(x, [*batch, channels, height, width])
+    x = build.reshape(x, [*batch, channels, height, width])
+    # PyTorch computes the channels, even those that are known, from all sizes.
+    return build.refined(x, call.result_type())
 
 
 def is_native(x: SSAValue) -> bool:
