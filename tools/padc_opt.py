@@ -10,6 +10,7 @@ from functools import partial
 from typing import IO, Literal, cast, get_args, get_origin, get_type_hints
 
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Attribute
 from xdsl.passes import ModulePass, PassPipeline, PassPipelineCallbackType
 from xdsl.targets import get_all_targets as get_xdsl_targets
 from xdsl.transforms import get_all_passes as get_xdsl_passes
@@ -22,6 +23,7 @@ from padc.backends import get_all_targets
 from padc.errors import (
     InvalidProgramError,
     PadcError,
+    Problem,
     UnsupportedError,
     UsageError,
     first_line,
@@ -89,6 +91,14 @@ def check_order(failed: ModulePass, module: ModuleOp) -> None:
             "and convert-tcp-to-mil leave",
             hint="run these two first; --help has the list of all passes to Core ML",
         )
+
+
+def check_own(failed: ModulePass, error: Exception) -> None:
+    """UnsupportedError for what a pass of xDSL raises by accident."""
+    if type(failed).__module__.startswith("xdsl.") and not isinstance(error, REPORTED):
+        reason = f"{type(error).__name__}: {first_line(error)}"
+        text = f"{failed.name}, a pass of xDSL, does not take this program: {reason}"
+        raise UnsupportedError([Problem(text)]) from error
 
 
 class PadcOptMain(xDSLOptMain):
@@ -233,6 +243,7 @@ class PadcOptMain(xDSLOptMain):
                 self.report_failure(self.running, prog, error)
                 if isinstance(error, UnsupportedError):
                     check_order(self.running, prog)
+                check_own(self.running, error)
             raise
 
     def report_failure(
@@ -258,10 +269,20 @@ class PadcOptMain(xDSLOptMain):
             super().run()
 
 
+@contextmanager
+def attributes_verified_again() -> Generator[None]:
+    """Undo, at the end, what --disable-verify does to all attributes of the process."""
+    verify = Attribute.__post_init__
+    try:
+        yield
+    finally:
+        Attribute.__post_init__ = verify
+
+
 def main(args: Sequence[str] | None = None) -> None:
     """Run `padc-opt` with `args`, or with those of the process."""
     try:
-        with until_output_is_closed():
+        with until_output_is_closed(), attributes_verified_again():
             PadcOptMain(
                 description="run compiler passes on IR or on a .pt2 file", args=args
             ).run()

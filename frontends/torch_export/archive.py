@@ -8,11 +8,12 @@ readers can see different members, and nothing is written anywhere.
 
 from __future__ import annotations
 
+import io
 import re
 import struct
 import zipfile
 from collections.abc import Sequence
-from typing import IO
+from typing import IO, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +24,8 @@ LOCATOR_64 = 20
 """The size of the record between the two ends."""
 LOCAL_HEADER = 30
 """The size of a member's header without its name."""
+LENGTHS = struct.Struct("<2H")
+"""The end of that: the bytes of the name and of further fields, which follow."""
 MOST_DIRECTORY_BYTES = 16 * 2**20
 CHUNK = 2**24
 
@@ -40,7 +43,7 @@ class Archive:
     """
 
     def __init__(self, file: IO[bytes]):
-        size = file.seek(0, 2)
+        self._file, size = file, file.seek(0, 2)
         check_directory(file, size)
         self._zip = zipfile.ZipFile(file)
         members = self._zip.infolist()
@@ -80,6 +83,16 @@ class Archive:
             )
         return self._zip.read(self._members[name])
 
+    def archive(self, name: str) -> Archive:
+        """A member that is an archive itself, of which nothing is read yet."""
+        return Archive(cast("IO[bytes]", Part(self._file, *self.place(name))))
+
+    def place(self, name: str) -> tuple[int, int]:
+        """The first byte of a member in the file, and how many it has."""
+        size, begin = self.size(name), self._members[name].header_offset
+        self._file.seek(begin + LOCAL_HEADER - LENGTHS.size)
+        return begin + LOCAL_HEADER + sum(LENGTHS.unpack(self._file.read(4))), size
+
     def read_into(self, name: str, buffer: npt.NDArray[np.uint8]) -> None:
         """Fill `buffer`, which has the size of the member."""
         at = 0
@@ -87,6 +100,34 @@ class Archive:
             while chunk := member.read(CHUNK):
                 buffer[at : at + len(chunk)] = np.frombuffer(chunk, np.uint8)
                 at += len(chunk)
+
+
+class Part(io.RawIOBase):
+    """Some bytes of a file, as a file that can be read."""
+
+    def __init__(self, file: IO[bytes], begin: int, size: int):
+        self._file, self._begin, self._size, self._at = file, begin, size, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}
+        self._at = max(0, start[whence] + offset)
+        return self._at
+
+    def tell(self) -> int:
+        return self._at
+
+    def read(self, size: int = -1) -> bytes:
+        left = max(0, self._size - self._at)
+        self._file.seek(self._begin + self._at)
+        data = self._file.read(left if size < 0 else min(size, left))
+        self._at += len(data)
+        return data
 
 
 def check_directory(file: IO[bytes], size: int) -> None:

@@ -14,12 +14,11 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-import io
 import json
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import Any, cast
 
 import torch
 from torch._export.serde import schema, serialize
@@ -171,9 +170,8 @@ def read_pickle(archive: Archive, name: str) -> Any:
 
     Raises UnsafeError if the pickle names any other class or function.
     """
-    data = io.BytesIO(archive.read(name, archive.size(name)))
     try:
-        loaded = load_plain(Archive(cast(IO[bytes], data)))
+        loaded = load_plain(archive.archive(name))
         for number, value in enumerate(values_in(loaded)):
             if number > MOST_VALUES:
                 raise UnsafeError(f"has more than {MOST_VALUES} values")

@@ -34,6 +34,9 @@ class Touch:
         return os.mkdir, ("hacked",)
 
 
+EXAMPLES = "data/sample_inputs/model.pt"
+
+
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
@@ -238,7 +241,7 @@ def test_an_op_that_is_handed_to_an_op(fresh: bytes):
 def test_pickled_inputs_run_nothing(fresh: bytes):
     buffer = io.BytesIO()
     torch.save(((Touch(),), {}), buffer)
-    path = with_member(fresh, "data/sample_inputs/model.pt", buffer.getvalue())
+    path = with_member(fresh, EXAMPLES, buffer.getvalue())
 
     check_refused(path, r"sample_inputs/model.pt is pickled and names posix.mkdir")
 
@@ -251,7 +254,7 @@ def test_bytes_that_pytorch_would_unpickle(fresh: bytes):
     content = torch_pickle(bytearray(torch_pickle(Touch())))
 
     check_refused(
-        with_member(fresh, "data/sample_inputs/model.pt", content),
+        with_member(fresh, EXAMPLES, content),
         "is pickled and names __builtin__.bytearray",
     )
 
@@ -259,7 +262,7 @@ def test_bytes_that_pytorch_would_unpickle(fresh: bytes):
 @pytest.mark.parametrize("value", [[1], torch.ones(2), ((), ()), ({}, {}), "text"])
 def test_inputs_that_are_no_arguments(fresh: bytes, value: Any):
     check_refused(
-        with_member(fresh, "data/sample_inputs/model.pt", torch_pickle(value)),
+        with_member(fresh, EXAMPLES, torch_pickle(value)),
         "holds no arguments of a call",
     )
 
@@ -271,7 +274,7 @@ def with_pickle(saved: bytes, instructions: bytes) -> Path:
         for name in members.namelist():
             is_pickle = name.endswith("data.pkl")
             archive.writestr(name, instructions if is_pickle else members.read(name))
-    return with_member(saved, "data/sample_inputs/model.pt", data.getvalue())
+    return with_member(saved, EXAMPLES, data.getvalue())
 
 
 TUPLES = b"".join(bytes([0x68, n, 0x68, n, 0x86, 0x71, n + 1]) for n in range(80))
@@ -321,7 +324,7 @@ def test_a_tensor_that_is_larger_than_its_storage(saved: bytes):
     data = content.replace(instructions, changed)  # The checksum is not right now.
 
     with pytest.raises(padc.PadcError):
-        load(with_member(saved, "data/sample_inputs/model.pt", data))
+        load(with_member(saved, EXAMPLES, data))
 
     archive = io.BytesIO()
     with (
@@ -331,7 +334,7 @@ def test_a_tensor_that_is_larger_than_its_storage(saved: bytes):
         for each in old.namelist():
             new.writestr(each, changed if each == name else old.read(each))
     check_refused(
-        with_member(saved, "data/sample_inputs/model.pt", archive.getvalue()),
+        with_member(saved, EXAMPLES, archive.getvalue()),
         "a tensor needs 20 bytes of 16",
     )
 
@@ -414,7 +417,7 @@ def test_many_inputs_of_a_small_pickle(saved: bytes):
     torch.save((nested,), buffer)
 
     check_refused(
-        with_member(saved, "data/sample_inputs/model.pt", buffer.getvalue()),
+        with_member(saved, EXAMPLES, buffer.getvalue()),
         "more than 100000 values",
     )
 
@@ -522,6 +525,18 @@ def test_texts_of_the_graph(saved: bytes, case: str):
 
 
 BOMB = 50_000_000
+
+
+def test_large_inputs_that_are_no_archive(fresh: bytes):
+    path = with_member(fresh, EXAMPLES, bytes(BOMB))
+    tracemalloc.start()
+
+    with pytest.raises(padc.InvalidProgramError, match="not an archive"):
+        load(path)
+
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < BOMB / 10
 
 
 def test_compressed_members(saved: bytes):

@@ -13,11 +13,13 @@ import pytest
 import torch
 from torch import Tensor, nn
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ArrayAttr, IndexType, IntAttr, ModuleOp
 from xdsl.passes import ModulePass
+from xdsl.utils.exceptions import VerifyException
 
 import padc
 from padc.errors import UsageError
+from padc.ir.torch import VTensorType
 from padc.ir.weights import weights_of
 from padc.passes import get_all_passes
 from padc.tools import padc_opt
@@ -219,6 +221,15 @@ def test_reader_that_stops_early():
 
 # --- bad input ------------------------------------------------------------------
 
+GENERIC_OF_TENSORS = """
+func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %y = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>], iterator_types = ["parallel"]} outs(%x : tensor<4xf32>) {
+  ^bb0(%a: f32):
+    linalg.yield %a : f32
+  } -> tensor<4xf32>
+  return %y : tensor<4xf32>
+}
+"""
 GENERIC = """func.func @f(%x: memref<4xindex>) {
   linalg.generic {
     indexing_maps = [affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]
@@ -364,6 +375,26 @@ BAD_INPUT: dict[str, tuple[list[str], str, int, list[str]]] = {
         "%x = arith.constant 5 : i99999999999",
         4,
         ["i99999999999 is wider than 16777215 bits"],
+    ),
+    **{
+        f"wide integer in {type}": (
+            [],
+            f"func.func private @f(%x: {type})",
+            4,
+            ["i99999999 is wider than 16777215 bits"],
+        )
+        for type in (
+            "tensor<4xi99999999>",
+            "tensor<?x4 xi99999999>",
+            "vector<4x[2]xi99999999>",
+            "memref<*xi99999999>",
+        )
+    },
+    "what a pass of xDSL does not take": (
+        ["-p", "convert-linalg-to-loops"],
+        GENERIC_OF_TENSORS,
+        3,
+        ["convert-linalg-to-loops, a pass of xDSL, does not take this program"],
     ),
     "array of wide integers": (
         [],
@@ -794,6 +825,8 @@ def test_reproducer_of_a_pass_whose_result_does_not_verify(
     assert text.index("%a = arith.muli") < text.index("%b = arith.addi")
     assert "// -----// IR Dump After SwapPass Failed (swap) //----- //" in failed.stderr
     assert run("-p", "swap", "--disable-verify", model).returncode == 0
+    with pytest.raises(VerifyException):
+        VTensorType(ArrayAttr([IntAttr(2)]), IndexType())
 
 
 def test_a_reproducer_that_cannot_be_written_does_not_hide_the_error(

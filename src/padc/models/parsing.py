@@ -17,7 +17,9 @@ from padc.ir.torch.types import VTensorType
 
 REPORTED = (PadcError, ParseError, DiagnosticException)
 """Errors whose message says what is wrong with the input."""
-WIDE_INTEGER = re.compile(r"(?<![%@#!\"\w$.-])[su]?i(\d{8,})\b")
+WIDE_INTEGER = re.compile(
+    r"(?:(?<![%@#!\"\w$.-])x?|(?<=<)(?:[\d?*\[\]]+x)+)([su]?i(\d{8,}))\b"
+)
 STRINGS = re.compile(
     r'//[^\n]*|"(?:[^"\\\n\v\f]++|\\(?:["nt\\]|[0-9A-Fa-f]{2}))*+"|(?P<open>")'
 )
@@ -60,9 +62,9 @@ def parsing(text: str) -> Generator[None]:
 def check_widths(text: str) -> None:
     """Raise InvalidProgramError for integer types whose bounds need much memory."""
     for match in WIDE_INTEGER.finditer(text):
-        if len(match[1]) > 8 or int(match[1]) > MOST_BITS:
+        if len(match[2]) > 8 or int(match[2]) > MOST_BITS:
             raise InvalidProgramError(
-                f"the integer type {match[0][:40]} is wider than {MOST_BITS} bits, "
+                f"the integer type {match[1][:40]} is wider than {MOST_BITS} bits, "
                 "which MLIR has at most"
             )
 
