@@ -171,13 +171,19 @@ def narrowed_together(
     Ranges of several symbols in which a guard on all of them holds.
 
     PyTorch keeps apart what it computes for sizes of 1 and 2, or of windows of them:
-    `8*h*w != 16*w`. So only the smallest sizes are left out, as few as will do. Other
-    relations between sizes are refused: no choice of ranges follows from them.
+    `8*h*w != 16*w`. So only sizes below those of the example are left out, as few as
+    will do. Other relations between sizes are refused: no choice of ranges follows from
+    them.
     """
     if prod(high - low + 1 for low, high in ranges.values()) > MOST_SIZES:
         raise refused(ep, [guard], tensors, "not all sizes can be tried")
     right = holds_in(guard, tensors, ranges)
-    for left_out in fewest_first(len(ranges)):
+    examples = example_sizes(tensors)
+    most = [
+        max(0, min(MOST_LEFT_OUT, examples.get(symbol, high) - low))
+        for symbol, (low, high) in ranges.items()
+    ]
+    for left_out in fewest_first(most):
         kept = right[tuple(slice(n, None) for n in left_out)]
         if kept.size and kept.all():
             each = zip(ranges.items(), left_out, strict=True)
@@ -185,9 +191,22 @@ def narrowed_together(
     raise refused(ep, [guard], tensors, "it does not hold for all of them")
 
 
-def fewest_first(count: int) -> list[tuple[int, ...]]:
-    """How many of the smallest sizes to leave out of each of `count` ranges."""
-    return sorted(itertools.product(range(MOST_LEFT_OUT + 1), repeat=count), key=sum)
+def fewest_first(most: Sequence[int]) -> list[tuple[int, ...]]:
+    """How many of the smallest sizes to leave out of each range: so many at most."""
+    return sorted(itertools.product(*(range(each + 1) for each in most)), key=sum)
+
+
+def example_sizes(tensors: Sequence[torch.Tensor]) -> Mapping[sympy.Symbol, int]:
+    """The sizes of the example inputs, where they are those of a symbol."""
+    sizes = [
+        x for tensor in tensors for x in tensor.shape if isinstance(x, torch.SymInt)
+    ]
+    return {
+        symbol: int(size.node.hint)
+        for size in sizes
+        if isinstance(symbol := expression_of(size), sympy.Symbol)
+        and size.node.has_hint()
+    }
 
 
 def holds_in(

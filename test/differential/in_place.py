@@ -20,12 +20,13 @@ class Written:
     views: tuple[View, ...]
     method: str
     sources: tuple[View, ...] | None
-    """The views of the copy itself that are written; None for another tensor."""
+    """Views of the copy, whose elements are added, say; None for another tensor's."""
     __name__: ClassVar[str] = "written"
 
     def __call__(self, x: Tensor, *others: Tensor) -> Tensor:
         x = x.clone()
-        given = others if self.sources is None else [viewed(x, self.sources)]
+        # Without a copy, eager mode may read what it has written.
+        given = others if self.sources is None else [viewed(x, self.sources).clone()]
         getattr(viewed(x, self.views), self.method)(*given)
         return x
 
@@ -33,7 +34,7 @@ class Written:
         """The same in Python."""
         given = ", ".join(others)
         if self.sources is not None:
-            given = f"x{text(self.sources)}"
+            given = f"x{text(self.sources)}.clone()"
         write = f"x{text(self.views)}.{self.method}({given})"
         return f"(lambda x: ({write}, x)[1])({x}.clone())"
 

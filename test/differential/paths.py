@@ -248,6 +248,8 @@ def problem(program: Program, path: str) -> str | None:
         runs = PATHS[path](program)
     except (UnsupportedError, SpecializedError):
         raise
+    except UsageError as error:
+        raise UnsupportedError([Problem(str(error))]) from error
     except Exception as error:
         return f"{type(error).__name__}: {error}"
     run = 0

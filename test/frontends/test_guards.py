@@ -89,12 +89,18 @@ def program_of(name: str) -> ExportedProgram:
             )
 
 
-def input_of(program: ExportedProgram, size: int) -> torch.Tensor:
-    """An input where all dynamic sizes are `size`."""
+def program_input(program: ExportedProgram) -> torch.Tensor:
+    """The only input, as the graph has it."""
     (value,) = [
         node.meta["val"] for node in program.graph.nodes if node.op == "placeholder"
     ]
-    return torch.rand([n if isinstance(n, int) else size for n in value.shape])
+    return value
+
+
+def input_of(program: ExportedProgram, size: int) -> torch.Tensor:
+    """An input where all dynamic sizes are `size`."""
+    shape = program_input(program).shape
+    return torch.rand([n if isinstance(n, int) else size for n in shape])
 
 
 @pytest.mark.parametrize("name", ["area", "lp_pool", "view", "unshuffle"])
@@ -117,6 +123,17 @@ def test_machine_code_takes_the_sizes_that_pytorch_takes(name: str):
             torch.testing.assert_close(compiled(x), expected)
             taken.add(True)
     assert taken == {True, False}
+
+
+@pytest.mark.parametrize("shape", [(5, 4), (4, 5)])
+def test_ranges_have_the_sizes_of_the_example(shape: tuple[int, int]):
+    x = torch.rand(shape)
+    program = exported(lambda x: x.reshape(-1)[:17], x, 0, 1)
+    symbols = [size.node.expr for size in program_input(program).shape]
+
+    found = guarded_ranges(program, dict.fromkeys(symbols, (2, 64)))
+
+    assert [found[symbol][0] for symbol in symbols] == list(shape)
 
 
 def test_the_message_names_dimension_and_guard():

@@ -18,9 +18,12 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import torch
 from fuzz.changes import TEXTS, changed_bytes, changed_tree, places_in
 from fuzz.seed_models import programs, saved
 from fuzz.target import Target
+from torch.export import ExportedProgram
+from torch.utils import _pytree as pytree
 
 import padc
 from padc.frontends.torch_export import load
@@ -68,8 +71,45 @@ class Archives(Target):
             path.write_bytes(case)
             with no_code():
                 program = load(path)
-        padc.compile(program)
-        padc.convert(program)
+        refusals: list[padc.PadcError] = []
+        for use in (computed, padc.convert):
+            try:
+                use(program)
+            except self.errors as error:
+                refusals.append(error)
+        if refusals:
+            raise refusals[0]
+
+
+def computed(program: ExportedProgram) -> None:
+    """Run the machine code of a small program on its examples, if PyTorch runs it."""
+    model = padc.compile(program)
+    if program.example_inputs is None or not is_small(program):
+        return
+    args, kwargs = program.example_inputs
+    try:
+        program.module()(*args, **kwargs)
+    except Exception:
+        return  # PyTorch does not check what it loads.
+    model(*args, **kwargs)
+
+
+MOST_ELEMENTS = 2**20
+
+
+def is_small(program: ExportedProgram) -> bool:
+    """Whether few elements are computed, and nothing is repeated."""
+    values = [
+        value
+        for node in program.graph.nodes
+        for value in pytree.tree_leaves(node.meta.get("val"))
+        if isinstance(value, torch.Tensor)
+    ]
+    has_loops = any(node.op == "get_attr" for node in program.graph.nodes)
+    sizes = [size for value in values for size in value.shape]
+    if has_loops or not all(isinstance(size, int) for size in sizes):
+        return False
+    return sum(value.numel() for value in values) < MOST_ELEMENTS
 
 
 ARE_CODE = frozenset(["pickle.find_class", "os.system", "subprocess.Popen", "os.mkdir"])

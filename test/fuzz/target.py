@@ -6,7 +6,7 @@ import abc
 from random import Random
 from typing import ClassVar
 
-from padc.errors import PadcError
+from padc.errors import InvalidProgramError, UnsupportedError, UsageError
 
 
 class Refused(Exception):
@@ -27,8 +27,10 @@ class Target(abc.ABC):
 
     suffix: ClassVar[str]
     """The ending of the files of its finds."""
-    errors: ClassVar[tuple[type[BaseException], ...]] = (PadcError, Refused)
-    """The errors with which damaged files may be refused."""
+    errors: ClassVar[tuple[type[BaseException], ...]] = (
+        UsageError, InvalidProgramError, UnsupportedError, Refused,
+    )  # fmt: skip
+    """The errors with which damaged files may be refused: those at which padc is not."""
 
     @abc.abstractmethod
     def prepare(self) -> None:

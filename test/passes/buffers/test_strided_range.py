@@ -44,7 +44,8 @@ def test_disjoint_ranges_share_no_place(
 
     shared = z3.And(has(a, i, place), has(b, j, place))
 
-    assert holds(z3.Not(shared), disjoint(a, b))
+    # No ranges of unknown sizes are disjoint, for some strides.
+    assert holds(z3.Implies(disjoint(a, b), z3.Not(shared)))
 
 
 @pytest.mark.parametrize("strides", PAIRS)
