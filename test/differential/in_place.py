@@ -64,7 +64,7 @@ def view(draw: Draw, x: Tensor) -> View | None:
             index = [slice(None)] * dim
             index.append(slice(draw.integer(0, size - 1), None, draw.integer(1, 3)))
             return "__getitem__", (tuple(index),)
-        case 3:
+        case 3 if rank:
             return "permute", tuple(draw.random.sample(range(rank), rank))
         case 4:
             return "unsqueeze", (draw.integer(0, rank),)

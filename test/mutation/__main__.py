@@ -17,6 +17,7 @@ import argparse
 import os
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
@@ -29,7 +30,7 @@ from mutation.areas import AREAS, Area
 from mutation.explained import EXPLAINED
 from mutation.mutants import all_mutants
 from mutation.running import ROOT
-from mutation.worker import start, survives
+from mutation.worker import ENDED, SURVIVES, TOO_LONG, outcome, start
 
 
 def run(name: str, area: Area, wanted: Callable[[str], bool], jobs: int) -> list[str]:
@@ -43,16 +44,22 @@ def run(name: str, area: Area, wanted: Callable[[str], bool], jobs: int) -> list
     if not work:
         return []
     begin, survivors = time.perf_counter(), list[str]()
+    counts = Counter[str]()
     with ProcessPoolExecutor(
         min(jobs, len(work)), get_context("spawn"), start, (area,)
     ) as pool:
-        for (file, mutant), alive in zip(work, pool.map(survives, work)):
-            if alive:
+        for (file, mutant), found in zip(work, pool.map(outcome, work)):
+            counts[found] += 1
+            if found == SURVIVES:
                 survivors.append(f"{file} {mutant.name}")
                 reason = EXPLAINED.get(survivors[-1])
                 print(f"{reason or 'SURVIVED'}: {survivors[-1]}", flush=True)
     seconds = time.perf_counter() - begin
-    print(f"{name}: {len(work)} mutants, {len(survivors)} survive, {seconds:.0f} s")
+    others = [f"{counts[each]} {each}" for each in (ENDED, TOO_LONG) if counts[each]]
+    alive = f"{len(survivors)} survive"
+    print(
+        f"{name}: {len(work)} mutants, {', '.join([alive, *others])}, {seconds:.0f} s"
+    )
     return survivors
 
 

@@ -79,6 +79,18 @@ AREAS: Mapping[str, Area] = {
         },
         ("test/passes/torch_to_tcp/test_fold_batch_norm.py",),
     ),
+    "guards": Area(
+        {
+            "frontends/torch_export/guards.py": (),
+            "frontends/torch_export/guarded_ranges.py": (),
+        },
+        ("test/frontends/test_guards.py",),
+    ),
+    "blocks": Area(
+        {"passes/buffers/run_in_blocks.py": ()},
+        ("test/passes/buffers/test_run_in_blocks.py",),
+        ("test/passes/buffers/run_in_blocks.mlir",),
+    ),
     "core ml": Area(
         {
             "passes/tcp_to_mil/tcp/folding.py": (),

@@ -211,6 +211,12 @@ class _Mutants(ast.NodeVisitor):
                 start = self.span(key)[0]
             elif isinstance(node, ast.Dict):
                 start = self.source.rindex("**", 0, start)
+            if isinstance(node, ast.Tuple) and len(pairs) == 2:
+                # Of one element, it needs a comma.
+                other = self.source[slice(*self.span(node.elts[value is node.elts[0]]))]
+                places = self.span(node.elts[0])[0], self.span(node.elts[1])[1]
+                self.add(value, "is left out", places, f"{other},")
+                continue
             # Without the comma after it, or of the last one before it.
             after = self.source[end:]
             rest = after.lstrip()

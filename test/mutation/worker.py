@@ -23,7 +23,16 @@ from mutation.running import (
     run_pytest,
 )
 
-PASSED, NOTHING_RUN = 0, 5
+PASSED, FAILED, NOTHING_RUN = 0, 1, 5
+SURVIVES, NOTICED, TOO_LONG = "survives", "is noticed", "takes too long"
+ENDED = "ends the tests"
+OUTCOMES = {
+    PASSED: SURVIVES,
+    NOTHING_RUN: SURVIVES,
+    FAILED: NOTICED,
+    None: TOO_LONG,
+}
+"""What an exit code of the tests says of a mutant; `ENDED` for others."""
 
 
 class Worker:
@@ -57,19 +66,21 @@ class Worker:
             text = self.output.read_text()
             raise AssertionError(f"tests fail without any mutant:\n{text}")
 
-    def survives(self, file: str, mutant: Mutant) -> bool:
-        """Whether all tests pass with a mutant in place of `file`."""
+    def outcome(self, file: str, mutant: Mutant) -> str:
+        """What comes of the tests with a mutant in place of `file`."""
         path = self.folder / file
         original = path.read_bytes()
         for compiled in path.parent.glob(f"__pycache__/{path.stem}.*.pyc"):
             compiled.unlink()
         path.write_text(mutant.source)
         try:
-            return self.passes(str(self.folder / "src/padc" / file), mutant)
+            code = self.code(str(self.folder / "src/padc" / file), mutant)
         finally:
             path.write_bytes(original)
+        return OUTCOMES.get(code, ENDED)
 
-    def passes(self, file: str, mutant: Mutant) -> bool:
+    def code(self, file: str, mutant: Mutant) -> int | None:
+        """The exit code of the tests; None if they take too long."""
         tests = self.tests_of(file, mutant)
 
         def work() -> int:
@@ -77,7 +88,7 @@ class Worker:
                 return code
             return run_pytest(self.folder, tests) if tests else PASSED
 
-        return in_fork(work, self.limit, self.output) in (PASSED, NOTHING_RUN)
+        return in_fork(work, self.limit, self.output)
 
     def tests_of(self, file: str, mutant: Mutant) -> list[str]:
         """The tests that run lines of the mutant, the quickest first."""
@@ -100,5 +111,5 @@ def start(area: Area) -> None:
     sys.dont_write_bytecode = True
 
 
-def survives(work: tuple[str, Mutant]) -> bool:
-    return worker.survives(*work)
+def outcome(work: tuple[str, Mutant]) -> str:
+    return worker.outcome(*work)
