@@ -365,6 +365,35 @@ def test_numbers_and_arrays_agree(name: str):
         assert one_by_one == [by_python(guard, n) for n in sizes]
 
 
+FORMULAS = (
+    "n + 1 == 6", "n - 3 > 2", "3 * n < 20", "n / 2 > 4.5", "n // 4 != 2", "n % 3 == 1",
+    "n ** 2 == 49", "n <= 7", "n >= 7", "3 < n < 9", "n > 3 and n != 8",
+    "n < 4 or n > 9", "not n > 5", "-n < -6", "+n > 8", "abs(5 - n) > 2",
+    "float(n) / 2 > 3.5", "int(n / 2) == 3", "int((3 - n) / 2) == -1",
+    "math.ceil(n / 2) == 4", "math.floor((5 - n) / 2) == -2", "math.sqrt(n) > 2.5",
+    "math.trunc((5 - n) / 2) == -1", "max(n, 5, 7) == 7", "min(n, 9, 5) < 5",
+    "torch._sym_sqrt(n) < 3", "torch.sym_float(n) / 2 > 3.5",
+    "torch.sym_int((3 - n) / 2) == -1", "torch.sym_max(n, 5) == 5",
+    "torch.sym_min(n, 5) == 5", "torch.sym_not(n > 5)",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("formula", FORMULAS)
+def test_operators_and_functions(formula: str):
+    """All of them, for numbers and for arrays, as Python and PyTorch compute them."""
+    text = re.sub(r"\bn\b", "L['x'].size()[0]", formula)
+    guard = read_guard(text, {"L['x']": (0, "x")})
+    sizes = list(range(1, 14))
+
+    expected = [
+        bool(eval(formula, {"math": math, "torch": torch, "n": n})) for n in sizes
+    ]
+
+    assert {*expected} == {True, False}
+    assert [guard.holds_for(lambda _, n=n: n) for n in sizes] == expected
+    assert guard.holds(lambda _: np.array(sizes)).tolist() == expected
+
+
 def by_python(guard: Guard, size: int) -> bool:
     class Input:
         shape: Sequence[int] = [size] * 5

@@ -11,6 +11,7 @@ only, and the next run gives the right result and removes what the killed one le
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
 import random
 import signal
@@ -42,7 +43,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--kills", type=int, default=200, help="of each of the four")
+    parser.add_argument("--kills", type=int, default=200, help="runs of each that end")
     parser.add_argument("--seed", type=int, default=random.randrange(2**31))
     options = parser.parse_args()
     print(f"seed {options.seed}", flush=True)
@@ -137,8 +138,9 @@ def kill_writers(
     seconds = timed(write)
     counts = {old: 0, read(path): 0}
     assert len(counts) == 2
-    cut_short = 0
-    for number in range(kills):
+    cut_short, runs = 0, itertools.count()
+    while cut_short < kills:
+        number = next(runs)
         write_old()
         check_only(path.parent, {path.name})
         seconds *= 1.02 if (was := killed(write, moment(seconds, rng))) else 0.9
@@ -149,7 +151,7 @@ def kill_writers(
     write_old()
     check_only(path.parent, {path.name})
     print(
-        f"{name}: {kills} kills, {cut_short} before the end; "
+        f"{name}: {kills} of {next(runs)} runs cut short; "
         f"{counts.pop(old)} old ones, {sum(counts.values())} new ones",
         flush=True,
     )
@@ -173,8 +175,9 @@ def kill_compiles(folder: Path, kills: int, rng: random.Random) -> None:
 
     cut_short = kept = 0
     os.environ["PADC_CACHE_DIR"] = ""  # It is compiled, not read, each time.
-    seconds = timed(compile)
-    for number in range(kills):
+    seconds, runs = timed(compile), itertools.count()
+    while cut_short < kills:
+        number = next(runs)
         cached = folder / str(number)
         os.environ["PADC_CACHE_DIR"] = str(cached)
         if number % 2:
@@ -187,8 +190,7 @@ def kill_compiles(folder: Path, kills: int, rng: random.Random) -> None:
         assert all(map(is_whole, found)) and len(found) == 1 + number % 2
         check_only(cached, {cache.KEY, *found})
     print(
-        f"compile: {kills} kills, {cut_short} before the end; "
-        f"{kept} whole entries after them",
+        f"compile: {kills} of {next(runs)} runs cut short; {kept} whole entries after them",
         flush=True,
     )
 
