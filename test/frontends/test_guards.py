@@ -19,12 +19,19 @@ from torch.nn import functional as F
 
 import padc
 from padc.errors import UnsupportedError, UsageError
+from padc.frontends.torch_export import guards
 from padc.frontends.torch_export.guarded_ranges import (
     guarded_ranges,
     holds,
     input_tensors,
 )
-from padc.frontends.torch_export.guards import Guard, guards_of, read_guard
+from padc.frontends.torch_export.guards import (
+    Guard,
+    GuardCheck,
+    guards_of,
+    read_guard,
+    restore_guards,
+)
 from padc.frontends.torch_export.types import expression_of
 from padc.versions import numbers
 
@@ -363,6 +370,45 @@ def test_numbers_and_arrays_agree(name: str):
         one_by_one = [guard.holds(lambda _, n=n: n) for n in sizes]
         assert np.broadcast_to(at_once, len(sizes)).tolist() == one_by_one
         assert one_by_one == [by_python(guard, n) for n in sizes]
+
+
+class Variadic(torch.nn.Module):
+    def forward(self, *inputs: Any) -> torch.Tensor:
+        return inputs[1].view(-1, 4).sum(1) * inputs[0] + inputs[2]
+
+
+@pytest.mark.parametrize("factor", [2, torch.ones([])])
+def test_inputs_of_a_variadic_model(factor: Any):
+    """Guards name them by their place; those that are numbers have none."""
+    shapes = (None, {0: auto(high=40)}, None)
+    inputs = factor, torch.rand(16), torch.zeros(1)
+    program = torch.export.export(Variadic(), inputs, dynamic_shapes=(shapes,))
+    compiled = padc.compile(program)
+
+    x = torch.rand(20)
+    torch.testing.assert_close(
+        compiled(factor, x, inputs[2]), x.view(-1, 4).sum(1) * factor
+    )
+    with pytest.raises(UsageError, match="dimension 0 of the input 'inputs_1' is 18"):
+        compiled(factor, torch.rand(18), inputs[2])
+
+
+def test_few_combinations_of_sizes_are_remembered(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(guards, "MOST_REMEMBERED", 3)
+    check = GuardCheck(guards_of(program_of("view")))
+    for _ in range(2):
+        for size in range(8, 40, 4):
+            check([torch.rand(size)])
+
+    assert len(check._right) == 3
+
+
+def test_a_program_without_dynamic_sizes_has_no_guards_to_restore():
+    program = torch.export.export(torch.nn.ReLU(), (torch.rand(3),))
+
+    restore_guards(program)
+
+    assert not guards_of(program)
 
 
 FORMULAS = (

@@ -170,10 +170,11 @@ class _Mutants(ast.NodeVisitor):
             self.fixed(node.guard, True)
             self.fixed(node.guard, False)
         elif not (isinstance(node.pattern, ast.MatchAs) and node.pattern.name is None):
-            end = self.span(node.pattern)[1]
+            start, end = self.span(node.pattern)
             # The pattern may be in parentheses.
             end = self.source.index(":", end)
-            self.add(node.pattern, "never matches", (end, end), " if False")
+            new = f"{self.source[start:end]} if False"
+            self.add(node.pattern, "never matches", (start, end), new)
         self.generic_visit(node)
 
     def visit_Assign(self, node: ast.Assign | ast.AnnAssign) -> None:
