@@ -38,8 +38,10 @@ LEAST: Mapping[torch.dtype, float] = {
 An error allowed everywhere: of numbers that underflow, and, in halves, of sums in float32
 that should be 0.
 """
-DOUBLE = "reference", "text", "native", "checked", "strict"
+DOUBLE = "reference", "text", "native", "checked", "strict", "compile"
 """The paths that compute float64 as such."""
+TILED = "native", "checked", "compile"
+"""Those that may compute convolutions by Winograd's algorithm."""
 WINOGRAD = 1e-5
 """Half of the error that docs/native.md states, in parts of the range of the result."""
 BICUBIC = 2
@@ -150,7 +152,7 @@ def noisy(
             # Terms of the polynomials are larger than the weight. PyTorch rounds each.
             image = values[call.args[0].number]
             error += LARGEST_TERM * largest(image) if x.itemsize == 2 else 0
-        if path == "native" and is_tiled(call, values):
+        if path in TILED and is_tiled(call, values):
             error += 2 * WINOGRAD * largest(x) / noise_of(x.dtype, path)
         if any(norm in str(call.target) for norm in ("layer_norm", "group_norm")):
             error += rounded_means(call, values[call.args[0].number])
