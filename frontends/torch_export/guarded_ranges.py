@@ -16,6 +16,8 @@ from torch.export import ExportedProgram
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i64
 
 from padc.errors import Problem, SourceLocation, UnsupportedError
+from padc.frontends.torch_export import guards
+from padc.frontends.torch_export.deciding_ops import deciding_ops
 from padc.frontends.torch_export.guards import (
     Guard,
     InputSize,
@@ -34,6 +36,7 @@ INT32_MAX = 2**31 - 1
 MOST_LEFT_OUT = 3
 """The smallest sizes of a range that a guard on several may cost."""
 TORCH = Path(torch.__file__).parent
+RESTORED_AT = Path(guards.__file__)
 
 Ranges = Mapping[sympy.Symbol, tuple[int, int]]
 
@@ -63,9 +66,8 @@ def narrow_sizes(module: ModuleOp, ep: ExportedProgram) -> Sequence[str]:
         declared[str(symbol)].min_val = IntegerAttr(low, i64)
         declared[str(symbol)].max_val = IntegerAttr(high, i64)
     narrower = [symbol for symbol in ranges if left[symbol] != ranges[symbol]]
-    guards = guards_of(ep) if narrower else []
-    tensors = input_tensors(ep)
-    return [excluded(guards, tensors, x, ranges, left[x]) for x in narrower]
+    conditions, tensors = guards_of(ep), input_tensors(ep)
+    return [excluded(conditions, tensors, x, ranges, left[x]) for x in narrower]
 
 
 def excluded(
@@ -146,9 +148,7 @@ def narrowed(
     if not right[first : last + 1].all():
         gaps = [g for g in guards if not has_range(g, tensors, symbol, low, high)]
         listed = ", ".join(map(str, sizes[right][:4]))
-        raise refused(
-            ep, gaps or guards, tensors, f"it holds for the sizes {listed} ... only"
-        )
+        raise refused(ep, gaps, tensors, f"it holds for the sizes {listed} ... only")
     return int(sizes[first]), int(sizes[last])
 
 
@@ -185,7 +185,7 @@ def narrowed_together(
     ]
     for left_out in fewest_first(most):
         kept = right[tuple(slice(n, None) for n in left_out)]
-        if kept.size and kept.all():
+        if kept.all():
             each = zip(ranges.items(), left_out, strict=True)
             return {s: (low + n, high) for (s, (low, high)), n in each}
     raise refused(ep, [guard], tensors, "it does not hold for all of them")
@@ -196,16 +196,13 @@ def fewest_first(most: Sequence[int]) -> list[tuple[int, ...]]:
     return sorted(itertools.product(*(range(each + 1) for each in most)), key=sum)
 
 
-def example_sizes(tensors: Sequence[torch.Tensor]) -> Mapping[sympy.Symbol, int]:
-    """The sizes of the example inputs, where they are those of a symbol."""
-    sizes = [
-        x for tensor in tensors for x in tensor.shape if isinstance(x, torch.SymInt)
-    ]
+def example_sizes(tensors: Sequence[torch.Tensor]) -> Mapping[sympy.Expr, int]:
+    """The sizes of the example inputs, by what they are in the graph."""
     return {
-        symbol: int(size.node.hint)
-        for size in sizes
-        if isinstance(symbol := expression_of(size), sympy.Symbol)
-        and size.node.has_hint()
+        expression_of(size): int(size.node.hint)
+        for tensor in tensors
+        for size in tensor.shape
+        if isinstance(size, torch.SymInt)
     }
 
 
@@ -299,6 +296,9 @@ def guard_location(
     for guard in env.guards:
         if guard.expr.free_symbols == set(symbols):
             found |= lines_of(ep, getattr(guard.sloc, "framework_loc", None))
+    for node, decided in () if found else deciding_ops(ep):
+        if decided == set(symbols) and (line := SourceLocation.of(node_location(node))):
+            found.add(line)
     return found.pop() if len(found) == 1 else None
 
 
@@ -306,6 +306,8 @@ def lines_of(ep: ExportedProgram, frame: Any) -> set[SourceLocation]:
     """The user's lines for a line that decided, which may be in PyTorch."""
     if frame is None or not hasattr(frame, "filename"):
         return set()
+    if Path(frame.filename) == RESTORED_AT:
+        return set()  # The program was saved, and the line is not known.
     if not Path(frame.filename).is_relative_to(TORCH):
         return {SourceLocation(frame.filename, frame.lineno)}
     # A function of PyTorch: the lines of the graph that call a function of its name.

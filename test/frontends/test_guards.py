@@ -19,6 +19,7 @@ from torch.nn import functional as F
 
 import padc
 from padc.errors import UnsupportedError, UsageError
+from padc.frontends.torch_export import guarded_ranges as guarded_ranges_module
 from padc.frontends.torch_export import guards
 from padc.frontends.torch_export.guarded_ranges import (
     guarded_ranges,
@@ -136,7 +137,7 @@ def test_machine_code_takes_the_sizes_that_pytorch_takes(name: str):
 def test_ranges_have_the_sizes_of_the_example(shape: tuple[int, int]):
     x = torch.rand(shape)
     program = exported(lambda x: x.reshape(-1)[:17], x, 0, 1)
-    symbols = [size.node.expr for size in program_input(program).shape]
+    symbols: list[Any] = [expression_of(x) for x in program_input(program).shape]
 
     found = guarded_ranges(program, dict.fromkeys(symbols, (2, 64)))
 
@@ -401,6 +402,111 @@ def test_few_combinations_of_sizes_are_remembered(monkeypatch: pytest.MonkeyPatc
             check([torch.rand(size)])
 
     assert len(check._right) == 3
+
+
+def guarded(*texts: str) -> ExportedProgram:
+    """A program of two dynamic sizes n and m with these guards."""
+    program = torch.export.export(
+        One(lambda x: x * 2),
+        (torch.rand(16, 16),),
+        dynamic_shapes=({0: auto(high=64), 1: auto(high=64)},),
+    )
+    sizes = {"n": "L['x'].size()[0]", "m": "L['x'].size()[1]"}
+    guards = [re.sub(r"\b[nm]\b", lambda match: sizes[match[0]], x) for x in texts]
+    setattr(program, "_guards_code", guards)
+    return program
+
+
+def test_only_guards_that_exclude_sizes_are_named():
+    with pytest.warns(padc.PadcWarning) as warnings:
+        padc.convert(guarded("n > 5", "n > 1", "m > 7"))
+
+    messages = sorted(str(each.message) for each in warnings)
+    assert [text.partition("since ")[2] for text in messages] == [
+        "the model was exported where x.shape[0] > 5",
+        "the model was exported where x.shape[1] > 7",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("texts", "named", "why"),
+    [
+        (("n % 4 == 0", "n > 5"), ["x.shape[0] % 4 == 0"], "8, 12, 16, 20 ... only"),
+        (
+            ("n > 5", "n < 4"),
+            ["x.shape[0] > 5", "x.shape[0] < 4"],
+            "no size in its range",
+        ),
+        (("n > m",), ["x.shape[0] > x.shape[1]"], "not hold for all of them"),
+    ],
+)
+def test_guards_that_no_range_satisfies(texts: Any, named: Sequence[str], why: str):
+    with pytest.raises(UnsupportedError) as caught:
+        padc.convert(guarded(*texts))
+
+    problems = caught.value.problems
+    assert [
+        f"where {name};" in p.message for name, p in zip(named, problems, strict=True)
+    ]
+    assert all(why in problem.message for problem in problems)
+
+
+def test_combinations_that_are_too_many_to_try(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(guarded_ranges_module, "MOST_SIZES", 1000)
+
+    with pytest.raises(UnsupportedError, match="not all sizes can be tried"):
+        padc.convert(guarded("n * m >= 17"))
+
+
+def test_guards_on_multiples_of_a_size():
+    """No size of the example is that of the symbol itself."""
+    n, m = Dim("n", min=1, max=16), Dim("m", min=1, max=16)
+    program = torch.export.export(
+        One(lambda x: x * 2),
+        (torch.rand(16, 16),),
+        dynamic_shapes=({0: 4 * n, 1: 4 * m},),
+    )
+    setattr(program, "_guards_code", ["L['x'].size()[0] * L['x'].size()[1] >= 65"])
+
+    with pytest.warns(padc.PadcWarning, match="where .* >= 65"):
+        padc.convert(program)
+
+
+class Rows(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = x + 1
+        return y.view(-1, 4).sum(1)
+
+
+class Unshuffled(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return F.pixel_unshuffle(x[None], 2)
+
+
+@pytest.mark.parametrize(
+    ("model", "shape", "sizes", "line"),
+    [
+        (Rows(), (16,), {0: auto(high=64)}, "return y.view(-1, 4).sum(1)"),
+        (Rows(), (16,), {0: 2 * Dim("half", min=2, max=32)}, "y.view(-1, 4)"),
+        (Unshuffled(), (1, 8, 8), {1: auto(high=64)}, "F.pixel_unshuffle(x[None], 2)"),
+        (Rows(), (4, 8), {0: auto(high=64), 1: auto(high=64)}, "y.view(-1, 4)"),
+    ],
+)
+@pytest.mark.parametrize("is_saved", [False, True])
+def test_the_line_of_an_op_that_a_guard_is_for(
+    model: torch.nn.Module, shape: Sequence[int], sizes: Any, line: str, is_saved: bool,
+    tmp_path: Path,
+):  # fmt: skip
+    program = torch.export.export(model, (torch.rand(shape),), dynamic_shapes=(sizes,))
+    if is_saved:
+        torch.export.save(program, tmp_path / "model.pt2")
+        program = padc.load(tmp_path / "model.pt2")
+
+    with pytest.raises(UnsupportedError) as caught:
+        padc.convert(program)
+
+    locations = [problem.location for problem in caught.value.problems]
+    assert any(each is not None and line in each.text for each in locations)
 
 
 def test_a_program_without_dynamic_sizes_has_no_guards_to_restore():
