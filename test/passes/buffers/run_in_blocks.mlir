@@ -1,6 +1,7 @@
 // RUN: padc-opt -p "run-in-blocks{block-bytes=4096},canonicalize,cse" %s | filecheck %s
 
 #row = affine_map<(m, n, k) -> (m, k)>
+#other = affine_map<(m, n, k) -> (m * 2, k)>
 #column = affine_map<(m, n, k) -> (k, n)>
 #result = affine_map<(m, n, k) -> (m, n)>
 #here = affine_map<(m, n) -> (m, n)>
@@ -75,6 +76,152 @@ func.func @columns(%x: memref<100x8xf32>, %k: memref<8x100xf32>, %z: f32) -> mem
   }
   memref.dealloc %p : memref<100x100xf32>
   return %y : memref<100x100xf32>
+}
+
+// The first product reads every other row: no part of the input is a block's.
+// CHECK-LABEL: func.func @every_other_row
+// CHECK-NOT:     scf.for
+func.func @every_other_row(%x: memref<200x8xf32>, %k: memref<8x500xf32>, %v: memref<500x4xf32>, %z: f32) -> memref<100x4xf32> {
+  %p = memref.alloc() : memref<100x500xf32>
+  linalg.fill ins(%z : f32) outs(%p : memref<100x500xf32>)
+  linalg.generic {indexing_maps = [#other, #column, #result], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %k : memref<200x8xf32>, memref<8x500xf32>) outs(%p : memref<100x500xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %d = arith.mulf %a, %b : f32
+    %e = arith.addf %d, %c : f32
+    linalg.yield %e : f32
+  }
+  %y = memref.alloc() : memref<100x4xf32>
+  linalg.fill ins(%z : f32) outs(%y : memref<100x4xf32>)
+  linalg.generic {indexing_maps = [#row, #column, #result], iterator_types = ["parallel", "parallel", "reduction"]} ins(%p, %v : memref<100x500xf32>, memref<500x4xf32>) outs(%y : memref<100x4xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %d = arith.mulf %a, %b : f32
+    %e = arith.addf %d, %c : f32
+    linalg.yield %e : f32
+  }
+  memref.dealloc %p : memref<100x500xf32>
+  return %y : memref<100x4xf32>
+}
+
+// The outermost loop of both products adds up.
+// CHECK-LABEL: func.func @sums_first
+// CHECK-NOT:     scf.for
+func.func @sums_first(%x: memref<100x8xf32>, %k: memref<8x500xf32>, %v: memref<500x4xf32>, %z: f32) -> memref<100x4xf32> {
+  %p = memref.alloc() : memref<100x500xf32>
+  linalg.fill ins(%z : f32) outs(%p : memref<100x500xf32>)
+  linalg.generic {indexing_maps = [affine_map<(k, m, n) -> (m, k)>, affine_map<(k, m, n) -> (k, n)>, affine_map<(k, m, n) -> (m, n)>], iterator_types = ["reduction", "parallel", "parallel"]} ins(%x, %k : memref<100x8xf32>, memref<8x500xf32>) outs(%p : memref<100x500xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %d = arith.mulf %a, %b : f32
+    %e = arith.addf %d, %c : f32
+    linalg.yield %e : f32
+  }
+  %y = memref.alloc() : memref<100x4xf32>
+  linalg.fill ins(%z : f32) outs(%y : memref<100x4xf32>)
+  linalg.generic {indexing_maps = [affine_map<(k, m, n) -> (m, k)>, affine_map<(k, m, n) -> (k, n)>, affine_map<(k, m, n) -> (m, n)>], iterator_types = ["reduction", "parallel", "parallel"]} ins(%p, %v : memref<100x500xf32>, memref<500x4xf32>) outs(%y : memref<100x4xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %d = arith.mulf %a, %b : f32
+    %e = arith.addf %d, %c : f32
+    linalg.yield %e : f32
+  }
+  memref.dealloc %p : memref<100x500xf32>
+  return %y : memref<100x4xf32>
+}
+
+// A row of the second product needs a column of the first one.
+// CHECK-LABEL: func.func @transposed
+// CHECK-NOT:     scf.for
+func.func @transposed(%x: memref<100x8xf32>, %k: memref<8x100xf32>, %v: memref<100x4xf32>, %z: f32) -> memref<100x4xf32> {
+  %p = memref.alloc() : memref<100x100xf32>
+  linalg.fill ins(%z : f32) outs(%p : memref<100x100xf32>)
+  linalg.generic {indexing_maps = [#row, #column, #result], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %k : memref<100x8xf32>, memref<8x100xf32>) outs(%p : memref<100x100xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %d = arith.mulf %a, %b : f32
+    %e = arith.addf %d, %c : f32
+    linalg.yield %e : f32
+  }
+  %y = memref.alloc() : memref<100x4xf32>
+  linalg.fill ins(%z : f32) outs(%y : memref<100x4xf32>)
+  linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (k, m)>, #column, #result], iterator_types = ["parallel", "parallel", "reduction"]} ins(%p, %v : memref<100x100xf32>, memref<100x4xf32>) outs(%y : memref<100x4xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %d = arith.mulf %a, %b : f32
+    %e = arith.addf %d, %c : f32
+    linalg.yield %e : f32
+  }
+  memref.dealloc %p : memref<100x100xf32>
+  return %y : memref<100x4xf32>
+}
+
+// An op between them may have another number of rows.
+// CHECK-LABEL: func.func @other_rows
+// CHECK-NOT:     scf.for
+func.func @other_rows(%x: memref<?x8xf32>, %k: memref<8x500xf32>, %v: memref<500x4xf32>, %q: memref<?x500xf32>, %z: f32, %m: index) -> memref<?x4xf32> {
+  %p = memref.alloc(%m) : memref<?x500xf32>
+  linalg.fill ins(%z : f32) outs(%p : memref<?x500xf32>)
+  linalg.generic {indexing_maps = [#row, #column, #result], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %k : memref<?x8xf32>, memref<8x500xf32>) outs(%p : memref<?x500xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %d = arith.mulf %a, %b : f32
+    %e = arith.addf %d, %c : f32
+    linalg.yield %e : f32
+  }
+  linalg.generic {indexing_maps = [#here], iterator_types = ["parallel", "parallel"]} outs(%q : memref<?x500xf32>) {
+  ^bb0(%a: f32):
+    %b = arith.negf %a : f32
+    linalg.yield %b : f32
+  }
+  %y = memref.alloc(%m) : memref<?x4xf32>
+  linalg.fill ins(%z : f32) outs(%y : memref<?x4xf32>)
+  linalg.generic {indexing_maps = [#row, #column, #result], iterator_types = ["parallel", "parallel", "reduction"]} ins(%p, %v : memref<?x500xf32>, memref<500x4xf32>) outs(%y : memref<?x4xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %d = arith.mulf %a, %b : f32
+    %e = arith.addf %d, %c : f32
+    linalg.yield %e : f32
+  }
+  memref.dealloc %p : memref<?x500xf32>
+  return %y : memref<?x4xf32>
+}
+
+// Ops on a number of each row have one loop, which they share.
+// CHECK-LABEL: func.func @numbers_of_rows
+// CHECK:         %[[R:.*]] = memref.alloc() : memref<17xf32>
+// CHECK:         scf.for
+// CHECK:           linalg.generic {{.*}} iterator_types = ["parallel"]} outs(%[[R]] : memref<17xf32>)
+// CHECK:         return
+func.func @numbers_of_rows(%x: memref<100x8xf32>, %k: memref<8x500xf32>, %v: memref<500x4xf32>, %z: f32) -> memref<100x4xf32> {
+  %p = memref.alloc() : memref<100x500xf32>
+  linalg.fill ins(%z : f32) outs(%p : memref<100x500xf32>)
+  linalg.generic {indexing_maps = [#row, #column, #result], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %k : memref<100x8xf32>, memref<8x500xf32>) outs(%p : memref<100x500xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %d = arith.mulf %a, %b : f32
+    %e = arith.addf %d, %c : f32
+    linalg.yield %e : f32
+  }
+  %r = memref.alloc() : memref<100xf32>
+  linalg.fill ins(%z : f32) outs(%r : memref<100xf32>)
+  linalg.generic {indexing_maps = [#here, affine_map<(m, n) -> (m)>], iterator_types = ["parallel", "reduction"]} ins(%p : memref<100x500xf32>) outs(%r : memref<100xf32>) {
+  ^bb0(%a: f32, %b: f32):
+    %c = arith.addf %a, %b : f32
+    linalg.yield %c : f32
+  }
+  linalg.generic {indexing_maps = [affine_map<(m) -> (m)>], iterator_types = ["parallel"]} outs(%r : memref<100xf32>) {
+  ^bb0(%a: f32):
+    %b = math.exp %a : f32
+    linalg.yield %b : f32
+  }
+  linalg.generic {indexing_maps = [affine_map<(m, n) -> (m)>, #here], iterator_types = ["parallel", "parallel"]} ins(%r : memref<100xf32>) outs(%p : memref<100x500xf32>) {
+  ^bb0(%a: f32, %b: f32):
+    %c = arith.divf %b, %a : f32
+    linalg.yield %c : f32
+  }
+  %y = memref.alloc() : memref<100x4xf32>
+  linalg.fill ins(%z : f32) outs(%y : memref<100x4xf32>)
+  linalg.generic {indexing_maps = [#row, #column, #result], iterator_types = ["parallel", "parallel", "reduction"]} ins(%p, %v : memref<100x500xf32>, memref<500x4xf32>) outs(%y : memref<100x4xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %d = arith.mulf %a, %b : f32
+    %e = arith.addf %d, %c : f32
+    linalg.yield %e : f32
+  }
+  memref.dealloc %r : memref<100xf32>
+  memref.dealloc %p : memref<100x500xf32>
+  return %y : memref<100x4xf32>
 }
 
 // The first product is a result, too: all of it is needed.
