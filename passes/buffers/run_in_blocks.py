@@ -133,7 +133,7 @@ class Chain:
                     counts.add(memref_type(x.buffer).get_shape()[place])
                 if (memory := root(x.buffer)) in written:
                     here = x.buffer, place
-                    if place is None or places.setdefault(memory, here) != here:
+                    if places.setdefault(memory, here) != here:
                         return False
         # Dynamic sizes are those of one buffer, through which the ops are connected.
         return len(counts) == 1 and self.is_connected()

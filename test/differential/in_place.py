@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeAlias
 
+import torch
 from differential.draw import Draw
 from torch import Tensor
 
@@ -112,6 +113,8 @@ def in_place(draw: Draw) -> bool:
     copy = value.clone()
     views = some_views(draw, copy)
     part = viewed(copy, views)
+    if overlaps(part):
+        return False
     method = draw.choice(METHODS)
     if method == "fill_":
         number = draw.input([], value.dtype)
@@ -124,3 +127,10 @@ def in_place(draw: Draw) -> bool:
     shape = [1 if draw.chance(0.2) else size for size in part.shape]
     other = draw.input(shape, value.dtype)
     return draw.call(Written(views, method, None), x, other)
+
+
+def overlaps(x: Tensor) -> bool:
+    """Whether elements of `x` share memory: writes to them in place are undefined."""
+    numbers = torch.arange(x.untyped_storage().nbytes() // x.itemsize)
+    places = numbers.as_strided(x.shape, x.stride(), x.storage_offset())
+    return places.unique().numel() < places.numel()

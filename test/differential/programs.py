@@ -12,6 +12,7 @@ from differential.in_place import in_place
 from differential.networks import network
 from differential.ops import OPS, Op
 from differential.program import Program
+from differential.sizes import sized
 
 DTYPES = (
     *[torch.float32] * 9,
@@ -56,9 +57,9 @@ def dynamic(draw: Draw) -> Program:
 
 
 def exported(draw: Draw) -> Program:
-    """Calls, and writes in place, of sizes that vary in every other program."""
-    program = calls(draw, (*OPS, (in_place, 4)))
-    return varied(draw, program) if draw.chance(0.5) else program
+    """Calls, writes in place and computed sizes; sizes vary in two of three programs."""
+    program = calls(draw, (*OPS, (in_place, 4), (sized, 6)))
+    return varied(draw, program) if draw.chance(0.67) else program
 
 
 KINDS: Mapping[str, Callable[[Draw], Program]] = {

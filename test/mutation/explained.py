@@ -1,6 +1,25 @@
 """Mutants that no test can notice, and why."""
 
 EXPLAINED: dict[str, str] = {
+    **{
+        f"frontends/torch_export/guards.py GuardCheck.__call__: {place} is false": (
+            "the guards are checked, which takes longer"
+        )
+        for place in ("`not self.guards`", "`shapes in self._right`")
+    },
+    "frontends/torch_export/guards.py sources: `place.isdigit()` is true": (
+        "a name more, which no guard has"
+    ),
+    "passes/buffers/run_in_blocks.py RunInBlocksPass.apply: "
+    "`(chains := list(chains_of(body_of(function))))` is true": (
+        "`place_deallocs` leaves a function as it is that has them where they belong"
+    ),
+    "passes/buffers/run_in_blocks.py Chain.shares: `len(counts) == 1` is true": (
+        "ops that are connected have as many steps as the buffer between them"
+    ),
+    "passes/buffers/run_in_blocks.py chains_of: `number < begin` is false": (
+        "`chain_to` finds none that ends before `begin`"
+    ),
     "backends/coreml/checker/shapes.py WeightShapes._blob: "
     "`kind.dtype not in (FP16, FP32)` is false": (
         "an op that needs the integers has them loaded again, with all other weights"

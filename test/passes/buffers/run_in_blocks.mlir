@@ -1,7 +1,7 @@
 // RUN: padc-opt -p "run-in-blocks{block-bytes=4096},canonicalize,cse" %s | filecheck %s
 
 #row = affine_map<(m, n, k) -> (m, k)>
-#other = affine_map<(m, n, k) -> (m * 2, k)>
+#backwards = affine_map<(m, n, k) -> (99 - m, k)>
 #column = affine_map<(m, n, k) -> (k, n)>
 #result = affine_map<(m, n, k) -> (m, n)>
 #here = affine_map<(m, n) -> (m, n)>
@@ -78,13 +78,13 @@ func.func @columns(%x: memref<100x8xf32>, %k: memref<8x100xf32>, %z: f32) -> mem
   return %y : memref<100x100xf32>
 }
 
-// The first product reads every other row: no part of the input is a block's.
-// CHECK-LABEL: func.func @every_other_row
+// The first product reads the rows in another order.
+// CHECK-LABEL: func.func @backwards
 // CHECK-NOT:     scf.for
-func.func @every_other_row(%x: memref<200x8xf32>, %k: memref<8x500xf32>, %v: memref<500x4xf32>, %z: f32) -> memref<100x4xf32> {
+func.func @backwards(%x: memref<100x8xf32>, %k: memref<8x500xf32>, %v: memref<500x4xf32>, %z: f32) -> memref<100x4xf32> {
   %p = memref.alloc() : memref<100x500xf32>
   linalg.fill ins(%z : f32) outs(%p : memref<100x500xf32>)
-  linalg.generic {indexing_maps = [#other, #column, #result], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %k : memref<200x8xf32>, memref<8x500xf32>) outs(%p : memref<100x500xf32>) {
+  linalg.generic {indexing_maps = [#backwards, #column, #result], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %k : memref<100x8xf32>, memref<8x500xf32>) outs(%p : memref<100x500xf32>) {
   ^bb0(%a: f32, %b: f32, %c: f32):
     %d = arith.mulf %a, %b : f32
     %e = arith.addf %d, %c : f32
@@ -105,10 +105,33 @@ func.func @every_other_row(%x: memref<200x8xf32>, %k: memref<8x500xf32>, %v: mem
 // The outermost loop of both products adds up.
 // CHECK-LABEL: func.func @sums_first
 // CHECK-NOT:     scf.for
-func.func @sums_first(%x: memref<100x8xf32>, %k: memref<8x500xf32>, %v: memref<500x4xf32>, %z: f32) -> memref<100x4xf32> {
+func.func @sums_first(%x: memref<100x8xf32>, %k: memref<8x500xf32>, %v: memref<8x500xf32>) -> memref<100x500xf32> {
   %p = memref.alloc() : memref<100x500xf32>
-  linalg.fill ins(%z : f32) outs(%p : memref<100x500xf32>)
   linalg.generic {indexing_maps = [affine_map<(k, m, n) -> (m, k)>, affine_map<(k, m, n) -> (k, n)>, affine_map<(k, m, n) -> (m, n)>], iterator_types = ["reduction", "parallel", "parallel"]} ins(%x, %k : memref<100x8xf32>, memref<8x500xf32>) outs(%p : memref<100x500xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %d = arith.mulf %a, %b : f32
+    %e = arith.addf %d, %c : f32
+    linalg.yield %e : f32
+  }
+  %y = memref.alloc() : memref<100x500xf32>
+  linalg.generic {indexing_maps = [affine_map<(k, m, n) -> (m, n)>, affine_map<(k, m, n) -> (k, n)>, affine_map<(k, m, n) -> (m, n)>], iterator_types = ["reduction", "parallel", "parallel"]} ins(%p, %v : memref<100x500xf32>, memref<8x500xf32>) outs(%y : memref<100x500xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %d = arith.mulf %a, %b : f32
+    %e = arith.addf %d, %c : f32
+    linalg.yield %e : f32
+  }
+  memref.dealloc %p : memref<100x500xf32>
+  return %y : memref<100x500xf32>
+}
+
+// The sums between the products are used as a view.
+// CHECK-LABEL: func.func @views
+// CHECK:         memref.alloc() : memref<50000xf32>
+func.func @views(%x: memref<100x8xf32>, %k: memref<8x500xf32>, %v: memref<500x4xf32>, %z: f32) -> memref<100x4xf32> {
+  %q = memref.alloc() : memref<50000xf32>
+  %p = memref.expand_shape %q [[0, 1]] output_shape [100, 500] : memref<50000xf32> into memref<100x500xf32>
+  linalg.fill ins(%z : f32) outs(%p : memref<100x500xf32>)
+  linalg.generic {indexing_maps = [#row, #column, #result], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %k : memref<100x8xf32>, memref<8x500xf32>) outs(%p : memref<100x500xf32>) {
   ^bb0(%a: f32, %b: f32, %c: f32):
     %d = arith.mulf %a, %b : f32
     %e = arith.addf %d, %c : f32
@@ -116,13 +139,12 @@ func.func @sums_first(%x: memref<100x8xf32>, %k: memref<8x500xf32>, %v: memref<5
   }
   %y = memref.alloc() : memref<100x4xf32>
   linalg.fill ins(%z : f32) outs(%y : memref<100x4xf32>)
-  linalg.generic {indexing_maps = [affine_map<(k, m, n) -> (m, k)>, affine_map<(k, m, n) -> (k, n)>, affine_map<(k, m, n) -> (m, n)>], iterator_types = ["reduction", "parallel", "parallel"]} ins(%p, %v : memref<100x500xf32>, memref<500x4xf32>) outs(%y : memref<100x4xf32>) {
+  linalg.generic {indexing_maps = [#row, #column, #result], iterator_types = ["parallel", "parallel", "reduction"]} ins(%p, %v : memref<100x500xf32>, memref<500x4xf32>) outs(%y : memref<100x4xf32>) {
   ^bb0(%a: f32, %b: f32, %c: f32):
     %d = arith.mulf %a, %b : f32
     %e = arith.addf %d, %c : f32
     linalg.yield %e : f32
   }
-  memref.dealloc %p : memref<100x500xf32>
   return %y : memref<100x4xf32>
 }
 

@@ -113,6 +113,16 @@ def test_one_tensor_as_query_key_and_value():
     check(Own(), [torch.randn(700, 8)])
 
 
+@pytest.mark.parametrize("empty", range(4))
+def test_products_without_elements(empty: int):
+    class Products(nn.Module):
+        def forward(self, a: Tensor, b: Tensor, c: Tensor) -> Tensor:
+            return (a @ b).relu() @ c
+
+    m, k, n, o = (0 if i == empty else size for i, size in enumerate((300, 8, 900, 8)))
+    check(Products(), (torch.randn(m, k), torch.randn(k, n), torch.randn(n, o)))
+
+
 def test_weights_that_each_block_reads_are_not_read_often():
     class Layers(nn.Module):
         def __init__(self):
