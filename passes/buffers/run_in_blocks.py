@@ -293,9 +293,8 @@ def run(chain: Chain, most: int) -> None:
     places: dict[SSAValue, list[int]] = {}
     for op in chain.ops:
         for x in accesses(op):
-            if x.buffer in private:
-                found = [x.place(loop) for loop in range(depth)]
-                places[x.buffer] = [place for place in found if place is not None]
+            found = [x.place(loop) for loop in range(depth)]
+            places[x.buffer] = [place for place in found if place is not None]
     of = private[0]
     counts = [build.size(of, place) for place in places[of]]
     blocks = blocks_of(counts, rows_of(chain, most))

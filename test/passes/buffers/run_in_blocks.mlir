@@ -246,6 +246,271 @@ func.func @numbers_of_rows(%x: memref<100x8xf32>, %k: memref<8x500xf32>, %v: mem
   return %y : memref<100x4xf32>
 }
 
+// An op between them writes two buffers.
+// CHECK-LABEL: func.func @two_results
+// CHECK-NOT:     scf.for
+func.func @two_results(%x: memref<100x8xf32>, %k: memref<8x500xf32>, %v: memref<500x4xf32>, %z: f32, %w: memref<100x500xf32>) -> memref<100x4xf32> {
+  %p = memref.alloc() : memref<100x500xf32>
+  linalg.fill ins(%z : f32) outs(%p : memref<100x500xf32>)
+  linalg.generic {indexing_maps = [#row, #column, #result], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %k : memref<100x8xf32>, memref<8x500xf32>) outs(%p : memref<100x500xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %d = arith.mulf %a, %b : f32
+    %e = arith.addf %d, %c : f32
+    linalg.yield %e : f32
+  }
+  linalg.generic {indexing_maps = [#here, #here], iterator_types = ["parallel", "parallel"]} outs(%p, %w : memref<100x500xf32>, memref<100x500xf32>) {
+  ^bb0(%a: f32, %b: f32):
+    %c = arith.negf %a : f32
+    linalg.yield %c, %a : f32, f32
+  }
+  %y = memref.alloc() : memref<100x4xf32>
+  linalg.fill ins(%z : f32) outs(%y : memref<100x4xf32>)
+  linalg.generic {indexing_maps = [#row, #column, #result], iterator_types = ["parallel", "parallel", "reduction"]} ins(%p, %v : memref<100x500xf32>, memref<500x4xf32>) outs(%y : memref<100x4xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %d = arith.mulf %a, %b : f32
+    %e = arith.addf %d, %c : f32
+    linalg.yield %e : f32
+  }
+  memref.dealloc %p : memref<100x500xf32>
+  return %y : memref<100x4xf32>
+}
+
+// An op between them reads elements at places that it computes.
+// CHECK-LABEL: func.func @loads
+// CHECK-NOT:     scf.for
+func.func @loads(%x: memref<100x8xf32>, %k: memref<8x500xf32>, %v: memref<500x4xf32>, %z: f32) -> memref<100x4xf32> {
+  %p = memref.alloc() : memref<100x500xf32>
+  linalg.fill ins(%z : f32) outs(%p : memref<100x500xf32>)
+  linalg.generic {indexing_maps = [#row, #column, #result], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %k : memref<100x8xf32>, memref<8x500xf32>) outs(%p : memref<100x500xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %d = arith.mulf %a, %b : f32
+    %e = arith.addf %d, %c : f32
+    linalg.yield %e : f32
+  }
+  linalg.generic {indexing_maps = [#here], iterator_types = ["parallel", "parallel"]} outs(%p : memref<100x500xf32>) {
+  ^bb0(%a: f32):
+    %i = linalg.index 1 : index
+    %j = arith.constant 99 : index
+    %b = memref.load %p[%j, %i] : memref<100x500xf32>
+    %c = arith.addf %a, %b : f32
+    linalg.yield %c : f32
+  }
+  %y = memref.alloc() : memref<100x4xf32>
+  linalg.fill ins(%z : f32) outs(%y : memref<100x4xf32>)
+  linalg.generic {indexing_maps = [#row, #column, #result], iterator_types = ["parallel", "parallel", "reduction"]} ins(%p, %v : memref<100x500xf32>, memref<500x4xf32>) outs(%y : memref<100x4xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %d = arith.mulf %a, %b : f32
+    %e = arith.addf %d, %c : f32
+    linalg.yield %e : f32
+  }
+  memref.dealloc %p : memref<100x500xf32>
+  return %y : memref<100x4xf32>
+}
+
+// Between them, the sums are copied as a whole.
+// CHECK-LABEL: func.func @copied
+// CHECK-NOT:     scf.for
+func.func @copied(%x: memref<100x8xf32>, %k: memref<8x500xf32>, %v: memref<500x4xf32>, %z: f32, %w: memref<100x500xf32>) -> memref<100x4xf32> {
+  %p = memref.alloc() : memref<100x500xf32>
+  linalg.fill ins(%z : f32) outs(%p : memref<100x500xf32>)
+  linalg.generic {indexing_maps = [#row, #column, #result], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %k : memref<100x8xf32>, memref<8x500xf32>) outs(%p : memref<100x500xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %d = arith.mulf %a, %b : f32
+    %e = arith.addf %d, %c : f32
+    linalg.yield %e : f32
+  }
+  "memref.copy"(%p, %w) : (memref<100x500xf32>, memref<100x500xf32>) -> ()
+  %y = memref.alloc() : memref<100x4xf32>
+  linalg.fill ins(%z : f32) outs(%y : memref<100x4xf32>)
+  linalg.generic {indexing_maps = [#row, #column, #result], iterator_types = ["parallel", "parallel", "reduction"]} ins(%p, %v : memref<100x500xf32>, memref<500x4xf32>) outs(%y : memref<100x4xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %d = arith.mulf %a, %b : f32
+    %e = arith.addf %d, %c : f32
+    linalg.yield %e : f32
+  }
+  memref.dealloc %p : memref<100x500xf32>
+  return %y : memref<100x4xf32>
+}
+
+// Of three products, the first two are in blocks.
+// CHECK-LABEL: func.func @three
+// CHECK:         scf.for
+// CHECK:         linalg.generic {{.*}} ins(%{{.*}}, %u :
+// CHECK-NOT:     scf.for
+func.func @three(%x: memref<100x8xf32>, %k: memref<8x500xf32>, %v: memref<500x4xf32>, %z: f32, %u: memref<4x500xf32>) -> memref<100x500xf32> {
+  %p = memref.alloc() : memref<100x500xf32>
+  linalg.fill ins(%z : f32) outs(%p : memref<100x500xf32>)
+  linalg.generic {indexing_maps = [#row, #column, #result], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %k : memref<100x8xf32>, memref<8x500xf32>) outs(%p : memref<100x500xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %d = arith.mulf %a, %b : f32
+    %e = arith.addf %d, %c : f32
+    linalg.yield %e : f32
+  }
+  %y = memref.alloc() : memref<100x4xf32>
+  linalg.fill ins(%z : f32) outs(%y : memref<100x4xf32>)
+  linalg.generic {indexing_maps = [#row, #column, #result], iterator_types = ["parallel", "parallel", "reduction"]} ins(%p, %v : memref<100x500xf32>, memref<500x4xf32>) outs(%y : memref<100x4xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %d = arith.mulf %a, %b : f32
+    %e = arith.addf %d, %c : f32
+    linalg.yield %e : f32
+  }
+  %t = memref.alloc() : memref<100x500xf32>
+  linalg.fill ins(%z : f32) outs(%t : memref<100x500xf32>)
+  linalg.generic {indexing_maps = [#row, #column, #result], iterator_types = ["parallel", "parallel", "reduction"]} ins(%y, %u : memref<100x4xf32>, memref<4x500xf32>) outs(%t : memref<100x500xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %d = arith.mulf %a, %b : f32
+    %e = arith.addf %d, %c : f32
+    linalg.yield %e : f32
+  }
+  memref.dealloc %p : memref<100x500xf32>
+  memref.dealloc %y : memref<100x4xf32>
+  return %t : memref<100x500xf32>
+}
+
+// The sums of the second product are those that a third one starts from.
+// CHECK-LABEL: func.func @sums_of_two
+// CHECK:         scf.for
+func.func @sums_of_two(%x: memref<100x8xf32>, %k: memref<8x500xf32>, %v: memref<500x4xf32>, %z: f32, %o: memref<8x4xf32>, %u: memref<4x500xf32>) -> memref<100x500xf32> {
+  %p = memref.alloc() : memref<100x500xf32>
+  linalg.fill ins(%z : f32) outs(%p : memref<100x500xf32>)
+  linalg.generic {indexing_maps = [#row, #column, #result], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %k : memref<100x8xf32>, memref<8x500xf32>) outs(%p : memref<100x500xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %d = arith.mulf %a, %b : f32
+    %e = arith.addf %d, %c : f32
+    linalg.yield %e : f32
+  }
+  %y = memref.alloc() : memref<100x4xf32>
+  linalg.fill ins(%z : f32) outs(%y : memref<100x4xf32>)
+  linalg.generic {indexing_maps = [#row, #column, #result], iterator_types = ["parallel", "parallel", "reduction"]} ins(%p, %v : memref<100x500xf32>, memref<500x4xf32>) outs(%y : memref<100x4xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %d = arith.mulf %a, %b : f32
+    %e = arith.addf %d, %c : f32
+    linalg.yield %e : f32
+  }
+  linalg.generic {indexing_maps = [#row, #column, #result], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %o : memref<100x8xf32>, memref<8x4xf32>) outs(%y : memref<100x4xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %d = arith.mulf %a, %b : f32
+    %e = arith.addf %d, %c : f32
+    linalg.yield %e : f32
+  }
+  %t = memref.alloc() : memref<100x500xf32>
+  linalg.fill ins(%z : f32) outs(%t : memref<100x500xf32>)
+  linalg.generic {indexing_maps = [#row, #column, #result], iterator_types = ["parallel", "parallel", "reduction"]} ins(%y, %u : memref<100x4xf32>, memref<4x500xf32>) outs(%t : memref<100x500xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %d = arith.mulf %a, %b : f32
+    %e = arith.addf %d, %c : f32
+    linalg.yield %e : f32
+  }
+  memref.dealloc %p : memref<100x500xf32>
+  memref.dealloc %y : memref<100x4xf32>
+  return %t : memref<100x500xf32>
+}
+
+// Before them, something is copied, and another buffer is filled.
+// CHECK-LABEL: func.func @after_other_ops
+// CHECK:         scf.for
+func.func @after_other_ops(%x: memref<100x8xf32>, %k: memref<8x500xf32>, %v: memref<500x4xf32>, %z: f32, %w: memref<100x500xf32>, %q: memref<100x500xf32>) -> memref<100x4xf32> {
+  %p = memref.alloc() : memref<100x500xf32>
+  "memref.copy"(%w, %q) : (memref<100x500xf32>, memref<100x500xf32>) -> ()
+  linalg.generic {indexing_maps = [#row, #column, #result], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %k : memref<100x8xf32>, memref<8x500xf32>) outs(%p : memref<100x500xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %d = arith.mulf %a, %b : f32
+    %e = arith.addf %d, %c : f32
+    linalg.yield %e : f32
+  }
+  %y = memref.alloc() : memref<100x4xf32>
+  linalg.fill ins(%z : f32) outs(%y : memref<100x4xf32>)
+  linalg.generic {indexing_maps = [#row, #column, #result], iterator_types = ["parallel", "parallel", "reduction"]} ins(%p, %v : memref<100x500xf32>, memref<500x4xf32>) outs(%y : memref<100x4xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %d = arith.mulf %a, %b : f32
+    %e = arith.addf %d, %c : f32
+    linalg.yield %e : f32
+  }
+  memref.dealloc %p : memref<100x500xf32>
+  return %y : memref<100x4xf32>
+}
+
+// The op before them fills another buffer, of other rows.
+// CHECK-LABEL: func.func @after_another_fill
+// CHECK:         scf.for
+func.func @after_another_fill(%x: memref<100x8xf32>, %k: memref<8x500xf32>, %v: memref<500x4xf32>, %z: f32, %w: memref<?x500xf32>) -> memref<100x4xf32> {
+  %p = memref.alloc() : memref<100x500xf32>
+  linalg.fill ins(%z : f32) outs(%w : memref<?x500xf32>)
+  linalg.generic {indexing_maps = [#row, #column, #result], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %k : memref<100x8xf32>, memref<8x500xf32>) outs(%p : memref<100x500xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %d = arith.mulf %a, %b : f32
+    %e = arith.addf %d, %c : f32
+    linalg.yield %e : f32
+  }
+  %y = memref.alloc() : memref<100x4xf32>
+  linalg.fill ins(%z : f32) outs(%y : memref<100x4xf32>)
+  linalg.generic {indexing_maps = [#row, #column, #result], iterator_types = ["parallel", "parallel", "reduction"]} ins(%p, %v : memref<100x500xf32>, memref<500x4xf32>) outs(%y : memref<100x4xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %d = arith.mulf %a, %b : f32
+    %e = arith.addf %d, %c : f32
+    linalg.yield %e : f32
+  }
+  memref.dealloc %p : memref<100x500xf32>
+  return %y : memref<100x4xf32>
+}
+
+// An op after them needs all rows.
+// CHECK-LABEL: func.func @sums_of_columns
+// CHECK:         scf.for
+// CHECK:         linalg.generic {{.*}} outs(%w :
+// CHECK-NOT:     scf.for
+func.func @sums_of_columns(%x: memref<100x8xf32>, %k: memref<8x500xf32>, %v: memref<500x4xf32>, %z: f32, %w: memref<4xf32>) -> memref<100x4xf32> {
+  %p = memref.alloc() : memref<100x500xf32>
+  linalg.fill ins(%z : f32) outs(%p : memref<100x500xf32>)
+  linalg.generic {indexing_maps = [#row, #column, #result], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %k : memref<100x8xf32>, memref<8x500xf32>) outs(%p : memref<100x500xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %d = arith.mulf %a, %b : f32
+    %e = arith.addf %d, %c : f32
+    linalg.yield %e : f32
+  }
+  %y = memref.alloc() : memref<100x4xf32>
+  linalg.fill ins(%z : f32) outs(%y : memref<100x4xf32>)
+  linalg.generic {indexing_maps = [#row, #column, #result], iterator_types = ["parallel", "parallel", "reduction"]} ins(%p, %v : memref<100x500xf32>, memref<500x4xf32>) outs(%y : memref<100x4xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %d = arith.mulf %a, %b : f32
+    %e = arith.addf %d, %c : f32
+    linalg.yield %e : f32
+  }
+  linalg.generic {indexing_maps = [#here, affine_map<(m, n) -> (n)>], iterator_types = ["reduction", "parallel"]} ins(%y : memref<100x4xf32>) outs(%w : memref<4xf32>) {
+  ^bb0(%a: f32, %b: f32):
+    %c = arith.addf %a, %b : f32
+    linalg.yield %c : f32
+  }
+  memref.dealloc %p : memref<100x500xf32>
+  return %y : memref<100x4xf32>
+}
+
+// Two blocks of 17 rows leave none.
+// CHECK-LABEL: func.func @whole_blocks
+// CHECK:         scf.for
+// CHECK:         memref.subview %x[%{{.*}}, 0] [17, 8]
+// CHECK-NOT:     memref.subview %x
+func.func @whole_blocks(%x: memref<34x8xf32>, %k: memref<8x500xf32>, %v: memref<500x4xf32>, %z: f32) -> memref<34x4xf32> {
+  %p = memref.alloc() : memref<34x500xf32>
+  linalg.fill ins(%z : f32) outs(%p : memref<34x500xf32>)
+  linalg.generic {indexing_maps = [#row, #column, #result], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %k : memref<34x8xf32>, memref<8x500xf32>) outs(%p : memref<34x500xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %d = arith.mulf %a, %b : f32
+    %e = arith.addf %d, %c : f32
+    linalg.yield %e : f32
+  }
+  %y = memref.alloc() : memref<34x4xf32>
+  linalg.fill ins(%z : f32) outs(%y : memref<34x4xf32>)
+  linalg.generic {indexing_maps = [#row, #column, #result], iterator_types = ["parallel", "parallel", "reduction"]} ins(%p, %v : memref<34x500xf32>, memref<500x4xf32>) outs(%y : memref<34x4xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %d = arith.mulf %a, %b : f32
+    %e = arith.addf %d, %c : f32
+    linalg.yield %e : f32
+  }
+  memref.dealloc %p : memref<34x500xf32>
+  return %y : memref<34x4xf32>
+}
+
 // The first product is a result, too: all of it is needed.
 // CHECK-LABEL: func.func @returned
 // CHECK-NOT:     scf.for
