@@ -4,6 +4,7 @@
 import functools
 import math
 import re
+import traceback
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -470,6 +471,48 @@ def test_guards_on_multiples_of_a_size():
 
     with pytest.warns(padc.PadcWarning, match="where .* >= 65"):
         padc.convert(program)
+
+
+class Branches(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if x.shape[0] % 4 == 0:
+            x = x * 2
+        if x.shape[1] % 3 == 1:
+            x = x + 1
+        return x
+
+
+def test_each_guard_has_its_line():
+    shapes = ({0: auto(high=64), 1: auto(high=64)},)
+    program = torch.export.export(
+        Branches(), (torch.rand(16, 16),), dynamic_shapes=shapes
+    )
+    for dim, line in enumerate(("if x.shape[0] % 4 == 0:", "if x.shape[1] % 3 == 1:")):
+        (guard,) = [g for g in guards_of(program) if f"shape[{dim}] %" in g.text]
+        symbols = guarded_ranges_module.symbols_of(guard, input_tensors(program))
+        location = guarded_ranges_module.guard_location(program, symbols)
+        assert location is not None and location.text == line
+
+
+class Scaled(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = x + 1
+        return F.interpolate(y, scale_factor=3.0, mode="area")
+
+
+def test_the_line_that_calls_a_function_of_pytorch():
+    """Where PyTorch decides in Python, and for what it does not say where."""
+    shapes = ({2: auto()},)
+    program = torch.export.export(
+        Scaled(), (torch.rand(1, 2, 10),), dynamic_shapes=shapes
+    )
+    frame = traceback.FrameSummary(F.__file__, 1, "interpolate")
+
+    (line,) = guarded_ranges_module.lines_of(program, frame)
+
+    assert "return F.interpolate(y" in line.text
+    for unknown in (None, "torch/nn/functional.py:1"):
+        assert not guarded_ranges_module.lines_of(program, unknown)
 
 
 class Rows(torch.nn.Module):

@@ -7,6 +7,21 @@ EXPLAINED: dict[str, str] = {
         )
         for place in ("`not self.guards`", "`shapes in self._right`")
     },
+    **{
+        f"frontends/torch_export/guards.py {place} is true": (
+            "PyTorch names all arguments of programs that have guards"
+        )
+        for place in (
+            "input_numbers: `signature.forward_arg_names`",
+            "sources: `index < len(arguments)`",
+        )
+    },
+    "frontends/torch_export/guarded_ranges.py guarded_ranges: `own` is true": (
+        "without guards, the range stays as it is"
+    ),
+    "frontends/torch_export/guarded_ranges.py guard_location: `env is None` is false": (
+        "a program that is refused for a guard has symbols"
+    ),
     "frontends/torch_export/guards.py sources: `place.isdigit()` is true": (
         "a name more, which no guard has"
     ),
@@ -16,6 +31,18 @@ EXPLAINED: dict[str, str] = {
     ),
     "passes/buffers/run_in_blocks.py Chain.shares: `len(counts) == 1` is true": (
         "ops that are connected have as many steps as the buffer between them"
+    ),
+    "passes/buffers/run_in_blocks.py rows_of: `places[-1] is None` is true": (
+        "another number of rows, which takes longer"
+    ),
+    "passes/buffers/run_in_blocks.py run: `place is not None` is true": (
+        "each loop that a chain shares has a place in the buffers that it writes"
+    ),
+    "passes/buffers/run_in_blocks.py run.nest: `rest` is true": (
+        "a block without rows, which canonicalize removes"
+    ),
+    "passes/buffers/run_in_blocks.py count_from: `firsts[loop] == 0` is false": (
+        "0 is added, which canonicalize removes"
     ),
     "passes/buffers/run_in_blocks.py chains_of: `number < begin` is false": (
         "`chain_to` finds none that ends before `begin`"

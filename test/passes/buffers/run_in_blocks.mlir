@@ -307,6 +307,39 @@ func.func @loads(%x: memref<100x8xf32>, %k: memref<8x500xf32>, %v: memref<500x4x
   return %y : memref<100x4xf32>
 }
 
+// So does one after them.
+// CHECK-LABEL: func.func @loads_after
+// CHECK:         scf.for
+// CHECK:         linalg.generic {{.*}} outs(%t :
+func.func @loads_after(%x: memref<100x8xf32>, %k: memref<8x500xf32>, %v: memref<500x4xf32>, %z: f32, %t: memref<100x4xf32>) -> memref<100x4xf32> {
+  %p = memref.alloc() : memref<100x500xf32>
+  linalg.fill ins(%z : f32) outs(%p : memref<100x500xf32>)
+  linalg.generic {indexing_maps = [#row, #column, #result], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %k : memref<100x8xf32>, memref<8x500xf32>) outs(%p : memref<100x500xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %d = arith.mulf %a, %b : f32
+    %e = arith.addf %d, %c : f32
+    linalg.yield %e : f32
+  }
+  %y = memref.alloc() : memref<100x4xf32>
+  linalg.fill ins(%z : f32) outs(%y : memref<100x4xf32>)
+  linalg.generic {indexing_maps = [#row, #column, #result], iterator_types = ["parallel", "parallel", "reduction"]} ins(%p, %v : memref<100x500xf32>, memref<500x4xf32>) outs(%y : memref<100x4xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %d = arith.mulf %a, %b : f32
+    %e = arith.addf %d, %c : f32
+    linalg.yield %e : f32
+  }
+  linalg.generic {indexing_maps = [#here, #here], iterator_types = ["parallel", "parallel"]} ins(%y : memref<100x4xf32>) outs(%t : memref<100x4xf32>) {
+  ^bb0(%a: f32, %b: f32):
+    %i = linalg.index 1 : index
+    %j = arith.constant 99 : index
+    %d = memref.load %y[%j, %i] : memref<100x4xf32>
+    %c = arith.addf %a, %d : f32
+    linalg.yield %c : f32
+  }
+  memref.dealloc %p : memref<100x500xf32>
+  return %y : memref<100x4xf32>
+}
+
 // Between them, the sums are copied as a whole.
 // CHECK-LABEL: func.func @copied
 // CHECK-NOT:     scf.for
@@ -335,7 +368,7 @@ func.func @copied(%x: memref<100x8xf32>, %k: memref<8x500xf32>, %v: memref<500x4
 // Of three products, the first two are in blocks.
 // CHECK-LABEL: func.func @three
 // CHECK:         scf.for
-// CHECK:         linalg.generic {{.*}} ins(%{{.*}}, %u :
+// CHECK:         linalg.generic {{.*}} ins(%{{.*}}, %u : {{.*}} outs(%t :
 // CHECK-NOT:     scf.for
 func.func @three(%x: memref<100x8xf32>, %k: memref<8x500xf32>, %v: memref<500x4xf32>, %z: f32, %u: memref<4x500xf32>) -> memref<100x500xf32> {
   %p = memref.alloc() : memref<100x500xf32>
@@ -347,7 +380,6 @@ func.func @three(%x: memref<100x8xf32>, %k: memref<8x500xf32>, %v: memref<500x4x
     linalg.yield %e : f32
   }
   %y = memref.alloc() : memref<100x4xf32>
-  linalg.fill ins(%z : f32) outs(%y : memref<100x4xf32>)
   linalg.generic {indexing_maps = [#row, #column, #result], iterator_types = ["parallel", "parallel", "reduction"]} ins(%p, %v : memref<100x500xf32>, memref<500x4xf32>) outs(%y : memref<100x4xf32>) {
   ^bb0(%a: f32, %b: f32, %c: f32):
     %d = arith.mulf %a, %b : f32
@@ -355,7 +387,6 @@ func.func @three(%x: memref<100x8xf32>, %k: memref<8x500xf32>, %v: memref<500x4x
     linalg.yield %e : f32
   }
   %t = memref.alloc() : memref<100x500xf32>
-  linalg.fill ins(%z : f32) outs(%t : memref<100x500xf32>)
   linalg.generic {indexing_maps = [#row, #column, #result], iterator_types = ["parallel", "parallel", "reduction"]} ins(%y, %u : memref<100x4xf32>, memref<4x500xf32>) outs(%t : memref<100x500xf32>) {
   ^bb0(%a: f32, %b: f32, %c: f32):
     %d = arith.mulf %a, %b : f32
@@ -380,7 +411,6 @@ func.func @sums_of_two(%x: memref<100x8xf32>, %k: memref<8x500xf32>, %v: memref<
     linalg.yield %e : f32
   }
   %y = memref.alloc() : memref<100x4xf32>
-  linalg.fill ins(%z : f32) outs(%y : memref<100x4xf32>)
   linalg.generic {indexing_maps = [#row, #column, #result], iterator_types = ["parallel", "parallel", "reduction"]} ins(%p, %v : memref<100x500xf32>, memref<500x4xf32>) outs(%y : memref<100x4xf32>) {
   ^bb0(%a: f32, %b: f32, %c: f32):
     %d = arith.mulf %a, %b : f32
