@@ -304,7 +304,7 @@ def guard_location(
 
 def lines_of(ep: ExportedProgram, frame: Any) -> set[SourceLocation]:
     """The user's lines for a line that decided, which may be in PyTorch."""
-    if frame is None or not hasattr(frame, "filename"):
+    if not hasattr(frame, "filename"):
         return set()
     if Path(frame.filename) == RESTORED_AT:
         return set()  # The program was saved, and the line is not known.
