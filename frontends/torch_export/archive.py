@@ -46,6 +46,7 @@ class Archive:
         self._file, size = file, file.seek(0, 2)
         check_directory(file, size)
         self._zip = zipfile.ZipFile(file)
+        self._end = self._zip.start_dir
         members = self._zip.infolist()
         for member in members:
             check_member(member)
@@ -89,9 +90,15 @@ class Archive:
 
     def place(self, name: str) -> tuple[int, int]:
         """The first byte of a member in the file, and how many it has."""
-        size, begin = self.size(name), self._members[name].header_offset
-        self._file.seek(begin + LOCAL_HEADER - LENGTHS.size)
-        return begin + LOCAL_HEADER + sum(LENGTHS.unpack(self._file.read(4))), size
+        size, member = self.size(name), self._members[name]
+        self._zip.open(member).close()  # The header is that of the member.
+        self._file.seek(member.header_offset + LOCAL_HEADER - LENGTHS.size)
+        before = LOCAL_HEADER + sum(LENGTHS.unpack(self._file.read(LENGTHS.size)))
+        begins = [each.header_offset for each in self._members.values()]
+        later = [x for x in begins if x > member.header_offset]
+        if member.header_offset + before + size > min(later, default=self._end):
+            raise UnsafeError(f"its member {name} overlaps what is after it")
+        return member.header_offset + before, size
 
     def read_into(self, name: str, buffer: npt.NDArray[np.uint8]) -> None:
         """Fill `buffer`, which has the size of the member."""
@@ -143,7 +150,10 @@ def check_directory(file: IO[bytes], size: int) -> None:
             "it is not an archive, or does not end as PyTorch's do"
         )
     directory_bytes = end[5]
-    if 0xFFFFFFFF in end[5:7] or 0xFFFF in end[1:5]:
+    is_large = 0xFFFFFFFF in end[5:7] or 0xFFFF in end[1:5]
+    # zipfile follows a locator that nothing asks for, too.
+    locator = tail[: -END_OF_DIRECTORY.size][-LOCATOR_64:]
+    if is_large or locator.startswith(b"PK\x06\x07"):
         if len(tail) < ends or not tail.startswith(b"PK\x06\x06"):
             raise zipfile.BadZipFile("its list of members is damaged")
         directory_bytes = END_OF_DIRECTORY_64.unpack_from(tail)[8]

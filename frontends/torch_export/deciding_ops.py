@@ -1,6 +1,6 @@
 # pyright: basic
 """
-Which ops of a program made PyTorch decide on sizes.
+Which op of a program made PyTorch decide on sizes as a guard says.
 
 PyTorch says at which line of its own it decided, not for which op. So the program is
 run again, without data, on symbols that nothing is known of.
@@ -8,12 +8,13 @@ run again, without data, on symbols that nothing is known of.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Set
+import contextlib
 from typing import Any
 
 import sympy
 import torch
 import torch.utils._pytree as pytree
+from torch._ops import OpOverload
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.export import ExportedProgram
 from torch.fx import Node, map_arg
@@ -24,27 +25,45 @@ from torch.fx.experimental.symbolic_shapes import (
 )
 from torch.utils._sympy.value_ranges import ValueRanges
 
+from padc.frontends.torch_export.guards import Guard, input_tensors
 from padc.frontends.torch_export.types import expression_of
 
 
-def deciding_ops(ep: ExportedProgram) -> Iterator[tuple[Node, Set[sympy.Symbol]]]:
-    """Ops, and the symbols of `ep` that each of their decisions depends on."""
-    env = ShapeEnv(duck_shape=False)
-    again = Symbols(ep, env)
+def deciding_ops(ep: ExportedProgram, guard: Guard) -> list[Node]:
+    """The ops that decide what a guard says; none that cannot be told."""
+    found: list[Node] = []
+    # It serves a message only, and programs in files may be odd.
+    with contextlib.suppress(Exception):
+        env = ShapeEnv(duck_shape=False)
+        again, tensors = Symbols(ep, env), input_tensors(ep)
+        wanted = guard.holds(
+            lambda size: again.size(tensors[size.number].shape[size.dim])
+        ).node.expr
+        with FakeTensorMode(shape_env=env), torch.no_grad():
+            for node, decided in decisions(ep, env, again):
+                if decided == wanted:
+                    found.append(node)
+    return found
+
+
+def decisions(ep: ExportedProgram, env: ShapeEnv, again: Symbols) -> list[Any]:
+    """Ops, with the conditions that each of them decides, until one cannot be run."""
+    found: list[Any] = []
     values: dict[Node, Any] = {}
-    with FakeTensorMode(shape_env=env), torch.no_grad():
-        for node in ep.graph.nodes:
-            if node.op == "placeholder":
-                values[node] = pytree.tree_map(again.value, node.meta.get("val"))
-            elif node.op == "call_function":
-                known = len(env.guards)
+    for node in ep.graph.nodes:
+        known = node.meta.get("val")
+        if isinstance(node.target, OpOverload) and isinstance(known, torch.Tensor):
+            count = len(env.guards)
+            try:
                 args, kwargs = map_arg((node.args, node.kwargs), values.__getitem__)
-                try:
-                    values[node] = node.target(*args, **kwargs)
-                except Exception:
-                    return  # It depends on values, or runs a graph.
-                for guard in env.guards[known:]:
-                    yield node, again.old(guard.expr)
+                values[node] = node.target(*args, **kwargs)
+            except Exception:
+                break
+            found += [(node, guard.expr) for guard in env.guards[count:]]
+        elif node.op != "output":
+            # Numbers are not computed again: those in a file may be huge.
+            values[node] = pytree.tree_map(again.value, known)
+    return found
 
 
 class Symbols:
@@ -52,7 +71,12 @@ class Symbols:
 
     def __init__(self, ep: ExportedProgram, env: ShapeEnv):
         self._env, self._ranges = env, ep.range_constraints
-        self._new: dict[sympy.Symbol, Any] = {}
+        self._new: dict[sympy.Symbol, sympy.Symbol] = {}
+        for tensor in input_tensors(ep):
+            for size in tensor.shape:
+                for symbol, hint in hints(size).items():
+                    if symbol not in self._new:
+                        self._new[symbol] = self._symbol(symbol, hint)
 
     def value(self, x: Any) -> Any:
         """The same value without data, and of sizes with new symbols."""
@@ -61,30 +85,33 @@ class Symbols:
         return self.size(x) if isinstance(x, torch.SymInt) else x
 
     def size(self, size: Any) -> Any:
-        """A size, which is a number, or a multiple of a symbol and a number."""
-        expression: Any = expression_of(size)
+        """A size with new symbols."""
+        expression = expression_of(size)
         if isinstance(expression, sympy.Integer):
             return int(expression)
-        (symbol,) = expression.free_symbols
-        factor, more = int(expression.coeff(symbol)), int(expression.subs(symbol, 0))
-        if symbol not in self._new:
-            hint = (size.node.hint - more) // factor
-            self._new[symbol] = self._symbol(str(symbol), hint, self._ranges[symbol])
-        return factor * self._new[symbol] + more
+        new: Any = expression.xreplace(self._new)
+        return self._env.create_symintnode(new, hint=int(size.node.hint))
 
-    def _symbol(self, name: str, hint: int, range: Any) -> Any:
+    def _symbol(self, old: sympy.Symbol, hint: int) -> sympy.Symbol:
         # Loading it takes a second.
         from torch._dynamo.source import ConstantSource
 
-        source, bounds = ConstantSource(name), ValueRanges(range.lower, range.upper)
+        given = self._ranges[old]
+        bounds = ValueRanges(given.lower, given.upper)
         limits = StrictMinMaxConstraint(vr=bounds, warn_only=False)
-        symbol = self._env.create_symbol(hint, source, DimDynamic.DYNAMIC, limits)
-        return self._env.create_symintnode(symbol, hint=hint, source=source)
+        source = ConstantSource(str(old))
+        new = self._env.create_symbol(hint, source, DimDynamic.DYNAMIC, limits)
+        assert isinstance(new, sympy.Symbol)
+        return new
 
-    def old(self, expression: Any) -> Set[sympy.Symbol]:
-        """The symbols of the program in an expression of new ones."""
-        return {
-            old
-            for old, new in self._new.items()
-            if new.node._expr in expression.free_symbols
-        }
+
+def hints(size: Any) -> dict[sympy.Symbol, int]:
+    """The symbol of a size of the example that is a multiple of one, and its value."""
+    expression: Any = expression_of(size)
+    if len(expression.free_symbols) != 1 or (hint := size.node.hint) is None:
+        return {}
+    (symbol,) = expression.free_symbols
+    factor, more = expression.coeff(symbol), expression.subs(symbol, 0)
+    if factor == 0 or expression != factor * symbol + more:
+        return {}
+    return {symbol: int((hint - more) // factor)}

@@ -17,7 +17,7 @@ from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i64
 
 from padc.errors import Problem, SourceLocation, UnsupportedError
 from padc.frontends.torch_export import guards
-from padc.frontends.torch_export.deciding_ops import deciding_ops
+from padc.frontends.torch_export.deciding_ops import deciding_ops, hints
 from padc.frontends.torch_export.guards import (
     Guard,
     InputSize,
@@ -180,8 +180,8 @@ def narrowed_together(
     right = holds_in(guard, tensors, ranges)
     examples = example_sizes(tensors)
     most = [
-        max(0, min(MOST_LEFT_OUT, examples.get(symbol, high) - low))
-        for symbol, (low, high) in ranges.items()
+        max(0, min(MOST_LEFT_OUT, examples.get(symbol, low) - low))
+        for symbol, (low, _) in ranges.items()
     ]
     for left_out in fewest_first(most):
         kept = right[tuple(slice(n, None) for n in left_out)]
@@ -196,14 +196,13 @@ def fewest_first(most: Sequence[int]) -> list[tuple[int, ...]]:
     return sorted(itertools.product(*(range(each + 1) for each in most)), key=sum)
 
 
-def example_sizes(tensors: Sequence[torch.Tensor]) -> Mapping[sympy.Expr, int]:
-    """The sizes of the example inputs, by what they are in the graph."""
-    return {
-        expression_of(size): int(size.node.hint)
-        for tensor in tensors
-        for size in tensor.shape
-        if isinstance(size, torch.SymInt)
-    }
+def example_sizes(tensors: Sequence[torch.Tensor]) -> Mapping[sympy.Symbol, int]:
+    """The values of symbols that the example inputs have."""
+    found: dict[sympy.Symbol, int] = {}
+    for tensor in tensors:
+        for size in tensor.shape:
+            found |= hints(size)
+    return found
 
 
 def holds_in(
@@ -276,7 +275,7 @@ def refused(
         problems.append(
             Problem(
                 f"{what}: the model was exported where {guard.text}; {why}",
-                guard_location(ep, symbols_of(guard, tensors)),
+                guard_location(ep, guard, tensors),
                 "raise the minimum of the dimension, give it a static size, or one "
                 "such as 4*Dim('n', max=16), when exporting; or list its shapes: "
                 "docs/app.md",
@@ -286,19 +285,19 @@ def refused(
 
 
 def guard_location(
-    ep: ExportedProgram, symbols: Sequence[sympy.Symbol]
+    ep: ExportedProgram, guard: Guard, tensors: Sequence[torch.Tensor]
 ) -> SourceLocation | None:
-    """The line that decided on these symbols; None if PyTorch does not tell which."""
-    env = shape_env_of(ep)
+    """The line that a guard is for; None if it cannot be told."""
+    env, symbols = shape_env_of(ep), set(symbols_of(guard, tensors))
     if env is None:
         return None
     found: set[SourceLocation] = set()
-    for guard in env.guards:
-        if guard.expr.free_symbols == set(symbols):
-            found |= lines_of(ep, getattr(guard.sloc, "framework_loc", None))
-    for node, decided in () if found else deciding_ops(ep):
-        if decided == set(symbols) and (line := SourceLocation.of(node_location(node))):
-            found.add(line)
+    for each in env.guards:
+        if each.expr.free_symbols == symbols:
+            found |= lines_of(ep, getattr(each.sloc, "framework_loc", None))
+    if not found:
+        lines = (SourceLocation.of(node_location(n)) for n in deciding_ops(ep, guard))
+        found = {line for line in lines if line is not None}
     return found.pop() if len(found) == 1 else None
 
 

@@ -50,7 +50,7 @@ def smaller(program: Program) -> Iterator[Program]:
         for dim, size in enumerate(given.shape):
             for less in sorted({1, size // 2, size - 1}):
                 if 0 < less < size and all(
-                    less < x[place].shape[dim] for x in program.runs
+                    size - less < x[place].shape[dim] for x in program.runs
                 ):
                     yield with_sizes(program, place, dim, size - less)
     for place, call in enumerate(program.calls):

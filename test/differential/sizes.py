@@ -24,7 +24,8 @@ class Code:
 
     def source(self, x: str) -> str:
         """The same in Python."""
-        return f"(lambda x: {self.text})({x})"
+        text = self.text.replace("F.", "torch.nn.functional.")
+        return f"(lambda x: {text})({x})"
 
 
 OF_ANY = (

@@ -190,6 +190,15 @@ def test_sizes_and_numbers_are_shrunk():
     )
 
 
+def test_runs_of_other_sizes_are_shrunk():
+    runs = [[torch.randn(10, 2)], [torch.randn(3, 2)]]
+    program = Program(runs, [Call(aten.neg.default, (Ref(0),))], [1])
+
+    found = shrunk(program, lambda program: len(program.runs) == 2)
+
+    assert [run[0].shape for run in found.runs] == [(8, 1), (1, 1)]
+
+
 def test_writes_in_place():
     """Each is drawn, and is the same in eager mode as its source."""
     programs = [drawn(seed, "exported") for seed in range(40)]

@@ -470,7 +470,9 @@ def test_guards_on_multiples_of_a_size():
     setattr(program, "_guards_code", ["L['x'].size()[0] * L['x'].size()[1] >= 65"])
 
     with pytest.warns(padc.PadcWarning, match="where .* >= 65"):
-        padc.convert(program)
+        package = padc.convert(program)
+
+    package.run(torch.rand(16, 16))
 
 
 class Branches(torch.nn.Module):
@@ -489,9 +491,40 @@ def test_each_guard_has_its_line():
     )
     for dim, line in enumerate(("if x.shape[0] % 4 == 0:", "if x.shape[1] % 3 == 1:")):
         (guard,) = [g for g in guards_of(program) if f"shape[{dim}] %" in g.text]
-        symbols = guarded_ranges_module.symbols_of(guard, input_tensors(program))
-        location = guarded_ranges_module.guard_location(program, symbols)
+        tensors = input_tensors(program)
+        location = guarded_ranges_module.guard_location(program, guard, tensors)
         assert location is not None and location.text == line
+
+
+class Graphs(torch.nn.Module):
+    """Ops that run graphs, before the one that decides on sizes."""
+
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        with torch.no_grad():
+            z = x + 1
+        z = torch.cond(y.sum() > 0, lambda z: z + 1, lambda z: z - 1, (z,))
+        return z[::2] + y
+
+
+@pytest.mark.parametrize("is_saved", [False, True])
+def test_the_line_is_left_out_where_it_cannot_be_told(is_saved: bool, tmp_path: Path):
+    inputs = torch.rand(16), torch.rand(8)
+    shapes = ({0: auto(high=64)}, {0: auto(high=64)})
+    program = torch.export.export(Graphs(), inputs, dynamic_shapes=shapes)
+    if is_saved:
+        torch.export.save(program, tmp_path / "model.pt2")
+        program = padc.load(tmp_path / "model.pt2")
+
+    with pytest.raises(UnsupportedError, match="does not hold for all of them"):
+        padc.convert(program)
+
+
+def test_a_size_whose_example_is_not_known(monkeypatch: pytest.MonkeyPatch):
+    """A range might leave it out."""
+    monkeypatch.setattr(guarded_ranges_module, "example_sizes", lambda _: {})
+
+    with pytest.raises(UnsupportedError, match="does not hold for all of them"):
+        padc.convert(guarded("n * m >= 17"))
 
 
 class Scaled(torch.nn.Module):

@@ -539,6 +539,19 @@ def test_large_inputs_that_are_no_archive(fresh: bytes):
     assert peak < BOMB / 10
 
 
+@pytest.mark.parametrize("place", [0, 26, 28], ids=["mark", "name", "fields"])
+def test_inputs_whose_header_is_another(fresh: bytes, place: int):
+    data = bytearray(fresh)
+    with zipfile.ZipFile(io.BytesIO(fresh)) as archive:
+        (member,) = [x for x in archive.infolist() if x.filename.endswith(EXAMPLES)]
+    data[member.header_offset + place] ^= 0x7F
+    path = Path("changed.pt2")
+    path.write_bytes(data)
+
+    with pytest.raises(padc.PadcError):
+        load(path)
+
+
 def test_compressed_members(saved: bytes):
     path = rewritten(
         saved, lambda _, old: old, {"extra/zeros": bytes(BOMB)}, zipfile.ZIP_DEFLATED

@@ -386,6 +386,8 @@ BAD_INPUT: dict[str, tuple[list[str], str, int, list[str]]] = {
         for type in (
             "tensor<4xi99999999>",
             "tensor<?x4 xi99999999>",
+            "tensor< 4xi99999999>",
+            "tensor<2x 4xi99999999>",
             "vector<4x[2]xi99999999>",
             "memref<*xi99999999>",
         )

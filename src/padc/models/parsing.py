@@ -18,7 +18,7 @@ from padc.ir.torch.types import VTensorType
 REPORTED = (PadcError, ParseError, DiagnosticException)
 """Errors whose message says what is wrong with the input."""
 WIDE_INTEGER = re.compile(
-    r"(?:(?<![%@#!\"\w$.-])x?|(?<=<)(?:[\d?*\[\]]+x)+)([su]?i(\d{8,}))\b"
+    r"(?:(?<![%@#!\"\w$.-])x?|(?:\b\d+|[?*\]])x)([su]?i(\d{8,}))\b"
 )
 STRINGS = re.compile(
     r'//[^\n]*|"(?:[^"\\\n\v\f]++|\\(?:["nt\\]|[0-9A-Fa-f]{2}))*+"|(?P<open>")'
