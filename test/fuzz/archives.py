@@ -71,7 +71,7 @@ class Archives(Target):
             path.write_bytes(case)
             with no_code():
                 program = load(path)
-        refusals: list[padc.PadcError] = []
+        refusals: list[BaseException] = []
         for use in (computed, padc.convert):
             try:
                 use(program)

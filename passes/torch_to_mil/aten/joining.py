@@ -124,6 +124,8 @@ def split_at(
 ) -> list[list[Tensor]]:
     """The parts of `x` between `bounds`, and before the first and after the last."""
     counts = counts_along(call, dim)
+    if not counts:
+        return [[]]  # Nothing uses the parts.
     if DYNAMIC_INDEX not in counts and x.shape[dim] == sum(counts):
         return [cut(x, dim, counts)]
     ends = [*bounds[: len(counts) - 1], None]
