@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX
+from xdsl.utils.hints import isa
 
+from padc.errors import Obstacle
 from padc.ir.arithmetic import ceil_div
 from padc.ir.torch import VTensorType
 from padc.passes.torch_to_mil.aten.mil_call import MilCall, lowers
@@ -114,8 +116,10 @@ def lower_broadcast_tensors(call: MilCall) -> list[list[Tensor]]:
 def counts_along(call: MilCall, dim: int) -> list[int]:
     """The sizes along `dim` of the parts that an op returns."""
     for use in call.op.results[0].uses:
-        types = [result.type for result in use.operation.results]
-        return [t.get_shape()[dim] for t in types if isinstance(t, VTensorType)]
+        types = list(use.operation.result_types)
+        if not isa(types, list[VTensorType]):
+            raise Obstacle("a list that is unpacked to other things than tensors")
+        return [type.get_shape()[dim] for type in types]
     return []
 
 
