@@ -24,7 +24,7 @@
   `dynamic_pools`: 1-D pools of dynamic lengths.
 - `guards`: the conditions on input sizes that a program holds under;
   `size_limits`: those that PyTorch leaves to its kernels; `guarded_ranges`: the ranges
-  of sizes in which all of them hold.
+  of sizes in which all of them hold; `deciding_ops`: the ops that they are for.
 - `fingerprint`: a key of all that an import depends on.
 - `single_call`: a call of one op as an exported program; `computed_integers`: ops that
   PyTorch has for known integers only, written with others.
