@@ -84,6 +84,8 @@ def changes_in(graph: Graph) -> Mapping[Node, Sequence[Node]] | None:
         seen.add(node)
         if name not in RETURNS_OPERAND | MADE_FUNCTIONAL:
             continue
+        if not node.args:
+            return None  # In a file; PyTorch gives the operand by its place.
         given = cast(Node, node.args[0])
         nodes = same.setdefault(given, [given])
         if name in MADE_FUNCTIONAL:

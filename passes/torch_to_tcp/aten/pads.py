@@ -157,6 +157,8 @@ def lower_slice(call: TcpCall) -> SSAValue | None:
         return None
     shape, dim = list(type.get_shape()), call.constant("dim")
     assert isinstance(dim, int)
+    if not -len(shape) <= dim < len(shape):
+        raise Obstacle(f"there is no dimension {dim}")
     amounts = amounts_of(call, shape[dim])
     if amounts == Amounts(0, 0) and op.results[0].type == type:
         return call.tensor("self")
