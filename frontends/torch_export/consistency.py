@@ -83,6 +83,8 @@ def check_node(module: torch.fx.GraphModule, node: Node) -> None:
         check_operator(node)
     if node.target in WITH_LISTS:
         check_lists(node, *WITH_LISTS[node.target])
+    if node.target is torch.ops.higher_order.cond:
+        check_condition(node)
     if node.target in REGIONS:
         check_regions(module, node, *REGIONS[node.target])
 
@@ -167,6 +169,14 @@ def check_lists(node: Node, count: int, lists: int) -> None:
     for each in node.args[-lists:]:
         if not isinstance(each, tuple | list):
             raise InconsistentError(f"{node.name} takes {each}, which is no list")
+
+
+def check_condition(node: Node) -> None:
+    """Raise InconsistentError unless a branch depends on a bool."""
+    condition = values_of(node.args[0])
+    is_bool = isinstance(condition, torch.Tensor) and condition.dtype == torch.bool
+    if not is_bool and not isinstance(condition, bool | torch.SymBool):
+        raise InconsistentError(f"{node.name} depends on {node.args[0]}, not on a bool")
 
 
 def check_regions(
