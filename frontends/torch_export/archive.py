@@ -46,7 +46,6 @@ class Archive:
         self._file, size = file, file.seek(0, 2)
         check_directory(file, size)
         self._zip = zipfile.ZipFile(file)
-        self._end = self._zip.start_dir
         members = self._zip.infolist()
         for member in members:
             check_member(member)
@@ -96,7 +95,9 @@ class Archive:
         before = LOCAL_HEADER + sum(LENGTHS.unpack(self._file.read(LENGTHS.size)))
         begins = [each.header_offset for each in self._members.values()]
         later = [x for x in begins if x > member.header_offset]
-        if member.header_offset + before + size > min(later, default=self._end):
+        if member.header_offset + before + size > min(
+            later, default=self._zip.start_dir
+        ):
             raise UnsafeError(f"its member {name} overlaps what is after it")
         return member.header_offset + before, size
 
@@ -124,9 +125,6 @@ class Part(io.RawIOBase):
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
         start = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}
         self._at = max(0, start[whence] + offset)
-        return self._at
-
-    def tell(self) -> int:
         return self._at
 
     def read(self, size: int = -1) -> bytes:

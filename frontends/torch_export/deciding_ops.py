@@ -9,6 +9,7 @@ run again, without data, on symbols that nothing is known of.
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import sympy
@@ -31,7 +32,6 @@ from padc.frontends.torch_export.types import expression_of
 
 def deciding_ops(ep: ExportedProgram, guard: Guard) -> list[Node]:
     """The ops that decide what a guard says; none that cannot be told."""
-    found: list[Node] = []
     # It serves a message only, and programs in files may be odd.
     with contextlib.suppress(Exception):
         env = ShapeEnv(duck_shape=False)
@@ -40,15 +40,16 @@ def deciding_ops(ep: ExportedProgram, guard: Guard) -> list[Node]:
             lambda size: again.size(tensors[size.number].shape[size.dim])
         ).node.expr
         with FakeTensorMode(shape_env=env), torch.no_grad():
-            for node, decided in decisions(ep, env, again):
-                if decided == wanted:
-                    found.append(node)
-    return found
+            decided = decisions(ep, env, again)
+        return [node for node, condition in decided if condition == wanted]
+    return []
 
 
-def decisions(ep: ExportedProgram, env: ShapeEnv, again: Symbols) -> list[Any]:
+def decisions(
+    ep: ExportedProgram, env: ShapeEnv, again: Symbols
+) -> list[tuple[Node, sympy.Basic]]:
     """Ops, with the conditions that each of them decides, until one cannot be run."""
-    found: list[Any] = []
+    found: list[tuple[Node, sympy.Basic]] = []
     values: dict[Node, Any] = {}
     for node in ep.graph.nodes:
         known = node.meta.get("val")
@@ -71,12 +72,8 @@ class Symbols:
 
     def __init__(self, ep: ExportedProgram, env: ShapeEnv):
         self._env, self._ranges = env, ep.range_constraints
-        self._new: dict[sympy.Symbol, sympy.Symbol] = {}
-        for tensor in input_tensors(ep):
-            for size in tensor.shape:
-                for symbol, hint in hints(size).items():
-                    if symbol not in self._new:
-                        self._new[symbol] = self._symbol(symbol, hint)
+        sizes = example_sizes(input_tensors(ep))
+        self._new = {symbol: self._symbol(symbol, n) for symbol, n in sizes.items()}
 
     def value(self, x: Any) -> Any:
         """The same value without data, and of sizes with new symbols."""
@@ -105,8 +102,17 @@ class Symbols:
         return new
 
 
-def hints(size: Any) -> dict[sympy.Symbol, int]:
-    """The symbol of a size of the example that is a multiple of one, and its value."""
+def example_sizes(tensors: Sequence[torch.Tensor]) -> Mapping[sympy.Symbol, int]:
+    """The values of symbols that the example inputs have, as far as they are known."""
+    found: dict[sympy.Symbol, int] = {}
+    for tensor in tensors:
+        for size in tensor.shape:
+            found |= value_of_symbol(size)
+    return found
+
+
+def value_of_symbol(size: Any) -> Mapping[sympy.Symbol, int]:
+    """The symbol of a size that is a multiple of one and a number, and its value."""
     expression: Any = expression_of(size)
     if len(expression.free_symbols) != 1 or (hint := size.node.hint) is None:
         return {}

@@ -6,7 +6,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 from math import prod
-from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
@@ -16,8 +15,7 @@ from torch.export import ExportedProgram
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i64
 
 from padc.errors import Problem, SourceLocation, UnsupportedError
-from padc.frontends.torch_export import guards
-from padc.frontends.torch_export.deciding_ops import deciding_ops, hints
+from padc.frontends.torch_export.deciding_ops import deciding_ops, example_sizes
 from padc.frontends.torch_export.guards import (
     Guard,
     InputSize,
@@ -25,7 +23,11 @@ from padc.frontends.torch_export.guards import (
     input_tensors,
     shape_env_of,
 )
-from padc.frontends.torch_export.locations import node_location
+from padc.frontends.torch_export.locations import (
+    PADC_FOLDER,
+    TORCH_FOLDER,
+    node_location,
+)
 from padc.frontends.torch_export.symbolic_sizes import as_affine
 from padc.frontends.torch_export.types import expression_of
 from padc.ir.torch import SymbolicIntOp
@@ -35,8 +37,6 @@ MOST_SIZES = 2**20
 INT32_MAX = 2**31 - 1
 MOST_LEFT_OUT = 3
 """The smallest sizes of a range that a guard on several may cost."""
-TORCH = Path(torch.__file__).parent
-RESTORED_AT = Path(guards.__file__)
 
 Ranges = Mapping[sympy.Symbol, tuple[int, int]]
 
@@ -66,8 +66,8 @@ def narrow_sizes(module: ModuleOp, ep: ExportedProgram) -> Sequence[str]:
         declared[str(symbol)].min_val = IntegerAttr(low, i64)
         declared[str(symbol)].max_val = IntegerAttr(high, i64)
     narrower = [symbol for symbol in ranges if left[symbol] != ranges[symbol]]
-    conditions, tensors = guards_of(ep), input_tensors(ep)
-    return [excluded(conditions, tensors, x, ranges, left[x]) for x in narrower]
+    guards, tensors = guards_of(ep), input_tensors(ep)
+    return [excluded(guards, tensors, x, ranges, left[x]) for x in narrower]
 
 
 def excluded(
@@ -196,15 +196,6 @@ def fewest_first(most: Sequence[int]) -> list[tuple[int, ...]]:
     return sorted(itertools.product(*(range(each + 1) for each in most)), key=sum)
 
 
-def example_sizes(tensors: Sequence[torch.Tensor]) -> Mapping[sympy.Symbol, int]:
-    """The values of symbols that the example inputs have."""
-    found: dict[sympy.Symbol, int] = {}
-    for tensor in tensors:
-        for size in tensor.shape:
-            found |= hints(size)
-    return found
-
-
 def holds_in(
     guard: Guard, tensors: Sequence[torch.Tensor], ranges: Ranges
 ) -> np.ndarray:
@@ -305,9 +296,9 @@ def lines_of(ep: ExportedProgram, frame: Any) -> set[SourceLocation]:
     """The user's lines for a line that decided, which may be in PyTorch."""
     if not hasattr(frame, "filename"):
         return set()
-    if Path(frame.filename) == RESTORED_AT:
-        return set()  # The program was saved, and the line is not known.
-    if not Path(frame.filename).is_relative_to(TORCH):
+    if frame.filename.startswith(PADC_FOLDER):
+        return set()  # It was saved: `restore_guards` does not know the line.
+    if not frame.filename.startswith(TORCH_FOLDER):
         return {SourceLocation(frame.filename, frame.lineno)}
     # A function of PyTorch: the lines of the graph that call a function of its name.
     located = (SourceLocation.of(node_location(node)) for node in ep.graph.nodes)

@@ -446,9 +446,9 @@ def test_guards_that_no_range_satisfies(texts: Any, named: Sequence[str], why: s
         padc.convert(guarded(*texts))
 
     problems = caught.value.problems
-    assert [
+    assert all(
         f"where {name};" in p.message for name, p in zip(named, problems, strict=True)
-    ]
+    )
     assert all(why in problem.message for problem in problems)
 
 
