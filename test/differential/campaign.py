@@ -27,7 +27,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import torch
 from differential.paths import PartlyError, problem
-from differential.program import Program
+from differential.program import REFUSALS, Program
 from differential.programs import drawn
 from differential.shrinking import shrunk
 from differential.tracing import SpecializedError
@@ -59,7 +59,7 @@ def outcome(program: Program, path: str, check: Check) -> tuple[str, str]:
         try:
             for run in range(len(program.runs)):
                 program.values(run)
-        except (RuntimeError, IndexError, ValueError, NotImplementedError):
+        except REFUSALS:
             return False  # A simpler input is no index.
         try:
             return check(program, path) is not None

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from choices import Choices
 from differential.program import (
+    REFUSALS,
     Call,
     Program,
     Ref,
@@ -111,7 +112,7 @@ class Draw(Choices):
         """
         try:
             result = target(*resolved(args, self.values))
-        except (RuntimeError, IndexError, ValueError, NotImplementedError):
+        except REFUSALS:
             return False
         count = result.numel()
         if count > self.most_elements or (not count and self.chance(0.95)):

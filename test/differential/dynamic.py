@@ -11,7 +11,7 @@ import sympy
 import torch
 from differential.draw import Draw
 from differential.ops import wraps
-from differential.program import Program
+from differential.program import REFUSALS, Program
 from differential.tracing import SpecializedError, Trace, graph_of
 from torch import Tensor
 
@@ -90,7 +90,7 @@ def resized(
     ]
     try:
         values = Program([inputs], program.calls, []).values()
-    except (RuntimeError, IndexError, ValueError):
+    except REFUSALS:
         return None
     if not trace.has_shapes_of(values, found):
         return None

@@ -6,8 +6,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeAlias
 
-import torch
 from differential.draw import Draw
+from differential.ops import has_own_memory, overlaps
+from differential.program import REFUSALS
 from torch import Tensor
 
 View: TypeAlias = tuple[str, tuple[Any, ...]]
@@ -93,7 +94,7 @@ def some_views(draw: Draw, x: Tensor) -> tuple[View, ...]:
             continue
         try:
             other = viewed(x, (each,))
-        except (RuntimeError, IndexError):
+        except REFUSALS:
             continue
         if other.numel() and memory[0] <= other.data_ptr() < memory[1]:
             found.append(each)
@@ -106,8 +107,7 @@ METHODS = "copy_ add_ sub_ mul_ fill_".split()
 
 def in_place(draw: Draw) -> bool:
     """A write to views of a value: of a number, of another tensor, or of a part of it."""
-    x = draw.pick(lambda x: bool(x.numel()) and x.is_contiguous() and x._base is None)
-    if x is None:
+    if (x := draw.pick(has_own_memory)) is None:
         return False
     value = draw.value(x)
     copy = value.clone()
@@ -127,10 +127,3 @@ def in_place(draw: Draw) -> bool:
     shape = [1 if draw.chance(0.2) else size for size in part.shape]
     other = draw.input(shape, value.dtype)
     return draw.call(Written(views, method, None), x, other)
-
-
-def overlaps(x: Tensor) -> bool:
-    """Whether elements of `x` share memory: writes to them in place are undefined."""
-    numbers = torch.arange(x.untyped_storage().nbytes() // x.itemsize)
-    places = numbers.as_strided(x.shape, x.stride(), x.storage_offset())
-    return places.unique().numel() < places.numel()

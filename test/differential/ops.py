@@ -233,11 +233,21 @@ def writes(draw: Draw) -> bool:
     return draw.call(aten.slice_scatter.default, x, source, dim, start, end, step)
 
 
+def has_own_memory(x: Tensor) -> bool:
+    """Whether `x` has the same strides and memory in padc as in eager mode."""
+    return bool(x.numel()) and x.is_contiguous() and x._base is None
+
+
+def overlaps(x: Tensor) -> bool:
+    """Whether elements of `x` share memory: writes to them in place are undefined."""
+    numbers = torch.arange(x.untyped_storage().nbytes() // x.itemsize)
+    places = numbers.as_strided(x.shape, x.stride(), x.storage_offset())
+    return places.unique().numel() < places.numel()
+
+
 def strided(draw: Draw) -> bool:
     """Elements at places that are counted by strides: read, or written."""
-    # Other values have other strides in padc than in eager mode.
-    x = draw.pick(lambda x: bool(x.numel()) and x.is_contiguous() and x._base is None)
-    if x is None:
+    if (x := draw.pick(has_own_memory)) is None:
         return False
     value, rank = draw.value(x), draw.integer(1, 4)
     sizes, steps = draw.integers(rank, 1, 3), draw.integers(rank, 0, 5)
@@ -245,8 +255,7 @@ def strided(draw: Draw) -> bool:
     if span >= value.numel():
         return False
     offset = draw.integer(0, value.numel() - span - 1)
-    numbers = torch.arange(value.numel()).as_strided(sizes, steps, offset)
-    if numbers.unique().numel() < numbers.numel() or draw.chance(0.5):
+    if overlaps(value.as_strided(sizes, steps, offset)) or draw.chance(0.5):
         return draw.call(aten.as_strided.default, x, sizes, steps, offset)
     source = draw.input(sizes, value.dtype)
     return draw.call(aten.as_strided_scatter.default, x, source, sizes, steps, offset)
@@ -521,7 +530,6 @@ OPS: Sequence[Op] = (
     (grid, 1),
     (slices, 2),
     (writes, 3),
-    (strided, 1),
     (indexing, 1),
     (joining, 3),
     (views, 3),

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import torch
 from differential.exported import compiled, converted
 from differential.program import Program
-from differential.rounding import allowed
+from differential.rounding import CORE_ML, allowed
 from differential.tracing import SpecializedError, graph_of
 from functions import printed
 from native_programs import poisoned
@@ -162,7 +162,10 @@ def by_compile(program: Program) -> list[Run]:
     def run(inputs: Sequence[Tensor]) -> Sequence[Tensor]:
         return model(*inputs)
 
-    return [run if model.is_native else PartlyRun(run, model.report())]
+    if model.is_native:
+        return [run]
+    *_, reason = model.report().splitlines()
+    return [PartlyRun(run, reason)]
 
 
 def by_convert(program: Program) -> list[Run]:
@@ -234,7 +237,6 @@ PATHS: dict[str, Callable[[Program], list[Run]]] = {
     "newest": functools.partial(on_core_ml, target="iOS26"),
 }
 """Each path compiles a program, to one run or several whose results are the same."""
-CORE_ML = "coreml", "oldest", "newest", "convert"
 
 
 def problem(program: Program, path: str) -> str | None:

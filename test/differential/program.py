@@ -15,6 +15,9 @@ from typing import Any, TypeAlias
 import torch
 from torch import Tensor
 
+REFUSALS = RuntimeError, IndexError, ValueError, ZeroDivisionError
+"""What a call raises in eager mode that does not take its arguments."""
+
 
 @dataclass(frozen=True)
 class Ref:

@@ -10,7 +10,7 @@ from differential.draw import Draw
 from differential.dynamic import varied
 from differential.in_place import in_place
 from differential.networks import network
-from differential.ops import OPS, Op
+from differential.ops import OPS, Op, strided
 from differential.program import Program
 from differential.sizes import sized
 
@@ -27,7 +27,10 @@ DTYPES = (
     torch.bool,
 )
 
+OF_EXPORTED: Sequence[Op] = ((strided, 1), (in_place, 4), (sized, 6))
+"""What torch.export, or padc's import of what it exports, writes with other ops."""
 ATTEMPTS = 4
+"""How many further programs are drawn where no sizes can vary."""
 SPECIAL = 0.05
 """How often an input of floats has NaN or infinite elements."""
 
@@ -58,7 +61,7 @@ def dynamic(draw: Draw) -> Program:
 
 def exported(draw: Draw) -> Program:
     """Calls, writes in place and computed sizes; sizes vary in two of three programs."""
-    program = calls(draw, (*OPS, (in_place, 4), (sized, 6)))
+    program = calls(draw, (*OPS, *OF_EXPORTED))
     return varied(draw, program) if draw.chance(0.67) else program
 
 

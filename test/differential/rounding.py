@@ -38,8 +38,8 @@ LEAST: Mapping[torch.dtype, float] = {
 An error allowed everywhere: of numbers that underflow, and, in halves, of sums in float32
 that should be 0.
 """
-DOUBLE = "reference", "text", "native", "checked", "strict", "compile"
-"""The paths that compute float64 as such."""
+CORE_ML = "coreml", "oldest", "newest", "convert"
+"""The paths to packages, which have no float64."""
 TILED = "native", "checked", "compile"
 """Those that may compute convolutions by Winograd's algorithm."""
 WINOGRAD = 1e-5
@@ -82,7 +82,7 @@ def largest(x: Tensor) -> float:
 
 
 def noise_of(dtype: torch.dtype, path: str) -> float:
-    if path not in DOUBLE and dtype == torch.float64:
+    if path in CORE_ML and dtype == torch.float64:
         return NOISE[torch.float32]
     return NOISE[dtype]
 

@@ -48,11 +48,10 @@ def smaller(program: Program) -> Iterator[Program]:
                 yield program.with_outputs([link.number], place)
     for place, given in enumerate(program.inputs):
         for dim, size in enumerate(given.shape):
-            for less in sorted({1, size // 2, size - 1}):
-                if 0 < less < size and all(
-                    size - less < x[place].shape[dim] for x in program.runs
-                ):
-                    yield with_sizes(program, place, dim, size - less)
+            least = min(run[place].shape[dim] for run in program.runs)
+            for less in sorted({size - 1, size - size // 2, 1}, reverse=True):
+                if 0 < less < least:
+                    yield with_sizes(program, place, dim, less)
     for place, call in enumerate(program.calls):
         for args in with_smaller_numbers(call.args):
             calls = [*program.calls]
