@@ -11,7 +11,6 @@ only, and the next run gives the right result and removes what the killed one le
 from __future__ import annotations
 
 import argparse
-import itertools
 import os
 import random
 import signal
@@ -138,9 +137,9 @@ def kill_writers(
     seconds = timed(write)
     counts = {old: 0, read(path): 0}
     assert len(counts) == 2
-    cut_short, runs = 0, itertools.count()
+    cut_short = number = 0
     while cut_short < kills:
-        number = next(runs)
+        number += 1
         write_old()
         check_only(path.parent, {path.name})
         seconds *= 1.02 if (was := killed(write, moment(seconds, rng))) else 0.9
@@ -151,7 +150,7 @@ def kill_writers(
     write_old()
     check_only(path.parent, {path.name})
     print(
-        f"{name}: {kills} of {next(runs)} runs cut short; "
+        f"{name}: {kills} of {number} runs cut short; "
         f"{counts.pop(old)} old ones, {sum(counts.values())} new ones",
         flush=True,
     )
@@ -173,11 +172,11 @@ def kill_compiles(folder: Path, kills: int, rng: random.Random) -> None:
     def compile() -> None:
         assert torch.equal(padc.compile(model, (X,))(X), X * 3), "another result"
 
-    cut_short = kept = 0
+    cut_short = kept = number = 0
     os.environ["PADC_CACHE_DIR"] = ""  # It is compiled, not read, each time.
-    seconds, runs = timed(compile), itertools.count()
+    seconds = timed(compile)
     while cut_short < kills:
-        number = next(runs)
+        number += 1
         cached = folder / str(number)
         os.environ["PADC_CACHE_DIR"] = str(cached)
         if number % 2:
@@ -190,7 +189,7 @@ def kill_compiles(folder: Path, kills: int, rng: random.Random) -> None:
         assert all(map(is_whole, found)) and len(found) == 1 + number % 2
         check_only(cached, {cache.KEY, *found})
     print(
-        f"compile: {kills} of {next(runs)} runs cut short; {kept} whole entries after them",
+        f"compile: {kills} of {number} runs cut short; {kept} whole entries after them",
         flush=True,
     )
 
