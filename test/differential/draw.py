@@ -37,12 +37,14 @@ class Draw(Choices):
         self.inputs: list[Tensor] = []
         self.calls: list[Call] = []
         self.held: set[int] = set()
-        """The inputs that are weights, by their place in `inputs`."""
+        """The inputs that the model holds, by their place in `inputs`."""
+        self.states: dict[int, int] = {}
+        """Values that are held and that the model changes, and their new values."""
         self.results: list[tuple[str, int]] = []
         """The key of each value: ("input", i) or ("call", i)."""
 
     def given(self, x: Tensor, held: bool = False) -> Ref:
-        """A new input; with `held`, it is a weight."""
+        """A new input; with `held`, one that the model has."""
         if held:
             self.held.add(len(self.inputs))
         self.results.append(("input", len(self.inputs)))
@@ -130,15 +132,21 @@ class Draw(Choices):
             for number, (kind, i) in enumerate(self.results)
         }
         calls = [renumbered(each, places) for each in self.calls]
+        states = {places[old]: places[new] for old, new in self.states.items()}
         used = {link.number for call in calls for link in links(call.args)}
         total = count + len(calls)
         outputs = [
             number
             for number in range(count, total)
-            if number not in used or self.chance(0.1)
+            if number not in used or self.chance(0.1) or number in states.values()
         ]
         return without_dead(
             Program(
-                [list(self.inputs)], calls, outputs, frozenset(self.held), thread_counts
+                [list(self.inputs)],
+                calls,
+                outputs,
+                frozenset(self.held),
+                thread_counts,
+                states,
             )
         )

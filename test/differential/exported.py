@@ -1,20 +1,23 @@
 # pyright: basic
-"""Programs as users give them to padc: as modules, which it exports."""
+"""Programs as users give them to padc: as modules, which it exports, and files."""
 
 from __future__ import annotations
 
 import os
+import tempfile
+from pathlib import Path
 from typing import Any
 
+import torch
 from differential.program import Program, resolved
-from differential.tracing import dynamic_sizes
+from differential.tracing import SpecializedError, dynamic_sizes
 from torch import Tensor, nn
 from torch.export import Dim
 
 import padc
 
 MOST = 64
-"""The largest dynamic size, which Core ML wants to know."""
+"""The largest of most dynamic sizes; Core ML wants to know it."""
 
 
 class Model(nn.Module):
@@ -29,11 +32,18 @@ class Model(nn.Module):
     def forward(self, *inputs: Tensor) -> tuple[Tensor, ...]:
         given = iter(inputs)
         values: list[Any] = [
-            getattr(self, f"v{number}") if number in self.program.held else next(given)
+            # Views of a state that are returned do not show its new value.
+            getattr(self, f"v{number}").clone()
+            if number in self.program.states
+            else getattr(self, f"v{number}")
+            if number in self.program.held
+            else next(given)
             for number in range(len(self.program.inputs))
         ]
         for call in self.program.calls:
             values.append(call.target(*resolved(call.args, values)))
+        for number, output in self.program.states.items():
+            getattr(self, f"v{number}").copy_(values[output])
         return tuple(values[number] for number in self.program.outputs)
 
 
@@ -42,7 +52,11 @@ def dynamic_shapes(program: Program) -> Any:
     if len(program.runs) == 1:
         return None
     sizes = [
-        {dim: Dim.AUTO(max=MOST) for dim, each in enumerate(given) if each is not None}
+        {
+            dim: Dim.AUTO(max=max(MOST, *each))
+            for dim, each in enumerate(given)
+            if each is not None
+        }
         for number, given in enumerate(dynamic_sizes(program))
         if number not in program.held
     ]
@@ -60,8 +74,26 @@ def compiled(program: Program) -> padc.CompiledModel:
     )
 
 
+def loaded(program: Program) -> padc.CompiledModel:
+    """As `compiled`, of a file that `torch.export.save` wrote."""
+    os.environ["PADC_CACHE_DIR"] = ""
+    given = tuple(program.given(0))
+    shapes = dynamic_shapes(program)
+    try:
+        exported = torch.export.export(Model(program), given, dynamic_shapes=shapes)
+    except Exception as error:
+        raise SpecializedError(str(error)) from error
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "program.pt2"
+        torch.export.save(exported, path)
+        return padc.compile(padc.load(path), threads=1)
+
+
 def converted(program: Program) -> padc.Program:
-    """A package of `padc.convert`."""
+    """A package of `padc.convert`; states are those of Core ML where it has such ones."""
     return padc.convert(
-        Model(program), tuple(program.given(0)), dynamic_shapes=dynamic_shapes(program)
+        Model(program),
+        tuple(program.given(0)),
+        dynamic_shapes=dynamic_shapes(program),
+        target="iOS18" if program.states else "iOS17",
     )

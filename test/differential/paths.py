@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import torch
-from differential.exported import compiled, converted
+from differential.exported import compiled, converted, loaded
 from differential.program import Program
 from differential.rounding import CORE_ML, allowed
 from differential.tracing import SpecializedError, graph_of
@@ -38,6 +38,7 @@ from padc.backends.coreml.optimize import optimize
 from padc.backends.coreml.save import save_package
 from padc.backends.native.compile_program import compile_program
 from padc.backends.native.loaded_program import LoadedProgram
+from padc.compiled_model import CompiledModel
 from padc.errors import Obstacle, Problem, UnsupportedError, UsageError
 from padc.frontends.torch_export.calls import import_call
 from padc.frontends.torch_export.function_builder import FunctionBuilder
@@ -155,7 +156,9 @@ def natively(program: Program, check: bool = False, strict: bool = False) -> lis
     return [PartlyRun(run, stored.reasons[0]) for run in loaded]
 
 
-def by_compile(program: Program) -> list[Run]:
+def by_compile(
+    program: Program, compiled: Callable[[Program], CompiledModel] = compiled
+) -> list[Run]:
     """As `natively`, through `padc.compile`."""
     model = compiled(program)
 
@@ -229,6 +232,7 @@ PATHS: dict[str, Callable[[Program], list[Run]]] = {
     "checked": functools.partial(natively, check=True),
     "strict": functools.partial(natively, strict=True),
     "compile": by_compile,
+    "pt2": functools.partial(by_compile, compiled=loaded),
     "coreml": on_core_ml,
     "convert": by_convert,
     "oldest": functools.partial(
@@ -257,7 +261,10 @@ def problem(program: Program, path: str) -> str | None:
     run = 0
     try:
         for run in range(len(program.runs)):
-            text = problem_of_run(program, run, path, runs)
+            if program.states:
+                text, program = problem_of_changes(program, run, path, runs[0])
+            else:
+                text = problem_of_run(program, run, path, runs)
             if text is not None:
                 return text
     except UsageError as error:
@@ -293,6 +300,19 @@ def problem_of_run(
     if len(found) > 1 and not all(map(same_bits, *found)):
         return f"other bits with {program.thread_counts[-1]} threads"
     return None
+
+
+def problem_of_changes(
+    program: Program, number: int, path: str, run: Run
+) -> tuple[str | None, Program]:
+    """What is wrong with two calls that change states, and the program after them."""
+    for _ in range(2):
+        results = run([next_to_page(x) for x in program.given(number)])
+        if (text := difference(program, number, results, path)) is not None:
+            states = [program.inputs[each] for each in program.states]
+            return f"{text}\nwith the states {states}", program
+        program = program.after(results)
+    return None, program
 
 
 def next_to_page(x: Tensor) -> Tensor:

@@ -9,7 +9,7 @@ between the runs are dynamic ones.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 import torch
@@ -57,6 +57,8 @@ class Program:
     """The inputs that are weights of the model; equal in all runs."""
     thread_counts: tuple[int, ...] = (1,)
     """How many threads machine code is run with."""
+    states: Mapping[int, int] = field(default_factory=dict)
+    """The held inputs that a call of the model changes, and the outputs that they become."""
     _values: dict[int, list[Tensor]] = field(default_factory=dict, repr=False)
 
     @property
@@ -92,9 +94,16 @@ class Program:
     def with_outputs(self, outputs: list[int], calls: int | None = None) -> Program:
         """The first `calls` calls with these outputs; unused calls are removed."""
         some = self.calls if calls is None else self.calls[:calls]
-        return without_dead(
-            Program(self.runs, some, outputs, self.held, self.thread_counts)
-        )
+        return without_dead(replace(self, calls=some, outputs=outputs, _values={}))
+
+    def after(self, results: Sequence[Tensor]) -> Program:
+        """The program as a call leaves it that returned `results`."""
+        new = dict(zip(self.outputs, results, strict=True))
+        runs = [list(run) for run in self.runs]
+        for run in runs:
+            for number, output in self.states.items():
+                run[number] = new[output].to(run[number].dtype)
+        return replace(self, runs=runs, _values={})
 
     def source(self) -> str:
         """A test in Python that computes the same in eager mode."""
@@ -106,7 +115,9 @@ class Program:
         lines += [f"    {each}," for each in texts]
         lines += ["]"]
         for number in sorted(self.held):
-            lines.append(f"# v{number} is a weight of the model.")
+            output = self.states.get(number)
+            change = "" if output is None else f", and v{output} becomes it"
+            lines.append(f"# v{number} is held by the model{change}.")
         for run in self.runs[1:]:
             shapes = [list(each.shape) for each in run]
             lines.append(f"# The program is also run with inputs of shapes {shapes}.")
@@ -206,4 +217,9 @@ def without_dead(program: Program) -> Program:
         [places[number] for number in program.outputs],
         frozenset(places[number] for number in kept if number in program.held),
         program.thread_counts,
+        {
+            places[number]: places[output]
+            for number, output in program.states.items()
+            if number in places and output in program.outputs
+        },
     )

@@ -13,6 +13,7 @@ from differential.networks import network
 from differential.ops import OPS, Op, strided
 from differential.program import Program
 from differential.sizes import sized
+from differential.states import change, state, with_fitting_states
 
 DTYPES = (
     *[torch.float32] * 9,
@@ -35,8 +36,13 @@ SPECIAL = 0.05
 """How often an input of floats has NaN or infinite elements."""
 
 
-def calls(draw: Draw, ops: Sequence[Op] = OPS) -> Program:
-    """1 to 12 calls."""
+STATES = 0.3
+"""How often an exported model has a tensor that it changes."""
+
+
+def calls(draw: Draw, ops: Sequence[Op] = OPS, states: float = 0) -> Program:
+    """1 to 12 calls; so often as `states` says, they change what the model holds."""
+    held = [state(draw, draw.choice(DTYPES))] if draw.chance(states) else []
     for _ in range(draw.integer(1, 2)):
         rank = draw.choice((1, 2, 3, 4, 4, 4, 5))
         sizes = draw.integers(rank, 1, 5 if rank > 3 else 8)
@@ -46,6 +52,8 @@ def calls(draw: Draw, ops: Sequence[Op] = OPS) -> Program:
     for _ in range(4 * wanted):
         if len(draw.calls) < wanted:
             draw.random.choices(kinds, weights)[0](draw)
+    for each in held:
+        change(draw, each)
     return draw.program()
 
 
@@ -61,8 +69,8 @@ def dynamic(draw: Draw) -> Program:
 
 def exported(draw: Draw) -> Program:
     """Calls, writes in place and computed sizes; sizes vary in two of three programs."""
-    program = calls(draw, (*OPS, *OF_EXPORTED))
-    return varied(draw, program) if draw.chance(0.67) else program
+    program = calls(draw, (*OPS, *OF_EXPORTED), STATES)
+    return with_fitting_states(varied(draw, program)) if draw.chance(0.67) else program
 
 
 KINDS: Mapping[str, Callable[[Draw], Program]] = {

@@ -35,6 +35,9 @@ def smaller(program: Program) -> Iterator[Program]:
     for output in program.outputs:
         if len(program.outputs) > 1:
             yield program.with_outputs([output])
+    for state in program.states:
+        states = {k: v for k, v in program.states.items() if k != state}
+        yield replace(program, states=states, _values={})
     if len(program.runs) > 1:
         for run in program.runs:
             yield replace(program, runs=[run], _values={})
@@ -99,5 +102,6 @@ def with_input(program: Program, number: int) -> Program:
         ],
         calls=[renumbered(call, places) for call in program.calls],
         outputs=[places[each] for each in program.outputs],
+        states={number: places[output] for number, output in program.states.items()},
         _values={},
     )

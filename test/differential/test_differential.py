@@ -265,6 +265,29 @@ def test_runs_of_sizes_zero_and_one():
     assert [problem(program, path) for path in ("reference", "native")] == [None] * 2
 
 
+@pytest.mark.filterwarnings("ignore:the buffer 'v0' cannot be a state")
+def test_states_are_followed_from_call_to_call(monkeypatch: pytest.MonkeyPatch):
+    calls = [Call(aten.add.Tensor, (Ref(0), Ref(1)))]
+    runs = [[torch.ones(3), torch.full([3], 2.0)]]
+    program = Program(runs, calls, [2], frozenset([0]), states={0: 2})
+
+    assert [problem(program, path) for path in ("compile", "convert")] == [None] * 2
+    assert "# v0 is held by the model, and v2 becomes it." in program.source()
+    monkeypatch.setitem(
+        PATHS, "compile", lambda program: [lambda inputs: [torch.full([3], 3.0)]]
+    )
+    text = problem(program, "compile")
+    assert text is not None and "with the states [tensor([3., 3., 3.])]" in text
+
+
+def test_an_exported_program_that_is_saved_and_loaded():
+    rolled = Call(aten.roll.default, (Ref(0), [1], [0]))
+    runs = [[torch.arange(rows * 2.0).view(rows, 2)] for rows in (3, 5)]
+    program = Program(runs, [rolled], [1])
+
+    assert problem(program, "pt2") is None
+
+
 def is_found(program: Program, error: float, monkeypatch: pytest.MonkeyPatch) -> bool:
     """Whether an error in the last output is found."""
     right = PATHS["reference"]
