@@ -16,10 +16,13 @@ from typing import Any
 import pytest
 import torch
 from differential import campaign, paths
+from differential.draw import Draw
 from differential.in_place import METHODS, Written
+from differential.ops import OPS
 from differential.paths import PATHS, PartlyError, Run, module_of, problem
 from differential.program import Call, Program, Ref, Size
-from differential.programs import DTYPES, drawn
+from differential.programs import DTYPES, OF_EXPORTED, drawn
+from differential.programs import calls as drawn_calls
 from differential.shrinking import shrunk
 from torch import Tensor
 
@@ -248,7 +251,8 @@ def test_what_is_drawn():
     modes = {call.args[2] for call in calls if "grid_sampler" in str(call.target)}
     assert modes == {0, 1, 2}
     assert sum(not x.is_contiguous() for x in inputs) >= 20
-    calls += [call for n in range(200) for call in drawn(n, "exported").calls]
+    ops = (*OPS, *OF_EXPORTED)
+    calls += [call for n in range(200) for call in drawn_calls(Draw(n), ops).calls]
     names = {str(call.target) for call in calls}
     assert names >= {f"aten.{name}" for name in WRITES}
     varied = [drawn(seed, "dynamic") for seed in range(20)]
