@@ -132,8 +132,11 @@ class LlvmBuilder(IntegerBuilder):
 
     def number(self, value: int) -> SSAValue:
         """A constant of type i32."""
-        constant = llvm.ConstantOp(IntegerAttr(value, i32), i32)
-        return self.known(("i32", value), lambda: self.insert(constant))
+
+        def constant() -> SSAValue:
+            return self.insert(llvm.ConstantOp(IntegerAttr(value, i32), i32))
+
+        return self.known(("i32", value), constant)
 
     def evaluate(self, operation: arithmetic.Operation, a: Size, b: Size) -> Size:
         """The result of an operation; no quotient is of negative numbers."""

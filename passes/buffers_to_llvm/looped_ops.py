@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from xdsl.dialects import memref
 from xdsl.dialects.linalg import ops as linalg
@@ -72,14 +73,16 @@ class LoopedOp:
         assert isinstance(buffer, BufferDescriptor)
         return buffer
 
-    @property
-    def accesses(self) -> Iterator[Access]:
+    @cached_property
+    def accesses(self) -> Sequence[Access]:
         """Its operands that are buffers."""
         inputs = len(self.op.inputs)
         maps = self.op.get_indexing_maps()
-        for place, (x, map) in enumerate(zip(self.op.operands, maps, strict=True)):
-            if isinstance(buffer := self.values[x], BufferDescriptor):
-                yield Access(buffer, map.data, place >= inputs)
+        return [
+            Access(buffer, map.data, place >= inputs)
+            for place, (x, map) in enumerate(zip(self.op.operands, maps, strict=True))
+            if isinstance(buffer := self.values[x], BufferDescriptor)
+        ]
 
     @property
     def own(self) -> list[BufferDescriptor]:
@@ -121,7 +124,7 @@ class LoopedOp:
         return (
             other.op.outputs[0] is self.op.outputs[0]
             and other.op.body.block.args[-1].first_use is None
-            and len(list(other.accesses)) == 1
+            and len(other.accesses) == 1
         )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 from xdsl.dialects import llvm
 from xdsl.dialects.builtin import (
@@ -16,7 +16,6 @@ from xdsl.dialects.builtin import (
     i32,
 )
 from xdsl.ir import Attribute, SSAValue
-from xdsl.utils.hints import isa
 
 from padc.passes.buffers_to_llvm.bounds import checked
 from padc.passes.buffers_to_llvm.buffer_descriptor import BufferDescriptor
@@ -25,12 +24,18 @@ from padc.passes.buffers_to_llvm.llvm_builder import LlvmBuilder, Size
 AnyVector: TypeAlias = VectorType[Attribute]
 
 
+def vector_type(x: SSAValue) -> AnyVector:
+    """The type of a vector."""
+    # xDSL's `isa` would build a constraint at each call.
+    assert isinstance(x.type, VectorType)
+    return cast(AnyVector, x.type)
+
+
 def shuffled(
     build: LlvmBuilder, a: SSAValue, b: SSAValue, lanes: Sequence[int]
 ) -> SSAValue:
     """The elements at `lanes` of `a` followed by `b`, vectors of any elements."""
-    assert isa(a.type, AnyVector)
-    type = VectorType(a.type.element_type, [len(lanes)])
+    type = VectorType(vector_type(a).element_type, [len(lanes)])
     mask = DenseArrayBase.from_list(i32, lanes)
     return build.insert(llvm.ShuffleVectorOp(a, b, mask, type))
 
@@ -38,8 +43,7 @@ def shuffled(
 def joined(build: LlvmBuilder, parts: Sequence[SSAValue]) -> SSAValue:
     """One vector after the other, as one; their number is a power of 2."""
     while len(parts) > 1:
-        assert isa(parts[0].type, AnyVector)
-        (width,) = parts[0].type.get_shape()
+        (width,) = vector_type(parts[0]).get_shape()
         pairs = zip(parts[::2], parts[1::2], strict=True)
         parts = [shuffled(build, a, b, range(2 * width)) for a, b in pairs]
     return parts[0]
@@ -53,8 +57,7 @@ def transposed(build: LlvmBuilder, rows: Sequence[SSAValue]) -> list[SSAValue]:
     of twice `size`, the two blocks off the diagonal.
     """
     rows, size = list(rows), 1
-    assert isa(rows[0].type, AnyVector)
-    (lanes,) = rows[0].type.get_shape()
+    (lanes,) = vector_type(rows[0]).get_shape()
     while size < len(rows):
         low = [i + (lanes - size) * bool(i & size) for i in range(lanes)]
         high = [place + size for place in low]
