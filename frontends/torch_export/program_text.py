@@ -33,28 +33,14 @@ OP = re.compile(
 OPS_ON_FILES = re.compile(r"torch\.ops\.aten\.(from_file|save)\b")
 
 
-def check_program(data: Any) -> None:
+def check_texts(
+    data: Any, key: str = "", *, in_call: bool = False, depth: int = 0
+) -> None:
     """
-    Raise UnsafeError if loading the parsed JSON could do more than build a graph.
+    Check a part of the parsed JSON that stands under `key`, perhaps in an op's call.
 
-    Raises ValueError if its guards, which PyTorch hands on as they are, are no texts.
+    Raises UnsafeError if loading it could do more than build a graph.
     """
-    check(data, "")
-    if isinstance(data, dict):
-        guards = cast(Mapping[str, Any], data).get("guards_code")
-        if guards is not None and not are_texts(guards):
-            raise ValueError("its guards are no texts")
-
-
-def are_texts(value: Any) -> bool:
-    """Whether a value is a list of texts."""
-    return isinstance(value, list) and all(
-        isinstance(each, str) for each in cast(list[Any], value)
-    )
-
-
-def check(data: Any, key: str, *, in_call: bool = False, depth: int = 0) -> None:
-    """Check a part of the JSON that stands under `key`, perhaps in a call of an op."""
     if depth > MOST_DEPTH:
         raise UnsafeError(f"its graph is nested more than {MOST_DEPTH} levels deep")
     match data:
@@ -64,7 +50,7 @@ def check(data: Any, key: str, *, in_call: bool = False, depth: int = 0) -> None
             TEXTS.get(key, check_name)(data)
         case list():
             for each in cast(list[Any], data):
-                check(each, key, in_call=in_call, depth=depth + 1)
+                check_texts(each, key, in_call=in_call, depth=depth + 1)
         case dict():
             parts = cast(Mapping[str, Any], data)
             if key == "metadata" and all(isinstance(v, str) for v in parts.values()):
@@ -74,7 +60,7 @@ def check(data: Any, key: str, *, in_call: bool = False, depth: int = 0) -> None
             in_call = (in_call or key == "arg") and key != "as_graph"
             for name, value in parts.items():
                 check_name(name)
-                check(value, name, in_call=in_call, depth=depth + 1)
+                check_texts(value, name, in_call=in_call, depth=depth + 1)
         case _:
             pass
 

@@ -35,7 +35,8 @@ from padc.frontends.torch_export.plain_pickle import (
     are_tensors,
     load_plain,
 )
-from padc.frontends.torch_export.program_text import check_name, check_program
+from padc.frontends.torch_export.program_text import check_name, check_texts
+from padc.frontends.torch_export.schema_types import check_types
 from padc.frontends.torch_export.stored_tensors import read_blobs
 
 WEIGHTS, CONSTANTS = "data/weights/", "data/constants/"
@@ -107,7 +108,7 @@ def read_program(archive: Archive) -> ExportedProgram:
     """The program in an archive; raises UnsafeError unless all of it is plain data."""
     check_format(archive)
     graph: Any = read_json(archive, GRAPH)
-    check_program(graph)
+    check_texts(graph)
     state = read_tensors(archive, WEIGHTS, "model_weights_config.json")
     constants = read_tensors(archive, CONSTANTS, "model_constants_config.json")
     examples: Any = None
@@ -117,6 +118,7 @@ def read_program(archive: Archive) -> ExportedProgram:
         if not are_arguments(examples):
             raise UnsafeError(f"its member {EXAMPLES} holds no arguments of a call")
     program: Any = serialize._dict_to_dataclass(schema.ExportedProgram, graph)
+    check_types(program)
     loaded = serialize.ExportedProgramDeserializer().deserialize(
         program, state, constants, examples
     )

@@ -524,6 +524,26 @@ def test_texts_of_the_graph(saved: bytes, case: str):
     check_refused(with_graph(saved, (old, new)), message)
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (
+            r'"forward_arg_names": \["x"\]',
+            '"forward_arg_names": 7',
+            "names is not list",
+        ),
+        (r'"as_tensor": {"name": "x"}', '"as_tensor": {"name": 1}', "name is not str"),
+        (r'"as_int": 1\b', '"as_int": true', "as_int is not int, but bool"),
+        (r'"dtype": 7\b', '"dtype": 7.5', "dtype is not int, but float"),
+        (r'"aten": \d+', '"aten": "x"', r"opset_version\['aten'\] is not int"),
+        (r'(, "guards_code": \[\])?\}$', ', "guards_code": [1]}', r"_code\[0\] is not"),
+    ],
+)
+def test_types_of_the_graph(saved: bytes, old: str, new: str, message: str):
+    with pytest.raises(padc.InvalidProgramError, match=message):
+        load(with_graph(saved, (old, new)))
+
+
 BOMB = 50_000_000
 
 
