@@ -63,7 +63,8 @@ conformance: .venv/tensorflow ## Apple's own tests of Core ML's ops; 2000 exampl
 differential: .venv/ready ## random programs and networks in eager mode and on each path
 	python test/differential --programs 10000
 	python test/differential --kind dynamic --programs 1000
-	python test/differential --kind exported --programs 500 --paths compile,convert
+	python test/differential --programs 1000 --paths checked,text,oldest,newest
+	python test/differential --kind exported --programs 500 --paths compile,pt2,convert
 	python test/differential --kind networks --programs 500 --paths native,strict
 
 MINUTES := 10

@@ -9,6 +9,10 @@ Random programs, in eager mode and on each of padc's paths.
     python test/differential --kind dynamic            # sizes that vary
     python test/differential --kind networks --paths native,strict
 
+The paths of programs that are built as IR are reference, text, native, checked (each
+load and store), strict, coreml, oldest and newest (targets). Those of the kind "exported"
+are compile, pt2 (through a file) and convert.
+
 A seed of a kind is one program, whatever the other options. A wrong result is shrunk,
 and printed as code that needs PyTorch only. To spread a campaign over machines, give
 each of them its own range of seeds.
@@ -23,6 +27,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import signal
 import sys
 import time
@@ -36,7 +41,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from differential.campaign import Work, ranges, results
-from differential.paths import PATHS
+from differential.paths import OF_MODULES, PATHS
 from differential.programs import KINDS
 
 
@@ -56,6 +61,8 @@ def main() -> int:
     paths = tuple(options.paths.split(","))
     if unknown := {*paths} - {*PATHS}:
         parser.error(f"unknown paths: {', '.join(sorted(unknown))}")
+    if (options.kind == "exported") != ({*paths} <= {*OF_MODULES}):
+        parser.error(f"the kind exported, and only it, has {', '.join(OF_MODULES)}")
     last = options.first + options.programs
     work: list[Work] = [
         (range(first, min(first + 20, last)), options.kind, paths)
@@ -76,7 +83,7 @@ def main() -> int:
                     if kind == "wrong":
                         print(f"--- seed {seed}, {path}: {text}\n", flush=True)
                     elif kind != "right":
-                        reasons[kind, text.partition(" of ")[0]] += 1
+                        reasons[kind, shape_of(text)] += 1
                 if time.perf_counter() - printed > options.interval:
                     printed = time.perf_counter()
                     print(f"{len(covered)} seeds: {summary(counts)}", flush=True)
@@ -88,6 +95,12 @@ def main() -> int:
         print(f"stopped before {options.programs - len(covered)} further seeds")
         return 2
     return 1 if any(kind == "wrong" for _, kind in counts) else 0
+
+
+def shape_of(reason: str) -> str:
+    """The beginning of a reason, without the numbers in it."""
+    first, *_ = reason.splitlines()
+    return re.sub(r"[(\[][\d, ]*[)\]]|\d+", "_", first)[:70]
 
 
 def stop(*_: Any) -> None:

@@ -10,11 +10,12 @@ from typing import Any
 
 import torch
 from differential.program import Program, resolved
-from differential.tracing import SpecializedError, dynamic_sizes
+from differential.tracing import dynamic_sizes
 from torch import Tensor, nn
 from torch.export import Dim
 
 import padc
+from padc.errors import Problem, UnsupportedError
 
 MOST = 64
 """The largest of most dynamic sizes; Core ML wants to know it."""
@@ -32,7 +33,7 @@ class Model(nn.Module):
     def forward(self, *inputs: Tensor) -> tuple[Tensor, ...]:
         given = iter(inputs)
         values: list[Any] = [
-            # Views of a state that are returned do not show its new value.
+            # Without a copy, a view of a state that is returned would change with it.
             getattr(self, f"v{number}").clone()
             if number in self.program.states
             else getattr(self, f"v{number}")
@@ -82,11 +83,15 @@ def loaded(program: Program) -> padc.CompiledModel:
     try:
         exported = torch.export.export(Model(program), given, dynamic_shapes=shapes)
     except Exception as error:
-        raise SpecializedError(str(error)) from error
+        raise UnsupportedError([Problem(str(error))]) from error
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "program.pt2"
         torch.export.save(exported, path)
-        return padc.compile(padc.load(path), threads=1)
+        try:
+            read = padc.load(path)
+        except padc.PadcError as error:
+            raise AssertionError(f"what PyTorch saved is refused: {error}") from error
+        return padc.compile(read, threads=1)
 
 
 def converted(program: Program) -> padc.Program:

@@ -15,7 +15,7 @@ View: TypeAlias = tuple[str, tuple[Any, ...]]
 """A method of tensors that returns a view, and its arguments."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Written:
     """A copy of a tensor, after a method that writes was called for a view of it."""
 
@@ -31,6 +31,9 @@ class Written:
         given = others if self.sources is None else [viewed(x, self.sources).clone()]
         getattr(viewed(x, self.views), self.method)(*given)
         return x
+
+    def __repr__(self) -> str:
+        return self.__name__
 
     def source(self, x: str, *others: str) -> str:
         """The same in Python."""

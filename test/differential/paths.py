@@ -7,6 +7,7 @@ import functools
 import itertools
 import tempfile
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -157,17 +158,18 @@ def natively(program: Program, check: bool = False, strict: bool = False) -> lis
 
 
 def by_compile(
-    program: Program, compiled: Callable[[Program], CompiledModel] = compiled
+    program: Program, make: Callable[[Program], CompiledModel] = compiled
 ) -> list[Run]:
     """As `natively`, through `padc.compile`."""
-    model = compiled(program)
+    model = make(program)
 
     def run(inputs: Sequence[Tensor]) -> Sequence[Tensor]:
         return model(*inputs)
 
     if model.is_native:
         return [run]
-    *_, reason = model.report().splitlines()
+    lines = model.report().splitlines()
+    (reason, *_) = [x for x in lines if x.startswith("not compiled")] or lines
     return [PartlyRun(run, reason)]
 
 
@@ -232,7 +234,7 @@ PATHS: dict[str, Callable[[Program], list[Run]]] = {
     "checked": functools.partial(natively, check=True),
     "strict": functools.partial(natively, strict=True),
     "compile": by_compile,
-    "pt2": functools.partial(by_compile, compiled=loaded),
+    "pt2": functools.partial(by_compile, make=loaded),
     "coreml": on_core_ml,
     "convert": by_convert,
     "oldest": functools.partial(
@@ -241,6 +243,8 @@ PATHS: dict[str, Callable[[Program], list[Run]]] = {
     "newest": functools.partial(on_core_ml, target="iOS26"),
 }
 """Each path compiles a program, to one run or several whose results are the same."""
+OF_MODULES = "compile", "pt2", "convert"
+"""Those that take a program as a module."""
 
 
 def problem(program: Program, path: str) -> str | None:
@@ -282,45 +286,71 @@ def problem(program: Program, path: str) -> str | None:
 def problem_of_run(
     program: Program, number: int, path: str, runs: Sequence[Run]
 ) -> str | None:
-    """What is wrong with the results of a run, in two calls, or with its inputs."""
-    inputs = [next_to_page(x) for x in program.given(number)]
+    """What is wrong with the results of a run, in several calls, or with its inputs."""
     found = list[Sequence[Tensor]]()
     for run in runs:
-        results = run(inputs)
-        if (text := difference(program, number, results, path)) is not None:
+        results, text = called(program, number, path, run)
+        if text is not None:
             return text
-        if not all(map(same_bits, inputs, program.given(number))):
-            return "a call changes its inputs"
         found.append([copied(x) for x in results])
-        again = run(inputs)
-        if not all(map(same_bits, again, found[0])):
-            return "other bits when it is called again"
-        if not all(map(same_bits, results, found[0])):
+        with suppress(Exception):
+            # Numbers in other places; few programs do not take them there.
+            run(
+                [
+                    next_to_page(x, x.flip([*range(x.dim())]))
+                    for x in program.given(number)
+                ]
+            )
+        if not all(map(same_bits, results, found[-1])):
             return "another call changes the results"
+        again = run([next_to_page(x) for x in program.given(number)])
+        if not all(map(same_bits, again, found[-1])):
+            return "other bits when it is called again"
     if len(found) > 1 and not all(map(same_bits, *found)):
         return f"other bits with {program.thread_counts[-1]} threads"
     return None
+
+
+def called(
+    program: Program, number: int, path: str, run: Run
+) -> tuple[Sequence[Tensor], str | None]:
+    """The results of a call, and what is wrong with it."""
+    inputs = [next_to_page(x) for x in program.given(number)]
+    results = run(inputs)
+    text = difference(program, number, results, path)
+    if text is None and not all(map(same_bits, inputs, program.given(number))):
+        text = "a call changes its inputs"
+    return results, text
 
 
 def problem_of_changes(
     program: Program, number: int, path: str, run: Run
 ) -> tuple[str | None, Program]:
     """What is wrong with two calls that change states, and the program after them."""
+    found = list[tuple[Sequence[Tensor], Sequence[Tensor]]]()
     for _ in range(2):
-        results = run([next_to_page(x) for x in program.given(number)])
-        if (text := difference(program, number, results, path)) is not None:
+        results, text = called(program, number, path, run)
+        if text is not None:
             states = [program.inputs[each] for each in program.states]
             return f"{text}\nwith the states {states}", program
+        found.append((results, [copied(x) for x in results]))
         program = program.after(results)
+    if not all(all(map(same_bits, *each)) for each in found):
+        return "another call changes the results", program
     return None, program
 
 
-def next_to_page(x: Tensor) -> Tensor:
-    """A copy of `x` with its strides; reads after a contiguous one end the process."""
+def next_to_page(x: Tensor, numbers: Tensor | None = None) -> Tensor:
+    """
+    `x`, or other numbers, in new memory with its strides.
+
+    Reads after a contiguous tensor end the process.
+    """
+    numbers = x if numbers is None else numbers
     if not x.is_contiguous():
-        return torch.empty_strided(x.shape, x.stride(), dtype=x.dtype).copy_(x)
+        return torch.empty_strided(x.shape, x.stride(), dtype=x.dtype).copy_(numbers)
     memory = poisoned(x.nbytes, at_end=True)
-    return memory.view(x.dtype).view(x.shape).copy_(x)
+    return memory.view(x.dtype).view(x.shape).copy_(numbers)
 
 
 def copied(x: Tensor) -> Tensor:

@@ -54,7 +54,7 @@ class Program:
     outputs: list[int]
     """The numbers of the values that are returned."""
     held: frozenset[int] = frozenset()
-    """The inputs that are weights of the model; equal in all runs."""
+    """The inputs that the model holds; equal in all runs."""
     thread_counts: tuple[int, ...] = (1,)
     """How many threads machine code is run with."""
     states: Mapping[int, int] = field(default_factory=dict)
@@ -102,7 +102,8 @@ class Program:
         runs = [list(run) for run in self.runs]
         for run in runs:
             for number, output in self.states.items():
-                run[number] = new[output].to(run[number].dtype)
+                # The model may return the memory of its state.
+                run[number] = new[output].to(run[number].dtype, copy=True)
         return replace(self, runs=runs, _values={})
 
     def source(self) -> str:
@@ -115,9 +116,7 @@ class Program:
         lines += [f"    {each}," for each in texts]
         lines += ["]"]
         for number in sorted(self.held):
-            output = self.states.get(number)
-            change = "" if output is None else f", and v{output} becomes it"
-            lines.append(f"# v{number} is held by the model{change}.")
+            lines.append(f"# v{number} is held by the model.")
         for run in self.runs[1:]:
             shapes = [list(each.shape) for each in run]
             lines.append(f"# The program is also run with inputs of shapes {shapes}.")
@@ -131,6 +130,10 @@ class Program:
                 lines.append(
                     f"    v{number} = torch.ops.{call.target}({', '.join(args)})"
                 )
+        if self.states:
+            lines.append("    # The model's states become:")
+        for number, output in self.states.items():
+            lines.append(f"    inputs[{number}] = v{output}")
         results = ", ".join(f"v{number}" for number in self.outputs)
         return "\n".join([*lines, f"    return {results},"])
 

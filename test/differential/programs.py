@@ -42,7 +42,7 @@ STATES = 0.3
 
 def calls(draw: Draw, ops: Sequence[Op] = OPS, states: float = 0) -> Program:
     """1 to 12 calls; so often as `states` says, they change what the model holds."""
-    held = [state(draw, draw.choice(DTYPES))] if draw.chance(states) else []
+    held = [state(draw, draw.choice(DTYPES))] if states and draw.chance(states) else []
     for _ in range(draw.integer(1, 2)):
         rank = draw.choice((1, 2, 3, 4, 4, 4, 5))
         sizes = draw.integers(rank, 1, 5 if rank > 3 else 8)

@@ -40,7 +40,7 @@ that should be 0.
 """
 CORE_ML = "coreml", "oldest", "newest", "convert"
 """The paths to packages, which have no float64."""
-TILED = "native", "checked", "compile"
+TILED = "native", "checked", "compile", "pt2"
 """Those that may compute convolutions by Winograd's algorithm."""
 WINOGRAD = 1e-5
 """Half of the error that docs/native.md states, in parts of the range of the result."""

@@ -102,6 +102,6 @@ def with_input(program: Program, number: int) -> Program:
         ],
         calls=[renumbered(call, places) for call in program.calls],
         outputs=[places[each] for each in program.outputs],
-        states={number: places[output] for number, output in program.states.items()},
+        states={state: places[output] for state, output in program.states.items()},
         _values={},
     )

@@ -12,7 +12,7 @@ from differential.draw import Draw
 from torch import Tensor
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Code:
     """A function of a tensor `x`, as an expression of Python."""
 
@@ -21,6 +21,9 @@ class Code:
 
     def __call__(self, x: Tensor) -> Any:
         return eval(self.text, {"torch": torch, "F": F, "x": x})
+
+    def __repr__(self) -> str:
+        return self.__name__
 
     def source(self, x: str) -> str:
         """The same in Python."""

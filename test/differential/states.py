@@ -20,6 +20,9 @@ class Shifted:
     def __call__(self, state: Tensor, x: Tensor) -> Tensor:
         return torch.cat([x.flatten()[:1], state.flatten()[:-1]]).view(state.shape)
 
+    def __repr__(self) -> str:
+        return self.__name__
+
     def source(self, state: str, x: str) -> str:
         """The same in Python."""
         parts = f"{x}.flatten()[:1], {state}.flatten()[:-1]"

@@ -26,7 +26,8 @@ from differential.programs import calls as drawn_calls
 from differential.shrinking import shrunk
 from torch import Tensor
 
-from padc.errors import Problem, UnsupportedError
+import padc
+from padc.errors import Problem, UnsupportedError, UsageError
 
 aten = torch.ops.aten
 USUAL = ("reference", "native", "coreml")
@@ -37,7 +38,7 @@ USUAL = ("reference", "native", "coreml")
     [
         *(("static", path, 10, 5) for path in USUAL),
         *(("dynamic", path, 12, 6) for path in USUAL),
-        ("exported", "compile", 4, 2),
+        *(("exported", path, 4, 2) for path in ("compile", "pt2")),
         # Its ranges of sizes do not have those of all runs.
         ("exported", "convert", 4, 1),
         ("networks", "native", 1, 1),
@@ -124,7 +125,7 @@ def test_a_wrong_result_is_found(monkeypatch: pytest.MonkeyPatch):
     assert "not close" in str(problem(program, "reference"))
 
 
-RELU = Program([[torch.ones(3)]], [Call(aten.relu.default, (Ref(0),))], [1])
+RELU = Program([[torch.arange(3.0)]], [Call(aten.relu.default, (Ref(0),))], [1])
 
 
 def zeroed(inputs: Sequence[Tensor]) -> Sequence[Tensor]:
@@ -140,13 +141,8 @@ def with_other_results() -> Run:
 
 
 def with_the_same_memory() -> Run:
-    memory, calls = torch.empty(3), itertools.count()
-
-    def run(inputs: Sequence[Tensor]) -> Sequence[Tensor]:
-        memory[:] = next(calls)
-        return [memory.copy_(inputs[0]) if next(calls) == 1 else inputs[0].clone()]
-
-    return run
+    memory = torch.empty(3)
+    return lambda inputs: [memory.copy_(inputs[0])]
 
 
 @pytest.mark.parametrize(
@@ -161,6 +157,15 @@ def test_calls_are_repeated(run: Run, text: str, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setitem(PATHS, "reference", lambda _: [run])
 
     assert problem(RELU, "reference") == text
+
+
+def test_calls_that_change_states_are_looked_at(monkeypatch: pytest.MonkeyPatch):
+    inputs = [torch.zeros(3), torch.arange(3.0)]
+    calls = [Call(aten.relu.default, (Ref(1),))]
+    program = Program([inputs], calls, [2], frozenset([0]), states={0: 2})
+    monkeypatch.setitem(PATHS, "compile", lambda _: [zeroed])
+
+    assert str(problem(program, "compile")).startswith("a call changes its inputs")
 
 
 def test_a_package_that_the_evaluator_refuses_is_wrong(
@@ -276,7 +281,7 @@ def test_states_are_followed_from_call_to_call(monkeypatch: pytest.MonkeyPatch):
     program = Program(runs, calls, [2], frozenset([0]), states={0: 2})
 
     assert [problem(program, path) for path in ("compile", "convert")] == [None] * 2
-    assert "# v0 is held by the model, and v2 becomes it." in program.source()
+    assert "    # The model's states become:\n    inputs[0] = v2" in program.source()
     monkeypatch.setitem(
         PATHS, "compile", lambda program: [lambda inputs: [torch.full([3], 3.0)]]
     )
@@ -284,12 +289,20 @@ def test_states_are_followed_from_call_to_call(monkeypatch: pytest.MonkeyPatch):
     assert text is not None and "with the states [tensor([3., 3., 3.])]" in text
 
 
-def test_an_exported_program_that_is_saved_and_loaded():
+def test_an_exported_program_that_is_saved_and_loaded(
+    monkeypatch: pytest.MonkeyPatch,
+):
     rolled = Call(aten.roll.default, (Ref(0), [1], [0]))
     runs = [[torch.arange(rows * 2.0).view(rows, 2)] for rows in (3, 5)]
     program = Program(runs, [rolled], [1])
 
     assert problem(program, "pt2") is None
+
+    def refuse(path: Path) -> Any:
+        raise UsageError(f"{path} is not safe to load")
+
+    monkeypatch.setattr(padc, "load", refuse)
+    assert "what PyTorch saved is refused" in str(problem(program, "pt2"))
 
 
 def is_found(program: Program, error: float, monkeypatch: pytest.MonkeyPatch) -> bool:
