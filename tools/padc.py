@@ -44,12 +44,22 @@ def run(arguments: argparse.Namespace) -> int:
     except BrokenPipeError:
         raise
     except Exception as error:
+        if is_out_of_memory(error):
+            hint = (
+                "\n  hint: give the model smaller inputs, or run it on another machine"
+            )
+            return report(f"not enough memory: {error}{hint}", UsageError.exit_code)
         if os.environ.get("PADC_DEBUG"):
             traceback.print_exc()
         message = f"internal error: {type(error).__name__}: {error}"
         hint = "\n  hint: set PADC_DEBUG=1 to see where, and report it"
         return report(message + hint, PadcError.exit_code)
     return 0
+
+
+def is_out_of_memory(error: Exception) -> bool:
+    """Whether numpy or PyTorch could not get memory; PyTorch has no class for it."""
+    return isinstance(error, MemoryError) or "can't allocate memory" in str(error)
 
 
 def report(message: str, exit_code: int) -> int:

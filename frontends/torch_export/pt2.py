@@ -25,7 +25,7 @@ from torch._export.serde import schema, serialize
 from torch.export import ExportedProgram
 
 from padc.common.paths import path_of
-from padc.errors import InvalidProgramError, UsageError
+from padc.errors import InvalidProgramError, UsageError, shortened
 from padc.frontends.torch_export.archive import Archive, UnsafeError
 from padc.frontends.torch_export.consistency import check_consistency
 from padc.frontends.torch_export.export import quiet
@@ -93,9 +93,19 @@ def load(path: str | Path, *, trust: bool = False) -> ExportedProgram:
         ) from error
     except Exception as error:
         raise InvalidProgramError(
-            f"{path} is not a program that torch.export.save wrote: {error}",
+            f"{path} is not a program that torch.export.save wrote: {reason(error)}",
             hint="write it with torch.export.save and the same version of PyTorch",
         ) from error
+
+
+def reason(error: Exception) -> str:
+    """What an error says, in a line: PyTorch shows a node, and tracebacks."""
+    if isinstance(error, RecursionError):
+        return "it is nested too deeply"
+    lines = [line for line in str(error).splitlines() if line.strip()]
+    if len(lines) > 1:
+        return f"{shortened(lines[0])}: {shortened(lines[-1])}"
+    return str(error)[:200]
 
 
 def define_quantized_ops() -> None:

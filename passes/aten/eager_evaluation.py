@@ -92,13 +92,17 @@ class Folding:
                 self.values.update(zip(op.results, self.values[op.operand]))
             case AtenOp() if is_folded(op):
                 try:
-                    results = call(op, [self.value(x) for x in op.operands])
+                    operands = [self.value(x) for x in op.operands]
+                    if self.is_too_large(op, size_without_data(op, operands)):
+                        return
+                    results = call(op, operands)
                 except (
                     NotConstantError,
                     RuntimeError,
                     LookupError,
                     ValueError,
                     TypeError,
+                    MemoryError,
                 ):
                     return
                 if self.is_right(op, results):
@@ -128,8 +132,10 @@ class Folding:
                 return False
             if not is_list and has_other_type(result, value):
                 return False
-        size = bytes_of(results)
-        return size <= max(MOST_BYTES, 2 * self.operand_bytes(op))
+        return not self.is_too_large(op, bytes_of(results))
+
+    def is_too_large(self, op: AtenOp, size: int) -> bool:
+        return size > MOST_BYTES and size > 2 * self.operand_bytes(op)
 
     def operand_bytes(self, op: AtenOp) -> int:
         return bytes_of([self.value(operand) for operand in op.operands])
@@ -214,12 +220,26 @@ def function_of(op: AtenOp) -> Any:
     return getattr(getattr(getattr(torch.ops, namespace), packet), overload)
 
 
-def call(op: AtenOp, operands: Sequence[Any]) -> Sequence[Any]:
-    """The results of an op."""
+def call(
+    op: AtenOp, operands: Sequence[Any], device: torch.device | None = None
+) -> Sequence[Any]:
+    """The results of an op; on `device`, if given, where it makes a tensor."""
     given = dict(zip((a.name for a in op.schema.arguments), operands, strict=True))
+    if device is not None and "device" in given:
+        given["device"] = device
     with torch.no_grad():
         result = function_of(op)(**given)
     return [result] if len(op.results) == 1 else list(result)
+
+
+def size_without_data(op: AtenOp, operands: Sequence[Any]) -> int:
+    """The bytes of the results of an op; 0 if PyTorch cannot tell without data."""
+    meta = torch.device("meta")
+    empty = [x.to(meta) if isinstance(x, torch.Tensor) else x for x in operands]
+    try:
+        return bytes_of(call(op, empty, meta))
+    except (RuntimeError, LookupError, ValueError, TypeError):
+        return 0
 
 
 def tensor_of(op: LiteralOp, weights: Weights) -> torch.Tensor:

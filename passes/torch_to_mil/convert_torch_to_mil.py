@@ -7,6 +7,7 @@ Before iOS17 it has no integers of 8 and 16 bits: these become int32, too.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -22,10 +23,11 @@ from xdsl.dialects.builtin import (
     i32,
     i64,
 )
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import Attribute, Operation, OpResult, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.transforms.dead_code_elimination import region_dce
 
+from padc.errors import Obstacle
 from padc.ir.targets import DEFAULT_TARGET, resolve_target
 from padc.ir.torch import AtenOp, FromBuiltinTensorOp, VTensorType
 from padc.ir.weights import Weights, weights_of
@@ -39,6 +41,9 @@ from padc.passes.torch_to_mil.aten.tensor import Tensor
 from padc.passes.torch_to_mil.builtin_types import lower_signatures
 from padc.passes.torch_to_mil.control_flow import lower_control_flow
 from padc.passes.torch_to_mil.widened_integers import widen_integers
+
+MOST_NUMBERS = 2**27
+"""The most of a constant that is not a weight: 512 MiB is more than any model has."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +74,7 @@ def lower(op: AtenOp, target: str, weights: Weights) -> Replacement:
     lowering = LOWERINGS.get(op.schema.name)
     if lowering is None:
         raise refusal(op)
+    check_constants(op)
     call = MilCall(op, MilBuilder(op, target), weights)
     if are_empty(op.result_types):
         return [empty(call, index) for index in range(len(op.results))]
@@ -78,6 +84,31 @@ def lower(op: AtenOp, target: str, weights: Weights) -> Replacement:
     if isinstance(made, Tensor):
         return [as_value(call, made, 0)]
     return [as_value(call, x, index) for index, x in enumerate(made)]
+
+
+def check_constants(op: AtenOp) -> None:
+    """Raise Obstacle if `op` makes a large constant: coremltools would compute it."""
+    shapes = [x.get_shape() for x in op.result_types if isinstance(x, VTensorType)]
+    count = max(map(math.prod, shapes), default=0)
+    if count > MOST_NUMBERS and is_constant(op):
+        raise Obstacle(
+            f"a constant of {count} numbers, more than {MOST_NUMBERS}",
+            "let it be an input of the model, or compute it from one",
+        )
+
+
+def is_constant(op: Operation) -> bool:
+    """Whether nothing that `op` depends on is an argument of a function or a loop."""
+    waiting: list[SSAValue] = [*op.operands]
+    known = set[SSAValue]()
+    while waiting:
+        if (value := waiting.pop()) in known:
+            continue
+        if not isinstance(value, OpResult):
+            return False
+        known.add(value)
+        waiting += value.op.operands
+    return True
 
 
 def are_empty(types: Sequence[Attribute]) -> bool:

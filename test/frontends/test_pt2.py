@@ -544,6 +544,18 @@ def test_types_of_the_graph(saved: bytes, old: str, new: str, message: str):
         load(with_graph(saved, (old, new)))
 
 
+def test_a_node_that_pytorch_does_not_read(saved: bytes):
+    """PyTorch's message is the node and a traceback, twenty lines."""
+    path = with_graph(saved, (r'"name": "input"', '"name": "steps"'))
+
+    with pytest.raises(padc.InvalidProgramError) as caught:
+        load(path)
+
+    message, hint = str(caught.value).splitlines()
+    assert "Failed deserializing node" in message and "KeyError: 'input'" in message
+    assert "Traceback" not in message and "hint" in hint
+
+
 BOMB = 50_000_000
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -575,6 +576,23 @@ def test_internal_error(padc: Padc, monkeypatch: pytest.MonkeyPatch):
     outcome = padc(*CONVERT.split())
 
     check_refused(outcome, 70, "AssertionError: a mistake of ours", "PADC_DEBUG=1")
+
+
+def out_of_numpys_memory() -> None:
+    np.empty(2**58)
+
+
+def out_of_pytorchs_memory() -> None:
+    torch.empty(2**58)
+
+
+@pytest.mark.parametrize("fail", [out_of_numpys_memory, out_of_pytorchs_memory])
+def test_no_memory(
+    padc: Padc, fail: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("padc.backends.coreml.emit.emit", lambda *_: fail())
+
+    check_refused(padc(*CONVERT.split()), 2, "not enough memory: ", "smaller inputs")
 
 
 def test_failure_while_saving(padc: Padc, monkeypatch: pytest.MonkeyPatch):

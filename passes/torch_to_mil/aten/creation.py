@@ -54,9 +54,6 @@ FILLS: Mapping[str, float | str] = {
 FINEST = 2**10
 """Computed steps are multiples of one by this, of which int32 has many."""
 
-MOST_COUNTED = 2**27
-"""The length of a constant sequence: 1 GiB of them is more than any model has."""
-
 
 @lowers(*(f"aten.{name}" for name in FILLS))
 def lower_full(call: MilCall) -> Tensor:
@@ -115,11 +112,6 @@ def constant_number(call: MilCall, name: str) -> Any:
 
 def sequence(call: MilCall, start: float, step: float, count: int) -> Tensor:
     """`start + i * step`, a constant."""
-    if count > MOST_COUNTED:
-        raise Obstacle(
-            f"a constant of {count} numbers, more than {MOST_COUNTED}",
-            "add the parts of a shorter one: arange(m)[:, None] * n + arange(n)",
-        )
     type = call.result_element_type()
     dtype = np.float64 if is_float(type) else np.int64
     numbers = dtype(start) + np.arange(count, dtype=dtype) * dtype(step)
@@ -219,6 +211,9 @@ def lower_eye(call: MilCall) -> Tensor:
 @lowers("aten.tril_indices", "aten.triu_indices")
 def lower_triangle_indices(call: MilCall) -> Tensor:
     rows, columns, offset = (call.integer(name) for name in ("row", "col", "offset"))
-    ones, is_lower = np.ones((rows, columns)), call.name == "aten.tril_indices"
-    kept = np.tril(ones, offset) if is_lower else np.triu(ones, offset)
-    return constant(call, np.stack(np.nonzero(kept)))
+    # `padc-opt --help` does without PyTorch. numpy makes a matrix of them first.
+    import torch
+
+    is_lower = call.name == "aten.tril_indices"
+    places = torch.tril_indices if is_lower else torch.triu_indices
+    return constant(call, places(rows, columns, offset).numpy())

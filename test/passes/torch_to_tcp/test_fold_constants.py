@@ -311,3 +311,30 @@ def test_large_results_of_other_ops_stay(
 def test_each_op_that_repeats_is_tested():
     tested = REPEATED.keys() | REPEATED_TEXT.keys()
     assert {f"aten.{name}" for name in tested} == eager_evaluation.REPEATING
+
+
+HUGE: dict[str, Callable[[Model], Tensor]] = {
+    "eye": lambda m: torch.eye(2**17),
+    "arange": lambda m: torch.arange(2**34),
+    "linspace": lambda m: torch.linspace(0, 1, 2**34),
+    "logspace": lambda m: torch.logspace(0, 1, 2**34),
+    "tril_indices": lambda m: torch.tril_indices(2**17, 2**17),
+    "full": lambda m: torch.full((2**17, 2**17), 1.5),
+    "repeat": lambda m: m.matrix.repeat(2**16, 2**16),
+    "repeat_interleave": lambda m: m.image.repeat_interleave(2**28),
+    "of a constant": lambda m: torch.arange(2**17)[:, None] * torch.arange(2**17),
+}
+"""64 GB and more."""
+
+
+@pytest.mark.parametrize("name", HUGE)
+def test_huge_constants_are_not_computed(name: str):
+    """PyTorch would try to get the memory; Core ML's converter would fill it."""
+    model = Model(lambda m, x: x + HUGE[name](m).sum())
+    exported = torch.export.export(model.eval(), (X,))
+    ctx = make_context()
+    module = import_exported_program(exported, weights_of(ctx))
+
+    assert ops_left(module, ctx)
+    with pytest.raises(padc.UnsupportedError, match=r"a constant of \d+ numbers"):
+        padc.convert(exported)
