@@ -146,13 +146,17 @@ def proved_in(text: str) -> set[str]:
     }
 
 
+SOMETIMES = "skip", "xfail", "slow"
+"""In the marks of tests that `make test` does not run, or that need not pass."""
+
+
 def is_run(test: ast.FunctionDef) -> bool:
     """Whether pytest runs a function, always, and it may fail."""
     decorators = map(ast.unparse, test.decorator_list)
     return (
         test.name.startswith("test_")
         and any(isinstance(each, ast.Assert) for each in ast.walk(test))
-        and not any("skip" in each or "xfail" in each for each in decorators)
+        and not any(word in each for each in decorators for word in SOMETIMES)
     )
 
 

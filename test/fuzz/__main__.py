@@ -8,8 +8,9 @@ Damaged files and command lines: only documented errors may come of them.
     python test/fuzz --replay                     # what was found before
 
 A find is a traceback that is not a documented error, a case that takes more than 10 s
-or 2 GiB, or a signal. The first one of each kind is kept in test/fuzz/finds, where
-`make test` replays it. The seed and the number of a case determine it.
+of the processor, 30 s in all, or 2 GiB, or a signal. The first one of each kind is kept
+in test/fuzz/finds, where `make test` replays it. The seed and the number of a case
+determine it.
 
 The cases are changes of small files of known structure. Coverage does not guide them:
 libFuzzer (atheris) needs a build of its own for each version of Python, cannot follow
@@ -19,6 +20,7 @@ PyTorch and protobuf, which do half of the reading, and ends with its first find
 from __future__ import annotations
 
 import argparse
+import contextlib
 import hashlib
 import itertools
 import os
@@ -26,6 +28,7 @@ import random
 import sys
 import tempfile
 import time
+import warnings
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -79,7 +82,10 @@ def replayed(name: str) -> int:
 def fuzzed(name: str, options: argparse.Namespace, seconds: float | None) -> int:
     """Run a target for a number of cases, or of seconds; 1 if it found anything."""
     target = load_target(name)
-    target.prepare()
+    with warnings.catch_warnings(), open(os.devnull, "w") as nowhere:
+        warnings.simplefilter("ignore")
+        with contextlib.redirect_stderr(nowhere):  # coremltools shows its progress.
+            target.prepare()
     start = time.perf_counter()
     counts: Counter[str] = Counter()
     kinds: Counter[str] = Counter()

@@ -7,6 +7,7 @@ A file that runs code while it is loaded is a find, too.
 
 from __future__ import annotations
 
+import functools
 import io
 import json
 import sys
@@ -47,7 +48,6 @@ class Archives(Target):
     def prepare(self) -> None:
         self.seeds = [saved(program) for program in programs().values()]
         self.seeds.append((SAVED / "torch_2.8.pt2").read_bytes())
-        sys.addaudithook(refuse_code)
         # Imports coremltools and lowerings, which each child would do again.
         self.run(self.seeds[0])
 
@@ -121,11 +121,18 @@ loading = False
 def no_code() -> Iterator[None]:
     """Make a find of a file that runs code while it is loaded."""
     global loading
+    add_hook()
     loading = True
     try:
         yield
     finally:
         loading = False
+
+
+@functools.cache
+def add_hook() -> None:
+    """Hooks stay until the process ends."""
+    sys.addaudithook(refuse_code)
 
 
 def refuse_code(event: str, arguments: Any) -> None:

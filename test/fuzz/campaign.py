@@ -29,7 +29,7 @@ from fuzz.target import Target
 
 BATCH = 250
 """The cases of a child: more would pile up what it does not let go of."""
-SECONDS, WAITING = 10, 300
+SECONDS, WAITING = 10, 30
 """The time of the processor for a case, and the time in which it may wait, too."""
 MEMORY = 2**31
 """The bytes that cases may take in addition to those of Python, PyTorch and seeds."""

@@ -146,12 +146,12 @@ def kill_writers(
         cut_short += was
         found = read(path)
         assert found in counts, f"kill {number}: {path.name} is {found}"
-        counts[found] += 1
+        counts[found] += was
     write_old()
     check_only(path.parent, {path.name})
     print(
-        f"{name}: {kills} of {number} runs cut short; "
-        f"{counts.pop(old)} old ones, {sum(counts.values())} new ones",
+        f"{name}: {kills} of {number} runs cut short, after which "
+        f"{counts.pop(old)} are old, {sum(counts.values())} new",
         flush=True,
     )
 
@@ -183,13 +183,14 @@ def kill_compiles(folder: Path, kills: int, rng: random.Random) -> None:
             padc.compile(other, (X,))
         seconds *= 1.02 if (was := killed(compile, moment(seconds, rng))) else 0.9
         cut_short += was
-        kept += sum(map(is_whole, entries(cached)))
+        left = list(filter(is_whole, entries(cached)))
+        kept += was and len(left) > number % 2
         run(compile)
         found = entries(cached)
         assert all(map(is_whole, found)) and len(found) == 1 + number % 2
         check_only(cached, {cache.KEY, *found})
     print(
-        f"compile: {kills} of {number} runs cut short; {kept} whole entries after them",
+        f"compile: {kills} of {number} runs cut short, {kept} of them after they wrote",
         flush=True,
     )
 

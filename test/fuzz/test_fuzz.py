@@ -3,6 +3,7 @@
 
 import importlib
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from fuzz.archives import Archives
 from fuzz.campaign import campaign, replay
 from fuzz.changes import changed_tree
 from fuzz.mlir import spaced
@@ -87,6 +89,16 @@ class Faulty(Target):
 
     def run(self, case: bytes) -> None:
         self.faults[case]()
+
+
+def test_code_in_a_replayed_file_is_found(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(
+        "fuzz.archives.load", lambda _: pickle.loads(b"cposix\nmkdir\n(VhackedtR.")
+    )
+
+    (outcome,) = replay(Archives(), [b""])
+
+    assert outcome.kind == "find" and "RanCodeError: " in outcome.text
 
 
 def refuse() -> None:

@@ -216,7 +216,9 @@ class _Mutants(ast.NodeVisitor):
                 # Of one element, it needs a comma.
                 other = self.source[slice(*self.span(node.elts[value is node.elts[0]]))]
                 places = self.span(node.elts[0])[0], self.span(node.elts[1])[1]
-                self.add(value, "is left out", places, f"{other},")
+                has_comma = self.source[places[1] :].lstrip().startswith(",")
+                new = other if has_comma else f"{other},"
+                self.add(value, "is left out", places, new)
                 continue
             # Without the comma after it, or of the last one before it.
             after = self.source[end:]
