@@ -127,6 +127,19 @@ AREAS: Mapping[str, Area] = {
         (),
         ("test/passes/tcp_to_mil/decompose_computed_kernels.mlir",),
     ),
+    "core ml states": Area(
+        {"passes/torch_to_mil/convert_model_buffers_to_states.py": ()},
+        ("test/test_states.py",),
+    ),
+    "repaired passes": Area(
+        {"backends/coreml/repaired_passes.py": ()},
+        (
+            "test/backends/coreml/test_optimize.py",
+            "test/test_coremltools.py::test_passes_of_coremltools_that_are_wrong",
+            "test/test_coremltools.py::test_passes_that_change_values",
+            "test/test_coremltools.py::test_a_stack_that_is_returned",
+        ),
+    ),
     "transposed convolutions": Area(
         {"passes/torch_to_tcp/split_conv_transpose.py": ()},
         ("test/passes/torch_to_tcp/test_split_conv_transpose.py",),
