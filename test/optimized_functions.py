@@ -51,6 +51,7 @@ FUNCTIONS: Mapping[str, tuple[Functions, Tensor]] = {
     "images": (
         {
             "c - x @ w": lambda x: ROW - x @ WEIGHT,
+            "c - row @ w": lambda x: ROW - x[0, 0] @ WEIGHT,
             "x @ w - c": lambda x: x @ WEIGHT - ROW,
             "x @ w + column": lambda x: x @ WEIGHT + COLUMN,
             "w @ x + row": lambda x: WEIGHT @ x + ROW,

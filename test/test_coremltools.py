@@ -858,9 +858,24 @@ def test_passes_of_coremltools_that_are_wrong(tmp_path: Path):
     check(model, convert(model, [x]), tmp_path, x)
 
 
-@pytest.mark.parametrize("name", ["images", "counts"])
+def test_the_norm_of_a_grouped_transposed_convolution(tmp_path: Path):
+    """A pass that folds the norm mixes up the channels of the weight."""
+    norm = nn.BatchNorm2d(4).requires_grad_(False)
+    norm.register_buffer("running_var", torch.tensor([1.0, 2, 3, 4]))
+    model, x = nn.Sequential(nn.ConvTranspose2d(4, 4, 2, groups=2), norm), IMAGES
+
+    check(model, convert(model, [x]), tmp_path, x)
+
+
+IMAGES = torch.linspace(-2, 2, 100).reshape(1, 4, 5, 5)
+SPECIAL = "max(0 x, x)", "roots of squares", "squares of roots"
+
+
+@pytest.mark.parametrize("name", ["numbers", "images", "counts"])
 def test_passes_that_change_values(name: str, tmp_path: Path):
     functions, x = FUNCTIONS[name]
+    if name == "numbers":
+        functions = {key: functions[key] for key in SPECIAL}
     converted, path = convert(Several(functions), [x]), tmp_path / "m.mlpackage"
     converted.save(str(path))
 

@@ -83,8 +83,20 @@ AREAS: Mapping[str, Area] = {
         {
             "frontends/torch_export/guards.py": (),
             "frontends/torch_export/guarded_ranges.py": (),
+            "frontends/torch_export/deciding_ops.py": (),
         },
         ("test/frontends/test_guards.py",),
+    ),
+    "strides": Area(
+        {"frontends/torch_export/strided.py": ()},
+        ("test/frontends/test_strided.py",),
+    ),
+    "types of pt2": Area(
+        {"frontends/torch_export/schema_types.py": ()},
+        (
+            "test/frontends/test_pt2.py::test_types_of_the_graph",
+            "test/frontends/test_pt2.py::test_files_of_all_versions",
+        ),
     ),
     "blocks": Area(
         {"passes/buffers/run_in_blocks.py": ()},
@@ -117,6 +129,21 @@ AREAS: Mapping[str, Area] = {
         ("test/passes/tcp_to_mil/test_reduce_ranks.py",),
         ("test/passes/tcp_to_mil/reduce_ranks.mlir",),
     ),
+    "core ml ranks of ops": Area(
+        {
+            f"passes/tcp_to_mil/ranks/{name}.py": ()
+            for name in (
+                *("along", "carrier", "constants", "einsum", "elementwise", "grouping"),
+                *("indexing", "pads", "parts", "permutations", "permutes", "products"),
+                *("rank_call", "repeats", "updates", "views"),
+            )
+        },
+        (
+            "test/passes/tcp_to_mil/test_rank_algebra.py",
+            "test/passes/tcp_to_mil/test_reduce_ranks.py",
+        ),
+        ("test/passes/tcp_to_mil/reduce_ranks.mlir",),
+    ),
     "core ml sizes": Area(
         {"passes/tcp_to_mil/tabulate_scaled_sizes.py": ()},
         ("test/passes/tcp_to_mil/test_tabulate_scaled_sizes.py",),
@@ -137,6 +164,7 @@ AREAS: Mapping[str, Area] = {
             "test/backends/coreml/test_optimize.py",
             "test/test_coremltools.py::test_passes_of_coremltools_that_are_wrong",
             "test/test_coremltools.py::test_passes_that_change_values",
+            "test/test_coremltools.py::test_the_norm_of_a_grouped_transposed_convolution",
             "test/test_coremltools.py::test_a_stack_that_is_returned",
         ),
     ),
