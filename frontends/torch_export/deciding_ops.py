@@ -9,6 +9,7 @@ run again, without data, on symbols that nothing is known of.
 from __future__ import annotations
 
 import contextlib
+import operator
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -53,7 +54,8 @@ def decisions(
     values: dict[Node, Any] = {}
     for node in ep.graph.nodes:
         known = node.meta.get("val")
-        if isinstance(node.target, OpOverload) and isinstance(known, torch.Tensor):
+        is_op = isinstance(node.target, OpOverload) or node.target is operator.getitem
+        if is_op and are_tensors(known):
             count = len(env.guards)
             try:
                 args, kwargs = map_arg((node.args, node.kwargs), values.__getitem__)
@@ -65,6 +67,12 @@ def decisions(
             # Numbers are not computed again: those in a file may be huge.
             values[node] = pytree.tree_map(again.value, known)
     return found
+
+
+def are_tensors(value: Any) -> bool:
+    """Whether a value is a tensor, or a list of tensors."""
+    leaves = pytree.tree_leaves(value)
+    return bool(leaves) and all(isinstance(x, torch.Tensor) for x in leaves)
 
 
 class Symbols:
