@@ -9,11 +9,12 @@ import torch.nn.functional as F
 from functions import Functions
 from torch import Tensor
 
-NUMBERS = torch.tensor([[-2.7, 2.7, 0.5], [1.5, -1.5, 0.3], [3e9, -math.inf, math.nan]])
+NUMBERS = torch.tensor([[-2.7, 2.7, 0.5], [1.5, -1.5, math.inf], [3e9, -math.inf, math.nan]])
 IMAGES = torch.linspace(-2, 2, 54).sin().reshape(2, 3, 3, 3)
 COUNTS = torch.arange(1000.0)
 INTEGERS = torch.tensor([16777217, 3, -16777219], dtype=torch.int32)
 WEIGHT = torch.tensor([[0.5, -1.0, 2.0], [1.5, 0.25, -0.75], [-0.5, 1.0, 3.0]])
+OTHER_WEIGHT = WEIGHT + 1
 ROW, COLUMN = torch.tensor([1.0, -2.0, 0.5]), torch.tensor([[0.5], [-1.5], [2.0]])
 PLANES = torch.tensor([0.5, -1.5, 2.0]).view(1, 3, 1, 1)
 ONE, TWOS = torch.ones(1, 1, 1), torch.full((3, 3), 2.0)
@@ -51,7 +52,7 @@ FUNCTIONS: Mapping[str, tuple[Functions, Tensor]] = {
     "images": (
         {
             "c - x @ w": lambda x: ROW - x @ WEIGHT,
-            "c - row @ w": lambda x: ROW - x[0, 0] @ WEIGHT,
+            "c - row @ w": lambda x: ROW - x[0, 0] @ OTHER_WEIGHT,
             "x @ w - c": lambda x: x @ WEIGHT - ROW,
             "x @ w + column": lambda x: x @ WEIGHT + COLUMN,
             "w @ x + row": lambda x: WEIGHT @ x + ROW,
