@@ -53,9 +53,7 @@ def decisions(
     found: list[tuple[Node, sympy.Basic]] = []
     values: dict[Node, Any] = {}
     for node in ep.graph.nodes:
-        known = node.meta.get("val")
-        is_op = isinstance(node.target, OpOverload) or node.target is operator.getitem
-        if is_op and are_tensors(known):
+        if returns_tensors(node.target) or is_part(node, values):
             count = len(env.guards)
             try:
                 args, kwargs = map_arg((node.args, node.kwargs), values.__getitem__)
@@ -65,14 +63,21 @@ def decisions(
             found += [(node, guard.expr) for guard in env.guards[count:]]
         elif node.op != "output":
             # Numbers are not computed again: those in a file may be huge.
-            values[node] = pytree.tree_map(again.value, known)
+            values[node] = pytree.tree_map(again.value, node.meta.get("val"))
     return found
 
 
-def are_tensors(value: Any) -> bool:
-    """Whether a value is a tensor, or a list of tensors."""
-    leaves = pytree.tree_leaves(value)
-    return bool(leaves) and all(isinstance(x, torch.Tensor) for x in leaves)
+def returns_tensors(target: Any) -> bool:
+    """Whether an op returns tensors, or lists of them."""
+    returns = target._schema.returns if isinstance(target, OpOverload) else []
+    return bool(returns) and all("Tensor" in str(each.type) for each in returns)
+
+
+def is_part(node: Node, values: Mapping[Node, Any]) -> bool:
+    """Whether a node is one of the tensors that an op returned."""
+    if node.target is not operator.getitem:
+        return False
+    return all(isinstance(x, torch.Tensor) for x in values[node.all_input_nodes[0]])
 
 
 class Symbols:

@@ -556,7 +556,7 @@ class Rows(torch.nn.Module):
 
 class Parts(torch.nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return torch.cat(x.chunk(3)[::-1])
+        return torch.cat(x.chunk(3, 1)[::-1], 1)
 
 
 class Unshuffled(torch.nn.Module):
@@ -568,7 +568,7 @@ class Unshuffled(torch.nn.Module):
     ("model", "shape", "sizes", "line"),
     [
         (Rows(), (16,), {0: auto(high=64)}, "return y.view(-1, 4).sum(1)"),
-        (Parts(), (12,), {0: auto(high=64)}, "torch.cat(x.chunk(3)[::-1])"),
+        (Parts(), (2, 12), {1: auto(high=64)}, "x.chunk(3, 1)"),
         (Rows(), (16,), {0: 2 * Dim("half", min=2, max=32)}, "y.view(-1, 4)"),
         (Unshuffled(), (1, 8, 8), {1: auto(high=64)}, "F.pixel_unshuffle(x[None], 2)"),
         (Rows(), (4, 8), {0: auto(high=64), 1: auto(high=64)}, "y.view(-1, 4)"),
