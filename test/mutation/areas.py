@@ -162,6 +162,7 @@ AREAS: Mapping[str, Area] = {
         {"backends/coreml/repaired_passes.py": ()},
         (
             "test/backends/coreml/test_optimize.py",
+            "test/backends/coreml/test_symbolic_reshapes.py",
             "test/test_coremltools.py::test_passes_of_coremltools_that_are_wrong",
             "test/test_coremltools.py::test_passes_that_change_values",
             "test/test_coremltools.py::test_the_norm_of_a_grouped_transposed_convolution",
