@@ -9,7 +9,9 @@ import torch.nn.functional as F
 from functions import Functions
 from torch import Tensor
 
-NUMBERS = torch.tensor([[-2.7, 2.7, 0.5], [1.5, -1.5, math.inf], [3e9, -math.inf, math.nan]])
+NUMBERS = torch.tensor(
+    [[-2.7, 2.7, 0.5], [1.5, -1.5, math.inf], [3e9, -math.inf, math.nan]]
+)
 IMAGES = torch.linspace(-2, 2, 54).sin().reshape(2, 3, 3, 3)
 COUNTS = torch.arange(1000.0)
 INTEGERS = torch.tensor([16777217, 3, -16777219], dtype=torch.int32)

@@ -2,6 +2,7 @@
 """Models that change their buffers: Core ML programs and machine code, call by call."""
 
 import copy
+import math
 import threading
 import warnings
 from collections.abc import Callable
@@ -229,6 +230,55 @@ def test_inputs_and_outputs(name: str, target: str):
     program = convert(model, calls[0], target=target, states="inputs")
 
     check_calls(program.run, model, calls, 0)
+
+
+def taken_over(m: Any, x: Tensor) -> Tensor:
+    result = m.c * x
+    m.c.copy_(x * 2)
+    return result
+
+
+def used_between(m: Any, x: Tensor) -> Tensor:
+    old = m.c.clone()
+    m.c.copy_(old + x)
+    return old * (m.c * 2)
+
+
+def widened(m: Any, x: Tensor) -> Tensor:
+    result = m.c * x
+    m.c.copy_(x.sign().to(m.c.dtype).abs())
+    return result
+
+
+@pytest.mark.parametrize("states", ["inputs", "native"])
+@pytest.mark.parametrize(
+    ("function", "value"),
+    [
+        (taken_over, torch.full([3], 2.0, dtype=HALF)),
+        (taken_over, torch.full([3], -math.inf, dtype=HALF)),
+        (used_between, torch.full([3], 2.0, dtype=HALF)),
+        *(
+            (widened, torch.tensor([1, 0, 3], dtype=x))
+            for x in (torch.int8, torch.uint8)
+        ),
+    ],
+)
+def test_the_policy(function: Any, value: Tensor, states: Any, tmp_path: Path):
+    model, x = Buffers(function, c=value), torch.tensor([1.0, -2.0, 0.5]).to(HALF)
+
+    program = convert(model, (x,), target="iOS18", precision="float16", states=states)
+
+    found, _ = state_names(program, tmp_path)
+    assert ("c" in found) == (states == "native")
+    check_calls(program.run, model, [(x,), (2 * x,), (x,)], 1e-3)
+
+
+def test_infinite_buffers_of_float32():
+    model, x = Buffers(taken_over, c=torch.full([3], -math.inf)), torch.ones(3)
+
+    program = convert(model, (x,), target="iOS18", precision="float16", states="native")
+
+    check_calls(program.run, model, [(x,), (x,)], 1e-3)
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -618,6 +668,7 @@ BEYOND_FLOAT16 = [
     (multiplied, torch.zeros(3), "above 65504"),
     (masked_largely, torch.zeros(3), "above 65504"),
     (creeping, torch.zeros(3), "below 6e-08"),
+    (taken_over, torch.full((3,), 1e9), "above 65504"),
     (masked_largely, torch.full((3,), -1e9), "above 65504"),
 ]
 

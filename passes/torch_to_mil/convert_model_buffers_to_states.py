@@ -191,7 +191,7 @@ def make_states(
     """Replace the arguments and the results of `buffers` by states."""
     block, returned = body_of(function), function.get_return_op()
     assert returned is not None
-    results = [each.result for each in buffers if each.result is not None]
+    results = [each.result for each in buffers]
     kept = [i for i in range(len(returned.operands)) if i not in results]
     if not kept:
         raise UnsupportedError([Problem(NO_OUTPUT, hint="return a tensor")])
@@ -209,7 +209,7 @@ def make_states(
         build = LocatedBuilder(start, target, state.where)
         olds.append(read(state, build, weights, is_later))
         argument.replace_all_uses_with(olds[-1])
-    values = [returned.operands[result] for result in results]
+    values = [returned.operands[each] for each in results if each is not None]
     end = ReturnOp(*(returned.operands[i] for i in kept))
     end.location = returned.location
     Rewriter.replace_op(returned, end)

@@ -554,6 +554,12 @@ class Rows(torch.nn.Module):
         return y.view(-1, 4).sum(1)
 
 
+class Both(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = x.view(-1, 4)
+        return y.sum(1) + x[:4].mean()
+
+
 class Parts(torch.nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return torch.cat(x.chunk(3, 1)[::-1], 1)
@@ -568,6 +574,7 @@ class Unshuffled(torch.nn.Module):
     ("model", "shape", "sizes", "line"),
     [
         (Rows(), (16,), {0: auto(high=64)}, "return y.view(-1, 4).sum(1)"),
+        (Both(), (16,), {0: auto(high=64)}, "y = x.view(-1, 4)"),
         (Parts(), (2, 12), {1: auto(high=64)}, "x.chunk(3, 1)"),
         (Rows(), (16,), {0: 2 * Dim("half", min=2, max=32)}, "y.view(-1, 4)"),
         (Unshuffled(), (1, 8, 8), {1: auto(high=64)}, "F.pixel_unshuffle(x[None], 2)"),
@@ -588,7 +595,8 @@ def test_the_line_of_an_op_that_a_guard_is_for(
         padc.convert(program)
 
     locations = [problem.location for problem in caught.value.problems]
-    assert any(each is not None and line in each.text for each in locations)
+    found = [each.text for each in locations if each is not None]
+    assert found and all(line in text for text in found)
 
 
 def test_a_program_without_dynamic_sizes_has_no_guards_to_restore():

@@ -16,6 +16,9 @@ from padc.errors import UnsupportedError
 from padc.frontends.torch_export import strided
 
 
+aten = torch.ops.aten
+
+
 def written(x: Tensor) -> Tensor:
     """The diagonal, by the strides of another view, becomes 7."""
     y = x.clone()
@@ -35,6 +38,7 @@ STRIDED: Functions = {
     ).sum((0, 2)),
     "of booleans": lambda x: (x > 0).as_strided((2, 2), (5, 1)),
     "of nothing": lambda x: torch.cat([x.as_strided((0, 5), (5, 1)), x]),
+    "the start, copied": lambda x: aten.as_strided_copy(x.long() + 1, (2, 2), (2, 1)),
     "copied": lambda x: torch.as_strided_copy(x.long(), (2, 2), (5, 1)),
     "scattered": lambda x: torch.as_strided_scatter(x, x[:2, :2], (2, 2), (5, 1), 2),
     "scattered to a transposed tensor": lambda x: torch.as_strided_scatter(
@@ -54,6 +58,7 @@ STRIDED: Functions = {
     "written": written,
     "resized": lambda x: x.clone().resize_(2, 3),
     "resized to its own size": lambda x: torch.ops.aten.resize(x.t(), (5, 4)),
+    "resized as a function": lambda x: aten.resize_as(x + 1, x[:3, :2]),
     "resized as": lambda x: x.clone().resize_as_(x[:3, :2]),
 }
 

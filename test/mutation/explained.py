@@ -1,6 +1,48 @@
 """Mutants that no test can notice, and why."""
 
+STATES = "passes/torch_to_mil/convert_model_buffers_to_states.py"
+
 EXPLAINED: dict[str, str] = {
+    **{
+        f"{STATES} update: {place}": (
+            "whether an op reads the state again or keeps the value, it is the same"
+        )
+        for place in (
+            "`places[user_in(block, use.operation)] > last` is false",
+            "`isinstance(value.owner, mil.MilOp) and state.type.element_type in (f16, f32)`"
+            " is false",
+            "`isinstance(value.owner, mil.MilOp)` is true",
+            "`state.type.element_type in (f16, f32)` is true",
+        )
+    },
+    f"{STATES} ConvertModelBuffersToStatesPass.apply: `states` is true": (
+        "without states nothing is replaced"
+    ),
+    f"{STATES} ConvertModelBuffersToStatesPass.check: "
+    "`DYNAMIC_INDEX in type.get_shape()` is false": (
+        "torch.export has no buffers of dynamic size"
+    ),
+    **{
+        f"backends/coreml/repaired_passes.py symbols_of_integers.value_inference: "
+        f"`{place}` is false": "sizes that are not known are computed by the program"
+        for place in (
+            "all((var.val is not None for var in self.values))",
+            "known",
+            "is_whole",
+        )
+    },
+    **{
+        f"frontends/torch_export/strided.py {place}": (
+            "elements are taken by their places, which takes longer"
+        )
+        for place in (
+            "is_start: `not offset and all((n == 1 or own == step for n, own, step in "
+            "steps))` is false",
+            "is_start: `n == 1` is false",
+            "is_start: `own == step` is false",
+            "as_strided: `is_start(size, stride, storage_offset)` is false",
+        )
+    },
     **{
         f"frontends/torch_export/guards.py GuardCheck.__call__: {place} is false": (
             "the guards are checked, which takes longer"
