@@ -127,7 +127,7 @@ def read_program(archive: Archive) -> ExportedProgram:
         # PyTorch would unpickle bytes again, without any check.
         if not are_arguments(examples):
             raise UnsafeError(f"its member {EXAMPLES} holds no arguments of a call")
-    program: Any = serialize._dict_to_dataclass(schema.ExportedProgram, graph)
+    program = cast(Any, serialize._dict_to_dataclass(schema.ExportedProgram, graph))
     check_types(program)
     loaded = serialize.ExportedProgramDeserializer().deserialize(
         program, state, constants, examples

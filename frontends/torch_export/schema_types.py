@@ -40,7 +40,7 @@ def check_types(value: Any, hint: Any = schema.ExportedProgram, at: str = "") ->
             check_class(value, hint, at)
 
 
-def check_class(value: Any, hint: type, at: str) -> None:
+def check_class(value: Any, hint: Any, at: str) -> None:
     """`check_types` of a class of the schema, or of a plain one."""
     if issubclass(hint, _Union):
         check_is(value, hint, at)
@@ -55,12 +55,12 @@ def check_class(value: Any, hint: type, at: str) -> None:
 
 
 @functools.cache
-def hints_of(kind: type) -> Mapping[str, Any]:
+def hints_of(kind: Any) -> Mapping[str, Any]:
     """The types of the fields of a class of the schema."""
     return typing.get_type_hints(kind, dict(vars(schema)))
 
 
-def check_is(value: Any, kind: type, at: str) -> None:
+def check_is(value: Any, kind: Any, at: str) -> None:
     if type(value) is not kind:
         name = type(value).__name__
         raise ValueError(f"{at.lstrip('.')} is not {kind.__name__}, but {name}")

@@ -25,9 +25,7 @@ AnyVector: TypeAlias = VectorType[Attribute]
 
 
 def vector_type(x: SSAValue) -> AnyVector:
-    """The type of a vector."""
-    # xDSL's `isa` would build a constraint at each call.
-    assert isinstance(x.type, VectorType)
+    """The type of a vector; xDSL's `isa` would build a constraint at each call."""
     return cast(AnyVector, x.type)
 
 

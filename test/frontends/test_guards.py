@@ -22,6 +22,7 @@ import padc
 from padc.errors import UnsupportedError, UsageError
 from padc.frontends.torch_export import guarded_ranges as guarded_ranges_module
 from padc.frontends.torch_export import guards
+from padc.frontends.torch_export.deciding_ops import value_of_symbol
 from padc.frontends.torch_export.guarded_ranges import (
     guarded_ranges,
     holds,
@@ -597,6 +598,26 @@ def test_the_line_of_an_op_that_a_guard_is_for(
     locations = [problem.location for problem in caught.value.problems]
     found = [each.text for each in locations if each is not None]
     assert found and all(line in text for text in found)
+
+
+def test_values_of_symbols():
+    class Sizes(torch.nn.Module):
+        def forward(self, x: torch.Tensor, n: torch.Tensor) -> tuple[torch.Tensor, ...]:
+            size = x.shape[0]
+            unknown: Any = n.item()
+            torch._check(unknown > 1)
+            sizes = 2 * size + 3, size // 2, size * size, size + size // 3, unknown
+            return tuple(torch.ones(n) for n in sizes)
+
+    program = torch.export.export(
+        Sizes(), (torch.rand(7), torch.tensor(4)), dynamic_shapes=({0: auto()}, None)
+    )
+    output: Any = program.graph.output_node()
+    sizes = [node.meta["val"].shape[0] for node in output.args[0]]
+
+    (symbol,) = expression_of(sizes[0]).free_symbols
+    assert value_of_symbol(sizes[0]) == {symbol: 7}
+    assert [value_of_symbol(size) for size in sizes[1:]] == [{}] * 4
 
 
 def test_a_program_without_dynamic_sizes_has_no_guards_to_restore():

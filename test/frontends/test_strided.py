@@ -15,7 +15,6 @@ import padc
 from padc.errors import UnsupportedError
 from padc.frontends.torch_export import strided
 
-
 aten = torch.ops.aten
 
 
