@@ -129,21 +129,6 @@ AREAS: Mapping[str, Area] = {
         ("test/passes/tcp_to_mil/test_reduce_ranks.py",),
         ("test/passes/tcp_to_mil/reduce_ranks.mlir",),
     ),
-    "core ml ranks of ops": Area(
-        {
-            f"passes/tcp_to_mil/ranks/{name}.py": ()
-            for name in (
-                *("along", "carrier", "constants", "einsum", "elementwise", "grouping"),
-                *("indexing", "pads", "parts", "permutations", "permutes", "products"),
-                *("rank_call", "repeats", "updates", "views"),
-            )
-        },
-        (
-            "test/passes/tcp_to_mil/test_rank_algebra.py",
-            "test/passes/tcp_to_mil/test_reduce_ranks.py",
-        ),
-        ("test/passes/tcp_to_mil/reduce_ranks.mlir",),
-    ),
     "core ml sizes": Area(
         {"passes/tcp_to_mil/tabulate_scaled_sizes.py": ()},
         ("test/passes/tcp_to_mil/test_tabulate_scaled_sizes.py",),
