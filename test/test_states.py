@@ -244,6 +244,14 @@ def used_between(m: Any, x: Tensor) -> Tensor:
     return old * (m.c * 2)
 
 
+def in_a_branch(m: Any, x: Tensor) -> Tensor:
+    old = m.c.clone()
+    branches = (lambda a, b: a * b), (lambda a, b: a - b)
+    y = torch.cond(x.sum() > 0, *branches, (x, old))
+    m.c.copy_(x * 2)
+    return y
+
+
 def widened(m: Any, x: Tensor) -> Tensor:
     result = m.c * x
     m.c.copy_(x.sign().to(m.c.dtype).abs())
@@ -257,6 +265,7 @@ def widened(m: Any, x: Tensor) -> Tensor:
         (taken_over, torch.full([3], 2.0, dtype=HALF)),
         (taken_over, torch.full([3], -math.inf, dtype=HALF)),
         (used_between, torch.full([3], 2.0, dtype=HALF)),
+        (in_a_branch, torch.full([3], 2.0, dtype=HALF)),
         *(
             (widened, torch.tensor([1, 0, 3], dtype=x))
             for x in (torch.int8, torch.uint8)

@@ -332,7 +332,7 @@ def set_signature(
         each for i, each in enumerate(entries) if i not in {a.index for a in arguments}
     ]
     results = list(function.res_attrs or ())
-    left = [results[i] for i in kept] if results else []
+    left = [results[i] for i in kept]
     if has_flag:
         taken = value_names(ArrayAttr([*entries, *left]))
         name = StringAttr(unique_name(FLAG, taken))
@@ -340,5 +340,5 @@ def set_signature(
     for argument in arguments:
         body_of(function).erase_arg(argument)
     function.arg_attrs = ArrayAttr([*rest, *moved])
-    function.res_attrs = ArrayAttr(left) if results else None
+    function.res_attrs = ArrayAttr(left)
     function.update_function_type()

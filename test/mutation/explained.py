@@ -13,6 +13,9 @@ EXPLAINED: dict[str, str] = {
             " is false",
             "`isinstance(value.owner, mil.MilOp)` is true",
             "`state.type.element_type in (f16, f32)` is true",
+            "`later and is_read_again` is false",
+            "`later` is true",
+            "`is_read_again` is true",
         )
     },
     f"{STATES} ConvertModelBuffersToStatesPass.apply: `states` is true": (
