@@ -290,6 +290,12 @@ BAD_INPUT: dict[str, tuple[list[str], str, int, list[str]]] = {
         4,
         ["expected [tensor<3xf32>], got [tensor<2xf32>]"],
     ),
+    "depth": (
+        [],
+        "module {" * 3000 + "}" * 3000,
+        4,
+        ["the text is nested too deeply"],
+    ),
     "integer out of range": (
         [],
         CROP.replace("-1", "99999999999999999999"),

@@ -54,6 +54,8 @@ def parsing(text: str) -> Generator[None]:
         yield
     except REPORTED:
         raise
+    except RecursionError as error:
+        raise InvalidProgramError("the text is nested too deeply") from error
     except Exception as error:
         reason = f"{type(error).__name__}: {first_line(error)}"
         raise InvalidProgramError(f"the text cannot be parsed: {reason}") from error
