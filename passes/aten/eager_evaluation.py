@@ -135,6 +135,7 @@ class Folding:
         return not self.is_too_large(op, bytes_of(results))
 
     def is_too_large(self, op: AtenOp, size: int) -> bool:
+        """Whether results of so many bytes stay an op."""
         return size > MOST_BYTES and size > 2 * self.operand_bytes(op)
 
     def operand_bytes(self, op: AtenOp) -> int:

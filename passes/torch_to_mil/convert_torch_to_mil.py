@@ -16,6 +16,7 @@ from typing import Any
 from xdsl.context import Context
 from xdsl.dialects.arith import ConstantOp
 from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
     BytesAttr,
     DenseIntOrFPElementsAttr,
     ModuleOp,
@@ -89,7 +90,8 @@ def lower(op: AtenOp, target: str, weights: Weights) -> Replacement:
 def check_constants(op: AtenOp) -> None:
     """Raise Obstacle if `op` makes a large constant: coremltools would compute it."""
     shapes = [x.get_shape() for x in op.result_types if isinstance(x, VTensorType)]
-    count = max(map(math.prod, shapes), default=0)
+    known = [shape for shape in shapes if DYNAMIC_INDEX not in shape]
+    count = max(map(math.prod, known), default=0)
     if count > MOST_NUMBERS and is_constant(op):
         raise Obstacle(
             f"a constant of {count} numbers, more than {MOST_NUMBERS}",
