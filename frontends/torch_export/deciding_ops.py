@@ -131,6 +131,6 @@ def value_of_symbol(size: Any) -> Mapping[sympy.Symbol, int]:
         return {}
     (symbol,) = expression.free_symbols
     factor, more = expression.coeff(symbol), expression.subs(symbol, 0)
-    if factor == 0 or expression != factor * symbol + more:
+    if expression != factor * symbol + more:
         return {}
     return {symbol: int((hint - more) // factor)}

@@ -557,8 +557,14 @@ class Rows(torch.nn.Module):
 
 class Both(torch.nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        y = x.view(-1, 4)
-        return y.sum(1) + x[:4].mean()
+        y = x.view(-1, 4).sum()
+        return x.view(2, -1) + y
+
+
+class Ends(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        first, *_, last = x.chunk(3)
+        return torch.cat([last, first])
 
 
 class Parts(torch.nn.Module):
@@ -575,7 +581,7 @@ class Unshuffled(torch.nn.Module):
     ("model", "shape", "sizes", "line"),
     [
         (Rows(), (16,), {0: auto(high=64)}, "return y.view(-1, 4).sum(1)"),
-        (Both(), (16,), {0: auto(high=64)}, "y = x.view(-1, 4)"),
+        (Both(), (16,), {0: auto(high=64)}, "x.view("),
         (Parts(), (2, 12), {1: auto(high=64)}, "x.chunk(3, 1)"),
         (Rows(), (16,), {0: 2 * Dim("half", min=2, max=32)}, "y.view(-1, 4)"),
         (Unshuffled(), (1, 8, 8), {1: auto(high=64)}, "F.pixel_unshuffle(x[None], 2)"),
@@ -598,6 +604,11 @@ def test_the_line_of_an_op_that_a_guard_is_for(
     locations = [problem.location for problem in caught.value.problems]
     found = [each.text for each in locations if each is not None]
     assert found and all(line in text for text in found)
+
+
+def test_the_line_of_an_op_that_takes_parts():
+    with pytest.raises(UnsupportedError, match=r"return torch\.cat\(\[last, first\]\)"):
+        padc.convert(Ends(), (torch.rand(12),), dynamic_shapes=({0: auto(high=64)},))
 
 
 def test_values_of_symbols():

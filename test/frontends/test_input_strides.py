@@ -28,6 +28,7 @@ DEPENDENT: Functions = {
     "scattered": lambda x: torch.as_strided_scatter(x, x[:3, 0], (3,), (2,)),
     "copied": lambda x: torch.as_strided_copy(x, (3,), (2,)),
     "resized": lambda x: (x + 0).resize_(2, 3),
+    "resized as": lambda x: torch.ops.aten.resize_as(x + 0, x[:2, :3]),
     "written": lambda x: (y := x.clone(), y.as_strided((3,), (2,)).fill_(7))[0],
     "in a branch": strided_if_positive,
 }

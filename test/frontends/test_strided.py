@@ -175,3 +175,12 @@ def test_what_is_not_in_the_tensor_is_refused(name: str) -> None:
     message = r"aten\.(as_strided|resize)|Attempted to resize"
     with pytest.raises(UnsupportedError, match=message):
         padc.convert(Several({name: REFUSED[name]}), (torch.randn(4, 5),))
+
+
+def test_strides_of_dynamic_sizes_are_refused() -> None:
+    """PyTorch's own check of the places would decide for the example's size only."""
+    function = Function(lambda x: (x + 1).as_strided((2, 2), (x.shape[0], 1)))
+    rows = torch.export.Dim.AUTO(max=9)
+
+    with pytest.raises(UnsupportedError, match="or a dynamic one"):
+        padc.convert(function, (torch.ones(6, 2),), dynamic_shapes=(({0: rows},),))

@@ -89,7 +89,7 @@ AREAS: Mapping[str, Area] = {
     ),
     "strides": Area(
         {"frontends/torch_export/strided.py": ()},
-        ("test/frontends/test_strided.py",),
+        ("test/frontends/test_strided.py", "test/frontends/test_input_strides.py"),
     ),
     "types of pt2": Area(
         {"frontends/torch_export/schema_types.py": ()},

@@ -34,7 +34,7 @@ LEFT: dict[str, tuple[Any, torch.Tensor, list[str]]] = {
         X,
         ["batch_norm", "cast", "mul", "mul", "cast", "add"],
     ),
-    "means": (lambda x: x.sum((2, 3)) * (1 / 25), X, ["reduce_mean"]),
+    "means": (lambda x: (x * PLANES).sum((2, 3)) / 25, X, ["mul", "reduce_mean"]),
     "stack": (
         lambda x: torch.stack([x, -x], 3).reshape(1, 4, 10, 5),
         X,
@@ -42,6 +42,7 @@ LEFT: dict[str, tuple[Any, torch.Tensor, list[str]]] = {
     ),
     "casts": (lambda x: x.bool().float().int(), INTEGERS, ["not_equal", "cast"]),
     "int8": (lambda x: x.float().int(), INTEGERS.to(torch.int8), ["cast"]),
+    "truncated": (lambda x: x.int().float(), X, ["cast", "cast"]),
     "int32": (lambda x: x.float().int(), INTEGERS, ["cast", "cast"]),
     "convolution": (
         lambda x: F.conv_transpose2d(x, UP) * PLANES + PLANES,
