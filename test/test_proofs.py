@@ -79,7 +79,7 @@ WITHOUT_PROOF = {
     },
     **{
         f"frontends.torch_export.strided: {name}": "all views of small memory"
-        for name in ("as_strided", "as_strided_scatter", "resize")
+        for name in ("as_strided", "resize")
     },
     "convert-torch-to-tcp": "its formulas are proved: test_padding, test_pad_algebra",
     "tabulate-scaled-sizes": "tables of PyTorch's own results",

@@ -18,6 +18,7 @@ from torch import Tensor
 from torch._ops import OpOverload
 
 from padc.frontends.torch_export.nodes import schema_name
+from padc.ir.arithmetic import Condition, Whole, clamp
 
 aten = torch.ops.aten
 
@@ -109,15 +110,33 @@ def elements_at(
 
     Also the row-major number of that element, or any number.
     """
-    rest = torch.arange(count) - (offset or 0)
-    is_inside, number = rest >= 0, torch.zeros(count, dtype=torch.int64)
-    for d in sorted(range(len(size)), key=lambda d: -stride[d]):
-        if size[d] == 1:
-            continue
-        index = (rest // stride[d]).clamp(0, size[d] - 1)
-        rest = rest - index * stride[d]
+    places = torch.arange(count) - (offset or 0)
+    is_inside, indices = element_at(places, size, stride)
+    number = torch.zeros(count, dtype=torch.int64)
+    for d, index in indices.items():
         number = number + index * math.prod(size[d + 1 :])
-    return is_inside & (rest == 0), number
+    return is_inside, number
+
+
+def element_at(
+    place: Whole, size: Sequence[Whole], stride: Sequence[Whole]
+) -> tuple[Condition, Mapping[int, Whole]]:
+    """
+    Whether a nested view has an element at a place, counted from its first one.
+
+    Also its indices, or any, except of dimensions of size 1.
+    """
+    rest, indices = place, dict[int, Whole]()
+    for d in outermost_first(size, stride):
+        indices[d] = clamp(rest // stride[d], 0, size[d] - 1)
+        rest = rest - indices[d] * stride[d]
+    return (place >= 0) & (rest == 0), indices
+
+
+def outermost_first(size: Sequence[int], stride: Sequence[int]) -> list[int]:
+    """The dimensions of several elements by falling strides."""
+    several = [d for d, n in enumerate(size) if n != 1]
+    return sorted(several, key=lambda d: -stride[d])
 
 
 def resize(self: Tensor, size: Sequence[int], **options: Any) -> Tensor:

@@ -5,10 +5,13 @@ from __future__ import annotations
 
 import itertools
 import math
+from typing import Any
 
 import pytest
 import torch
+import z3
 from functions import Function, Functions, Several, check_each
+from proofs import holds, proves, symbolic
 from torch import Tensor
 
 import padc
@@ -114,6 +117,37 @@ def test_all_views_of_small_memory(order: tuple[int, int]) -> None:
     assert taken > 300 and written > 100
 
 
+ORDERS = [order for rank in (1, 2, 3) for order in itertools.permutations(range(rank))]
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@proves("frontends.torch_export.strided: as_strided_scatter")
+def test_elements_of_nested_views(
+    order: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For all sizes and strides: the places of elements, and no others, are inside."""
+    symbols: Any = [[z3.Int(f"{name}{d}") for d in range(len(order))] for name in "nsi"]
+    size, stride, element = symbols
+    nested = [z3.And(n > 1, s > 0) for n, s in zip(size, stride)]
+    for at, d in enumerate(order):
+        inner = sum(stride[e] * (size[e] - 1) for e in order[at + 1 :])
+        nested.append(stride[d] > inner)
+    exists = [z3.And(i >= 0, i < n) for i, n in zip(element, size)]
+    monkeypatch.setattr(strided, "outermost_first", lambda *_: order)
+
+    with symbolic():
+        place = sum(i * s for i, s in zip(element, stride))
+        inside, indices = strided.element_at(place, size, stride)
+        anywhere = z3.Int("p")
+        other, found = strided.element_at(anywhere, size, stride)
+
+    same = [indices[d] == i for d, i in enumerate(element)]
+    assert holds(z3.And(inside, *same), *nested, *exists)
+    back = anywhere == sum(found[d] * s for d, s in enumerate(stride))
+    in_range = [z3.And(found[d] >= 0, found[d] < n) for d, n in enumerate(size)]
+    assert holds(z3.Implies(other, z3.And(back, *in_range)), *nested)
+
+
 def test_all_smaller_sizes() -> None:
     for order, size in itertools.product(
         [(0, 1), (1, 0)], itertools.product(range(4), repeat=2)
@@ -180,7 +214,7 @@ def test_what_is_not_in_the_tensor_is_refused(name: str) -> None:
 def test_strides_of_dynamic_sizes_are_refused() -> None:
     """PyTorch's own check of the places would decide for the example's size only."""
     function = Function(lambda x: (x + 1).as_strided((2, 2), (x.shape[0], 1)))
-    rows = torch.export.Dim.AUTO(max=9)
+    rows = torch.export.Dim.AUTO(min=3, max=9)
 
     with pytest.raises(UnsupportedError, match="or a dynamic one"):
         padc.convert(function, (torch.ones(6, 2),), dynamic_shapes=(({0: rows},),))
