@@ -9,7 +9,6 @@ run again, without data, on symbols that nothing is known of.
 from __future__ import annotations
 
 import contextlib
-import operator
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -53,7 +52,7 @@ def decisions(
     found: list[tuple[Node, sympy.Basic]] = []
     values: dict[Node, Any] = {}
     for node in ep.graph.nodes:
-        if returns_tensors(node.target) or is_part(node, values):
+        if returns_tensors(node.target):
             count = len(env.guards)
             try:
                 args, kwargs = map_arg((node.args, node.kwargs), values.__getitem__)
@@ -71,13 +70,6 @@ def returns_tensors(target: Any) -> bool:
     """Whether an op returns tensors, or lists of them."""
     returns = target._schema.returns if isinstance(target, OpOverload) else []
     return bool(returns) and all("Tensor" in str(each.type) for each in returns)
-
-
-def is_part(node: Node, values: Mapping[Node, Any]) -> bool:
-    """Whether a node is one of the tensors that an op returned."""
-    if node.target is not operator.getitem:
-        return False
-    return all(isinstance(x, torch.Tensor) for x in values[node.all_input_nodes[0]])
 
 
 class Symbols:

@@ -18,17 +18,10 @@ EXPLAINED: dict[str, str] = {
             "`is_read_again` is true",
         )
     },
-    **{
-        f"frontends/torch_export/deciding_ops.py {place}": (
-            "numbers are computed again as well, unless that fails"
-        )
-        for place in (
-            "returns_tensors: `all(('Tensor' in str(each.type) for each in returns))` "
-            "is true",
-            "is_part: `all((isinstance(x, torch.Tensor) for x in "
-            "values[node.all_input_nodes[0]]))` is true",
-        )
-    },
+    "frontends/torch_export/deciding_ops.py returns_tensors: "
+    "`all(('Tensor' in str(each.type) for each in returns))` is true": (
+        "numbers are computed again as well, unless that fails"
+    ),
     f"{STATES} ConvertModelBuffersToStatesPass.apply: `states` is true": (
         "without states nothing is replaced"
     ),
