@@ -40,7 +40,9 @@ def holds(claim: Any, *given: Any) -> bool:
     solver = z3.Solver()
     solver.set("timeout", 60_000)
     solver.add(*given)
-    assert not given or solver.check() == z3.sat, "perhaps nothing is given"
+    assert not given or solver.check() == z3.sat, (
+        "z3 found no case of what is given, in time"
+    )
     solver.add(z3.Not(claim))
     result = solver.check()
     assert result != z3.unknown

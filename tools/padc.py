@@ -9,7 +9,7 @@ import traceback
 from collections.abc import Callable, Sequence
 from typing import NoReturn
 
-from padc.errors import PadcError, UsageError
+from padc.errors import PadcError, UsageError, first_line
 from padc.tools import padc_check, padc_convert, padc_run, padc_same, padc_verify
 from padc.tools.closed_output import until_output_is_closed
 from padc.tools.missing_package import missing_package
@@ -44,13 +44,12 @@ def run(arguments: argparse.Namespace) -> int:
     except BrokenPipeError:
         raise
     except Exception as error:
-        if is_out_of_memory(error):
-            hint = (
-                "\n  hint: give the model smaller inputs, or run it on another machine"
-            )
-            return report(f"not enough memory: {error}{hint}", UsageError.exit_code)
         if os.environ.get("PADC_DEBUG"):
             traceback.print_exc()
+        if is_out_of_memory(error):
+            message = f"not enough memory: {first_line(error)}"
+            hint = "\n  hint: use smaller inputs, or another machine"
+            return report(message + hint, UsageError.exit_code)
         message = f"internal error: {type(error).__name__}: {error}"
         hint = "\n  hint: set PADC_DEBUG=1 to see where, and report it"
         return report(message + hint, PadcError.exit_code)

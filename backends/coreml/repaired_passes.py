@@ -47,7 +47,8 @@ def scales_integers(op: Any) -> bool:
 def has_factor_of_rank(op: Any) -> bool:
     """fuse_reduce_mean loses the dimensions of `sum(x) * [[1 / n]]`."""
     return op.op_type in ("mul", "real_div") and any(
-        np.ndim(var.val) and np.size(var.val) == 1 for var in (op.x, op.y)
+        var.val is not None and np.ndim(var.val) and np.size(var.val) == 1
+        for var in (op.x, op.y)
     )
 
 
@@ -58,7 +59,7 @@ def is_returned_stack(op: Any) -> bool:
 
 def known(op: Any) -> bool:
     """Whether an operand is known that is more than one number."""
-    return any(np.size(var.val) > 1 for var in (op.x, op.y))
+    return any(var.val is not None and np.size(var.val) > 1 for var in (op.x, op.y))
 
 
 HARMFUL: Mapping[str, Callable[[Any], bool]] = {

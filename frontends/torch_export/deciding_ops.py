@@ -31,7 +31,7 @@ from padc.frontends.torch_export.types import expression_of
 
 
 def deciding_ops(ep: ExportedProgram, guard: Guard) -> list[Node]:
-    """The ops that decide what a guard says; none that cannot be told."""
+    """The ops that decide what a guard says; empty if that cannot be told."""
     # It serves a message only, and programs in files may be odd.
     with contextlib.suppress(Exception):
         env = ShapeEnv(duck_shape=False)

@@ -105,7 +105,7 @@ def reason(error: Exception) -> str:
     lines = [line for line in str(error).splitlines() if line.strip()]
     if len(lines) > 1:
         return f"{shortened(lines[0])}: {shortened(lines[-1])}"
-    return str(error)[:200]
+    return str(error)
 
 
 def define_quantized_ops() -> None:

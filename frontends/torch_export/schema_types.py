@@ -3,7 +3,7 @@
 The types of what a `.pt2` file's JSON holds, by PyTorch's own schema.
 
 PyTorch builds the classes of its schema from JSON, and looks at the types of unions
-only: a name may be a number, which then fails anywhere.
+only: a name may be a number, which then fails somewhere else.
 """
 
 from __future__ import annotations

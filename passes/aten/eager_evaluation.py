@@ -63,6 +63,10 @@ SKIPPED = ("empty", "quantize")
 """Parts of the names of ops that stay: results are arbitrary, or form matters."""
 
 
+FAILURES = RuntimeError, LookupError, ValueError, TypeError, ArithmeticError
+"""What PyTorch raises for operands that an op does not take."""
+
+
 class Folding:
     """The values of constants so far."""
 
@@ -96,14 +100,7 @@ class Folding:
                     if self.is_too_large(op, size_without_data(op, operands)):
                         return
                     results = call(op, operands)
-                except (
-                    NotConstantError,
-                    RuntimeError,
-                    LookupError,
-                    ValueError,
-                    TypeError,
-                    MemoryError,
-                ):
+                except (NotConstantError, MemoryError, *FAILURES):
                     return
                 if self.is_right(op, results):
                     self.values.update(zip(op.results, results, strict=True))
@@ -236,10 +233,10 @@ def call(
 def size_without_data(op: AtenOp, operands: Sequence[Any]) -> int:
     """The bytes of the results of an op; 0 if PyTorch cannot tell without data."""
     meta = torch.device("meta")
-    empty = [x.to(meta) if isinstance(x, torch.Tensor) else x for x in operands]
+    empty = pytree.tree_map_only(torch.Tensor, lambda x: x.to(meta), list(operands))
     try:
         return bytes_of(call(op, empty, meta))
-    except (RuntimeError, LookupError, ValueError, TypeError):
+    except FAILURES:
         return 0
 
 

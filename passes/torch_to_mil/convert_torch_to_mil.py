@@ -20,6 +20,7 @@ from xdsl.dialects.builtin import (
     BytesAttr,
     DenseIntOrFPElementsAttr,
     ModuleOp,
+    ShapedType,
     UnrealizedConversionCastOp,
     i32,
     i64,
@@ -28,7 +29,6 @@ from xdsl.ir import Attribute, Operation, OpResult, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.transforms.dead_code_elimination import region_dce
 
-from padc.errors import Obstacle
 from padc.ir.targets import DEFAULT_TARGET, resolve_target
 from padc.ir.torch import AtenOp, FromBuiltinTensorOp, VTensorType
 from padc.ir.weights import Weights, weights_of
@@ -38,13 +38,11 @@ from padc.passes.common.mil_builder import MilBuilder
 from padc.passes.common.retyping import retype
 from padc.passes.torch_to_mil.aten import LOWERINGS
 from padc.passes.torch_to_mil.aten.mil_call import Made, MilCall
+from padc.passes.torch_to_mil.aten.parts import MOST_NUMBERS, check_count
 from padc.passes.torch_to_mil.aten.tensor import Tensor
 from padc.passes.torch_to_mil.builtin_types import lower_signatures
 from padc.passes.torch_to_mil.control_flow import lower_control_flow
 from padc.passes.torch_to_mil.widened_integers import widen_integers
-
-MOST_NUMBERS = 2**27
-"""The most of a constant that is not a weight: 512 MiB is more than any model has."""
 
 
 @dataclass(frozen=True)
@@ -89,28 +87,30 @@ def lower(op: AtenOp, target: str, weights: Weights) -> Replacement:
 
 def check_constants(op: AtenOp) -> None:
     """Raise Obstacle if `op` makes a large constant: coremltools would compute it."""
-    shapes = [x.get_shape() for x in op.result_types if isinstance(x, VTensorType)]
-    known = [shape for shape in shapes if DYNAMIC_INDEX not in shape]
-    count = max(map(math.prod, known), default=0)
-    if count > MOST_NUMBERS and is_constant(op):
-        raise Obstacle(
-            f"a constant of {count} numbers, more than {MOST_NUMBERS}",
-            "let it be an input of the model, or compute it from one",
-        )
+    count = max(map(count_of, op.result_types), default=0)
+    if count <= MOST_NUMBERS or (sources := sources_of(op)) is None:
+        return
+    if count > 2 * max((count_of(x.type) for x in sources), default=0):
+        check_count(count)
 
 
-def is_constant(op: Operation) -> bool:
-    """Whether nothing that `op` depends on is an argument of a function or a loop."""
-    waiting: list[SSAValue] = [*op.operands]
-    known = set[SSAValue]()
+def count_of(type: Attribute) -> int:
+    """The numbers of a tensor of known sizes, else 0."""
+    shape = type.get_shape() if isinstance(type, VTensorType | ShapedType) else ()
+    return 0 if DYNAMIC_INDEX in shape else math.prod(shape)
+
+
+def sources_of(op: Operation) -> set[SSAValue] | None:
+    """The constants that `op` depends on; None if it depends on any argument."""
+    waiting, known = list(op.operands), set[SSAValue]()
     while waiting:
         if (value := waiting.pop()) in known:
             continue
         if not isinstance(value, OpResult):
-            return False
+            return None
         known.add(value)
         waiting += value.op.operands
-    return True
+    return {x for x in known if isinstance(x, OpResult) and not x.op.operands}
 
 
 def are_empty(types: Sequence[Attribute]) -> bool:

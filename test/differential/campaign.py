@@ -30,6 +30,7 @@ from differential.paths import PartlyError, problem
 from differential.program import REFUSALS, Program
 from differential.programs import drawn
 from differential.shrinking import shrunk
+from differential.states import with_fitting_states
 from differential.tracing import SpecializedError
 
 from padc.errors import Problem, UnsupportedError
@@ -61,6 +62,8 @@ def outcome(program: Program, path: str, check: Check) -> tuple[str, str]:
                 program.values(run)
         except REFUSALS:
             return False  # A simpler input is no index.
+        if with_fitting_states(program).states != program.states:
+            return False
         try:
             return check(program, path) is not None
         except (UnsupportedError, SpecializedError, PartlyError):

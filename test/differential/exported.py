@@ -18,7 +18,7 @@ import padc
 from padc.errors import Problem, UnsupportedError
 
 MOST = 64
-"""The largest of most dynamic sizes; Core ML wants to know it."""
+"""The upper bound of dynamic sizes, unless a run has a larger one; Core ML needs one."""
 
 
 class Model(nn.Module):
@@ -33,19 +33,18 @@ class Model(nn.Module):
     def forward(self, *inputs: Tensor) -> tuple[Tensor, ...]:
         given = iter(inputs)
         values: list[Any] = [
-            # Without a copy, a view of a state that is returned would change with it.
-            getattr(self, f"v{number}").clone()
-            if number in self.program.states
-            else getattr(self, f"v{number}")
-            if number in self.program.held
-            else next(given)
+            getattr(self, f"v{number}") if number in self.program.held else next(given)
             for number in range(len(self.program.inputs))
         ]
         for call in self.program.calls:
             values.append(call.target(*resolved(call.args, values)))
+        results = {number: values[number] for number in self.program.outputs}
+        if self.program.states:
+            # Views of a state would change with it.
+            results = {number: x.clone() for number, x in results.items()}
         for number, output in self.program.states.items():
-            getattr(self, f"v{number}").copy_(values[output])
-        return tuple(values[number] for number in self.program.outputs)
+            getattr(self, f"v{number}").copy_(results[output])
+        return tuple(results.values())
 
 
 def dynamic_shapes(program: Program) -> Any:
@@ -90,8 +89,19 @@ def loaded(program: Program) -> padc.CompiledModel:
         try:
             read = padc.load(path)
         except padc.PadcError as error:
-            raise AssertionError(f"what PyTorch saved is refused: {error}") from error
+            if not is_loaded_by_pytorch(path):
+                raise UnsupportedError([Problem(f"PyTorch, too: {error}")]) from error
+            raise AssertionError(f"what PyTorch loads is refused: {error}") from error
         return padc.compile(read, threads=1)
+
+
+def is_loaded_by_pytorch(path: Path) -> bool:
+    """Whether PyTorch reads its own file: of views with dynamic strides, it does not."""
+    try:
+        torch.export.load(path)
+    except Exception:
+        return False
+    return True
 
 
 def converted(program: Program) -> padc.Program:

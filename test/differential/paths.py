@@ -7,14 +7,13 @@ import functools
 import itertools
 import tempfile
 from collections.abc import Callable, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import torch
 from differential.exported import compiled, converted, loaded
-from differential.program import Program
+from differential.program import REFUSALS, Program
 from differential.rounding import CORE_ML, allowed
 from differential.tracing import SpecializedError, graph_of
 from functions import printed
@@ -293,14 +292,9 @@ def problem_of_run(
         if text is not None:
             return text
         found.append([copied(x) for x in results])
-        with suppress(Exception):
-            # Numbers in other places; few programs do not take them there.
-            run(
-                [
-                    next_to_page(x, x.flip([*range(x.dim())]))
-                    for x in program.given(number)
-                ]
-            )
+        other = with_flipped_inputs(program, number)
+        if other is not None:
+            run([next_to_page(x) for x in other.given(0)])
         if not all(map(same_bits, results, found[-1])):
             return "another call changes the results"
         again = run([next_to_page(x) for x in program.given(number)])
@@ -309,6 +303,23 @@ def problem_of_run(
     if len(found) > 1 and not all(map(same_bits, *found)):
         return f"other bits with {program.thread_counts[-1]} threads"
     return None
+
+
+def with_flipped_inputs(program: Program, number: int) -> Program | None:
+    """The program with the numbers of a run in other places, if it takes them there."""
+
+    def flipped(x: Tensor) -> Tensor:
+        memory = torch.empty_strided(x.shape, x.stride(), dtype=x.dtype)
+        return memory.copy_(x.flip([*range(x.dim())]))
+
+    inputs = enumerate(program.runs[number])
+    run = [x if i in program.held else flipped(x) for i, x in inputs]
+    other = replace(program, runs=[run], _values={})
+    try:
+        other.values()
+    except REFUSALS:
+        return None
+    return other
 
 
 def called(
@@ -340,17 +351,12 @@ def problem_of_changes(
     return None, program
 
 
-def next_to_page(x: Tensor, numbers: Tensor | None = None) -> Tensor:
-    """
-    `x`, or other numbers, in new memory with its strides.
-
-    Reads after a contiguous tensor end the process.
-    """
-    numbers = x if numbers is None else numbers
+def next_to_page(x: Tensor) -> Tensor:
+    """A copy of `x` with its strides; reads after a contiguous one end the process."""
     if not x.is_contiguous():
-        return torch.empty_strided(x.shape, x.stride(), dtype=x.dtype).copy_(numbers)
+        return torch.empty_strided(x.shape, x.stride(), dtype=x.dtype).copy_(x)
     memory = poisoned(x.nbytes, at_end=True)
-    return memory.view(x.dtype).view(x.shape).copy_(numbers)
+    return memory.view(x.dtype).view(x.shape).copy_(x)
 
 
 def copied(x: Tensor) -> Tensor:

@@ -58,7 +58,7 @@ class Program:
     thread_counts: tuple[int, ...] = (1,)
     """How many threads machine code is run with."""
     states: Mapping[int, int] = field(default_factory=dict)
-    """The held inputs that a call of the model changes, and the outputs that they become."""
+    """The held inputs that a call of the model changes, and the outputs that replace them."""
     _values: dict[int, list[Tensor]] = field(default_factory=dict, repr=False)
 
     @property
@@ -103,7 +103,7 @@ class Program:
         for run in runs:
             for number, output in self.states.items():
                 # The model may return the memory of its state.
-                run[number] = new[output].to(run[number].dtype, copy=True)
+                run[number] = torch.empty_like(run[number]).copy_(new[output])
         return replace(self, runs=runs, _values={})
 
     def source(self) -> str:

@@ -41,7 +41,7 @@ STATES = 0.3
 
 
 def calls(draw: Draw, ops: Sequence[Op] = OPS, states: float = 0) -> Program:
-    """1 to 12 calls; so often as `states` says, they change what the model holds."""
+    """1 to 12 calls; with probability `states`, the model has a tensor that it changes."""
     held = [state(draw, draw.choice(DTYPES))] if states and draw.chance(states) else []
     for _ in range(draw.integer(1, 2)):
         rank = draw.choice((1, 2, 3, 4, 4, 4, 5))

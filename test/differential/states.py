@@ -13,7 +13,7 @@ from torch import Tensor
 
 
 class Shifted:
-    """The elements of a state in other places, and one of another tensor."""
+    """A state shifted by one element, with an element of another tensor in front."""
 
     __name__: ClassVar[str] = "shifted"
 

@@ -20,10 +20,11 @@ from differential.draw import Draw
 from differential.in_place import METHODS, Written
 from differential.ops import OPS
 from differential.paths import PATHS, PartlyError, Run, module_of, problem
-from differential.program import Call, Program, Ref, Size
+from differential.program import REFUSALS, Call, Program, Ref, Size
 from differential.programs import DTYPES, OF_EXPORTED, drawn
 from differential.programs import calls as drawn_calls
 from differential.shrinking import shrunk
+from differential.states import Shifted, with_fitting_states
 from torch import Tensor
 
 import padc
@@ -258,6 +259,10 @@ def test_what_is_drawn():
     assert sum(not x.is_contiguous() for x in inputs) >= 20
     ops = (*OPS, *OF_EXPORTED)
     calls += [call for n in range(200) for call in drawn_calls(Draw(n), ops).calls]
+    with_states = [drawn_calls(Draw(n), ops, states=1) for n in range(20)]
+    assert sum(bool(program.states) for program in with_states) > 15
+    shifted = [any(isinstance(c.target, Shifted) for c in p.calls) for p in with_states]
+    assert 0 < sum(shifted) < 20
     names = {str(call.target) for call in calls}
     assert names >= {f"aten.{name}" for name in WRITES}
     varied = [drawn(seed, "dynamic") for seed in range(20)]
@@ -289,6 +294,33 @@ def test_states_are_followed_from_call_to_call(monkeypatch: pytest.MonkeyPatch):
     assert text is not None and "with the states [tensor([3., 3., 3.])]" in text
 
 
+def test_states_are_shrunk():
+    calls = [
+        Call(aten.relu.default, (Ref(1),)),
+        Call(aten.sin.default, (Ref(2),)),
+        Call(aten.add.Tensor, (Ref(0), Ref(3))),
+    ]
+    program = Program(
+        [[torch.ones(3), torch.randn(3)]], calls, [2, 4], frozenset([0]), states={0: 4}
+    )
+
+    def changes(program: Program) -> bool:
+        try:
+            fitting = with_fitting_states(program)
+        except REFUSALS:
+            return False
+        if fitting.states != program.states:
+            return False
+        results = [program.values()[number] for number in program.outputs]
+        after = program.after(results)
+        return bool(program.states) and not after.inputs[0].equal(program.inputs[0])
+
+    found = shrunk(program, changes)
+
+    assert found.states == {0: len(found.inputs) + len(found.calls) - 1}
+    assert [call.target for call in found.calls] == [aten.add.Tensor]
+
+
 def test_an_exported_program_that_is_saved_and_loaded(
     monkeypatch: pytest.MonkeyPatch,
 ):
@@ -302,7 +334,7 @@ def test_an_exported_program_that_is_saved_and_loaded(
         raise UsageError(f"{path} is not safe to load")
 
     monkeypatch.setattr(padc, "load", refuse)
-    assert "what PyTorch saved is refused" in str(problem(program, "pt2"))
+    assert "what PyTorch loads is refused" in str(problem(program, "pt2"))
 
 
 def is_found(program: Program, error: float, monkeypatch: pytest.MonkeyPatch) -> bool:

@@ -18,6 +18,12 @@ EXPLAINED: dict[str, str] = {
             "`is_read_again` is true",
         )
     },
+    **{
+        f"backends/coreml/repaired_passes.py {name}: `var.val is not None` is true": (
+            "None has no dimensions and one element, for numpy"
+        )
+        for name in ("has_factor_of_rank", "known")
+    },
     "frontends/torch_export/deciding_ops.py returns_tensors: "
     "`all(('Tensor' in str(each.type) for each in returns))` is true": (
         "numbers are computed again as well, unless that fails"

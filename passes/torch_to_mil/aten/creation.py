@@ -211,7 +211,7 @@ def lower_eye(call: MilCall) -> Tensor:
 @lowers("aten.tril_indices", "aten.triu_indices")
 def lower_triangle_indices(call: MilCall) -> Tensor:
     rows, columns, offset = (call.integer(name) for name in ("row", "col", "offset"))
-    # `padc-opt --help` does without PyTorch. numpy makes a matrix of them first.
+    # Imported here: `padc-opt --help` must not load it. numpy builds the whole matrix.
     import torch
 
     is_lower = call.name == "aten.tril_indices"

@@ -17,6 +17,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import SSAValue
 
+from padc.errors import Obstacle
 from padc.ir import mil_types
 from padc.passes.torch_to_mil.aten.movement import Size, split, squeeze, vector
 from padc.passes.torch_to_mil.aten.tensor import INT32, Tensor, computed_type, number
@@ -141,12 +142,26 @@ def stack(parts: Sequence[Tensor], dim: int) -> Tensor:
     return parts[0].emit("stack", shape, values=list(parts), axis=dim)
 
 
+MOST_NUMBERS = 2**27
+"""The most of a constant, if no weight is half as large: 512 MiB of float32."""
+
+
+def check_count(count: int) -> None:
+    """Raise Obstacle for a constant of too many numbers."""
+    if count > MOST_NUMBERS:
+        raise Obstacle(
+            f"a constant of {count} numbers, more than {MOST_NUMBERS}",
+            "let it be an input of the model, or compute it from one",
+        )
+
+
 def steps(
     x: Tensor, start: Size, stop: Size, step: Size = 1, count: int = DYNAMIC_INDEX
 ) -> Tensor:
     """The numbers from `start` to `stop`, as int32."""
-    bounds = start, stop, step
-    if all(isinstance(bound, int) for bound in bounds):
-        numbers = np.arange(*bounds, dtype=np.int32)
+    known = [bound for bound in (start, stop, step) if isinstance(bound, int)]
+    if len(known) == 3:
+        check_count(len(range(*known)))
+        numbers = np.arange(*known, dtype=np.int32)
         return Tensor(x.build, x.build.constant(numbers), i32)
     return x.emit("range_1d", [count], i32, start=start, end=stop, step=step)

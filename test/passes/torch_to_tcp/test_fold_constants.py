@@ -2,6 +2,7 @@
 """Constants are folded as PyTorch computes them, before Core ML's converter does."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -17,6 +18,8 @@ from padc.ir.dominance import verify
 from padc.ir.torch import AtenOp
 from padc.ir.weights import weights_of
 from padc.passes.aten import eager_evaluation
+from padc.passes.torch_to_mil import convert_torch_to_mil
+from padc.passes.torch_to_mil.aten import parts
 from padc.passes.torch_to_tcp.fold_constants import FoldConstantsPass
 
 N = 40_000
@@ -323,18 +326,69 @@ HUGE: dict[str, Callable[[Model], Tensor]] = {
     "repeat": lambda m: m.matrix.repeat(2**16, 2**16),
     "repeat_interleave": lambda m: m.image.repeat_interleave(2**28),
     "of a constant": lambda m: torch.arange(2**17)[:, None] * torch.arange(2**17),
+    "of a list": lambda m: torch.einsum("i,j->ij", *[torch.arange(2.0**17)] * 2),
+    "of a list of matrices": lambda m: torch.block_diag(
+        *[m.matrix.repeat(9, 9)] * 9999
+    ),
 }
-"""64 GB and more."""
+"""10 GB and more."""
 
 
 @pytest.mark.parametrize("name", HUGE)
-def test_huge_constants_are_not_computed(name: str):
+def test_huge_constants_are_not_computed(name: str, monkeypatch: pytest.MonkeyPatch):
     """PyTorch would try to get the memory; Core ML's converter would fill it."""
     model = Model(lambda m, x: x + HUGE[name](m).sum())
     exported = torch.export.export(model.eval(), (X,))
     ctx = make_context()
     module = import_exported_program(exported, weights_of(ctx))
+    original = eager_evaluation.call
 
-    assert ops_left(module, ctx)
+    def call(op: AtenOp, operands: Any, device: torch.device | None = None) -> Any:
+        if device is None:
+            assert eager_evaluation.size_without_data(op, operands) < 2**27
+        return original(op, operands, device)
+
+    monkeypatch.setattr(eager_evaluation, "call", call)
+    FoldConstantsPass().apply(ctx, module)
     with pytest.raises(padc.UnsupportedError, match=r"a constant of \d+ numbers"):
         padc.convert(exported)
+
+
+def test_ops_that_pytorch_cannot_run_without_data_stay(
+    parse: Callable[[str], ModuleOp], ctx: Context
+):
+    """PyTorch divides by the stride."""
+    module = parse("""
+      func.func @main() -> !torch.vtensor<[1,1,1,1],f32> {
+        %x = torch.vtensor.literal(dense<2.0> : tensor<1x1x1x1xf32>) : !torch.vtensor<[1,1,1,1],f32>
+        %none = torch.constant.none
+        %0 = torch.constant.int 0
+        %1 = torch.constant.int 1
+        %no = torch.constant.bool false
+        %zeros = torch.prim.ListConstruct %0, %0 : (!torch.int, !torch.int) -> !torch.list<int>
+        %ones = torch.prim.ListConstruct %1, %1 : (!torch.int, !torch.int) -> !torch.list<int>
+        %y = torch.aten.convolution %x, %x, %none, %zeros, %zeros, %ones, %no, %zeros, %1 : !torch.vtensor<[1,1,1,1],f32>, !torch.vtensor<[1,1,1,1],f32>, !torch.none, !torch.list<int>, !torch.list<int>, !torch.list<int>, !torch.bool, !torch.list<int>, !torch.int -> !torch.vtensor<[1,1,1,1],f32>
+        func.return %y : !torch.vtensor<[1,1,1,1],f32>
+      }""")
+
+    assert ops_left(module, ctx) == ["aten.convolution"]
+
+
+def test_what_is_computed_from_a_large_weight_is_no_large_constant(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    """Ops on weights that other ops take, too, stay."""
+    monkeypatch.setattr(convert_torch_to_mil, "MOST_NUMBERS", 30)
+    monkeypatch.setattr(parts, "MOST_NUMBERS", 30)
+    for limit in ("MOST_BYTES", "MOST_REPEATED_BYTES"):
+        monkeypatch.setattr(eager_evaluation, limit, 30)
+    x = torch.randn(1, 17, 8)
+
+    def tied(m: Model, x: Tensor) -> Tensor:
+        return x * m.position @ m.position.transpose(1, 2)
+
+    program = padc.convert(Model(tied).eval(), (x,))
+
+    torch.testing.assert_close(program.run(x)[0], tied(Model(tied), x))
+    with pytest.raises(padc.UnsupportedError, match="a constant of 272 numbers"):
+        padc.convert(Model(lambda m, x: x + torch.eye(17, 16).sum()).eval(), (x,))
