@@ -160,7 +160,9 @@ def change_field(message: Any, field: Any, value: Any, rng: Random, same: Any) -
         del value[:]
         value.extend(copies)
     elif field.type == field.TYPE_MESSAGE:
-        value.CopyFrom(rng.choice(same)[2])
+        source = rng.choice(same)[2]
+        # The source may have `value` in it, which would be copied without an end.
+        value.CopyFrom(type(source).FromString(source.SerializeToString()))
     elif field.type == field.TYPE_STRING:
         strings = [entry[2] for entry in same]
         setattr(
