@@ -31,6 +31,9 @@ MOST_OF_A_MAXIMUM = 16
 LARGEST_EXPONENT, LARGEST_EXPONENT_OF_SUM = 64, 4
 LARGEST_NUMBER = 2**64
 
+NUMBER = re.compile(r"[-+]?\d{1,40}(\.\d{0,40})?")
+"""The digits of a Float, without an exponent."""
+
 GUARD_FUNCTIONS = frozenset(["abs", "bool", "float", "int", "max", "min", "round"])
 GUARD_METHODS = frozenset(["size", "storage_offset", "stride"])
 MODULE_FUNCTIONS = re.compile(
@@ -166,14 +169,17 @@ def is_huge_power(base: ast.AST, exponent: ast.AST) -> bool:
     ):
         return True
     is_sum = any(isinstance(node, ast.Name) and node.id == "Add" for node in nested)
+    # sympy multiplies out powers of sums.
+    most = LARGEST_EXPONENT_OF_SUM if is_sum else LARGEST_EXPONENT
     match exponent:
         case ast.Call(func=ast.Name(id="Integer"), args=[inner]):
             return is_huge_power(base, inner)
         case ast.UnaryOp(op=ast.USub(), operand=inner):
             return is_huge_power(base, inner)
+        case ast.Call(func=ast.Name(id="Float"), args=[ast.Constant(value=str() as n)]):
+            return NUMBER.fullmatch(n) is None or abs(float(n)) > most
         case ast.Constant(value=int() | float() as number):
-            # sympy multiplies out powers of sums.
-            return number > (LARGEST_EXPONENT_OF_SUM if is_sum else LARGEST_EXPONENT)
+            return number > most
         case ast.Call(func=ast.Name(id="Symbol" | "Rational")) | ast.Name():
             return False
         case _:

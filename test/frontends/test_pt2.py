@@ -544,6 +544,22 @@ def test_types_of_the_graph(saved: bytes, old: str, new: str, message: str):
         load(with_graph(saved, (old, new)))
 
 
+def test_powers_of_sizes(tmp_path: Path):
+    class Scaled(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x * x.shape[-1] ** -0.5
+
+    x = torch.randn(2, 6)
+    sizes = ({1: torch.export.Dim.AUTO(max=64)},)
+    program = torch.export.export(Scaled(), (x,), dynamic_shapes=sizes)
+    torch.export.save(program, tmp_path / "model.pt2")
+
+    compiled = padc.compile(padc.load(tmp_path / "model.pt2"))
+
+    for x in (x, torch.randn(2, 9)):
+        torch.testing.assert_close(compiled(x), Scaled()(x))
+
+
 def test_a_node_that_pytorch_does_not_read(saved: bytes):
     """PyTorch's message is the node and a traceback, twenty lines."""
     path = with_graph(saved, (r'"name": "input"', '"name": "steps"'))
@@ -706,6 +722,7 @@ def test_two_ends(saved: bytes):
         "Symbol('s53', positive=True, integer=True)",
         "Mul(Integer(2), Symbol('s53', positive=True, integer=True))",
         "Pow(Symbol('s0', integer=True), Integer(2))",
+        "FloatPow(ToFloat(Symbol('s0')), Float('-0.5', precision=53))",
         "FloorDiv(Add(Symbol('s0'), Integer(-1)), Integer(2))",
         "TruncToInt(FloatTrueDiv(ToFloat(Symbol('s0')), Float('3.0', precision=53)))",
         "Eq(s0, 1)",
@@ -732,6 +749,9 @@ def test_sizes_that_are_plain(text: str):
         "9**999999999",
         "((9**60)**60)**60",
         "Pow(Pow(Integer(9), Integer(60)), Integer(60))",
+        "Pow(Integer(9), Float('99999999', precision=53))",
+        "Pow(Integer(9), Float('1e9', precision=53))",
+        "Pow(Add(Symbol('s0'), Symbol('s1')), Float('20', precision=53))",
         "9" * 30,
         "(" * 500 + "1" + ")" * 500,
         "1+" * 10_000 + "1",
