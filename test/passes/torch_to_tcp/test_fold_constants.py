@@ -341,15 +341,22 @@ def test_huge_constants_are_not_computed(name: str, monkeypatch: pytest.MonkeyPa
     exported = torch.export.export(model.eval(), (X,))
     ctx = make_context()
     module = import_exported_program(exported, weights_of(ctx))
-    original = eager_evaluation.call
+    original, size = eager_evaluation.call, eager_evaluation.size_without_data
+    sizes: list[int] = []
+
+    def recorded(op: AtenOp, operands: Any) -> int:
+        sizes.append(size(op, operands))
+        return sizes[-1]
 
     def call(op: AtenOp, operands: Any, device: torch.device | None = None) -> Any:
         if device is None:
-            assert eager_evaluation.size_without_data(op, operands) < 2**27
+            assert size(op, operands) < 2**27
         return original(op, operands, device)
 
     monkeypatch.setattr(eager_evaluation, "call", call)
+    monkeypatch.setattr(eager_evaluation, "size_without_data", recorded)
     FoldConstantsPass().apply(ctx, module)
+    assert max(sizes) > 2**33
     with pytest.raises(padc.UnsupportedError, match=r"a constant of \d+ numbers"):
         padc.convert(exported)
 
@@ -372,6 +379,21 @@ def test_ops_that_pytorch_cannot_run_without_data_stay(
       }""")
 
     assert ops_left(module, ctx) == ["aten.convolution"]
+
+
+def test_ops_on_dimensions_that_are_not_there_stay(
+    parse: Callable[[str], ModuleOp], ctx: Context
+):
+    """PyTorch raises an IndexError."""
+    module = parse("""
+      func.func @main() -> !torch.vtensor<[1,1],f32> {
+        %x = torch.vtensor.literal(dense<2.0> : tensor<1xf32>) : !torch.vtensor<[1],f32>
+        %9 = torch.constant.int 9
+        %y = torch.aten.unsqueeze %x, %9 : !torch.vtensor<[1],f32>, !torch.int -> !torch.vtensor<[1,1],f32>
+        func.return %y : !torch.vtensor<[1,1],f32>
+      }""")
+
+    assert ops_left(module, ctx) == ["aten.unsqueeze"]
 
 
 def test_what_is_computed_from_a_large_weight_is_no_large_constant(
