@@ -41,7 +41,7 @@ def holds(claim: Any, *given: Any) -> bool:
     solver.set("timeout", 60_000)
     solver.add(*given)
     assert not given or solver.check() == z3.sat, (
-        "z3 found no case of what is given, in time"
+        "z3 could not satisfy the assumptions in time"
     )
     solver.add(z3.Not(claim))
     result = solver.check()

@@ -9,7 +9,7 @@ import traceback
 from collections.abc import Callable, Sequence
 from typing import NoReturn
 
-from padc.errors import PadcError, UsageError, first_line
+from padc.errors import PadcError, UsageError, first_line, is_out_of_memory
 from padc.tools import padc_check, padc_convert, padc_run, padc_same, padc_verify
 from padc.tools.closed_output import until_output_is_closed
 from padc.tools.missing_package import missing_package
@@ -54,11 +54,6 @@ def run(arguments: argparse.Namespace) -> int:
         hint = "\n  hint: set PADC_DEBUG=1 to see where, and report it"
         return report(message + hint, PadcError.exit_code)
     return 0
-
-
-def is_out_of_memory(error: Exception) -> bool:
-    """Whether numpy or PyTorch could not get memory; PyTorch has no class for it."""
-    return isinstance(error, MemoryError) or "can't allocate memory" in str(error)
 
 
 def report(message: str, exit_code: int) -> int:

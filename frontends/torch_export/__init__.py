@@ -2,9 +2,10 @@
 `torch.export` programs to the `torch` dialect.
 
 - `export`: modules to exported programs, with errors for users.
-- `pt2`: `.pt2` files to exported programs; `archive`, `program_text`, `expressions`
-  and `plain_pickle` check that these run no code, `schema_types` the types of what they
-  hold, `consistency` that sizes fit the ops; `stored_tensors` reads weights.
+- `pt2`: loads `.pt2` files as exported programs. `archive`, `program_text`,
+  `expressions` and `plain_pickle` make sure that loading runs no code, `schema_types`
+  checks the types of fields, and `consistency` checks that sizes fit the ops.
+  `stored_tensors` reads the weights.
 - `importer`: exported programs to modules with a function `main`.
 - `calls`, `scalars`, `control_flow`: a node of the graph becomes an op, or a branch or
   a loop.

@@ -1,9 +1,9 @@
 # pyright: reportPrivateUsage=false
 """
-The types of what a `.pt2` file's JSON holds, by PyTorch's own schema.
+Check the JSON of a `.pt2` file against PyTorch's serialization schema.
 
-PyTorch builds the classes of its schema from JSON, and looks at the types of unions
-only: a name may be a number, which then fails somewhere else.
+PyTorch builds the classes of its schema from JSON without checking the types of plain
+fields: a name may be a number, which then fails somewhere else.
 """
 
 from __future__ import annotations

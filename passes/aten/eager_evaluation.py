@@ -62,7 +62,6 @@ REPEATING = frozenset(
 SKIPPED = ("empty", "quantize")
 """Parts of the names of ops that stay: results are arbitrary, or form matters."""
 
-
 FAILURES = RuntimeError, LookupError, ValueError, TypeError, ArithmeticError
 """What PyTorch raises for operands that an op does not take."""
 

@@ -129,6 +129,11 @@ def module_path(op: Operation) -> str | None:
             return None
 
 
+def is_out_of_memory(error: Exception) -> bool:
+    """Whether numpy or PyTorch ran out of memory; PyTorch has no class for this."""
+    return isinstance(error, MemoryError) or "can't allocate memory" in str(error)
+
+
 def first_line(error: Exception) -> str:
     """The first line of another library's error; its type if it has no message."""
     return (str(error).strip() or type(error).__name__).splitlines()[0]

@@ -29,13 +29,11 @@ DTYPES = (
 )
 
 OF_EXPORTED: Sequence[Op] = ((strided, 1), (in_place, 4), (sized, 6))
-"""What torch.export, or padc's import of what it exports, writes with other ops."""
+"""Ops that torch.export, or padc's importer, replaces with other ops."""
 ATTEMPTS = 4
 """How many further programs are drawn where no sizes can vary."""
 SPECIAL = 0.05
 """How often an input of floats has NaN or infinite elements."""
-
-
 STATES = 0.3
 """How often an exported model has a tensor that it changes."""
 

@@ -34,6 +34,7 @@ from padc.errors import (
     PadcError,
     Problem,
     UnsupportedError,
+    is_out_of_memory,
 )
 
 
@@ -279,6 +280,6 @@ def stripped_of_data(argument: Any) -> Any:
 
 def describe_error(error: Exception) -> str:
     """The message of an exception of Python, numpy or PyTorch."""
-    if isinstance(error, MemoryError) or "can't allocate memory" in str(error):
+    if is_out_of_memory(error):
         return "there is not enough memory for it"
     return str(error) or type(error).__name__
