@@ -76,6 +76,7 @@ UNARY: Functions = {
     "pow of": lambda x: 2.0**x,
     "threshold": lambda x: F.threshold(x, 0.2, 0.5),
     "decimals": lambda x: torch.round(x, decimals=2),
+    "many decimals": lambda x: torch.round(x, decimals=400),
     "eq": lambda x: x == 0.5,
     "lt": lambda x: x < 0.1,
     "masked_fill": lambda x: x.masked_fill(x > 0.3, 0.123),

@@ -206,7 +206,8 @@ def logit(x: Element, eps: float | None) -> Element:
 def round_decimals(x: Element, decimals: int) -> Element:
     if not x.is_float or decimals == 0:
         return x.apply("round")
-    power = 10.0 ** abs(decimals)
+    # PyTorch multiplies by infinity, too.
+    power = 10.0 ** abs(decimals) if abs(decimals) <= 308 else math.inf
     if decimals > 0:
         return (x * power).apply("round") / power
     return (x / power).apply("round") * power
