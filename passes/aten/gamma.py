@@ -15,10 +15,13 @@ from functools import cache
 
 from xdsl.dialects.builtin import f64
 
+from padc.errors import Obstacle
 from padc.passes.aten import chebyshev_tables as tables
 from padc.passes.aten.element import Element
 
 DIGAMMA_ROOT = 1.4616321449683623
+MOST_TERMS = 1000
+"""The most gamma functions that a multivariate one is made of."""
 
 
 def lgamma(x: Element) -> Element:
@@ -45,6 +48,8 @@ def lgamma_of_positive(x: Element) -> Element:
 
 def mvlgamma(x: Element, p: int) -> Element:
     """The multivariate gamma function's logarithm (DLMF 35.3.4)."""
+    if p > MOST_TERMS:
+        raise Obstacle(f"{p} terms", f"let p be at most {MOST_TERMS}")
     result = lgamma(x)
     for i in range(1, p):
         result = result + lgamma(x - i / 2)

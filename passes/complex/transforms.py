@@ -8,6 +8,7 @@ series", Mathematics of Computation 19, 1965).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Literal, TypeAlias
 
@@ -31,6 +32,9 @@ LONG = 1024
 
 LONGEST = 4096
 """The longest transform that is one matrix."""
+
+MOST = 2**32
+"""The longest transform; factors of larger numbers take long to find."""
 
 
 ROUNDING = 1e-14
@@ -180,7 +184,12 @@ def transform(
 
 def factors(length: int) -> tuple[int, int] | None:
     """Two factors of a number, as close as possible; None for a prime."""
-    for a in range(int(np.sqrt(length)), 1, -1):
+    if length > MOST:
+        raise Obstacle(
+            f"a Fourier transform of {length} elements",
+            f"transform at most {MOST} elements",
+        )
+    for a in range(math.isqrt(length), 1, -1):
         if length % a == 0:
             return a, length // a
     return None

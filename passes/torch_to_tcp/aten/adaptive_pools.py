@@ -139,11 +139,17 @@ def side_by_side(windows: Sequence[range]) -> list[int]:
 
 
 def even_windows(size: int, new_size: int) -> tuple[int, int] | None:
-    """Size and stride of an adaptive pool's windows; None if windows differ."""
-    windows = resampling.area_windows(size, new_size)
-    stride = windows[1].start - windows[0].start if new_size > 1 else 1
-    even = [range(i * stride, i * stride + len(windows[0])) for i in range(new_size)]
-    return (len(windows[0]), stride) if stride and windows == even else None
+    """
+    Size and stride of an adaptive pool's windows; None if windows differ.
+
+    Window j begins at `j size / new_size`, rounded down, and ends where the next one
+    does not round: with `size = stride new_size + rest`, all begin at `j stride` if
+    `(new_size - 1) rest < new_size`, so if the rest is 0 or 1.
+    """
+    stride, rest = divmod(size, new_size)
+    if not stride or rest > 1:
+        return None
+    return stride + rest, stride if new_size > 1 else 1
 
 
 def look_up(build: AtenBuilder, table: Sequence[int], indices: SSAValue) -> SSAValue:

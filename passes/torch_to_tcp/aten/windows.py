@@ -13,6 +13,7 @@ from functools import reduce
 from xdsl.dialects.builtin import i1
 from xdsl.ir import SSAValue
 
+from padc.errors import Obstacle
 from padc.ir import tcp
 from padc.ir.arithmetic import clamp
 from padc.ir.padding import Amounts, conv_output_size
@@ -22,6 +23,8 @@ from padc.passes.aten.builder import AtenBuilder, Integer
 from padc.passes.torch_to_tcp.aten.tcp_call import TcpCall, lowers
 
 ARGUMENTS = ("kernel_size", "stride", "dilation", "padding")
+LONGEST = 4096
+"""The most rows or columns of a kernel, each of which is a slice or a pad."""
 
 
 @lowers("aten.im2col")
@@ -32,7 +35,7 @@ def lower_im2col(call: TcpCall) -> SSAValue:
     A pad, then a slice of each dimension for each position in the kernel.
     """
     build, x = AtenBuilder(call.op), call.tensor("self")
-    options = list(zip(*(call.integers(name, 2) for name in ARGUMENTS), strict=True))
+    options = options_of(call)
     x = call.pad(x, 0, [Amounts(p, p) for *_, p in options])
     is_batched = tensor_type(x).get_num_dims() == 4
     x = x if is_batched else build.unsqueeze(x, 0)
@@ -59,7 +62,7 @@ def lower_col2im(call: TcpCall) -> SSAValue:
     build, x = AtenBuilder(call.op), call.tensor("self")
     sizes = [known(size) for size in call.elements("output_size")]
     sizes = sizes * 2 if len(sizes) == 1 else sizes
-    options = list(zip(*(call.integers(name, 2) for name in ARGUMENTS), strict=True))
+    options = options_of(call)
     is_batched = tensor_type(x).get_num_dims() == 3
     x = x if is_batched else build.unsqueeze(x, 0)
     windows = [
@@ -70,6 +73,14 @@ def lower_col2im(call: TcpCall) -> SSAValue:
     for dim in (3, 2):
         x = add_up(build, call, x, dim, sizes[dim - 2], *options[dim - 2])
     return x if is_batched else build.select(x, 0, 0)
+
+
+def options_of(call: TcpCall) -> list[tuple[int, int, int, int]]:
+    """The `ARGUMENTS` of each of the two dimensions."""
+    options = list(zip(*(call.integers(name, 2) for name in ARGUMENTS), strict=True))
+    if (longest := max(kernel for kernel, *_ in options)) > LONGEST:
+        raise Obstacle(f"a kernel of {longest} rows or columns", f"use up to {LONGEST}")
+    return options
 
 
 def count_windows(

@@ -583,6 +583,11 @@ REFUSED: dict[str, tuple[Any, tuple[int, ...], str]] = {
         "alpha is complex",
     ),
     "prime": (lambda x: fft.fft(x).abs(), (8209,), "too large a factor"),
+    "long": (
+        lambda x: fft.fft(x, 2**40).abs(),
+        (9,),
+        "a Fourier transform of 1099511627776 elements",
+    ),
     "window": (
         lambda x: torch.istft(x[:128].view(1, 32, 4) * 1j, 62, window=x[:62]),
         (500,),

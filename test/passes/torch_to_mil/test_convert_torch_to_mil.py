@@ -100,6 +100,11 @@ def test_degrees_that_the_program_computes_are_refused() -> None:
         check({"legendre": legendre}, torch.randn(3), torch.ones(3))
 
 
+def test_multivariate_gamma_functions_of_many_terms_are_refused() -> None:
+    with pytest.raises(UnsupportedError, match=r"aten\.mvlgamma.*: 2000 terms"):
+        check({"mvlgamma": lambda x: torch.mvlgamma(x, 2000)}, torch.ones(3) * 3000)
+
+
 def test_integers_that_are_close() -> None:
     x = torch.tensor([1, 100000, 100000, 0, 2**31 - 1, -3, 2**24 + 1])
     y = torch.tensor([1, 100001, 100002, 0, -(2**31) + 5, -3, 2**24])

@@ -18,6 +18,7 @@ from xdsl.rewriter import Rewriter
 
 import padc
 from padc.backends.reference import run
+from padc.errors import UnsupportedError
 from padc.ir import make_context
 from padc.ir.torch import (
     FromBuiltinTensorOp,
@@ -201,6 +202,15 @@ def windows_of(x: Tensor, *inputs: Tensor, **arguments: Argument) -> ModuleOp:
     module.verify()
     assert not any("col" in op.name for op in module.walk())
     return module
+
+
+def test_kernels_that_are_too_long():
+    arguments: Any = dict(
+        kernel_size=[5000, 1], stride=[1, 1], dilation=[1, 1], padding=[5000, 0]
+    )
+
+    with pytest.raises(UnsupportedError, match="a kernel of 5000 rows or columns"):
+        windows_of(numbers(1, 5000, 1), numbers(1, 1, 1, 1), **arguments)
 
 
 @settings(max_examples=50, deadline=None)
