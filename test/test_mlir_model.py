@@ -185,14 +185,35 @@ def test_the_command_line(
             " %y = torch.aten.tanh %x"
             " : !torch.vtensor<[2],f32> -> !torch.vtensor<[2],si64>"
             " func.return %y : !torch.vtensor<[2],si64> }",
-            r"aten.tanh declares int64\[2\], and PyTorch gives it float32\[2\]",
+            r"aten.tanh: the program declares int64\[2\], and PyTorch makes float32\[2\]",
         ),
         (
             "func.func @main(%x: !torch.vtensor<[2],f32>) -> !torch.vtensor<[3],f32> {"
             " %y = torch.aten.tanh %x"
             " : !torch.vtensor<[2],f32> -> !torch.vtensor<[3],f32>"
             " func.return %y : !torch.vtensor<[3],f32> }",
-            r"aten.tanh declares float32\[3\], and PyTorch gives it float32\[2\]",
+            r"aten.tanh: the program declares float32\[3\], and PyTorch makes float32\[2\]",
+        ),
+        (
+            "func.func @main(%x: !torch.vtensor<[2],f32>) -> !torch.vtensor<[1],f32> {"
+            " %i = torch.constant.int 9"
+            " %y = torch.aten.unsqueeze %x, %i"
+            " : !torch.vtensor<[2],f32>, !torch.int -> !torch.vtensor<[1],f32>"
+            " func.return %y : !torch.vtensor<[1],f32> }",
+            "aten.unsqueeze: PyTorch does not take its operands: Dimension out of range",
+        ),
+        (
+            "func.func @main(%n: !torch.vtensor<[],si64>) -> !torch.vtensor<[4],f32> {"
+            ' %name = torch.constant.str "made"'
+            " %true = torch.constant.bool true"
+            " %none = torch.constant.none"
+            " %size = torch.aten.Int.Tensor %n : !torch.vtensor<[],si64> -> !torch.int"
+            ' %y = torch.operator "torch.aten.from_file"'
+            "(%name, %true, %size, %none, %none, %none, %none) :"
+            " (!torch.str, !torch.bool, !torch.int, !torch.none, !torch.none,"
+            " !torch.none, !torch.none) -> (!torch.vtensor<[4],f32>)"
+            " func.return %y : !torch.vtensor<[4],f32> }",
+            "aten.from_file: it is not called, since it reads or makes a file",
         ),
     ],
 )

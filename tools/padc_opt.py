@@ -34,7 +34,7 @@ from padc.ir.dominance import explained, verify_more
 from padc.ir.text import Parser
 from padc.ir.torch import AtenOp
 from padc.ir.weights import weights_of
-from padc.models.parsing import REPORTED, check_sizes, parsing
+from padc.models.parsing import REPORTED, check_sizes, parse_module, parsing
 from padc.passes import get_all_passes
 from padc.tools.closed_output import until_output_is_closed
 from padc.tools.instrumentation import (
@@ -101,10 +101,26 @@ def check_own(failed: ModulePass, error: Exception) -> None:
         raise UnsupportedError([Problem(text)]) from error
 
 
+def check_aten(text: str, error: Exception) -> None:
+    """InvalidProgramError if PyTorch does not make an op that a pass relied on."""
+    if isinstance(error, REPORTED) or "torch.aten." not in text:
+        return
+    try:
+        from padc.models.checked_ops import check_aten_ops
+    except ModuleNotFoundError:  # There is no PyTorch here.
+        return
+    try:
+        check_aten_ops(parse_module(make_context(), text))
+    except InvalidProgramError as invalid:
+        raise invalid from error
+
+
 class PadcOptMain(xDSLOptMain):
     """xDSL's driver with padc's dialects, passes, targets and checks."""
 
     instrumentations: Sequence[Instrumentation] = ()
+    text: str = ""
+    """What the module was parsed from, if it was text."""
     running: ModulePass | None = None
     """The pass that runs now, or whose result is not verified yet."""
 
@@ -206,9 +222,9 @@ class PadcOptMain(xDSLOptMain):
     ) -> ModuleOp | None:
         if file_extension != "mlir":
             return super().parse_chunk(chunk, file_extension, start_offset)
-        text = chunk.read().decode()
-        with parsing(text):
-            file = io.BytesIO(text.encode())
+        self.text = chunk.read().decode()
+        with parsing(self.text):
+            file = io.BytesIO(self.text.encode())
             module = super().parse_chunk(file, file_extension, start_offset)
         if module is not None:
             check_sizes(module)
@@ -244,6 +260,7 @@ class PadcOptMain(xDSLOptMain):
                 if isinstance(error, UnsupportedError):
                     check_order(self.running, prog)
                 check_own(self.running, error)
+            check_aten(self.text, error)
             raise
 
     def report_failure(

@@ -7,6 +7,7 @@ The `torch` dialect: an ATen graph, in the text that torch-mlir reads and writes
 - `control_flow`: branches and loops.
 - `symbolic_sizes`, `size_ranges`: sizes that are known only at run time.
 - `describe`: tensor types in messages.
+- `calls`: one op, called in PyTorch, on operands or without data.
 - `casts`: the dialect `torch_c`, casts to and from builtin types.
 """
 

@@ -21,7 +21,7 @@ from xdsl.traits import EffectInstance, MemoryEffect, MemoryEffectKind
 from xdsl.utils.exceptions import VerifyException
 
 from padc.ir.torch.constants import ConstantIntOp, NotConstantError, constant_value
-from padc.ir.torch.dtypes import LAST_DTYPE_NUMBER
+from padc.ir.torch.dtypes import LAST_NUMBERS
 from padc.ir.torch.schemas import Argument, PythonValue, Schema, declarations, fits
 
 
@@ -106,16 +106,17 @@ class AtenOp(Operation):
                         f"got {value.type}"
                     )
         for operand, argument in zip(self.operands, schema.arguments):
-            if argument.type.rstrip("?") != "ScalarType":
+            if (kind := argument.type.rstrip("?")) not in LAST_NUMBERS:
                 continue
             match operand.owner:
                 case ConstantIntOp(value=attribute):
                     number = attribute.value.data
+                    what, last = LAST_NUMBERS[kind]
                     # PyTorch takes others for places in a table, and may crash.
-                    if not 0 <= number <= LAST_DTYPE_NUMBER:
+                    if not 0 <= number <= last:
                         raise VerifyException(
-                            f"{schema.name} expects {argument.name} to be a dtype, "
-                            f"0 to {LAST_DTYPE_NUMBER}, got {number}"
+                            f"{schema.name} expects {argument.name} to be a {what}, "
+                            f"0 to {last}, got {number}"
                         )
                 case _:
                     pass

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import ArrayAttr
+from xdsl.dialects.builtin import ArrayAttr, NoneAttr
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
@@ -16,8 +16,42 @@ from xdsl.irdl import (
     var_result_def,
 )
 from xdsl.traits import Pure
+from xdsl.utils.exceptions import VerifyException
 
-from padc.ir.torch.types import ListType, TupleType
+from padc.ir.torch.types import (
+    AnyType,
+    BoolType,
+    FloatType,
+    IntType,
+    ListType,
+    NoneType,
+    NumberType,
+    OptionalType,
+    TupleType,
+    VTensorType,
+)
+
+
+def is_subtype(type: Attribute, other: Attribute) -> bool:
+    """Whether each value of `type` is one of `other`."""
+    match other:
+        case AnyType():
+            return True
+        case OptionalType():
+            return isinstance(type, NoneType) or is_subtype(type, other.element_type)
+        case NumberType():
+            return isinstance(type, IntType | FloatType | BoolType | NumberType)
+        case ListType():
+            return isinstance(type, ListType) and is_subtype(
+                type.element_type, other.element_type
+            )
+        case VTensorType():
+            return isinstance(type, VTensorType) and all(
+                isinstance(b, NoneAttr) or a == b
+                for a, b in zip(type.parameters, other.parameters, strict=True)
+            )
+        case _:
+            return type == other
 
 
 @irdl_op_definition
@@ -41,6 +75,12 @@ class ListConstructOp(IRDLOperation):
 
     def __init__(self, elements: Sequence[SSAValue], element_type: Attribute):
         super().__init__(operands=[elements], result_types=[ListType(element_type)])
+
+    def verify_(self) -> None:
+        expected = self.result.type.element_type
+        for type in self.elements.types:
+            if not is_subtype(type, expected):
+                raise VerifyException(f"a list of {expected} has an element of {type}")
 
 
 @irdl_op_definition

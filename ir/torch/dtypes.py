@@ -1,4 +1,4 @@
-"""PyTorch's numbers of dtypes, which ATen's arguments of type `ScalarType` are."""
+"""PyTorch's numbers of dtypes, layouts and memory formats, which ATen's ops take."""
 
 from collections.abc import Mapping
 
@@ -22,5 +22,14 @@ DTYPE_NUMBERS: Mapping[str, int] = {
 }
 """By the names of dtypes: c10/core/ScalarType.h."""
 
-LAST_DTYPE_NUMBER = 44
-"""float8_e8m0fnu's, which all versions from 2.8 on have."""
+LAST_NUMBERS: Mapping[str, tuple[str, int]] = {
+    "ScalarType": ("dtype", 44),
+    "Layout": ("layout", 7),
+    "MemoryFormat": ("memory format", 3),
+}
+"""
+What arguments of these types are, and the last number of each.
+
+They are those of float8_e8m0fnu, jagged and channels_last_3d, which all versions of
+PyTorch from 2.8 on have.
+"""

@@ -12,7 +12,7 @@ What several lowerings of ATen ops share.
                           special functions, which the bodies use
     einsum                the names of dimensions in an equation
     conv_transpose        transposed convolutions by pads and convolutions
-    eager_evaluation      one op on constants, computed with PyTorch
+    eager_evaluation      ops on constants, computed with PyTorch
     folded_norm, phase_kernel
                           weights that are computed from those of the model
     refusals              why ops without a lowering are refused

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 import torch
-import torch.utils._pytree as pytree
+from torch.utils._pytree import tree_map_only
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     BytesAttr,
@@ -35,6 +35,13 @@ from padc.ir.torch import (
     NotConstantError,
     VTensorType,
     constant_value,
+)
+from padc.ir.torch.calls import (
+    TorchRefusalError,
+    bytes_of,
+    call,
+    function_of,
+    without_data,
 )
 from padc.ir.torch.tensors import (
     ELEMENT_TYPES,
@@ -61,9 +68,6 @@ REPEATING = frozenset(
 
 SKIPPED = ("empty", "quantize")
 """Parts of the names of ops that stay: results are arbitrary, or form matters."""
-
-FAILURES = RuntimeError, LookupError, ValueError, TypeError, ArithmeticError
-"""What PyTorch raises for operands that an op does not take."""
 
 
 class Folding:
@@ -93,18 +97,29 @@ class Folding:
         match op:
             case ListUnpackOp() if op.operand in self.values:
                 self.values.update(zip(op.results, self.values[op.operand]))
-            case AtenOp() if is_folded(op):
+            case AtenOp():
                 try:
-                    operands = [self.value(x) for x in op.operands]
-                    if self.is_too_large(op, size_without_data(op, operands)):
-                        return
-                    results = call(op, operands)
-                except (NotConstantError, MemoryError, *FAILURES):
+                    results = self.results(op)
+                except (NotConstantError, TorchRefusalError, ValueError):
                     return
                 if self.is_right(op, results):
                     self.values.update(zip(op.results, results, strict=True))
             case _:
                 pass
+
+    def results(self, op: AtenOp) -> Sequence[Any]:
+        """What PyTorch computes; NotConstantError if `op` stays for another reason."""
+        if not is_folded(op):
+            raise NotConstantError(op.schema.name)
+        operands = [self.value(x) for x in op.operands]
+        shapes = without_data(op, operands)
+        if shapes is not None:
+            if self.is_too_large(op, bytes_of(shapes)):
+                raise NotConstantError(f"{op.schema.name} is too large")
+            if not bytes_of(shapes):
+                # Some kernels divide by the size of an empty tensor.
+                return tree_map_only(torch.Tensor, empty_here, shapes)
+        return call(op, operands)
 
     def value(self, value: SSAValue) -> Any:
         """The constant that `value` is; NotConstantError if it is computed."""
@@ -186,6 +201,10 @@ def is_shared(op: AtenOp) -> bool:
     )
 
 
+def empty_here(tensor: torch.Tensor) -> torch.Tensor:
+    return torch.empty(tensor.shape, dtype=tensor.dtype)
+
+
 def has_other_type(value: SSAValue, tensor: torch.Tensor) -> bool:
     """Whether a value is not declared with the type of `tensor`."""
     if tensor.layout != torch.strided or tensor.dtype not in ELEMENT_TYPES:
@@ -201,42 +220,6 @@ def without_elements(type: Attribute) -> torch.Tensor | None:
     if 0 not in shape or DYNAMIC_INDEX in shape:
         return None
     return torch.empty(shape, dtype=torch_dtype(type.element_type))
-
-
-def bytes_of(values: Any) -> int:
-    tensors = [x for x in pytree.tree_leaves(values) if isinstance(x, torch.Tensor)]
-    return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
-
-
-# --- PyTorch ------------------------------------------------------------------------
-
-
-def function_of(op: AtenOp) -> Any:
-    """PyTorch's function for an op."""
-    namespace, packet, overload = [*op.schema.name.split("."), "default"][:3]
-    return getattr(getattr(getattr(torch.ops, namespace), packet), overload)
-
-
-def call(
-    op: AtenOp, operands: Sequence[Any], device: torch.device | None = None
-) -> Sequence[Any]:
-    """The results of an op; on `device`, if given, where it makes a tensor."""
-    given = dict(zip((a.name for a in op.schema.arguments), operands, strict=True))
-    if device is not None and "device" in given:
-        given["device"] = device
-    with torch.no_grad():
-        result = function_of(op)(**given)
-    return [result] if len(op.results) == 1 else list(result)
-
-
-def size_without_data(op: AtenOp, operands: Sequence[Any]) -> int:
-    """The bytes of the results of an op; 0 if PyTorch cannot tell without data."""
-    meta = torch.device("meta")
-    empty = pytree.tree_map_only(torch.Tensor, lambda x: x.to(meta), list(operands))
-    try:
-        return bytes_of(call(op, empty, meta))
-    except FAILURES:
-        return 0
 
 
 def tensor_of(op: LiteralOp, weights: Weights) -> torch.Tensor:

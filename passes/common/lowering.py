@@ -139,6 +139,27 @@ def attempt(
         return problem(op, f"an argument is computed: {error}", "make it a constant")
     except VerifyException as error:
         return problem(op, str(error), None)
+    except Exception:
+        # Rules rely on what PyTorch checks; a program that is text may not hold to it.
+        if (found := invalid_op(op)) is None:
+            raise
+        return problem(*found, "correct the program")
+
+
+def invalid_op(op: Operation) -> tuple[Operation, str] | None:
+    """The first op, up to `op`, that PyTorch does not make, and why not."""
+    try:
+        from padc.ir.torch.calls import why_invalid_here
+    except ModuleNotFoundError:  # padc-opt does without PyTorch.
+        return None
+    root = op.get_toplevel_object()
+    assert isinstance(root, Operation)
+    for each in root.walk():
+        if isinstance(each, AtenOp) and (reason := why_invalid_here(each)):
+            return each, reason
+        if each is op:
+            break
+    return None
 
 
 def pairs(

@@ -13,6 +13,8 @@ TARGETS = {
     "archives": ("archives", "Archives"),
     "mlir": ("mlir", "MlirText"),
     "mlir-models": ("mlir", "MlirModels"),
+    "aten": ("aten", "AtenOps"),
+    "aten-models": ("aten", "AtenModels"),
     "arrays": ("arrays", "Arrays"),
     "cache": ("cache", "CacheEntries"),
     "commands": ("commands", "CommandLines"),

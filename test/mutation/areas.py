@@ -72,6 +72,20 @@ AREAS: Mapping[str, Area] = {
         ("test/passes/torch_to_tcp/test_fold_constants.py",),
         ("test/passes/torch_to_tcp/fold_constants.mlir",),
     ),
+    "ops of text": Area(
+        {
+            "ir/torch/calls.py": (),
+            "src/padc/models/checked_ops.py": (),
+            "passes/common/lowering.py": ("attempt", "invalid_op"),
+            "ir/torch/containers.py": ("ListConstructOp.verify_", "is_subtype"),
+        },
+        (
+            "test/passes/common/test_lowering.py",
+            "test/test_mlir_model.py",
+            "test/passes/torch_to_tcp/test_fold_constants.py",
+        ),
+        ("test/ir/torch/invalid.mlir",),
+    ),
     "batch norm": Area(
         {
             "passes/torch_to_tcp/fold_batch_norm.py": (),

@@ -758,6 +758,29 @@ def broken_passes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(padc_opt, "get_all_passes", lambda: passes)
 
 
+@pytest.mark.parametrize(
+    ("dim", "code", "message"),
+    [
+        (0, 70, "IndexError: out of range"),
+        (9, 4, "aten.unsqueeze: PyTorch does not take its operands: Dimension out of"),
+    ],
+)
+def test_a_pass_that_fails_after_an_op_that_pytorch_does_not_make(
+    dim: int, code: int, message: str, broken_passes: None
+):
+    text = f"""
+      func.func @main(%x: !torch.vtensor<[2],f32>) -> !torch.vtensor<[1,2],f32> {{
+        %i = torch.constant.int {dim}
+        %y = torch.aten.unsqueeze %x, %i : !torch.vtensor<[2],f32>, !torch.int -> !torch.vtensor<[1,2],f32>
+        func.return %y : !torch.vtensor<[1,2],f32>
+      }}"""
+
+    failed = run("-p", "crash", input=text)
+
+    assert failed.returncode == code
+    assert message in failed.stderr
+
+
 def reproduced(tmp_path: Path, code: int, message: str, *arguments: object) -> str:
     """The text of the reproducer, which fails as `arguments` do."""
     path = tmp_path / "reproducer.mlir"

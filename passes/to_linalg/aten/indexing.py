@@ -50,6 +50,7 @@ def looked_up(
     Dimension d of `x` is indexed by input `indexed_by[d]`, or by the index of dimension
     `rest[d]` of the result.
     """
+    assert all(dim < len(sizes) for dim in rest.values())
     lengths = build.sizes(x)
     # An empty `x` cannot be indexed.
     if 0 in lengths or 0 in sizes:

@@ -36,7 +36,7 @@ from padc.ir.torch import is_any_tensor
 from padc.ir.torch.size_ranges import size_ranges
 from padc.ir.torch.tensors import torch_dtype
 from padc.ir.weights import weights_of
-from padc.models.declared_types import check_declared_types
+from padc.models.checked_ops import check_aten_ops
 from padc.models.interpreter import Interpreter
 from padc.models.parsing import parse_module
 
@@ -201,7 +201,7 @@ def parse(path: str | Path) -> tuple[Context, ModuleOp]:
         text = Path(path).read_text()
         module = parse_module(ctx, text, str(path))
         verify(module)
-        check_declared_types(module)
+        check_aten_ops(module)
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}") from error
     except UnicodeDecodeError as error:

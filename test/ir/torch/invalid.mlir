@@ -54,6 +54,40 @@ torch.bind_symbolic_shape %x, [], affine_map<() -> (2)> : !torch.vtensor<[2,2],f
 
 // -----
 
+// CHECK: aten.clone expects memory_format to be a memory format, 0 to 3, got 4
+%x = "test.op"() : () -> !torch.vtensor<[2],f32>
+%n = torch.constant.int 4
+%0 = torch.aten.clone %x, %n : !torch.vtensor<[2],f32>, !torch.int -> !torch.vtensor<[2],f32>
+
+// -----
+
+// CHECK: aten._to_copy expects layout to be a layout, 0 to 7, got 8
+%x = "test.op"() : () -> !torch.vtensor<[2],f32>
+%n = torch.constant.int 8
+%none = torch.constant.none
+%false = torch.constant.bool false
+%0 = torch.aten._to_copy %x, %none, %n, %none, %none, %false, %none : !torch.vtensor<[2],f32>, !torch.none, !torch.int, !torch.none, !torch.none, !torch.bool, !torch.none -> !torch.vtensor<[2],f32>
+
+// -----
+
+// CHECK: a list of !torch.vtensor has an element of !torch.list<vtensor>
+%x = torch.prim.ListConstruct : () -> !torch.list<vtensor>
+%y = torch.prim.ListConstruct %x : (!torch.list<vtensor>) -> !torch.list<vtensor>
+
+// -----
+
+// CHECK: a list of !torch.vtensor<[2],f32> has an element of !torch.vtensor<[3],f32>
+%x = torch.operator "mine.tensor"() : () -> !torch.vtensor<[3],f32>
+%y = torch.prim.ListConstruct %x : (!torch.vtensor<[3],f32>) -> !torch.list<vtensor<[2],f32>>
+
+// -----
+
+// CHECK: a list of !torch.int has an element of !torch.none
+%x = torch.constant.none
+%y = torch.prim.ListConstruct %x : (!torch.none) -> !torch.list<int>
+
+// -----
+
 // CHECK: torch.prim.If expects its branch to have (!torch.int), got (!torch.bool)
 %c = torch.constant.bool true
 %y = torch.prim.If %c -> (!torch.int) {

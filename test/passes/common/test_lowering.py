@@ -1,5 +1,7 @@
 """The driver of table lowerings: which errors of a rule are problems of the program."""
 
+import sys
+
 import pytest
 from xdsl.dialects.arith import ConstantOp
 from xdsl.dialects.builtin import ModuleOp
@@ -9,6 +11,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from padc.errors import Obstacle, UnsupportedError
 from padc.ir import make_context
+from padc.ir.torch import AtenOp
 from padc.models.parsing import parse_module
 from padc.passes.common.lowering import lower_all
 from padc.passes.to_linalg.convert_torch_to_linalg import ConvertTorchToLinalgPass
@@ -37,6 +40,102 @@ def test_an_error_of_the_rule_itself_is_raised():
         lower_with(error)
 
     assert caught.value is error
+
+
+INVALID = {
+    "its operands": (
+        "%y = torch.aten.unsqueeze %x, %9 : {x}, !torch.int -> {x}",
+        "aten.unsqueeze of float32[2]: PyTorch does not take its operands: Dimension",
+    ),
+    "its operands, for every size": (
+        "%y = torch.aten.select.int %d, %n, %9 : !torch.vtensor<[?],f32>, !torch.int, "
+        "!torch.int -> {x}",
+        "aten.select.int of float32[?]: PyTorch does not take its operands: ",
+    ),
+    "its dtype": (
+        "%y = torch.aten.bitwise_not %x : {x} -> {x}",
+        "aten.bitwise_not of float32[2]: PyTorch does not take its operands: "
+        '"bitwise_not_cpu" not implemented',
+    ),
+    "its result": (
+        "%y = torch.aten.tanh %x : {x} -> !torch.vtensor<[3],f32>",
+        "aten.tanh of float32[2]: the program declares float32[3], and PyTorch makes "
+        "float32[2]",
+    ),
+    "an op before it": (
+        "%e = torch.aten.exp %x : {x} -> !torch.vtensor<[2],f64>\n"
+        "%y = torch.aten.tanh %e : !torch.vtensor<[2],f64> -> !torch.vtensor<[2],f64>",
+        "aten.exp of float32[2]: the program declares float64[2], and PyTorch makes "
+        "float32[2]",
+    ),
+    "a dtype that PyTorch alone has": (
+        "%y = torch.aten.new_zeros %x, %l, %8, %none, %none, %none : {x}, "
+        "!torch.list<int>, !torch.int, !torch.none, !torch.none, !torch.none -> {x}",
+        "aten.new_zeros of float32[2]: the program declares float32[2], and PyTorch "
+        "makes complex32[1099511627776,2]",
+    ),
+}
+VALID = {
+    "an op": "%y = torch.aten.tanh %x : {x} -> {x}",
+    "for some sizes": "%y = torch.aten.add.Tensor %d, %s, %9 : !torch.vtensor<[?],f32>, "
+    "!torch.vtensor<[16],f32>, !torch.int -> !torch.vtensor<[16],f32>",
+    "an unknown rank": "%y = torch.aten.tanh %u : !torch.vtensor<*,f32> -> {x}",
+    "an unknown dtype": "%y = torch.aten.tanh %f : !torch.vtensor<[2],f80> -> {x}",
+    "an unknown number": "%y = torch.aten.mul.Scalar %x, %o : {x}, !torch.float -> {x}",
+    "large": "%y = torch.aten.expand %x, %l, %no : {x}, !torch.list<int>, !torch.bool "
+    "-> !torch.vtensor<[1099511627776,2],f32>",
+    "larger than 64 bits count": "%y = torch.aten.tanh %h : "
+    "!torch.vtensor<[1099511627776,1099511627776],f32> -> {x}",
+}
+
+
+def fail_at_last(line: str) -> None:
+    """Lower a function with these ops by a rule that fails at the last one."""
+    x = "!torch.vtensor<[2],f32>"
+    module = parse_module(
+        make_context(),
+        f"func.func @main(%x: {x}, %d: !torch.vtensor<[?],f32>, %n: !torch.int, "
+        "%s: !torch.vtensor<[16],f32>, %u: !torch.vtensor<*,f32>, %o: !torch.float, "
+        "%f: !torch.vtensor<[2],f80>, "
+        "%h: !torch.vtensor<[1099511627776,1099511627776],f32>) {\n"
+        "%9 = torch.constant.int 9\n%no = torch.constant.bool false\n"
+        "%2 = torch.constant.int 2\n%8 = torch.constant.int 8\n"
+        "%none = torch.constant.none\n%40 = torch.constant.int 1099511627776\n"
+        "%l = torch.prim.ListConstruct %40, %2 : (!torch.int, !torch.int) "
+        f"-> !torch.list<int>\n{line.format(x=x)}\nfunc.return\n}}",
+    )
+    *_, last = (op for op in module.walk() if isinstance(op, AtenOp))
+
+    def rule(op: AtenOp) -> None:
+        assert op is not last
+
+    lower_all(module, AtenOp, rule)
+
+
+@pytest.mark.parametrize("what", INVALID)
+def test_an_op_that_pytorch_does_not_make_is_at_fault(what: str):
+    line, message = INVALID[what]
+
+    with pytest.raises(UnsupportedError) as caught:
+        fail_at_last(line)
+
+    assert message in caught.value.message
+    assert caught.value.hint == "correct the program"
+
+
+@pytest.mark.parametrize("what", VALID)
+def test_the_rule_is_at_fault_for_other_ops(what: str):
+    with pytest.raises(AssertionError):
+        fail_at_last(VALID[what])
+
+
+def test_without_pytorch_the_error_of_the_rule_is_raised(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setitem(sys.modules, "padc.ir.torch.calls", None)
+
+    with pytest.raises(AssertionError):
+        fail_at_last(INVALID["its operands"][0])
 
 
 @pytest.mark.parametrize("convert", [ConvertTorchToLinalgPass, ConvertTorchToMilPass])

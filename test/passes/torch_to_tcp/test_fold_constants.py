@@ -2,6 +2,7 @@
 """Constants are folded as PyTorch computes them, before Core ML's converter does."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,7 +16,8 @@ import padc
 from padc.frontends.torch_export import import_exported_program
 from padc.ir import make_context
 from padc.ir.dominance import verify
-from padc.ir.torch import AtenOp
+from padc.ir.torch import AtenOp, calls
+from padc.ir.torch.calls import bytes_of
 from padc.ir.weights import weights_of
 from padc.passes.aten import eager_evaluation
 from padc.passes.torch_to_mil import convert_torch_to_mil
@@ -341,20 +343,19 @@ def test_huge_constants_are_not_computed(name: str, monkeypatch: pytest.MonkeyPa
     exported = torch.export.export(model.eval(), (X,))
     ctx = make_context()
     module = import_exported_program(exported, weights_of(ctx))
-    original, size = eager_evaluation.call, eager_evaluation.size_without_data
+    original = eager_evaluation.without_data
     sizes: list[int] = []
 
-    def recorded(op: AtenOp, operands: Any) -> int:
-        sizes.append(size(op, operands))
-        return sizes[-1]
+    def without_data(op: AtenOp, operands: Any) -> Any:
+        sizes.append(bytes_of(made := original(op, operands)))
+        return made
 
-    def call(op: AtenOp, operands: Any, device: torch.device | None = None) -> Any:
-        if device is None:
-            assert size(op, operands) < 2**27
-        return original(op, operands, device)
+    def call(op: AtenOp, operands: Any) -> Any:
+        assert bytes_of(original(op, operands)) < 2**27
+        return calls.call(op, operands)
 
     monkeypatch.setattr(eager_evaluation, "call", call)
-    monkeypatch.setattr(eager_evaluation, "size_without_data", recorded)
+    monkeypatch.setattr(eager_evaluation, "without_data", without_data)
     FoldConstantsPass().apply(ctx, module)
     assert max(sizes) > 2**33
     with pytest.raises(padc.UnsupportedError, match=r"a constant of \d+ numbers"):
@@ -381,19 +382,91 @@ def test_ops_that_pytorch_cannot_run_without_data_stay(
     assert ops_left(module, ctx) == ["aten.convolution"]
 
 
-def test_ops_on_dimensions_that_are_not_there_stay(
-    parse: Callable[[str], ModuleOp], ctx: Context
+OTHER_OPERANDS = {
+    "an IndexError": "torch.aten.unsqueeze %x, %9 : {x}, !torch.int -> {x}",
+    "an AssertionError": "torch.aten.embedding %x, %i, %9, %no, %no : {x}, "
+    "!torch.vtensor<[1],si64>, !torch.int, !torch.bool, !torch.bool -> {x}",
+    "a signal": 'torch.operator "torch.aten._stack"(%none_of_them, %9) : '
+    "(!torch.list<vtensor>, !torch.int) -> ({x})",
+    "only without data": 'torch.operator "torch.aten._fft_r2c"(%x, %dims, %9, %no) : '
+    "({x}, !torch.list<int>, !torch.int, !torch.bool) -> ({x})",
+}
+"""What PyTorch raises for these operands, and an op."""
+
+
+@pytest.mark.parametrize("what", OTHER_OPERANDS)
+def test_ops_with_operands_that_pytorch_does_not_take_stay(
+    what: str, parse: Callable[[str], ModuleOp], ctx: Context
 ):
-    """PyTorch raises an IndexError."""
-    module = parse("""
-      func.func @main() -> !torch.vtensor<[1,1],f32> {
-        %x = torch.vtensor.literal(dense<2.0> : tensor<1xf32>) : !torch.vtensor<[1],f32>
+    x = "!torch.vtensor<[1],f32>"
+    module = parse(f"""
+      func.func @main() -> {x} {{
+        %x = torch.vtensor.literal(dense<2.0> : tensor<1xf32>) : {x}
+        %i = torch.vtensor.literal(dense<0> : tensor<1xsi64>) : !torch.vtensor<[1],si64>
+        %no = torch.constant.bool false
         %9 = torch.constant.int 9
-        %y = torch.aten.unsqueeze %x, %9 : !torch.vtensor<[1],f32>, !torch.int -> !torch.vtensor<[1,1],f32>
-        func.return %y : !torch.vtensor<[1,1],f32>
+        %dims = torch.prim.ListConstruct %9 : (!torch.int) -> !torch.list<int>
+        %none_of_them = torch.prim.ListConstruct : () -> !torch.list<vtensor>
+        %y = {OTHER_OPERANDS[what].format(x=x)}
+        func.return %y : {x}
+      }}""")
+
+    assert len(ops_left(module, ctx)) == 1
+
+
+def test_ops_on_files_stay(
+    parse: Callable[[str], ModuleOp],
+    ctx: Context,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.chdir(tmp_path)
+    module = parse("""
+      func.func @main() -> !torch.vtensor<[4],f32> {
+        %name = torch.constant.str "made"
+        %4 = torch.constant.int 4
+        %true = torch.constant.bool true
+        %none = torch.constant.none
+        %y = torch.operator "torch.aten.from_file"(%name, %true, %4, %none, %none, %none, %none) : (!torch.str, !torch.bool, !torch.int, !torch.none, !torch.none, !torch.none, !torch.none) -> (!torch.vtensor<[4],f32>)
+        func.return %y : !torch.vtensor<[4],f32>
       }""")
 
-    assert ops_left(module, ctx) == ["aten.unsqueeze"]
+    assert ops_left(module, ctx) == ["aten.from_file"]
+    assert not list(tmp_path.iterdir())
+
+
+def test_results_without_elements_need_no_kernel(
+    parse: Callable[[str], ModuleOp], ctx: Context
+):
+    """This one divides by the size of the tensor, and a signal ends the process."""
+    module = parse("""
+      func.func @main() -> !torch.vtensor<[0],f64> {
+        %v = torch.vtensor.literal(dense<1.0> : tensor<0xf64>) : !torch.vtensor<[0],f64>
+        %g = torch.vtensor.literal(dense<2.5> : tensor<f64>) : !torch.vtensor<[],f64>
+        %0 = torch.constant.int 0
+        %y = torch.operator "torch.aten._weight_norm"(%v, %g, %0) : (!torch.vtensor<[0],f64>, !torch.vtensor<[],f64>, !torch.int) -> (!torch.vtensor<[0],f64>)
+        func.return %y : !torch.vtensor<[0],f64>
+      }""")
+
+    assert ops_left(module, ctx) == []
+
+
+def test_results_whose_size_depends_on_data_are_not_too_large(
+    parse: Callable[[str], ModuleOp], ctx: Context, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(eager_evaluation, "MOST_BYTES", 500)
+    module = parse("""
+      func.func @main() -> (!torch.vtensor<[62],si64>, !torch.vtensor<[63],si64>) {
+        %x = torch.vtensor.literal(dense<1> : tensor<2xsi64>) : !torch.vtensor<[2],si64>
+        %none = torch.constant.none
+        %62 = torch.constant.int 62
+        %63 = torch.constant.int 63
+        %a = torch.aten.bincount %x, %none, %62 : !torch.vtensor<[2],si64>, !torch.none, !torch.int -> !torch.vtensor<[62],si64>
+        %b = torch.aten.bincount %x, %none, %63 : !torch.vtensor<[2],si64>, !torch.none, !torch.int -> !torch.vtensor<[63],si64>
+        func.return %a, %b : !torch.vtensor<[62],si64>, !torch.vtensor<[63],si64>
+      }""")
+
+    assert ops_left(module, ctx) == ["aten.bincount"]
 
 
 def test_what_is_computed_from_a_large_weight_is_no_large_constant(
