@@ -34,7 +34,7 @@ UNSAFE = {
         (
             *("aten._stack", "aten._add_batch_dim", "aten._remove_batch_dim"),
             *("aten._dyn_quant_matmul_4bit", "aten._dyn_quant_pack_4bit_weight"),
-            "aten._new_zeros_with_same_feature_meta",
+            *("aten._cholesky_solve_helper", "aten._new_zeros_with_same_feature_meta"),
         ),
         "may end the process",
     ),

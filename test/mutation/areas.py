@@ -75,7 +75,6 @@ AREAS: Mapping[str, Area] = {
     "ops of text": Area(
         {
             "ir/torch/calls.py": (),
-            "src/padc/models/checked_ops.py": (),
             "passes/common/lowering.py": ("attempt", "invalid_op"),
             "ir/torch/containers.py": ("ListConstructOp.verify_", "is_subtype"),
         },
