@@ -10,7 +10,7 @@ LLVM keeps them in registers. Each has the part of the body that it uses.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import TypeAlias
@@ -43,6 +43,7 @@ from padc.passes.buffers_to_llvm.scalars import as_width
 from padc.passes.buffers_to_llvm.vector_math import ANGLES
 from padc.passes.buffers_to_llvm.vectors import joined, transposed
 from padc.passes.buffers_to_llvm.work_sharing import ELEMENTS, items_of, split_loop
+from padc.passes.common.backward_slice import backward_slice
 
 SCRATCH_BYTES = 1 << 13
 """About the bytes of scratch memory of a block, a part of the first cache."""
@@ -251,7 +252,7 @@ class Gathers:
     def loaded_with(self, values: Sequence[SSAValue]) -> set[SSAValue]:
         """The elements, `values`, and all that these are computed from."""
         elements = {load.op.res for load in self.loads}
-        return elements.union(*(slice_of(value) for value in values))
+        return elements.union(backward_slice(*values))
 
     def places_of(
         self, build: LlvmBuilder, load: Gather, step: SSAValue
@@ -288,9 +289,7 @@ class Gathers:
         end = self.body.op.body.block.last_op
         assert end is not None
         known = {*given, *(load.op.res for load in self.loads)}
-        self.body.needed = set[SSAValue]().union(
-            *(slice_of(result, known) for result in end.operands)
-        )
+        self.body.needed = {*backward_slice(*end.operands, known=known)}
         for jammed, (moved, here) in enumerate(self.body.steps(build, at, places)):
             self.body.reads = {load.op: reader(load, jammed) for load in self.loads}
             results = self.body.results(build, moved, here, given)
@@ -387,7 +386,7 @@ def kept_values(
 
 def takes_long(body: Body, value: SSAValue, loop: Loop) -> bool:
     """Whether several ops compute a value that differs along `loop`, for all jammed."""
-    ops = [x.owner for x in slice_of(value) if isinstance(x.owner, Operation)]
+    ops = [x.owner for x in backward_slice(value) if isinstance(x.owner, Operation)]
     computing = [op for op in ops if not isinstance(op, arith.ConstantOp)]
     return (
         not isinstance(value.owner, memref.LoadOp)
@@ -395,19 +394,6 @@ def takes_long(body: Body, value: SSAValue, loop: Loop) -> bool:
         and differs(body, value, loop)
         and not (body.jammed and differs(body, value, body.jammed))
     )
-
-
-def slice_of(
-    value: SSAValue, known: Collection[SSAValue] = frozenset()
-) -> list[SSAValue]:
-    """A value and all that it is computed from, but not what `known` ones are."""
-    seen, rest = dict[SSAValue, None](), [value]
-    while rest:
-        if (value := rest.pop()) not in seen:
-            seen[value] = None
-            if isinstance(value.owner, Operation) and value not in known:
-                rest += value.owner.operands
-    return list(seen)
 
 
 def run_of(body: Body, op: memref.LoadOp, buffer: BufferDescriptor) -> int:
@@ -441,7 +427,7 @@ def all_are_computed(
         if each
     ]
     loaded = {op for op, _, _ in loads}
-    used = {x.owner for place in places for x in slice_of(place)}
+    used = {x.owner for place in places for x in backward_slice(place)}
     return (
         (run > 1 or any(isinstance(op, arith.FPToSIOp) for op in used))
         and not any(op in used for op in loaded)
@@ -460,5 +446,5 @@ def differs(body: Body, value: SSAValue, loop: Loop) -> bool:
             isinstance(value.owner, linalg.IndexOp)
             and value.owner.dim.value.data in loop.dims
         )
-        for value in slice_of(value)
+        for value in backward_slice(value)
     )

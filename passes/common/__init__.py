@@ -3,6 +3,7 @@ What all steps share.
 
     broadcast         the rule of broadcasting
     options           which integers options of passes take
+    backward_slice    what a value is computed from
     lowering          the driver of lowerings that are tables
     retyping          narrower element types in place of those that a target lacks
     size_builder      arithmetic on sizes, as ops of arith

@@ -25,7 +25,7 @@ from xdsl.dialects.builtin import (
     i32,
     i64,
 )
-from xdsl.ir import Attribute, Operation, OpResult, SSAValue
+from xdsl.ir import Attribute, BlockArgument, OpResult, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.transforms.dead_code_elimination import region_dce
 
@@ -33,6 +33,7 @@ from padc.ir.targets import DEFAULT_TARGET, resolve_target
 from padc.ir.torch import AtenOp, FromBuiltinTensorOp, VTensorType
 from padc.ir.weights import Weights, weights_of
 from padc.passes.aten.refusals import refusal
+from padc.passes.common.backward_slice import backward_slice
 from padc.passes.common.lowering import Replacement, lower_all
 from padc.passes.common.mil_builder import MilBuilder
 from padc.passes.common.retyping import retype
@@ -88,29 +89,24 @@ def lower(op: AtenOp, target: str, weights: Weights) -> Replacement:
 def check_constants(op: AtenOp) -> None:
     """Raise Obstacle if `op` makes a large constant: coremltools would compute it."""
     count = max(map(count_of, op.result_types), default=0)
-    if count <= MOST_NUMBERS or (sources := sources_of(op)) is None:
+    if count <= MOST_NUMBERS:
         return
-    if count > 2 * max((count_of(x.type) for x in sources), default=0):
+    values = backward_slice(*op.operands)
+    if any(isinstance(x, BlockArgument) for x in values):
+        return
+    if count > 2 * max((count_of(x.type) for x in values if is_source(x)), default=0):
         check_count(count)
+
+
+def is_source(value: SSAValue) -> bool:
+    """Whether a value is computed from nothing."""
+    return isinstance(value, OpResult) and not value.op.operands
 
 
 def count_of(type: Attribute) -> int:
     """The numbers of a tensor of known sizes, else 0."""
     shape = type.get_shape() if isinstance(type, VTensorType | ShapedType) else ()
     return 0 if DYNAMIC_INDEX in shape else math.prod(shape)
-
-
-def sources_of(op: Operation) -> set[SSAValue] | None:
-    """The constants that `op` depends on; None if it depends on any argument."""
-    waiting, known = list(op.operands), set[SSAValue]()
-    while waiting:
-        if (value := waiting.pop()) in known:
-            continue
-        if not isinstance(value, OpResult):
-            return None
-        known.add(value)
-        waiting += value.op.operands
-    return {x for x in known if isinstance(x, OpResult) and not x.op.operands}
 
 
 def are_empty(types: Sequence[Attribute]) -> bool:
