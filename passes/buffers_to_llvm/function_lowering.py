@@ -259,6 +259,10 @@ class FunctionLowering:
         if op.iter_args:
             raise PassFailedException("'scf.for' may not carry values")
         first, end, step = self.sizes([op.lb, op.ub, op.step])
+        if isinstance(step, int) and step < 1:
+            raise PassFailedException(
+                f"'scf.for' has the step {step}, which is below 1"
+            )
         count = None
         if isinstance(first, int) and isinstance(end, int) and isinstance(step, int):
             places = range(first, end, step)
