@@ -288,7 +288,7 @@ def guard_location(
             found |= lines_of(ep, getattr(each.sloc, "framework_loc", None))
     if not found:
         lines = (SourceLocation.of(node_location(n)) for n in deciding_ops(ep, guard))
-        found = {line for line in lines if line is not None}
+        found.update(filter(None, lines))
     return found.pop() if len(found) == 1 else None
 
 

@@ -270,7 +270,7 @@ def input_numbers(ep: ExportedProgram) -> Mapping[str, tuple[int, str]]:
     spec = ep.call_spec.in_spec
     assert spec is not None
     signature = ep.module_call_graph[0].signature
-    arguments = (signature and signature.forward_arg_names) or []
+    arguments: Sequence[str] = getattr(signature, "forward_arg_names", None) or []
     values = {node.name: node.meta.get("val") for node in ep.graph.nodes}
     names = ep.graph_signature.user_inputs
     tree = pytree.tree_unflatten(list(range(spec.num_leaves)), spec)
