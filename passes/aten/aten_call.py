@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.utils.hints import isa
 
 from padc.errors import Obstacle
 from padc.ir.tcp import Amount, AnyTensor
@@ -16,6 +17,7 @@ from padc.ir.torch import (
     AtenOp,
     FromBuiltinTensorOp,
     ListConstructOp,
+    ListUnpackOp,
     NoneType,
     NotConstantError,
     PythonValue,
@@ -84,6 +86,17 @@ class AtenCall(abc.ABC):
         if not isinstance(owner, ListConstructOp):
             raise NotConstantError(f"{name} is not a list with a known length")
         return owner.elements
+
+    def parts(self) -> list[VTensorType]:
+        """The types of the elements of the list that the op returns; none if unused."""
+        for use in self.op.results[0].uses:
+            if not isinstance(use.operation, ListUnpackOp):
+                raise Obstacle("a list of tensors that is not unpacked", "unpack it")
+            types = list(use.operation.result_types)
+            if not isa(types, list[VTensorType]):
+                raise Obstacle("a list that is unpacked to other things than tensors")
+            return types
+        return []
 
     def integer(self, name: str) -> int:
         """A known integer."""

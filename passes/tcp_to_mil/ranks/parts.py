@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import DYNAMIC_INDEX
 from xdsl.ir import SSAValue
 
-from padc.errors import Obstacle
 from padc.ir import mil
 from padc.ir.torch import ListUnpackOp, VTensorType, builtin_type
 from padc.passes.aten.builder import Integer
@@ -89,7 +88,7 @@ def rewrite_split(call: RankCall) -> list[list[SSAValue]]:
     x = call.carrier("self")
     dim = call.integer("dim") % x.rank
     groups, axis = along_one(call, x, dim)
-    wanted = element_types(call)
+    wanted = call.parts()
     is_removed = len(wanted[0].get_shape()) < x.rank
     merged = [product_in_type([x.sizes[d] for d in group]) for group in groups]
     types: list[VTensorType] = []
@@ -132,14 +131,6 @@ def part(
         along = [call.build.size(value, axis) if size == DYNAMIC_INDEX else size]
     sizes = [*x.sizes[:dim], *along, *x.sizes[dim + 1 :]]
     return call.build.view(value, sizes, builtin_type(type))
-
-
-def element_types(call: RankCall) -> list[VTensorType]:
-    """The types of the elements of the op's result, a list."""
-    for use in call.op.results[0].uses:
-        if isinstance(unpack := use.operation, ListUnpackOp):
-            return [t for t in unpack.result_types if isinstance(t, VTensorType)]
-    raise Obstacle("a list of tensors that is not unpacked", "unpack it")
 
 
 @rewrites("aten.unfold", "aten.unfold_copy")

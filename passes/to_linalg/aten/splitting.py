@@ -19,13 +19,6 @@ from padc.passes.to_linalg.build.numbers import Number
 from padc.passes.to_linalg.build.slices import cut, selected
 
 
-def count_of(call: LinalgCall) -> int:
-    """The length of the list of tensors that an op returns."""
-    for use in call.op.results[0].uses:
-        return len(use.operation.results)
-    return 0
-
-
 @lowers("aten.split.Tensor", "aten.unsafe_split.Tensor", "aten.split_copy.Tensor")
 def lower_split(call: LinalgCall) -> Replacement:
     x = call.tensor("self")
@@ -38,7 +31,7 @@ def equal_parts(
     call: LinalgCall, x: SSAValue, dim: int, size: Amount
 ) -> list[SSAValue]:
     """Parts of `size` elements along `dim`; the last one may be smaller."""
-    build, count = call.build, count_of(call)
+    build, count = call.build, len(call.parts())
     before = build.mul(size, count - 1)
     last = build.sub(build.size(x, dim), before)
     return cut(build, x, dim, [*[size] * (count - 1), last])
@@ -77,7 +70,7 @@ def lower_split_with_sizes(call: LinalgCall) -> Replacement:
 def lower_unbind(call: LinalgCall) -> Replacement:
     x = call.tensor("self")
     dim = call.integer("dim") % rank_of(x)
-    return [[selected(call.build, x, dim, i) for i in range(count_of(call))]]
+    return [[selected(call.build, x, dim, i) for i in range(len(call.parts()))]]
 
 
 @lowers("aten.glu")

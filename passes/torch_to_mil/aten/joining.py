@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX
-from xdsl.utils.hints import isa
 
-from padc.errors import Obstacle
 from padc.ir.arithmetic import ceil_div
 from padc.ir.torch import VTensorType
 from padc.passes.torch_to_mil.aten.mil_call import MilCall, lowers
@@ -115,12 +113,7 @@ def lower_broadcast_tensors(call: MilCall) -> list[list[Tensor]]:
 
 def counts_along(call: MilCall, dim: int) -> list[int]:
     """The sizes along `dim` of the parts that an op returns."""
-    for use in call.op.results[0].uses:
-        types = list(use.operation.result_types)
-        if not isa(types, list[VTensorType]):
-            raise Obstacle("a list that is unpacked to other things than tensors")
-        return [type.get_shape()[dim] for type in types]
-    return []
+    return [type.get_shape()[dim] for type in call.parts()]
 
 
 def split_at(
@@ -211,5 +204,4 @@ def lower_split_of(call: MilCall) -> list[list[Tensor]]:
 def lower_unbind(call: MilCall) -> list[list[Tensor]]:
     x = call.tensor("self")
     dim = call.dim("dim", x.rank)
-    count = sum(len(use.operation.results) for use in call.op.results[0].uses)
-    return [[element(x, dim, index) for index in range(count)]]
+    return [[element(x, dim, index) for index in range(len(call.parts()))]]
