@@ -1,33 +1,40 @@
-# pyright: reportUnknownMemberType=false
-"""One ATen op, called in PyTorch: on operands, or on tensors without data."""
+# pyright: reportUnknownMemberType=false, reportPrivateImportUsage=false
+"""
+One ATen op, called in PyTorch: on operands, or on fake tensors, which have no data.
+
+Programs that are text may hold any op with any operands, which PyTorch refuses with
+any exception, or, seldom, by ending the process.
+"""
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Sequence
+import functools
+import logging
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
+from torch._subclasses.fake_tensor import (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+    FakeTensor,
+    FakeTensorMode,
+    UnsupportedOperatorException,
+)
 from torch.utils._pytree import tree_leaves, tree_map_only
 from xdsl.dialects.builtin import DYNAMIC_INDEX
-from xdsl.ir import SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from padc.errors import first_line
-from padc.ir.torch import (
-    AtenOp,
-    ConstantDeviceOp,
-    IntType,
-    ListConstructOp,
-    NotConstantError,
-    VTensorType,
-    constant_value,
-)
+from padc.ir.torch.aten import AtenOp
+from padc.ir.torch.constants import NotConstantError, constant_value
+from padc.ir.torch.containers import ListConstructOp, ListUnpackOp, is_subtype
 from padc.ir.torch.describe import describe_type
 from padc.ir.torch.tensors import torch_dtype
+from padc.ir.torch.types import ListType, NumberType, VTensorType
 
-META = torch.device("meta")
-"""Where tensors have no data."""
 UNSAFE = {
     "aten.from_file": "reads or makes a file",
     **dict.fromkeys(
@@ -39,11 +46,27 @@ UNSAFE = {
         "may end the process",
     ),
 }
-"""Ops that programs that are not trusted must not call, and what they do."""
-SIZES = 1, 2, 16, 60
-"""Sizes that are tried out in place of those that are known only at run time."""
+"""
+Ops that programs that are not trusted must not call, and what they do.
+
+All but the first were found by `test/fuzz/aten.py`; PyTorch has no list of them.
+"""
+TERMS = ("polynomial", "mvlgamma", "multigammaln")
+"""Parts of the names of ops whose arguments `n` or `p` are numbers of terms."""
+MOST_TERMS = 10_000
+"""The most terms that are computed, which takes less than a second for few elements."""
+NEED_DATA = (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+    UnsupportedOperatorException,
+    NotImplementedError,
+)
+NO_DATA = ("NYI", "data is not allocated")
+"""Parts of messages of PyTorch's that mean the same as `NEED_DATA`."""
+SIZES = 1, 16, 840
+"""Sizes that are tried out in place of unknown ones; the last has many divisors."""
 MOST_BYTES = 2**24
-"""The most bytes that are tried out."""
+"""The most bytes of operands and of results that are tried out."""
 
 
 class TorchRefusalError(Exception):
@@ -51,7 +74,7 @@ class TorchRefusalError(Exception):
 
 
 class NeedsDataError(TorchRefusalError):
-    """PyTorch cannot say what an op makes of tensors without data."""
+    """What an op makes is not known without data."""
 
 
 def function_of(op: AtenOp) -> Any:
@@ -65,29 +88,71 @@ def function_of(op: AtenOp) -> Any:
         raise TorchRefusalError("this version of PyTorch does not have it") from error
 
 
-def call(
-    op: AtenOp, operands: Sequence[Any], device: torch.device | None = None
-) -> Sequence[Any]:
+def call(op: AtenOp, operands: Sequence[Any]) -> Sequence[Any]:
     """
-    The results of an op; on `device`, if given, where it makes a tensor.
+    The results of an op on the CPU, in place of the device that the program names.
+
+    Raises TorchRefusalError if PyTorch raises anything, or would take long.
+    """
+    check_terms(op, operands)
+    return called(op, operands)
+
+
+def call_fake(op: AtenOp, operands: Sequence[Any]) -> Sequence[Any]:
+    """
+    The same on fake tensors, from tensors that have data, or have not.
 
     Raises TorchRefusalError if PyTorch raises anything, NeedsDataError if that is
-    because tensors are without data.
+    because the tensors have no data.
     """
+    with quiet(), fake_mode() as mode:
+
+        def as_fake(x: torch.Tensor) -> torch.Tensor:
+            return x if isinstance(x, FakeTensor) else mode.from_tensor(x)
+
+        try:
+            return called(op, tree_map_only(torch.Tensor, as_fake, list(operands)))
+        except TorchRefusalError as error:
+            if isinstance(error.__cause__, NEED_DATA) or any(
+                part in str(error) for part in NO_DATA
+            ):
+                raise NeedsDataError(str(error)) from error
+            raise
+
+
+def called(op: AtenOp, operands: Sequence[Any]) -> Sequence[Any]:
+    if not all(isinstance(x.type, VTensorType | ListType) for x in op.results):
+        # PyTorch divides integers without a look at the divisor.
+        raise NeedsDataError("it makes numbers")
     function = function_of(op)
-    given = dict(zip((a.name for a in op.schema.arguments), operands, strict=True))
-    if device is not None and "device" in given:
-        given["device"] = device
+    keywords = {each.name for each in function._schema.arguments if each.kwarg_only}
+    by_position, by_name = list[Any](), dict[str, Any]()
+    for argument, value in zip(op.schema.arguments, operands, strict=True):
+        if argument.name == "device":
+            value = torch.device("cpu")
+        if argument.name in keywords:
+            by_name[argument.name] = value
+        else:
+            by_position.append(value)
     try:
         with torch.no_grad():
-            result = tree_map_only(torch.Tensor, resolved, function(**given))
+            made = function(*by_position, **by_name)
+            made = tree_map_only(torch.Tensor, resolved, made)
     except Exception as error:  # Among others AssertionError, KeyError, MemoryError.
-        cannot_tell = isinstance(error, NotImplementedError) or "meta" in str(error)
-        needs_data = device == META and cannot_tell
-        kind = NeedsDataError if needs_data else TorchRefusalError
         message = f"PyTorch does not take its operands: {first_line(error)}"
-        raise kind(message) from error
-    return [result] if len(op.results) == 1 else list(result)
+        raise TorchRefusalError(message) from error
+    return [made] if len(op.results) == 1 else list(made or ())
+
+
+def check_terms(op: AtenOp, operands: Sequence[Any]) -> None:
+    """Raise TorchRefusalError if an op computes more than `MOST_TERMS` terms."""
+    if not any(part in op.schema.name for part in TERMS):
+        return
+    for argument, value in zip(op.schema.arguments, operands, strict=True):
+        if argument.name in ("n", "p"):
+            count = torch.as_tensor(value)
+            if (count > MOST_TERMS).any():
+                raise TorchRefusalError(f"{argument.name} is above {MOST_TERMS}")
 
 
 def resolved(tensor: torch.Tensor) -> torch.Tensor:
@@ -95,20 +160,26 @@ def resolved(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.resolve_conj().resolve_neg()
 
 
-def without_data(op: AtenOp, operands: Sequence[Any]) -> Sequence[Any] | None:
-    """
-    The results of an op, tensors without data; None if PyTorch needs data for them.
+@functools.cache
+def fake_mode() -> FakeTensorMode:
+    # Real kernels in place of fake ones would compute.
+    return FakeTensorMode(allow_fallback_kernels=False)
 
-    Raises TorchRefusalError if PyTorch does not take the operands.
-    """
-    empty = tree_map_only(torch.Tensor, lambda x: x.to(META), list(operands))
+
+@contextmanager
+def quiet() -> Generator[None]:
+    """Hide the tracebacks that PyTorch prints for what fake tensors do not take."""
+    logger = logging.getLogger("torch._subclasses.fake_tensor")
+    level = logger.level
+    logger.setLevel(logging.CRITICAL)
     try:
-        return call(op, empty, META)
-    except NeedsDataError:
-        return None
+        yield
+    finally:
+        logger.setLevel(level)
 
 
 def bytes_of(values: Any) -> int:
+    """The bytes of the tensors in values."""
     tensors = [x for x in tree_leaves(values) if isinstance(x, torch.Tensor)]
     return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
 
@@ -116,98 +187,144 @@ def bytes_of(values: Any) -> int:
 # --- programs that PyTorch did not make -----------------------------------------------
 
 
-def why_invalid(op: AtenOp) -> str | None:
+def why_invalid(op: AtenOp, size: int | None = None) -> str | None:
     """
-    Why PyTorch makes no such op: its operands, or the declared types of its results.
+    Why PyTorch would refuse an op, or give its results other types than it declares.
 
-    None if PyTorch makes it, or cannot tell without data and without unknown sizes.
+    None if PyTorch would not, or if that depends on data, or on sizes that are known
+    only at run time and are not taken to be `size`.
     """
     try:
         function_of(op)
-        return why_other_types(op, made_of(op, META))
+        operands = operands_of(op, size)
+        return why_other_types(op, call_fake(op, operands))
     except (NotConstantError, NeedsDataError):
         return None
     except TorchRefusalError as error:
         return str(error)
 
 
-def why_invalid_here(op: AtenOp) -> str | None:
+def why_invalid_before(op: Operation) -> tuple[AtenOp, str] | None:
     """
-    The same for an op that could not be lowered, which may be padc's fault.
+    The first op of a program, up to one that could not be lowered, that is invalid.
 
-    Sizes that are known only at run time are tried out: the op is invalid if it is for
-    each of `SIZES`. Tensors of zeros are, too: PyTorch checks some dtypes only then.
+    Returns it with the reason; None if padc is at fault, as far as PyTorch can tell.
     """
-    reasons = [why_invalid_at(op, size) for size in SIZES]
-    return None if None in reasons else reasons[0]
+    root = op.get_toplevel_object()
+    assert isinstance(root, Operation)
+    for each in root.walk():
+        if isinstance(each, AtenOp) and each.results:
+            # The dtypes that a kernel has are not known without real tensors.
+            judges = [why_invalid, why_refused_here] if each is op else [why_invalid]
+            for judge in judges:
+                if (reason := for_all_sizes(each, judge)) is not None:
+                    return each, reason
+        if each is op:
+            break
+    return None
 
 
-def why_invalid_at(op: AtenOp, size: int) -> str | None:
+def for_all_sizes(
+    op: AtenOp, judge: Callable[[AtenOp, int | None], str | None]
+) -> str | None:
+    """What `judge` finds for each of `SIZES` in place of unknown ones, or None."""
     try:
-        with contextlib.suppress(NeedsDataError):
-            made = made_of(op, META, size)
-            if bytes_of(made) > MOST_BYTES:
-                return why_other_types(op, made)
-        made = made_of(op, torch.device("cpu"), size)
+        operands_of(op)
+    except NotConstantError:
+        reasons = [judge(op, size) for size in SIZES]
+        if None in reasons:
+            return None
+        return f"{reasons[0]}, and so for other sizes than {SIZES[0]}"
+    return judge(op, None)
+
+
+def why_refused_here(op: AtenOp, size: int | None) -> str | None:
+    """The same for PyTorch's kernel on zeros, if these and the results are small."""
+    try:
+        operands = operands_of(op, size)
+        if bytes_of([operands, fake_results(op, operands)]) > MOST_BYTES:
+            return None
+        real = tree_map_only(torch.Tensor, real_zeros, operands)
+        return why_other_types(op, call(op, real))
     except NotConstantError:
         return None
     except TorchRefusalError as error:
-        return str(error)
-    return why_other_types(op, made)
+        # Zeros are no matrix that has an inverse.
+        is_of_data = isinstance(error.__cause__, torch.linalg.LinAlgError)
+        return None if is_of_data else str(error)
 
 
-def made_of(op: AtenOp, device: torch.device, size: int | None = None) -> Sequence[Any]:
+def fake_results(op: AtenOp, operands: Sequence[Any]) -> Sequence[Any]:
+    """Fake results; none if they depend on data, but not on large numbers."""
+    try:
+        return call_fake(op, operands)
+    except NeedsDataError as error:
+        numbers = [x for x in tree_leaves(operands) if isinstance(x, int | float)]
+        if any(abs(x) > MOST_TERMS for x in numbers):
+            raise NotConstantError("a number is large") from error
+        return []
+
+
+def operands_of(op: AtenOp, size: int | None = None) -> list[Any]:
     """
-    What PyTorch makes of zeros on `device`, and of the other operands of an op.
+    Fake tensors, and the other operands of an op.
 
-    Dynamic sizes, and integers that are computed, are `size`, if that is given.
+    Dynamic sizes, and numbers that are computed, are `size`, if that is given.
     Raises NotConstantError for other values that are known only at run time.
     """
 
     def value(x: SSAValue) -> Any:
         if isinstance(type := x.type, VTensorType):
-            return zeros(type, device, size)
+            return fake(type, size)
         if isinstance(x.owner, ListConstructOp):
             return [value(element) for element in x.owner.elements]
-        if isinstance(x.owner, ConstantDeviceOp):
-            return device
-        if size is not None and isinstance(type, IntType) and not is_constant(x):
+        try:
+            return constant_value(x)
+        except NotConstantError:
+            if size is None or not is_subtype(type, NumberType()):
+                raise
             return size
-        return constant_value(x)
 
-    return call(op, [value(x) for x in op.operands], device)
-
-
-def is_constant(value: SSAValue) -> bool:
-    try:
-        constant_value(value)
-    except NotConstantError:
-        return False
-    return True
+    return [value(x) for x in op.operands]
 
 
-def zeros(type: VTensorType, device: torch.device, size: int | None) -> torch.Tensor:
-    """A tensor of a type; NotConstantError if its rank, dtype or sizes are unknown."""
+def fake(type: VTensorType, size: int | None) -> torch.Tensor:
+    """A fake tensor; NotConstantError if its rank, dtype or sizes are unknown."""
     try:
         shape, dtype = type.get_shape(), torch_dtype(type.element_type)
-    except (VerifyException, ValueError) as error:
+        if size is not None:
+            shape = [size if dim == DYNAMIC_INDEX else dim for dim in shape]
+        with fake_mode():
+            return torch.zeros(shape, dtype=dtype)
+    # PyTorch raises RuntimeError for sizes below 0, as unknown ones are, and for more
+    # bytes than 64 bits count.
+    except (VerifyException, ValueError, RuntimeError) as error:
         raise NotConstantError(first_line(error)) from error
-    if size is not None:
-        shape = [size if dim == DYNAMIC_INDEX else dim for dim in shape]
-    if DYNAMIC_INDEX in shape:
-        raise NotConstantError("a dynamic size")
-    try:
-        return torch.zeros(shape, dtype=dtype, device=device)
-    except (
-        RuntimeError
-    ) as error:  # More elements than 64 bits count, or than memory has.
-        raise NotConstantError(first_line(error)) from error
+
+
+def real_zeros(tensor: torch.Tensor) -> torch.Tensor:
+    """Zeros in place of a fake tensor."""
+    return torch.zeros(tensor.shape, dtype=tensor.dtype)
+
+
+def elements_of(op: AtenOp, made: Sequence[Any]) -> Iterator[tuple[SSAValue, Any]]:
+    """The results of an op, and the elements of lists, with what PyTorch makes."""
+    for result, value in zip(op.results, made, strict=False):
+        yield result, value
+        for use in result.uses:
+            if isinstance(unpack := use.operation, ListUnpackOp):
+                if len(value) != len(unpack.elements):
+                    raise TorchRefusalError(
+                        f"the program unpacks {len(unpack.elements)} tensors, and "
+                        f"PyTorch makes {len(value)}"
+                    )
+                yield from zip(unpack.elements, value, strict=True)
 
 
 def why_other_types(op: AtenOp, made: Sequence[Any]) -> str | None:
     """Which result does not have the type that the program declares; None if all do."""
-    for result, tensor in zip(op.results, made, strict=False):
-        if isinstance(tensor, torch.Tensor) and not fits(result, tensor):
+    for result, tensor in elements_of(op, made):
+        if not has_type(result.type, tensor):
             dtype = str(tensor.dtype).removeprefix("torch.")
             sizes = ",".join(map(str, tensor.shape))
             return (
@@ -217,11 +334,11 @@ def why_other_types(op: AtenOp, made: Sequence[Any]) -> str | None:
     return None
 
 
-def fits(value: SSAValue, tensor: torch.Tensor) -> bool:
-    """Whether a value is declared with the type of `tensor`, where that is known."""
+def has_type(type: Attribute, tensor: torch.Tensor) -> bool:
+    """Whether a value, if it is a tensor, has a type, as far as that is known."""
+    if not isinstance(type, VTensorType):
+        return True
     try:
-        if not isinstance(type := value.type, VTensorType):
-            return True
         shape, dtype = type.get_shape(), torch_dtype(type.element_type)
     except (VerifyException, ValueError):
         return True

@@ -34,13 +34,17 @@ from padc.ir.torch.types import (
 
 def is_subtype(type: Attribute, other: Attribute) -> bool:
     """Whether each value of `type` is one of `other`."""
+    if type == other:
+        return True
     match other:
         case AnyType():
             return True
         case OptionalType():
+            if isinstance(type, OptionalType):
+                type = type.element_type
             return isinstance(type, NoneType) or is_subtype(type, other.element_type)
         case NumberType():
-            return isinstance(type, IntType | FloatType | BoolType | NumberType)
+            return isinstance(type, IntType | FloatType | BoolType)
         case ListType():
             return isinstance(type, ListType) and is_subtype(
                 type.element_type, other.element_type
@@ -51,7 +55,7 @@ def is_subtype(type: Attribute, other: Attribute) -> bool:
                 for a, b in zip(type.parameters, other.parameters, strict=True)
             )
         case _:
-            return type == other
+            return False
 
 
 @irdl_op_definition

@@ -28,7 +28,6 @@ from xdsl.transforms.dead_code_elimination import is_trivially_dead
 
 from padc.ir.torch import (
     AtenOp,
-    ConstantDeviceOp,
     ListConstructOp,
     ListUnpackOp,
     LiteralOp,
@@ -37,11 +36,12 @@ from padc.ir.torch import (
     constant_value,
 )
 from padc.ir.torch.calls import (
+    NeedsDataError,
     TorchRefusalError,
     bytes_of,
     call,
+    call_fake,
     function_of,
-    without_data,
 )
 from padc.ir.torch.tensors import (
     ELEMENT_TYPES,
@@ -68,6 +68,8 @@ REPEATING = frozenset(
 
 SKIPPED = ("empty", "quantize")
 """Parts of the names of ops that stay: results are arbitrary, or form matters."""
+SIZED_BY_DATA = ("bincount", "combinations", "one_hot", "repeat_interleave")
+"""Parts of the names of ops that stay if a few numbers may make a large result."""
 
 
 class Folding:
@@ -112,13 +114,17 @@ class Folding:
         if not is_folded(op):
             raise NotConstantError(op.schema.name)
         operands = [self.value(x) for x in op.operands]
-        shapes = without_data(op, operands)
-        if shapes is not None:
-            if self.is_too_large(op, bytes_of(shapes)):
-                raise NotConstantError(f"{op.schema.name} is too large")
-            if not bytes_of(shapes):
-                # Some kernels divide by the size of an empty tensor.
-                return tree_map_only(torch.Tensor, empty_here, shapes)
+        try:
+            shapes = call_fake(op, operands)
+        except NeedsDataError:
+            if any(part in op.schema.name for part in SIZED_BY_DATA):
+                raise
+            return call(op, operands)
+        if self.is_too_large(op, bytes_of(shapes)):
+            raise NotConstantError(f"{op.schema.name} is too large")
+        if not bytes_of(shapes):
+            # Some kernels divide by the size of an empty tensor.
+            return tree_map_only(torch.Tensor, empty_here, shapes)
         return call(op, operands)
 
     def value(self, value: SSAValue) -> Any:
@@ -129,21 +135,19 @@ class Folding:
             return self.values[value]
         if isinstance(value.owner, ListConstructOp):
             return [self.value(element) for element in value.owner.elements]
-        if isinstance(value.owner, ConstantDeviceOp):
-            return torch.device("cpu")  # The device of the model may not exist here.
         if (empty := without_elements(value.type)) is not None:
             return empty
         return constant_value(value)
 
     def is_right(self, op: AtenOp, results: Sequence[Any]) -> bool:
-        """Whether results have their declared types, and are not too large."""
+        """Whether results have their declared types."""
         for result, value in zip(op.results, results, strict=True):
             is_list = isinstance(value, list | tuple)
             if not is_list and not isinstance(value, torch.Tensor):
                 return False
             if not is_list and has_other_type(result, value):
                 return False
-        return not self.is_too_large(op, bytes_of(results))
+        return True
 
     def is_too_large(self, op: AtenOp, size: int) -> bool:
         """Whether results of so many bytes stay an op."""
@@ -188,7 +192,9 @@ class Folding:
 def is_folded(op: AtenOp) -> bool:
     """Whether the results of `op` depend on nothing but its operands."""
     name = op.schema.name
-    if not name.startswith("aten.") or any(part in name for part in SKIPPED):
+    if not op.results or not name.startswith("aten."):
+        return False
+    if any(part in name for part in SKIPPED):
         return False
     return torch.Tag.nondeterministic_seeded not in function_of(op).tags
 

@@ -147,19 +147,12 @@ def attempt(
 
 
 def invalid_op(op: Operation) -> tuple[Operation, str] | None:
-    """The first op, up to `op`, that PyTorch does not make, and why not."""
+    """The first op, up to `op`, that PyTorch would not make, and why not."""
     try:
-        from padc.ir.torch.calls import why_invalid_here
+        from padc.ir.torch.calls import why_invalid_before
     except ModuleNotFoundError:  # padc-opt does without PyTorch.
         return None
-    root = op.get_toplevel_object()
-    assert isinstance(root, Operation)
-    for each in root.walk():
-        if isinstance(each, AtenOp) and (reason := why_invalid_here(each)):
-            return each, reason
-        if each is op:
-            break
-    return None
+    return why_invalid_before(op)
 
 
 def pairs(

@@ -37,9 +37,7 @@ class AtenOps(MlirText):
     def prepare(self) -> None:
         self.pipelines = ["fold-constants", *map(spec, ways())]
         self.schemas = [
-            text
-            for name, text in declarations().items()
-            if name.startswith("aten.") and "-> Tensor" in text
+            text for name, text in declarations().items() if name.startswith("aten.")
         ]
 
     def case(self, rng: Random) -> bytes:
@@ -75,6 +73,25 @@ def tensor_type(rng: Random, element: str = "") -> str:
     return f"!torch.vtensor<[{shape}],{element or rng.choice(ELEMENTS)}>"
 
 
+def torch_type(type: str) -> str:
+    """The type of the torch dialect for an ATen type."""
+
+    def inner(type: str) -> str:
+        if type.endswith("?"):
+            return f"optional<{inner(type[:-1])}>"
+        if type.endswith("]"):
+            return f"list<{inner(type[: type.rindex('[')])}>"
+        others = {
+            "Tensor": "vtensor",
+            "SymInt": "int",
+            "Scalar": "number",
+            "Any": "any",
+        }
+        return others.get(type, type)
+
+    return f"!torch.{inner(type)}"
+
+
 class Writer:
     """A function of `inputs`, types of tensors, that is written line by line."""
 
@@ -83,12 +100,14 @@ class Writer:
         self.inputs = inputs
         self.tensors = [(f"%x{i}", type) for i, type in enumerate(inputs)]
         """The values so far that are tensors, with their types."""
+        self.last = ("%none", "!torch.none")
         self.lines: list[str] = []
 
     def text(self) -> str:
         parameters = ", ".join(f"%x{i}: {type}" for i, type in enumerate(self.inputs))
-        value, type = self.tensors[-1]
-        lines = [*self.lines, f"func.return {value} : {type}"]
+        value, type = self.last
+        first = "%none = torch.constant.none"
+        lines = [first, *self.lines, f"func.return {value} : {type}"]
         return "\n".join([f"func.func @main({parameters}) -> {type} {{", *lines, "}"])
 
     def line(self, right: str, type: str) -> tuple[str, str]:
@@ -108,7 +127,9 @@ class Writer:
         taken = [type for _, type in operands if "vtensor" in type]
         results = [
             self.rng.choice([*taken, tensor_type(self.rng, element)])
-            for _ in schema.returns
+            if each.type == "Tensor"
+            else torch_type(each.type)
+            for each in schema.returns
         ]
         made = [f"%r{len(self.lines)}_{i}" for i in range(len(results))]
         all_results = ", ".join(results)
@@ -118,9 +139,12 @@ class Writer:
                 f"({all_results})"
             )
         else:
-            right = f"torch.{schema.name} {names} : {types} -> {all_results}"
-        self.lines.append(f"{', '.join(made)} = {right}")
-        self.tensors += zip(made, results, strict=True)
+            to = f" -> {all_results}" if results else ""
+            right = f"torch.{schema.name} {names} : {types}{to}"
+        self.lines.append(f"{', '.join(made)} = {right}" if made else right)
+        values = list(zip(made, results, strict=True))
+        self.tensors += [each for each in values if "vtensor<" in each[1]]
+        self.last = [self.last, *values][-1]
 
     def operand(self, argument: Argument, element: str) -> tuple[str, str]:
         """A value for an argument, as a rule of its type."""
@@ -190,13 +214,7 @@ class Writer:
         values = [self.value(type, element) for _ in range(count)]
         names = ", ".join(name for name, _ in values)
         types = ", ".join(each for _, each in values)
-        plain = type.rstrip("?")
-        inner = {"Tensor": "vtensor", "SymInt": "int", "Scalar": "number"}.get(
-            plain, plain
-        )
-        if plain != type:
-            inner = f"optional<{inner}>"
-        result = f"!torch.list<{inner}>"
+        result = torch_type(f"{type}[]")
         return self.line(
             f"torch.prim.ListConstruct {names} : ({types}) -> {result}", result
         )

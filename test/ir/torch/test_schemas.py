@@ -12,6 +12,7 @@ from xdsl.utils.exceptions import VerifyException
 from padc.ir import make_context
 from padc.ir import torch as torch_d
 from padc.ir.text import Parser
+from padc.ir.torch.containers import is_subtype
 
 SCHEMAS = Path(torch_d.__file__).parent / "aten_schemas.txt"
 
@@ -144,6 +145,43 @@ def test_fits(type: str, schema_type: str, expected: bool):
     assert (
         torch_d.fits(Parser(make_context(), type).parse_type(), schema_type) == expected
     )
+
+
+@pytest.mark.parametrize(
+    ("type", "other", "expected"),
+    [
+        ("int", "any", True),
+        ("int", "int", True),
+        ("int", "float", False),
+        ("int", "number", True),
+        ("float", "number", True),
+        ("bool", "number", True),
+        ("number", "number", True),
+        ("str", "number", False),
+        ("none", "optional<int>", True),
+        ("optional<int>", "optional<int>", True),
+        ("optional<int>", "optional<number>", True),
+        ("optional<str>", "optional<number>", False),
+        ("list<optional<int>>", "list<optional<number>>", True),
+        ("int", "optional<int>", True),
+        ("float", "optional<int>", False),
+        ("list<int>", "list<number>", True),
+        ("list<str>", "list<number>", False),
+        ("int", "list<number>", False),
+        ("vtensor<[2],f32>", "vtensor", True),
+        ("vtensor<[2],f32>", "vtensor<[2],unk>", True),
+        ("vtensor<[2],f32>", "vtensor<[2],f32>", True),
+        ("vtensor<[2],f32>", "vtensor<[3],f32>", False),
+        ("vtensor<[2],f32>", "vtensor<[2],f64>", False),
+        ("int", "vtensor", False),
+    ],
+)
+def test_subtypes(type: str, other: str, expected: bool):
+    first, second = (
+        Parser(make_context(), f"!torch.{each}").parse_type() for each in (type, other)
+    )
+
+    assert is_subtype(first, second) == expected
 
 
 @pytest.mark.parametrize(

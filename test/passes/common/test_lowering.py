@@ -62,6 +62,21 @@ INVALID = {
         "aten.tanh of float32[2]: the program declares float32[3], and PyTorch makes "
         "float32[2]",
     ),
+    "the rank of its result": (
+        "%y = torch.aten.tanh %x : {x} -> !torch.vtensor<[2,1],f32>",
+        "the program declares float32[2,1], and PyTorch makes float32[2]",
+    ),
+    "a list": (
+        "%t = torch.prim.ListConstruct %x, %s : ({x}, !torch.vtensor<[16],f32>) -> "
+        "!torch.list<vtensor>\n"
+        "%y = torch.aten.stack %t, %0 : !torch.list<vtensor>, !torch.int -> {x}",
+        "aten.stack: PyTorch does not take its operands: stack expects each tensor",
+    ),
+    "its operands, for every number": (
+        "%y = torch.aten.leaky_relu %i, %o : !torch.vtensor<[2],si64>, !torch.float "
+        "-> !torch.vtensor<[2],si64>",
+        'aten.leaky_relu of int64[2]: PyTorch does not take its operands: "leaky',
+    ),
     "an op before it": (
         "%e = torch.aten.exp %x : {x} -> !torch.vtensor<[2],f64>\n"
         "%y = torch.aten.tanh %e : !torch.vtensor<[2],f64> -> !torch.vtensor<[2],f64>",
@@ -77,8 +92,15 @@ INVALID = {
 }
 VALID = {
     "an op": "%y = torch.aten.tanh %x : {x} -> {x}",
-    "for some sizes": "%y = torch.aten.add.Tensor %d, %s, %9 : !torch.vtensor<[?],f32>, "
-    "!torch.vtensor<[16],f32>, !torch.int -> !torch.vtensor<[16],f32>",
+    "for size 1": "%y = torch.aten.expand %d, %twos, %no : !torch.vtensor<[?],f32>, "
+    "!torch.list<int>, !torch.bool -> {x}",
+    "for size 16": "%y = torch.aten.dot %d, %s : !torch.vtensor<[?],f32>, "
+    "!torch.vtensor<[16],f32> -> !torch.vtensor<[],f32>",
+    "an unknown list": "%y = torch.aten.view %x, %k : {x}, !torch.list<int> -> {x}",
+    "several results": "%y = torch.aten.chunk %x, %2, %0 : {x}, !torch.int, "
+    "!torch.int -> !torch.list<vtensor>",
+    "valid, before one that is not": "%y = torch.aten.tanh %x : {x} -> {x}\n"
+    "%z = torch.aten.tanh %x : {x} -> !torch.vtensor<[3],f32>",
     "an unknown rank": "%y = torch.aten.tanh %u : !torch.vtensor<*,f32> -> {x}",
     "an unknown dtype": "%y = torch.aten.tanh %f : !torch.vtensor<[2],f80> -> {x}",
     "an unknown number": "%y = torch.aten.mul.Scalar %x, %o : {x}, !torch.float -> {x}",
@@ -89,25 +111,27 @@ VALID = {
 }
 
 
-def fail_at_last(line: str) -> None:
-    """Lower a function with these ops by a rule that fails at the last one."""
+def fail_at(name: str, lines: str) -> None:
+    """Lower a function with these ops by a rule that fails at one of this name."""
     x = "!torch.vtensor<[2],f32>"
     module = parse_module(
         make_context(),
         f"func.func @main(%x: {x}, %d: !torch.vtensor<[?],f32>, %n: !torch.int, "
         "%s: !torch.vtensor<[16],f32>, %u: !torch.vtensor<*,f32>, %o: !torch.float, "
-        "%f: !torch.vtensor<[2],f80>, "
+        "%f: !torch.vtensor<[2],f80>, %k: !torch.list<int>, "
+        "%i: !torch.vtensor<[2],si64>, "
         "%h: !torch.vtensor<[1099511627776,1099511627776],f32>) {\n"
         "%9 = torch.constant.int 9\n%no = torch.constant.bool false\n"
         "%2 = torch.constant.int 2\n%8 = torch.constant.int 8\n"
         "%none = torch.constant.none\n%40 = torch.constant.int 1099511627776\n"
         "%l = torch.prim.ListConstruct %40, %2 : (!torch.int, !torch.int) "
-        f"-> !torch.list<int>\n{line.format(x=x)}\nfunc.return\n}}",
+        "-> !torch.list<int>\n%twos = torch.prim.ListConstruct %2 : (!torch.int) -> "
+        "!torch.list<int>\n%0 = torch.constant.int 0\n"
+        f"{lines.format(x=x)}\nfunc.return\n}}",
     )
-    *_, last = (op for op in module.walk() if isinstance(op, AtenOp))
 
     def rule(op: AtenOp) -> None:
-        assert op is not last
+        assert op.results[0].name_hint != name
 
     lower_all(module, AtenOp, rule)
 
@@ -117,7 +141,7 @@ def test_an_op_that_pytorch_does_not_make_is_at_fault(what: str):
     line, message = INVALID[what]
 
     with pytest.raises(UnsupportedError) as caught:
-        fail_at_last(line)
+        fail_at("y", line)
 
     assert message in caught.value.message
     assert caught.value.hint == "correct the program"
@@ -126,7 +150,7 @@ def test_an_op_that_pytorch_does_not_make_is_at_fault(what: str):
 @pytest.mark.parametrize("what", VALID)
 def test_the_rule_is_at_fault_for_other_ops(what: str):
     with pytest.raises(AssertionError):
-        fail_at_last(VALID[what])
+        fail_at("y", VALID[what])
 
 
 def test_without_pytorch_the_error_of_the_rule_is_raised(
@@ -135,7 +159,7 @@ def test_without_pytorch_the_error_of_the_rule_is_raised(
     monkeypatch.setitem(sys.modules, "padc.ir.torch.calls", None)
 
     with pytest.raises(AssertionError):
-        fail_at_last(INVALID["its operands"][0])
+        fail_at("y", INVALID["its operands"][0])
 
 
 @pytest.mark.parametrize("convert", [ConvertTorchToLinalgPass, ConvertTorchToMilPass])

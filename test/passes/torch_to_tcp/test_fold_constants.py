@@ -343,10 +343,10 @@ def test_huge_constants_are_not_computed(name: str, monkeypatch: pytest.MonkeyPa
     exported = torch.export.export(model.eval(), (X,))
     ctx = make_context()
     module = import_exported_program(exported, weights_of(ctx))
-    original = eager_evaluation.without_data
+    original = eager_evaluation.call_fake
     sizes: list[int] = []
 
-    def without_data(op: AtenOp, operands: Any) -> Any:
+    def call_fake(op: AtenOp, operands: Any) -> Any:
         sizes.append(bytes_of(made := original(op, operands)))
         return made
 
@@ -355,7 +355,7 @@ def test_huge_constants_are_not_computed(name: str, monkeypatch: pytest.MonkeyPa
         return calls.call(op, operands)
 
     monkeypatch.setattr(eager_evaluation, "call", call)
-    monkeypatch.setattr(eager_evaluation, "without_data", without_data)
+    monkeypatch.setattr(eager_evaluation, "call_fake", call_fake)
     FoldConstantsPass().apply(ctx, module)
     assert max(sizes) > 2**33
     with pytest.raises(padc.UnsupportedError, match=r"a constant of \d+ numbers"):
@@ -435,6 +435,43 @@ def test_ops_on_files_stay(
     assert not list(tmp_path.iterdir())
 
 
+UNSAFE = {
+    "_add_batch_dim": "(%i, %0, %1) : (!torch.vtensor<[2],si64>, !torch.int, !torch.int)",
+    "_cholesky_solve_helper": "(%x, %y, %no) : (!torch.vtensor<[2,2,2],f32>, "
+    "!torch.vtensor<[0,3,3],f32>, !torch.bool)",
+    "_dyn_quant_matmul_4bit": "(%z, %z, %1, %1, %1) : (!torch.vtensor<[3,3],f32>, "
+    "!torch.vtensor<[3,3],f32>, !torch.int, !torch.int, !torch.int)",
+    "_new_zeros_with_same_feature_meta": "(%x, %x, %1000) : "
+    "(!torch.vtensor<[2,2,2],f32>, !torch.vtensor<[2,2,2],f32>, !torch.int)",
+    "_remove_batch_dim": "(%x, %0, %0, %1000) : (!torch.vtensor<[2,2,2],f32>, "
+    "!torch.int, !torch.int, !torch.int)",
+    "_stack": "(%no_tensors, %0) : (!torch.list<vtensor>, !torch.int)",
+}
+"""Operands for which PyTorch ends the process, or makes what is no tensor."""
+
+
+@pytest.mark.parametrize("name", UNSAFE)
+def test_unsafe_ops_are_not_called(
+    name: str, parse: Callable[[str], ModuleOp], ctx: Context
+):
+    module = parse(f"""
+      func.func @main() -> !torch.vtensor<[2],f32> {{
+        %x = torch.vtensor.literal(dense<1.0> : tensor<2x2x2xf32>) : !torch.vtensor<[2,2,2],f32>
+        %y = torch.vtensor.literal(dense<1.0> : tensor<0x3x3xf32>) : !torch.vtensor<[0,3,3],f32>
+        %z = torch.vtensor.literal(dense<1.0> : tensor<3x3xf32>) : !torch.vtensor<[3,3],f32>
+        %i = torch.vtensor.literal(dense<1> : tensor<2xsi64>) : !torch.vtensor<[2],si64>
+        %no = torch.constant.bool false
+        %0 = torch.constant.int 0
+        %1 = torch.constant.int 1
+        %1000 = torch.constant.int 100000
+        %no_tensors = torch.prim.ListConstruct : () -> !torch.list<vtensor>
+        %r = torch.operator "torch.aten.{name}"{UNSAFE[name]} -> (!torch.vtensor<[2],f32>)
+        func.return %r : !torch.vtensor<[2],f32>
+      }}""")
+
+    assert ops_left(module, ctx) == [f"aten.{name}"]
+
+
 def test_results_without_elements_need_no_kernel(
     parse: Callable[[str], ModuleOp], ctx: Context
 ):
@@ -451,22 +488,66 @@ def test_results_without_elements_need_no_kernel(
     assert ops_left(module, ctx) == []
 
 
-def test_results_whose_size_depends_on_data_are_not_too_large(
-    parse: Callable[[str], ModuleOp], ctx: Context, monkeypatch: pytest.MonkeyPatch
+LONG = {
+    "aten.mvlgamma": "(%x, %long) : (!torch.vtensor<[2],f32>, !torch.int)",
+    "aten.special_laguerre_polynomial_l.n_scalar": "(%x, %long) : "
+    "(!torch.vtensor<[2],f32>, !torch.int)",
+    "aten.special_hermite_polynomial_h": "(%x, %n) : "
+    "(!torch.vtensor<[2],f32>, !torch.vtensor<[2],f32>)",
+    "aten.repeat_interleave.Tensor": "(%i, %none) : "
+    "(!torch.vtensor<[2],si64>, !torch.none)",
+    "aten.bincount": "(%i, %none, %0) : "
+    "(!torch.vtensor<[2],si64>, !torch.none, !torch.int)",
+    "aten.one_hot": "(%i, %minus_one) : (!torch.vtensor<[2],si64>, !torch.int)",
+}
+"""These would take more than 10 s, or 1 GB."""
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_what_takes_long_is_not_computed(
+    name: str, parse: Callable[[str], ModuleOp], ctx: Context
 ):
-    monkeypatch.setattr(eager_evaluation, "MOST_BYTES", 500)
-    module = parse("""
-      func.func @main() -> (!torch.vtensor<[62],si64>, !torch.vtensor<[63],si64>) {
-        %x = torch.vtensor.literal(dense<1> : tensor<2xsi64>) : !torch.vtensor<[2],si64>
+    module = parse(f"""
+      func.func @main() -> !torch.vtensor<[2],f32> {{
+        %x = torch.vtensor.literal(dense<0.5> : tensor<2xf32>) : !torch.vtensor<[2],f32>
+        %n = torch.vtensor.literal(dense<4.0e+9> : tensor<2xf32>) : !torch.vtensor<[2],f32>
+        %i = torch.vtensor.literal(dense<100000000> : tensor<2xsi64>) : !torch.vtensor<[2],si64>
         %none = torch.constant.none
-        %62 = torch.constant.int 62
-        %63 = torch.constant.int 63
-        %a = torch.aten.bincount %x, %none, %62 : !torch.vtensor<[2],si64>, !torch.none, !torch.int -> !torch.vtensor<[62],si64>
-        %b = torch.aten.bincount %x, %none, %63 : !torch.vtensor<[2],si64>, !torch.none, !torch.int -> !torch.vtensor<[63],si64>
-        func.return %a, %b : !torch.vtensor<[62],si64>, !torch.vtensor<[63],si64>
+        %long = torch.constant.int 4000000000
+        %0 = torch.constant.int 0
+        %minus_one = torch.constant.int -1
+        %y = torch.operator "torch.{name}"{LONG[name]} -> (!torch.vtensor<[2],f32>)
+        func.return %y : !torch.vtensor<[2],f32>
+      }}""")
+
+    assert ops_left(module, ctx) == [name]
+
+
+def test_what_needs_data_is_computed(parse: Callable[[str], ModuleOp], ctx: Context):
+    module = parse("""
+      func.func @main() -> (!torch.vtensor<[2,1],f32>, !torch.vtensor<[],i1>) {
+        %a = torch.vtensor.literal(dense<[[2.0, 1.0], [1.0, 3.0]]> : tensor<2x2xf32>) : !torch.vtensor<[2,2],f32>
+        %b = torch.vtensor.literal(dense<1.0> : tensor<2x1xf32>) : !torch.vtensor<[2,1],f32>
+        %none = torch.constant.none
+        %driver = torch.constant.str "gelsd"
+        %x, %residuals, %rank, %values = torch.operator "torch.aten.linalg_lstsq"(%a, %b, %none, %driver) : (!torch.vtensor<[2,2],f32>, !torch.vtensor<[2,1],f32>, !torch.none, !torch.str) -> (!torch.vtensor<[2,1],f32>, !torch.vtensor<[0],f32>, !torch.vtensor<[],si64>, !torch.vtensor<[2],f32>)
+        %all = torch.operator "torch.aten.all"(%x) : (!torch.vtensor<[2,1],f32>) -> (!torch.vtensor<[],i1>)
+        func.return %x, %all : !torch.vtensor<[2,1],f32>, !torch.vtensor<[],i1>
       }""")
 
-    assert ops_left(module, ctx) == ["aten.bincount"]
+    assert ops_left(module, ctx) == []
+
+
+def test_assertions_are_not_run(parse: Callable[[str], ModuleOp], ctx: Context):
+    module = parse("""
+      func.func @main() -> !torch.vtensor<[2],f32> {
+        %x = torch.vtensor.literal(dense<2.0> : tensor<2xf32>) : !torch.vtensor<[2],f32>
+        %none = torch.constant.none
+        torch.operator "torch.aten._assert_tensor_metadata"(%x, %none, %none, %none, %none, %none) : (!torch.vtensor<[2],f32>, !torch.none, !torch.none, !torch.none, !torch.none, !torch.none) -> ()
+        func.return %x : !torch.vtensor<[2],f32>
+      }""")
+
+    assert ops_left(module, ctx) == ["aten._assert_tensor_metadata"]
 
 
 def test_what_is_computed_from_a_large_weight_is_no_large_constant(
