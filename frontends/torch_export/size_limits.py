@@ -153,6 +153,8 @@ def limits(ep: ExportedProgram) -> Limits:
         elif name in POOLS:
             sizes = shape_of(arguments(node)["self"])[-POOLS[name] :]
             yield from limits_of_windows(node, sizes, bounds)
+        elif name == "aten.pixel_unshuffle":
+            yield from limits_of_unshuffle(node, bounds)
         elif (mode := mode_of(node, name)) is not None:
             yield from limits_of_pad(node, mode, bounds)
 
@@ -181,6 +183,14 @@ def limits_of_windows(node: Node, sizes: Sequence[Any], bounds: Bounds) -> Limit
     """That no dimension with windows is empty."""
     for size in sizes:
         yield Limit(node, "", size_of(size, bounds), Size(sympy.Integer(1), bounds))
+
+
+def limits_of_unshuffle(node: Node, bounds: Bounds) -> Limits:
+    """That no dynamic dimension is empty: PyTorch returns an empty tensor as it is."""
+    sizes = [
+        size for size in shape_of(arguments(node)["self"]) if not isinstance(size, int)
+    ]
+    yield from limits_of_windows(node, sizes, bounds)
 
 
 def mode_of(node: Node, name: str) -> str | None:

@@ -362,6 +362,22 @@ def test_convolutions_of_an_empty_batch_and_length():
     assert padc.compile(program)(torch.rand(0, 2, 0)).shape == (0, 3, 2)
 
 
+def test_pixels_of_no_image():
+    """PyTorch returns an empty tensor as it is, and declares the shape of others."""
+    n = Dim("n", min=0, max=4)
+    model = One(lambda x: F.pixel_unshuffle(x, 2))
+    program = torch.export.export(
+        model, (torch.rand(3, 2, 4, 6),), dynamic_shapes={"x": {0: n}}
+    )
+    compiled = padc.compile(program)
+
+    assert model(torch.rand(0, 2, 4, 6)).shape == (0, 2, 4, 6)
+    with pytest.raises(UsageError, match=r"x\.shape\[0\] >= 1"):
+        compiled(torch.rand(0, 2, 4, 6))
+    x = torch.rand(1, 2, 4, 6)
+    assert torch.equal(compiled(x), model(x))
+
+
 def test_the_hint_for_what_is_empty_at_the_smallest_size():
     finding = padc.coreml.Finding("empty", "slice_by_index", "y", "is empty", "Core ML")
 

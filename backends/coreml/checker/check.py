@@ -93,11 +93,16 @@ class _FunctionChecker:
         self.function = function
         self.package = package
         self.locations = locations
-        self.opset = OPSETS.get(function.opset)
-        if self.opset is None or function.opset not in function.block_specializations:
+        if function.opset not in function.block_specializations:
             raise InvalidProgramError(
                 f"function {name!r} has no block for its opset {function.opset!r}"
             )
+        if (opset := OPSETS.get(function.opset)) is None:
+            raise InvalidProgramError(
+                f"function {name!r} has the opset {function.opset!r}; padc knows "
+                f"{', '.join(OPSETS)}"
+            )
+        self.opset = opset
         self.target = min(target or self.opset, self.opset, key=TARGETS.index)
         self.shapes = Shapes(package)
         self.ops: list[Op] = []
