@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import logging
+import re
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -37,24 +38,31 @@ from padc.ir.torch.types import ListType, NumberType, VTensorType
 
 UNSAFE = {
     "aten.from_file": "reads or makes a file",
-    **dict.fromkeys(
-        (
-            *("aten._stack", "aten._add_batch_dim", "aten._remove_batch_dim"),
-            *("aten._dyn_quant_matmul_4bit", "aten._dyn_quant_pack_4bit_weight"),
-            *("aten._cholesky_solve_helper", "aten._new_zeros_with_same_feature_meta"),
-        ),
-        "may end the process",
-    ),
+    "aten._new_zeros_with_same_feature_meta": "may end the process",
+    "aten._remove_batch_dim": "may end the process",
+    "aten._stack": "may end the process",
 }
+"""Ops that programs that are not trusted must not call, and what they do."""
+UNCHECKED = re.compile(
+    r"aten\.(.*backward|_(?!_|adaptive_avg_pool\dd$|batch_norm|cast_|cdist_forward"
+    r"|conj|convolution|embedding_bag|euclidean_dist|fft_|histogramdd|int_mm|linalg_"
+    r"|log_softmax|lu_with_info|native_batch_norm|neg_view|pad_circular|pdist_forward"
+    r"|prelu_kernel"
+    r"|reshape|safe_softmax|scaled_dot_product_attention_math|shape_as_tensor|softmax"
+    r"|to_copy|trilinear|unsafe_|upsample|weight_norm))"
+)
 """
-Ops that programs that are not trusted must not call, and what they do.
+Ops whose kernels are not called: most of those that PyTorch calls for other ops.
 
-All but the first were found by `test/fuzz/aten.py`; PyTorch has no list of them.
+They rely on operands that PyTorch makes itself, and write to other memory for others.
+Those that programs have in place of public ops are called.
 """
 TERMS = ("polynomial", "mvlgamma", "multigammaln")
 """Parts of the names of ops whose arguments `n` or `p` are numbers of terms."""
 MOST_TERMS = 10_000
 """The most terms that are computed, which takes less than a second for few elements."""
+HERE = {"device": torch.device("cpu"), "pin_memory": None}
+"""What arguments of these names are, whatever the program has."""
 NEED_DATA = (
     DataDependentOutputException,
     DynamicOutputShapeException,
@@ -92,8 +100,11 @@ def call(op: AtenOp, operands: Sequence[Any]) -> Sequence[Any]:
     """
     The results of an op on the CPU, in place of the device that the program names.
 
-    Raises TorchRefusalError if PyTorch raises anything, or would take long.
+    Raises TorchRefusalError if PyTorch raises anything, would take long, or would not
+    check the operands.
     """
+    if UNCHECKED.match(op.schema.name):
+        raise NeedsDataError("PyTorch does not check its operands")
     check_terms(op, operands)
     return called(op, operands)
 
@@ -113,23 +124,29 @@ def call_fake(op: AtenOp, operands: Sequence[Any]) -> Sequence[Any]:
         try:
             return called(op, tree_map_only(torch.Tensor, as_fake, list(operands)))
         except TorchRefusalError as error:
-            if isinstance(error.__cause__, NEED_DATA) or any(
-                part in str(error) for part in NO_DATA
-            ):
+            if needs_data(error):
                 raise NeedsDataError(str(error)) from error
             raise
 
 
+def needs_data(error: TorchRefusalError) -> bool:
+    """Whether fake tensors are the reason for a refusal."""
+    if any(kind in str(error) for kind in ("Quantized", "Sparse")):
+        return False  # The types of the IR are those of other tensors.
+    return isinstance(error.__cause__, NEED_DATA) or any(
+        part in str(error) for part in NO_DATA
+    )
+
+
 def called(op: AtenOp, operands: Sequence[Any]) -> Sequence[Any]:
-    if not all(isinstance(x.type, VTensorType | ListType) for x in op.results):
+    if not any(is_tensor_like(x.type) for x in (*op.operands, *op.results)):
         # PyTorch divides integers without a look at the divisor.
-        raise NeedsDataError("it makes numbers")
+        raise NeedsDataError("it computes with numbers alone")
     function = function_of(op)
     keywords = {each.name for each in function._schema.arguments if each.kwarg_only}
     by_position, by_name = list[Any](), dict[str, Any]()
     for argument, value in zip(op.schema.arguments, operands, strict=True):
-        if argument.name == "device":
-            value = torch.device("cpu")
+        value = HERE.get(argument.name, value)
         if argument.name in keywords:
             by_name[argument.name] = value
         else:
@@ -139,9 +156,14 @@ def called(op: AtenOp, operands: Sequence[Any]) -> Sequence[Any]:
             made = function(*by_position, **by_name)
             made = tree_map_only(torch.Tensor, resolved, made)
     except Exception as error:  # Among others AssertionError, KeyError, MemoryError.
-        message = f"PyTorch does not take its operands: {first_line(error)}"
+        reason = first_line(error).partition(". This could be because")[0]
+        message = f"PyTorch does not take its operands: {reason}"
         raise TorchRefusalError(message) from error
     return [made] if len(op.results) == 1 else list(made or ())
+
+
+def is_tensor_like(type: Attribute) -> bool:
+    return isinstance(type, VTensorType | ListType)
 
 
 def check_terms(op: AtenOp, operands: Sequence[Any]) -> None:
@@ -246,7 +268,7 @@ def why_refused_here(op: AtenOp, size: int | None) -> str | None:
             return None
         real = tree_map_only(torch.Tensor, real_zeros, operands)
         return why_other_types(op, call(op, real))
-    except NotConstantError:
+    except (NotConstantError, NeedsDataError):
         return None
     except TorchRefusalError as error:
         # Zeros are no matrix that has an inverse.

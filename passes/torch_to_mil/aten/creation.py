@@ -19,7 +19,7 @@ from padc.passes.aten.formulas import evenly_spaced
 from padc.passes.aten.refusals import INTEGERS
 from padc.passes.torch_to_mil.aten.mil_call import MilCall, lowers, scalar_type
 from padc.passes.torch_to_mil.aten.movement import Size, broadcast_to, filled, sizes_of
-from padc.passes.torch_to_mil.aten.parts import steps
+from padc.passes.torch_to_mil.aten.parts import check_count, steps
 from padc.passes.torch_to_mil.aten.reshaping import known_sizes
 from padc.passes.torch_to_mil.aten.slicing import outline
 from padc.passes.torch_to_mil.aten.tensor import Tensor
@@ -214,6 +214,7 @@ def lower_triangle_indices(call: MilCall) -> Tensor:
     # Imported here: `padc-opt --help` must not load it. numpy builds the whole matrix.
     import torch
 
+    check_count(rows * columns)
     is_lower = call.name == "aten.tril_indices"
     places = torch.tril_indices if is_lower else torch.triu_indices
     return constant(call, places(rows, columns, offset).numpy())

@@ -17,7 +17,7 @@ from padc.passes.torch_to_mil.aten.movement import (
     expand_dims,
     reshape,
 )
-from padc.passes.torch_to_mil.aten.parts import element, part
+from padc.passes.torch_to_mil.aten.parts import check_count, element, part
 from padc.passes.torch_to_mil.aten.reductions import flat, reduce
 from padc.passes.torch_to_mil.aten.searching import places
 from padc.passes.torch_to_mil.aten.tensor import Tensor
@@ -112,6 +112,9 @@ def bin_edges(call: MilCall, x: Tensor, bins: int, place: int) -> Tensor:
 
     If both are equal, they are moved apart to a distance of 1.
     """
+    check_count(bins + 1)
+    if not x.is_float:
+        raise Obstacle("a histogram of integers", "convert them to floats")
     if call.has("range"):
         low, high = numbers(call, "range")[2 * place : 2 * place + 2]
         if low == high:

@@ -21,6 +21,7 @@ from padc.passes.torch_to_mil.aten.movement import (
 )
 from padc.passes.torch_to_mil.aten.parts import (
     array,
+    check_count,
     element,
     inner_bounds,
     part,
@@ -203,6 +204,7 @@ def outline(x: Tensor, rows: Size, columns: Size, keep: str, diagonal: Size) -> 
     `keep` is "le", "ge" or "eq", and compares columns - rows with `diagonal`.
     """
     if isinstance(rows, int) and isinstance(columns, int) and isinstance(diagonal, int):
+        check_count(rows * columns)
         distance = np.arange(columns) - np.arange(rows)[:, None]
         compare = {"eq": np.equal, "ge": np.greater_equal, "le": np.less_equal}[keep]
         mask = compare(distance, diagonal)

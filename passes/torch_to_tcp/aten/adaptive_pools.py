@@ -13,6 +13,7 @@ import numpy as np
 from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType, i64
 from xdsl.ir import SSAValue
 
+from padc.errors import Obstacle
 from padc.ir import resampling, tcp
 from padc.ir.padding import Amounts
 from padc.ir.tcp import Coordinates, ResampleMode, tensor_type
@@ -22,6 +23,9 @@ from padc.passes.aten.windows import adaptive_windows
 from padc.passes.torch_to_tcp.aten.pools import max_pool
 from padc.passes.torch_to_tcp.aten.tcp_call import TcpCall, last_dims, lowers
 
+MOST_WINDOWS = 2**20
+"""The most windows of a dimension, whose elements are listed."""
+
 
 @lowers(*(f"aten.adaptive_max_pool{rank}d" for rank in (1, 2, 3)))
 def lower_adaptive_max_pool(call: TcpCall) -> list[SSAValue] | None:
@@ -29,6 +33,8 @@ def lower_adaptive_max_pool(call: TcpCall) -> list[SSAValue] | None:
     x, new_sizes = call.tensor("self"), call.integers("output_size", 1)
     if 0 in new_sizes:
         return None
+    if (largest := max(new_sizes)) > MOST_WINDOWS:
+        raise Obstacle(f"{largest} windows", f"pool to at most {MOST_WINDOWS}")
     dims = last_dims(x, len(new_sizes))
     shape = tensor_type(x).get_shape()
     is_even = all(

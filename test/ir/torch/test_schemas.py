@@ -151,6 +151,9 @@ def test_fits(type: str, schema_type: str, expected: bool):
     ("type", "other", "expected"),
     [
         ("int", "any", True),
+        ("str", "optional<int>", False),
+        ("list<int>", "list<any>", True),
+        ("vtensor<[2],unk>", "vtensor<[2],f32>", False),
         ("int", "int", True),
         ("int", "float", False),
         ("int", "number", True),

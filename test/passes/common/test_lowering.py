@@ -42,6 +42,10 @@ def test_an_error_of_the_rule_itself_is_raised():
     assert caught.value is error
 
 
+CHUNK = (
+    "%y = torch.aten.chunk %x, %2, %0 : {x}, !torch.int, !torch.int -> "
+    "!torch.list<vtensor>\n"
+)
 INVALID = {
     "its operands": (
         "%y = torch.aten.unsqueeze %x, %9 : {x}, !torch.int -> {x}",
@@ -77,6 +81,15 @@ INVALID = {
         "-> !torch.vtensor<[2],si64>",
         'aten.leaky_relu of int64[2]: PyTorch does not take its operands: "leaky',
     ),
+    "the count of its results": (
+        f"{CHUNK}%a, %b, %c = torch.prim.ListUnpack %y : !torch.list<vtensor> -> {{x}}, {{x}}, {{x}}",
+        "aten.chunk of float32[2]: the program unpacks 3 tensors, and PyTorch makes 2",
+    ),
+    "one of its results": (
+        f"{CHUNK}%a, %b = torch.prim.ListUnpack %y : !torch.list<vtensor> -> {{x}}, {{x}}",
+        "aten.chunk of float32[2]: the program declares float32[2], and PyTorch makes "
+        "float32[1]",
+    ),
     "an op before it": (
         "%e = torch.aten.exp %x : {x} -> !torch.vtensor<[2],f64>\n"
         "%y = torch.aten.tanh %e : !torch.vtensor<[2],f64> -> !torch.vtensor<[2],f64>",
@@ -94,6 +107,18 @@ VALID = {
     "an op": "%y = torch.aten.tanh %x : {x} -> {x}",
     "for size 1": "%y = torch.aten.expand %d, %twos, %no : !torch.vtensor<[?],f32>, "
     "!torch.list<int>, !torch.bool -> {x}",
+    "for size 840": "%y = torch.aten.view %d, %by7 : !torch.vtensor<[?],f32>, "
+    "!torch.list<int> -> !torch.vtensor<[?,7],f32>",
+    "whose data decides": '%y = torch.operator "torch.aten.equal"(%x, %x) : ({x}, {x}) -> (!torch.bool)',
+    "that numbers decide": '%y = torch.operator "torch.aten.bincount"(%i, %none, %big) '
+    ": (!torch.vtensor<[2],si64>, !torch.none, !torch.int) -> (!torch.vtensor<[2],si64>)",
+    "a matrix without an inverse": '%y = torch.operator "torch.aten.inverse"(%m) : '
+    "(!torch.vtensor<[2,2],f32>) -> (!torch.vtensor<[2,2],f32>)",
+    "of another device": "%y = torch.aten.zeros %twos, %none, %none, %cuda, %true : !torch.list<int>, "
+    "!torch.none, !torch.none, !torch.Device, !torch.bool -> {x}",
+    "on numbers": "%zero = torch.constant.int 0\n"
+    '%y = torch.operator "torch.aten.__round_to_zero_floordiv.int"(%9, %zero) : '
+    "(!torch.int, !torch.int) -> (!torch.int)",
     "for size 16": "%y = torch.aten.dot %d, %s : !torch.vtensor<[?],f32>, "
     "!torch.vtensor<[16],f32> -> !torch.vtensor<[],f32>",
     "an unknown list": "%y = torch.aten.view %x, %k : {x}, !torch.list<int> -> {x}",
@@ -111,29 +136,42 @@ VALID = {
 }
 
 
+PROGRAM = """
+func.func @main(
+  %x: !torch.vtensor<[2],f32>, %s: !torch.vtensor<[16],f32>,
+  %m: !torch.vtensor<[2,2],f32>, %i: !torch.vtensor<[2],si64>,
+  %d: !torch.vtensor<[?],f32>, %u: !torch.vtensor<*,f32>, %f: !torch.vtensor<[2],f80>,
+  %h: !torch.vtensor<[1099511627776,1099511627776],f32>,
+  %n: !torch.int, %o: !torch.float, %k: !torch.list<int>
+) {
+  %0 = torch.constant.int 0
+  %2 = torch.constant.int 2
+  %7 = torch.constant.int 7
+  %8 = torch.constant.int 8
+  %9 = torch.constant.int 9
+  %minus = torch.constant.int -1
+  %big = torch.constant.int 1099511627776
+  %no = torch.constant.bool false
+  %true = torch.constant.bool true
+  %none = torch.constant.none
+  %cuda = torch.constant.device "cuda:0"
+  %l = torch.prim.ListConstruct %big, %2 : (!torch.int, !torch.int) -> !torch.list<int>
+  %twos = torch.prim.ListConstruct %2 : (!torch.int) -> !torch.list<int>
+  %by7 = torch.prim.ListConstruct %minus, %7 : (!torch.int, !torch.int) -> !torch.list<int>
+  LINES
+  func.return
+}
+"""
+
+
 def fail_at(name: str, lines: str) -> None:
-    """Lower a function with these ops by a rule that fails at one of this name."""
-    x = "!torch.vtensor<[2],f32>"
-    module = parse_module(
-        make_context(),
-        f"func.func @main(%x: {x}, %d: !torch.vtensor<[?],f32>, %n: !torch.int, "
-        "%s: !torch.vtensor<[16],f32>, %u: !torch.vtensor<*,f32>, %o: !torch.float, "
-        "%f: !torch.vtensor<[2],f80>, %k: !torch.list<int>, "
-        "%i: !torch.vtensor<[2],si64>, "
-        "%h: !torch.vtensor<[1099511627776,1099511627776],f32>) {\n"
-        "%9 = torch.constant.int 9\n%no = torch.constant.bool false\n"
-        "%2 = torch.constant.int 2\n%8 = torch.constant.int 8\n"
-        "%none = torch.constant.none\n%40 = torch.constant.int 1099511627776\n"
-        "%l = torch.prim.ListConstruct %40, %2 : (!torch.int, !torch.int) "
-        "-> !torch.list<int>\n%twos = torch.prim.ListConstruct %2 : (!torch.int) -> "
-        "!torch.list<int>\n%0 = torch.constant.int 0\n"
-        f"{lines.format(x=x)}\nfunc.return\n}}",
-    )
+    """Lower `PROGRAM` with these lines by a rule that fails at one of this name."""
+    text = PROGRAM.replace("LINES", lines.format(x="!torch.vtensor<[2],f32>"))
 
     def rule(op: AtenOp) -> None:
         assert op.results[0].name_hint != name
 
-    lower_all(module, AtenOp, rule)
+    lower_all(parse_module(make_context(), text), AtenOp, rule)
 
 
 @pytest.mark.parametrize("what", INVALID)

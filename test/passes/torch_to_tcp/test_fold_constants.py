@@ -436,37 +436,42 @@ def test_ops_on_files_stay(
 
 
 UNSAFE = {
-    "_add_batch_dim": "(%i, %0, %1) : (!torch.vtensor<[2],si64>, !torch.int, !torch.int)",
-    "_cholesky_solve_helper": "(%x, %y, %no) : (!torch.vtensor<[2,2,2],f32>, "
-    "!torch.vtensor<[0,3,3],f32>, !torch.bool)",
-    "_dyn_quant_matmul_4bit": "(%z, %z, %1, %1, %1) : (!torch.vtensor<[3,3],f32>, "
-    "!torch.vtensor<[3,3],f32>, !torch.int, !torch.int, !torch.int)",
-    "_new_zeros_with_same_feature_meta": "(%x, %x, %1000) : "
-    "(!torch.vtensor<[2,2,2],f32>, !torch.vtensor<[2,2,2],f32>, !torch.int)",
-    "_remove_batch_dim": "(%x, %0, %0, %1000) : (!torch.vtensor<[2,2,2],f32>, "
+    "_cholesky_solve_helper": "(%x, %y, %no) : (!torch.vtensor<[4,4],f32>, "
+    "!torch.vtensor<[2,2,3,3],f32>, !torch.bool)",
+    "_dyn_quant_matmul_4bit": "(%x, %x, %0, %1, %1) : (!torch.vtensor<[4,4],f32>, "
+    "!torch.vtensor<[4,4],f32>, !torch.int, !torch.int, !torch.int)",
+    "_remove_batch_dim": "(%x, %0, %0, %9) : (!torch.vtensor<[4,4],f32>, "
     "!torch.int, !torch.int, !torch.int)",
     "_stack": "(%no_tensors, %0) : (!torch.list<vtensor>, !torch.int)",
+    "__round_to_zero_floordiv.int": "(%1, %0) : (!torch.int, !torch.int)",
+    "max_pool2d_with_indices_backward": "(%z, %z, %l, %l, %p, %l, %no, %i) : "
+    "(!torch.vtensor<[1,4,4],f32>, !torch.vtensor<[1,4,4],f32>, !torch.list<int>, "
+    "!torch.list<int>, !torch.list<int>, !torch.list<int>, !torch.bool, "
+    "!torch.vtensor<[1,4,4],si64>)",
 }
-"""Operands for which PyTorch ends the process, or makes what is no tensor."""
+"""Operands for which PyTorch ends the process, or writes to other memory."""
 
 
 @pytest.mark.parametrize("name", UNSAFE)
 def test_unsafe_ops_are_not_called(
     name: str, parse: Callable[[str], ModuleOp], ctx: Context
 ):
+    type = "!torch.int" if name.endswith("int") else "!torch.vtensor<[1,4,4],f32>"
     module = parse(f"""
-      func.func @main() -> !torch.vtensor<[2],f32> {{
-        %x = torch.vtensor.literal(dense<1.0> : tensor<2x2x2xf32>) : !torch.vtensor<[2,2,2],f32>
-        %y = torch.vtensor.literal(dense<1.0> : tensor<0x3x3xf32>) : !torch.vtensor<[0,3,3],f32>
-        %z = torch.vtensor.literal(dense<1.0> : tensor<3x3xf32>) : !torch.vtensor<[3,3],f32>
-        %i = torch.vtensor.literal(dense<1> : tensor<2xsi64>) : !torch.vtensor<[2],si64>
+      func.func @main() -> {type} {{
+        %x = torch.vtensor.literal(dense<-1.0> : tensor<4x4xf32>) : !torch.vtensor<[4,4],f32>
+        %y = torch.vtensor.literal(dense<1.0> : tensor<2x2x3x3xf32>) : !torch.vtensor<[2,2,3,3],f32>
+        %z = torch.vtensor.literal(dense<1.0> : tensor<1x4x4xf32>) : !torch.vtensor<[1,4,4],f32>
+        %i = torch.vtensor.literal(dense<1000000000000> : tensor<1x4x4xsi64>) : !torch.vtensor<[1,4,4],si64>
         %no = torch.constant.bool false
         %0 = torch.constant.int 0
         %1 = torch.constant.int 1
-        %1000 = torch.constant.int 100000
+        %9 = torch.constant.int 100000
+        %l = torch.prim.ListConstruct %1, %1 : (!torch.int, !torch.int) -> !torch.list<int>
+        %p = torch.prim.ListConstruct %0, %0 : (!torch.int, !torch.int) -> !torch.list<int>
         %no_tensors = torch.prim.ListConstruct : () -> !torch.list<vtensor>
-        %r = torch.operator "torch.aten.{name}"{UNSAFE[name]} -> (!torch.vtensor<[2],f32>)
-        func.return %r : !torch.vtensor<[2],f32>
+        %r = torch.operator "torch.aten.{name}"{UNSAFE[name]} -> ({type})
+        func.return %r : {type}
       }}""")
 
     assert ops_left(module, ctx) == [f"aten.{name}"]

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.export import Dim, ExportedProgram
 
+import padc
 from padc.errors import UnsupportedError
 from padc.frontends.torch_export import import_exported_program
 from padc.ir import make_context, resampling
@@ -309,8 +310,13 @@ def test_even_windows_are_those_of_a_pool(size: int, new_size: int):
     assert even_windows(size, new_size) == expected
 
 
-def test_even_windows_of_a_huge_result():
+def test_huge_results_of_adaptive_pools():
     assert even_windows(4, 2**63 - 1) is None
+    exported = torch.export.export(
+        Function(lambda x: F.adaptive_max_pool1d(x, 2**21)), (torch.zeros(1, 1, 4),)
+    )
+    with pytest.raises(UnsupportedError, match="2097152 windows"):
+        padc.convert(exported)
 
 
 @given(st.integers(1, 60), st.integers(1, 60))
