@@ -98,6 +98,14 @@ class AtenCall(abc.ABC):
             return types
         return []
 
+    def count_parts(self, count: int) -> int:
+        """The number of `parts`, 0 if unused; Obstacle if these are not `count`."""
+        if (parts := len(self.parts())) not in (0, count):
+            raise Obstacle(
+                f"{count} parts, of which {parts} are unpacked", "unpack all"
+            )
+        return parts
+
     def integer(self, name: str) -> int:
         """A known integer."""
         value = self.constant(name)

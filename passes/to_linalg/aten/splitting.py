@@ -53,7 +53,8 @@ def lower_tensor_split(call: LinalgCall) -> Replacement:
     size = build.size(x, dim)
     if not isinstance(size, int):
         raise Obstacle("parts of a dynamic size", "use torch.chunk")
-    sizes = [size // sections + (i < size % sections) for i in range(sections)]
+    parts = range(call.count_parts(sections))
+    sizes = [size // sections + (i < size % sections) for i in parts]
     return [cut(build, x, dim, sizes)]
 
 

@@ -99,6 +99,11 @@ def columns_and_edges(call: MilCall) -> tuple[list[Tensor], list[Tensor]]:
         counts = [call.integer("bins")] * len(columns)
     else:
         counts = call.integers("bins")
+        if len(counts) != len(columns):
+            raise Obstacle(
+                f"{len(counts)} numbers of bins for {len(columns)} columns",
+                "give one for each",
+            )
     edges = [
         bin_edges(call, column, count, place)
         for place, (column, count) in enumerate(zip(columns, counts, strict=True))

@@ -172,14 +172,14 @@ def lower_tensor_split(call: MilCall) -> list[list[Tensor]]:
 def split_evenly(
     call: MilCall, x: Tensor, dim: int, sections: int
 ) -> list[list[Tensor]]:
-    size = size_of(x, dim)
+    size, parts = size_of(x, dim), range(1, call.count_parts(sections))
     if isinstance(size, int):
         bounds: list[Size] = [
-            i * (size // sections) + min(i, size % sections) for i in range(1, sections)
+            i * (size // sections) + min(i, size % sections) for i in parts
         ]
     else:
         each, rest = size.binary("floor_div", sections), size.binary("mod", sections)
-        bounds = [each * i + rest.minimum(i) for i in range(1, sections)]
+        bounds = [each * i + rest.minimum(i) for i in parts]
     return split_at(call, x, dim, bounds)
 
 

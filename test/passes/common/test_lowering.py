@@ -224,6 +224,43 @@ def test_results_that_are_declared_wrongly(convert: type, declared: str, message
     assert message in caught.value.message
 
 
+@pytest.mark.parametrize("convert", [ConvertTorchToLinalgPass, ConvertTorchToMilPass])
+@pytest.mark.parametrize(
+    ("use", "message"),
+    [
+        (
+            "%a, %b = torch.prim.ListUnpack %l : !torch.list<vtensor> -> "
+            "!torch.vtensor<[3],f32>, !torch.vtensor<[3],f32>\n"
+            "func.return %b : !torch.vtensor<[3],f32>",
+            "9223372036854775807 parts, of which 2 are unpacked",
+        ),
+        (
+            "%a = torch.prim.ListUnpack %l : !torch.list<vtensor> -> !torch.int\n"
+            '"test.op"(%a) : (!torch.int) -> ()\n'
+            "func.return %x : !torch.vtensor<[3],f32>",
+            "a list that is unpacked to other things than tensors",
+        ),
+        (
+            '"test.op"(%l) : (!torch.list<vtensor>) -> ()\n'
+            "func.return %x : !torch.vtensor<[3],f32>",
+            "a list of tensors that is not unpacked",
+        ),
+    ],
+)
+def test_lists_that_are_not_as_they_are_used(convert: type, use: str, message: str):
+    ctx = make_context()
+    module = parse_module(
+        ctx,
+        "func.func @main(%x: !torch.vtensor<[3],f32>) -> !torch.vtensor<[3],f32> {\n"
+        "%n = torch.constant.int 9223372036854775807\n%dim = torch.constant.int 0\n"
+        "%l = torch.aten.tensor_split.sections %x, %n, %dim : !torch.vtensor<[3],f32>,"
+        f" !torch.int, !torch.int -> !torch.list<vtensor>\n{use}\n}}",
+    )
+
+    with pytest.raises(UnsupportedError, match=message):
+        convert().apply(ctx, module)
+
+
 def test_a_result_without_replacement_is_used():
     constant = ConstantOp.from_int_and_width(1, 32)
     module = ModuleOp([constant, TestOp([constant])])
