@@ -213,7 +213,7 @@ def test_the_command_line(
             " (!torch.str, !torch.bool, !torch.int, !torch.none, !torch.none,"
             " !torch.none, !torch.none) -> (!torch.vtensor<[4],f32>)"
             " func.return %y : !torch.vtensor<[4],f32> }",
-            "aten.from_file: it is not called, since it reads or makes a file",
+            "aten.from_file: it is not called, since it reads or writes files",
         ),
     ],
 )

@@ -15,6 +15,7 @@ from typing import Any, cast
 
 from padc.frontends.torch_export.archive import UnsafeError
 from padc.frontends.torch_export.expressions import check_guard, check_size
+from padc.ir.torch.calls import danger_of
 
 MOST_DEPTH = 200
 NAME = re.compile(r"""[^"'\\()=;:,\x00-\x1f]*""")
@@ -30,7 +31,6 @@ OP = re.compile(
     r"|eq|ne|lt|le|gt|ge|and_|or_|not_)"
     r"|math\.(ceil|floor|trunc)|torch\.sym_\w+|torch\._sym_\w+"
 )
-OPS_ON_FILES = re.compile(r"torch\.ops\.aten\.(from_file|save)\b")
 
 
 def check_texts(
@@ -81,8 +81,8 @@ def check_text(text: str) -> None:
 
 
 def check_op(text: str) -> None:
-    if OPS_ON_FILES.match(text):
-        raise UnsafeError(f"it calls {text}, which reads or writes files")
+    if (danger := danger_of(text.removeprefix("torch.ops."))) is not None:
+        raise UnsafeError(f"it calls {text}, which {danger}")
     if not OP.fullmatch(text):
         raise UnsafeError(f"it calls {text[:80]!r}, which is not an op of PyTorch's")
 

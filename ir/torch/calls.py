@@ -37,10 +37,10 @@ from padc.ir.torch.tensors import torch_dtype
 from padc.ir.torch.types import ListType, NumberType, VTensorType
 
 UNSAFE = {
-    re.compile(r"aten\.from_file"): "reads or makes a file",
+    re.compile(r"aten\.(from_file|save)(\.\w+)?"): "reads or writes files",
     re.compile(
         r"aten\.(_stack|_remove_batch_dim|_new_zeros_with_same_feature_meta"
-        r"|__interpolate.*|__upsample.*)"
+        r"|__interpolate|__upsample\w*)(\.\w+)?"
     ): "may end the process",
 }
 """Ops that programs that are not trusted must not call, and what they do."""
@@ -68,7 +68,6 @@ NEED_DATA = (
     DataDependentOutputException,
     DynamicOutputShapeException,
     UnsupportedOperatorException,
-    NotImplementedError,
 )
 NO_DATA = ("NYI", "data is not allocated")
 """Parts of messages of PyTorch's that mean the same as `NEED_DATA`."""
@@ -86,11 +85,15 @@ class NeedsDataError(TorchRefusalError):
     """What an op makes is not known without data."""
 
 
+def danger_of(name: str) -> str | None:
+    """What an op does that programs that are not trusted must not call."""
+    return next((what for names, what in UNSAFE.items() if names.fullmatch(name)), None)
+
+
 def function_of(op: AtenOp) -> Any:
     """PyTorch's function for an op; TorchRefusalError if it has none that is safe."""
-    for names, danger in UNSAFE.items():
-        if names.fullmatch(op.schema.name):
-            raise TorchRefusalError(f"it is not called, since it {danger}")
+    if (danger := danger_of(op.schema.name)) is not None:
+        raise TorchRefusalError(f"it is not called, since it {danger}")
     namespace, packet, overload = [*op.schema.name.split("."), "default"][:3]
     try:
         return getattr(getattr(getattr(torch.ops, namespace), packet), overload)
@@ -133,8 +136,6 @@ def call_fake(op: AtenOp, operands: Sequence[Any]) -> Sequence[Any]:
 
 def needs_data(error: TorchRefusalError) -> bool:
     """Whether fake tensors are the reason for a refusal."""
-    if any(kind in str(error) for kind in ("Quantized", "Sparse")):
-        return False  # The types of the IR are those of other tensors.
     return isinstance(error.__cause__, NEED_DATA) or any(
         part in str(error) for part in NO_DATA
     )
@@ -237,7 +238,7 @@ def why_invalid_before(op: Operation) -> tuple[AtenOp, str] | None:
     root = op.get_toplevel_object()
     assert isinstance(root, Operation)
     for each in root.walk():
-        if isinstance(each, AtenOp) and each.results:
+        if isinstance(each, AtenOp):
             # The dtypes that a kernel has are not known without real tensors.
             judges = [why_invalid, why_refused_here] if each is op else [why_invalid]
             for judge in judges:

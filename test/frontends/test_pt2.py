@@ -504,6 +504,11 @@ TEXTS = {
         "torch.ops.aten.from_file.default",
         "reads or writes files",
     ),
+    "an op that checks nothing": (
+        r"torch\.ops\.aten\.conv2d\.default",
+        "torch.ops.aten._remove_batch_dim.default",
+        "may end the process",
+    ),
     "a function": (
         r"torch\.ops\.aten\.conv2d\.default",
         "torch.hub.load",

@@ -79,6 +79,8 @@ AREAS: Mapping[str, Area] = {
             "ir/torch/containers.py": ("ListConstructOp.verify_", "is_subtype"),
         },
         (
+            "test/ir/torch/test_calls.py",
+            "test/ir/torch/test_schemas.py",
             "test/passes/common/test_lowering.py",
             "test/test_mlir_model.py",
             "test/passes/torch_to_tcp/test_fold_constants.py",

@@ -131,6 +131,9 @@ VALID = {
     "an unknown number": "%y = torch.aten.mul.Scalar %x, %o : {x}, !torch.float -> {x}",
     "large": "%y = torch.aten.expand %x, %l, %no : {x}, !torch.list<int>, !torch.bool "
     "-> !torch.vtensor<[1099511627776,2],f32>",
+    "larger than memory": "%y = torch.aten.zeros %l, %none, %none, %none, %none : "
+    "!torch.list<int>, !torch.none, !torch.none, !torch.none, !torch.none -> "
+    "!torch.vtensor<[1099511627776,2],f32>",
     "larger than 64 bits count": "%y = torch.aten.tanh %h : "
     "!torch.vtensor<[1099511627776,1099511627776],f32> -> {x}",
 }

@@ -495,6 +495,7 @@ def test_results_without_elements_need_no_kernel(
 
 LONG = {
     "aten.mvlgamma": "(%x, %long) : (!torch.vtensor<[2],f32>, !torch.int)",
+    "aten.special_multigammaln": "(%x, %long) : (!torch.vtensor<[2],f32>, !torch.int)",
     "aten.special_laguerre_polynomial_l.n_scalar": "(%x, %long) : "
     "(!torch.vtensor<[2],f32>, !torch.int)",
     "aten.special_hermite_polynomial_h": "(%x, %n) : "
@@ -518,7 +519,7 @@ def test_what_takes_long_is_not_computed(
         %n = torch.vtensor.literal(dense<4.0e+9> : tensor<2xf32>) : !torch.vtensor<[2],f32>
         %i = torch.vtensor.literal(dense<100000000> : tensor<2xsi64>) : !torch.vtensor<[2],si64>
         %none = torch.constant.none
-        %long = torch.constant.int 4000000000
+        %long = torch.constant.int 60000000
         %0 = torch.constant.int 0
         %minus_one = torch.constant.int -1
         %y = torch.operator "torch.{name}"{LONG[name]} -> (!torch.vtensor<[2],f32>)
@@ -526,6 +527,23 @@ def test_what_takes_long_is_not_computed(
       }}""")
 
     assert ops_left(module, ctx) == [name]
+
+
+def test_large_numbers_that_count_no_terms(
+    parse: Callable[[str], ModuleOp], ctx: Context
+):
+    module = parse("""
+      func.func @main() -> (!torch.vtensor<[20000,1],f32>, !torch.vtensor<[2],f32>) {
+        %x = torch.vtensor.literal(dense<2.0e+04> : tensor<2xf32>) : !torch.vtensor<[2],f32>
+        %n = torch.constant.int 20000
+        %1 = torch.constant.int 1
+        %none = torch.constant.none
+        %a = torch.aten.eye.m %n, %1, %none, %none, %none, %none : !torch.int, !torch.int, !torch.none, !torch.none, !torch.none, !torch.none -> !torch.vtensor<[20000,1],f32>
+        %b = torch.operator "torch.aten.special_laguerre_polynomial_l.n_scalar"(%x, %1) : (!torch.vtensor<[2],f32>, !torch.int) -> (!torch.vtensor<[2],f32>)
+        func.return %a, %b : !torch.vtensor<[20000,1],f32>, !torch.vtensor<[2],f32>
+      }""")
+
+    assert ops_left(module, ctx) == []
 
 
 def test_what_needs_data_is_computed(parse: Callable[[str], ModuleOp], ctx: Context):

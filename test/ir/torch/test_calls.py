@@ -1,0 +1,41 @@
+# pyright: basic
+"""What PyTorch can tell of an op without data, and what it cannot."""
+
+import pytest
+
+from padc.ir import make_context
+from padc.ir.torch import AtenOp
+from padc.ir.torch.calls import why_invalid
+from padc.models.parsing import parse_module
+
+X, INDEX = "!torch.vtensor<[4,2],f32>", "!torch.vtensor<[1],si64>"
+VALID = {
+    "a function of TorchScript": f'"torch.aten.cpu"(%x) : ({X}) -> ({X})',
+    "no fake kernel": '"torch.aten._histogramdd_bin_edges"(%x, %l, %none, %none, %no) : '
+    f"({X}, !torch.list<int>, !torch.none, !torch.none, !torch.bool) -> "
+    "(!torch.list<vtensor>)",
+    "pinned memory": f'"torch.aten.pin_memory"(%x, %none) : ({X}, !torch.none) -> ({X})',
+    "an index in a tensor": '"torch.aten.tensor_split.tensor_indices_or_sections"'
+    f"(%x, %i, %one) : ({X}, {INDEX}, !torch.int) -> (!torch.list<vtensor>)",
+    "a number in a tensor": f'"torch.aten.equal"(%x, %x) : ({X}, {X}) -> (!torch.bool)',
+    "a size in a tensor": f'"torch.aten.nonzero"(%x) : ({X}) -> '
+    "(!torch.vtensor<[3,2],si64>)",
+}
+
+
+@pytest.mark.parametrize("what", VALID)
+def test_what_pytorch_makes_or_cannot_tell(what: str):
+    text = f"""
+      func.func @main(%x: {X}, %i: {INDEX}) {{
+        %one = torch.constant.int 1
+        %none = torch.constant.none
+        %no = torch.constant.bool false
+        %l = torch.prim.ListConstruct %one, %one : (!torch.int, !torch.int) -> !torch.list<int>
+        %y = torch.operator {VALID[what]}
+        func.return
+      }}"""
+    (op,) = (
+        op for op in parse_module(make_context(), text).walk() if isinstance(op, AtenOp)
+    )
+
+    assert why_invalid(op) is None
