@@ -45,18 +45,19 @@ UNSAFE = {
 }
 """Ops that programs that are not trusted must not call, and what they do."""
 UNCHECKED = re.compile(
-    r"aten\.(.*backward|_(?!_|adaptive_avg_pool\dd$|batch_norm|cast_|cdist_forward"
-    r"|conj|convolution|embedding_bag|euclidean_dist|fft_|histogramdd|int_mm|linalg_"
-    r"|log_softmax|lu_with_info|native_batch_norm|neg_view|pad_circular|pdist_forward"
-    r"|prelu_kernel"
-    r"|reshape|safe_softmax|scaled_dot_product_attention_math|shape_as_tensor|softmax"
-    r"|to_copy|trilinear|unsafe_|upsample|weight_norm))"
+    r"aten\.(.*backward|lu_unpack|(linalg_)?(lu|ldl)_solve|_(?!_|adaptive_avg_pool\dd$"
+    r"|batch_norm|cast_|cdist_forward|conj|convolution|embedding_bag|euclidean_dist"
+    r"|fft_|histogramdd|int_mm|linalg_|log_softmax|lu_with_info|native_batch_norm"
+    r"|neg_view|pad_circular|pdist_forward|prelu_kernel|reshape|safe_softmax"
+    r"|scaled_dot_product_attention_math|shape_as_tensor|softmax|to_copy|trilinear"
+    r"|unsafe_|upsample|weight_norm))"
 )
 """
-Ops whose kernels are not called: most of those that PyTorch calls for other ops.
+Ops whose kernels are not called: they rely on what PyTorch makes itself.
 
-They rely on operands that PyTorch makes itself, and write to other memory for others.
-Those that programs have in place of public ops are called.
+For other operands, they read or write other memory. They are those that take pivots,
+and most of those that PyTorch calls for other ops, but not those that exported programs
+have.
 """
 TERMS = ("polynomial", "mvlgamma", "multigammaln")
 """Parts of the names of ops whose arguments `n` or `p` are numbers of terms."""
