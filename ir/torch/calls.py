@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import logging
 import re
+import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -186,8 +187,13 @@ def resolved(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.resolve_conj().resolve_neg()
 
 
-@functools.cache
 def fake_mode() -> FakeTensorMode:
+    """What makes tensors fake; it has a state, so each thread has its own."""
+    return _fake_mode_of(threading.get_ident())
+
+
+@functools.lru_cache(maxsize=16)
+def _fake_mode_of(thread: int) -> FakeTensorMode:
     # Real kernels in place of fake ones would compute.
     return FakeTensorMode(allow_fallback_kernels=False)
 
