@@ -109,6 +109,15 @@ class ListUnpackOp(IRDLOperation):
     def __init__(self, operand: SSAValue, types: Sequence[Attribute]):
         super().__init__(operands=[operand], result_types=[types])
 
+    def verify_(self) -> None:
+        if isinstance(made := self.operand.owner, ListConstructOp) and (
+            len(made.elements) != len(self.elements)
+        ):
+            raise VerifyException(
+                f"a list of {len(made.elements)} elements is unpacked to "
+                f"{len(self.elements)}"
+            )
+
 
 @irdl_op_definition
 class TupleConstructOp(IRDLOperation):

@@ -88,6 +88,13 @@ torch.bind_symbolic_shape %x, [], affine_map<() -> (2)> : !torch.vtensor<[2,2],f
 
 // -----
 
+// CHECK: a list of 1 elements is unpacked to 2
+%i = torch.constant.int 1
+%l = torch.prim.ListConstruct %i : (!torch.int) -> !torch.list<int>
+%a, %b = torch.prim.ListUnpack %l : !torch.list<int> -> !torch.int, !torch.int
+
+// -----
+
 // CHECK: torch.prim.If expects its branch to have (!torch.int), got (!torch.bool)
 %c = torch.constant.bool true
 %y = torch.prim.If %c -> (!torch.int) {
