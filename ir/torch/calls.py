@@ -366,9 +366,9 @@ def why_other_types(op: AtenOp, made: Sequence[Any]) -> str | None:
     return None
 
 
-def has_type(type: Attribute, tensor: torch.Tensor) -> bool:
+def has_type(type: Attribute, tensor: object) -> bool:
     """Whether a value, if it is a tensor, has a type, as far as that is known."""
-    if not isinstance(type, VTensorType):
+    if not isinstance(type, VTensorType) or not isinstance(tensor, torch.Tensor):
         return True
     try:
         shape, dtype = type.get_shape(), torch_dtype(type.element_type)

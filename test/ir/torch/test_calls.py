@@ -11,6 +11,8 @@ from padc.models.parsing import parse_module
 X, INDEX = "!torch.vtensor<[4,2],f32>", "!torch.vtensor<[1],si64>"
 VALID = {
     "a function of TorchScript": f'"torch.aten.cpu"(%x) : ({X}) -> ({X})',
+    "no tensor, though declared": '"torch.aten._unpack_dual"(%x, %one) : '
+    f"({X}, !torch.int) -> ({X}, {X})",
     "no fake kernel": '"torch.aten._histogramdd_bin_edges"(%x, %l, %none, %none, %no) : '
     f"({X}, !torch.list<int>, !torch.none, !torch.none, !torch.bool) -> "
     "(!torch.list<vtensor>)",
@@ -25,13 +27,14 @@ VALID = {
 
 @pytest.mark.parametrize("what", VALID)
 def test_what_pytorch_makes_or_cannot_tell(what: str):
+    results = "%y, %z" if what == "no tensor, though declared" else "%y"
     text = f"""
       func.func @main(%x: {X}, %i: {INDEX}) {{
         %one = torch.constant.int 1
         %none = torch.constant.none
         %no = torch.constant.bool false
         %l = torch.prim.ListConstruct %one, %one : (!torch.int, !torch.int) -> !torch.list<int>
-        %y = torch.operator {VALID[what]}
+        {results} = torch.operator {VALID[what]}
         func.return
       }}"""
     (op,) = (
