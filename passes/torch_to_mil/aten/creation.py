@@ -192,6 +192,7 @@ def spaced(call: MilCall) -> npt.NDArray[np.float64]:
     """
     first, last = call.number("start"), call.number("end")
     count = call.integer("steps")
+    check_count(count)
     exact: type[float | Fraction] = float
     if not is_float(call.result_element_type()):
         first, last, exact = math.trunc(first), math.trunc(last), Fraction
