@@ -88,7 +88,8 @@ def rewrite_split(call: RankCall) -> list[list[SSAValue]]:
     x = call.carrier("self")
     dim = call.integer("dim") % x.rank
     groups, axis = along_one(call, x, dim)
-    wanted = call.parts()
+    if not (wanted := call.parts()):
+        return [[]]  # Nothing uses the parts.
     is_removed = len(wanted[0].get_shape()) < x.rank
     merged = [product_in_type([x.sizes[d] for d in group]) for group in groups]
     types: list[VTensorType] = []

@@ -81,3 +81,16 @@ func.func @dynamic(%x : !torch.vtensor<[?,4,?],f32>) -> !torch.vtensor<[?,4,4],f
   %2 = torch.aten.view %1, %whole : !torch.vtensor<[?,?,1,4,2,2],f32>, !torch.list<int> -> !torch.vtensor<[?,4,4],f32>
   func.return %2 : !torch.vtensor<[?,4,4],f32>
 }
+
+// Parts that nothing uses are left out.
+// CHECK-LABEL: func.func @unused
+// CHECK-NOT:     torch.aten.split
+// CHECK:         return %x
+func.func @unused(%x : !torch.vtensor<[64],f32>) -> !torch.vtensor<[64],f32> {
+  %n1 = torch.constant.int 1
+  %n2 = torch.constant.int 2
+  %sizes = torch.prim.ListConstruct %n2, %n2, %n2, %n2, %n2, %n2 : (!torch.int, !torch.int, !torch.int, !torch.int, !torch.int, !torch.int) -> !torch.list<int>
+  %y = torch.aten.view %x, %sizes : !torch.vtensor<[64],f32>, !torch.list<int> -> !torch.vtensor<[2,2,2,2,2,2],f32>
+  %parts = torch.aten.split.Tensor %y, %n1, %n1 : !torch.vtensor<[2,2,2,2,2,2],f32>, !torch.int, !torch.int -> !torch.list<vtensor>
+  func.return %x : !torch.vtensor<[64],f32>
+}
