@@ -35,6 +35,7 @@ from padc.errors import (
     UsageError,
 )
 from padc.ir import torch as torch_dialect
+from padc.ir.torch.calls import applied, function_named
 from padc.ir.torch.tensors import torch_dtype, weight_tensor
 from padc.ir.weights import Weights
 
@@ -173,18 +174,8 @@ STRIDELESS = {"aten.view": "aten.reshape"}
 
 
 def _call_aten(op: torch_dialect.AtenOp, operands: Sequence[Value]) -> Sequence[Value]:
-    schema = op.schema
-    name = STRIDELESS.get(schema.name, schema.name)
-    namespace, packet, overload = [*name.split("."), "default"][:3]
-    function = getattr(getattr(getattr(torch.ops, namespace), packet), overload)
-    # PyTorch takes the arguments after the "*" of a schema by name only.
-    by_name = {a.name for a in function._schema.arguments if a.kwarg_only}
-    given = dict(zip((a.name for a in schema.arguments), operands, strict=True))
-    result = function(
-        *[value for name, value in given.items() if name not in by_name],
-        **{name: value for name, value in given.items() if name in by_name},
-    )
-    return [result] if len(op.results) == 1 else list(result)
+    name = STRIDELESS.get(op.schema.name, op.schema.name)
+    return applied(function_named(name), op, operands)
 
 
 def _constant(value: Attribute, weights: Weights) -> Value:

@@ -92,13 +92,36 @@ def danger_of(name: str) -> str | None:
     return next((what for names, what in UNSAFE.items() if names.fullmatch(name)), None)
 
 
+def function_named(name: str) -> Any:
+    """PyTorch's function for the name of a schema; AttributeError if there is none."""
+    namespace, packet, overload = [*name.split("."), "default"][:3]
+    return getattr(getattr(getattr(torch.ops, namespace), packet), overload)
+
+
+def applied(function: Any, op: AtenOp, operands: Sequence[Any]) -> Sequence[Any]:
+    """The results of a function of PyTorch on the operands of an op."""
+    # PyTorch takes the arguments after the "*" of a schema by name only.
+    keywords = {each.name for each in function._schema.arguments if each.kwarg_only}
+    by_position, by_name = list[Any](), dict[str, Any]()
+    for argument, value in zip(op.schema.arguments, operands, strict=True):
+        if argument.name in keywords:
+            by_name[argument.name] = value
+        else:
+            by_position.append(value)
+    made = function(*by_position, **by_name)
+    return [made] if len(op.results) == 1 else list(made or ())
+
+
 def function_of(op: AtenOp) -> Any:
-    """PyTorch's function for an op; TorchRefusalError if it has none that is safe."""
+    """
+    PyTorch's function for an op.
+
+    Raises TorchRefusalError if there is none, or if it is not safe to call.
+    """
     if (danger := danger_of(op.schema.name)) is not None:
         raise TorchRefusalError(f"it is not called, since it {danger}")
-    namespace, packet, overload = [*op.schema.name.split("."), "default"][:3]
     try:
-        return getattr(getattr(getattr(torch.ops, namespace), packet), overload)
+        return function_named(op.schema.name)
     except AttributeError as error:
         raise TorchRefusalError("this version of PyTorch does not have it") from error
 
@@ -118,7 +141,7 @@ def call(op: AtenOp, operands: Sequence[Any]) -> Sequence[Any]:
 
 def call_fake(op: AtenOp, operands: Sequence[Any]) -> Sequence[Any]:
     """
-    The same on fake tensors, from tensors that have data, or have not.
+    The same on fake tensors, which are made of the real ones among the operands.
 
     Raises TorchRefusalError if PyTorch raises anything, NeedsDataError if that is
     because the tensors have no data.
@@ -148,23 +171,15 @@ def called(op: AtenOp, operands: Sequence[Any]) -> Sequence[Any]:
         # PyTorch divides integers without a look at the divisor.
         raise NeedsDataError("it computes with numbers alone")
     function = function_of(op)
-    keywords = {each.name for each in function._schema.arguments if each.kwarg_only}
-    by_position, by_name = list[Any](), dict[str, Any]()
-    for argument, value in zip(op.schema.arguments, operands, strict=True):
-        value = HERE.get(argument.name, value)
-        if argument.name in keywords:
-            by_name[argument.name] = value
-        else:
-            by_position.append(value)
+    arguments = zip(op.schema.arguments, operands, strict=True)
+    here = [HERE.get(argument.name, value) for argument, value in arguments]
     try:
         with torch.no_grad():
-            made = function(*by_position, **by_name)
-            made = tree_map_only(torch.Tensor, resolved, made)
+            return tree_map_only(torch.Tensor, resolved, applied(function, op, here))
     except Exception as error:  # Among others AssertionError, KeyError, MemoryError.
         reason = first_line(error).partition(". This could be because")[0]
         message = f"PyTorch does not take its operands: {reason}"
         raise TorchRefusalError(message) from error
-    return [made] if len(op.results) == 1 else list(made or ())
 
 
 def is_tensor_like(type: Attribute) -> bool:
