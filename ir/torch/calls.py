@@ -46,12 +46,12 @@ UNSAFE = {
 }
 """Ops that programs that are not trusted must not call, and what they do."""
 UNCHECKED = re.compile(
-    r"aten\.(.*backward|lu_unpack|(linalg_)?(lu|ldl)_solve|_(?!_|adaptive_avg_pool\dd$"
-    r"|batch_norm|cast_|cdist_forward|conj|convolution|embedding_bag|euclidean_dist"
-    r"|fft_|histogramdd|int_mm|linalg_|log_softmax|lu_with_info|native_batch_norm"
-    r"|neg_view|pad_circular|pdist_forward|prelu_kernel|reshape|safe_softmax"
-    r"|scaled_dot_product_attention_math|shape_as_tensor|softmax|to_copy|trilinear"
-    r"|unsafe_|upsample|weight_norm))"
+    r"aten\.(.*backward|lu_unpack|(linalg_)?(lu|ldl)_solve|.*native_batch_norm|mkldnn_"
+    r"|fbgemm_|_(?!_|adaptive_avg_pool\dd$|cast_|cdist_forward|conj|convolution"
+    r"|embedding_bag|euclidean_dist|fft_|histogramdd|int_mm|linalg_|log_softmax"
+    r"|lu_with_info|neg_view|pad_circular|pdist_forward|prelu_kernel|reshape_(?!alias)"
+    r"|safe_softmax|scaled_dot_product_attention_math|shape_as_tensor|softmax|to_copy"
+    r"|trilinear|unsafe_|upsample|weight_norm))"
 )
 """
 Ops whose kernels are not called: they rely on what PyTorch makes itself.
@@ -64,6 +64,8 @@ TERMS = ("polynomial", "mvlgamma", "multigammaln")
 """Parts of the names of ops whose arguments `n` or `p` are numbers of terms."""
 MOST_TERMS = 10_000
 """The most terms that are computed, which takes less than a second for few elements."""
+DIVISION = re.compile(r"aten\.(floordiv|remainder)\.int")
+"""Ops on integers that are not defined if the second one is 0."""
 HERE = {"device": torch.device("cpu"), "pin_memory": None}
 """What arguments of these names are, whatever the program has."""
 NEED_DATA = (
@@ -100,7 +102,8 @@ def function_named(name: str) -> Any:
 
 def applied(function: Any, op: AtenOp, operands: Sequence[Any]) -> Sequence[Any]:
     """The results of a function of PyTorch on the operands of an op."""
-    # PyTorch takes the arguments after the "*" of a schema by name only.
+    # PyTorch takes the arguments after the "*" of a schema by name only, and those of
+    # functions of TorchScript by position only.
     keywords = {each.name for each in function._schema.arguments if each.kwarg_only}
     by_position, by_name = list[Any](), dict[str, Any]()
     for argument, value in zip(op.schema.arguments, operands, strict=True):
@@ -169,6 +172,8 @@ def needs_data(error: TorchRefusalError) -> bool:
 def called(op: AtenOp, operands: Sequence[Any]) -> Sequence[Any]:
     if not any(is_tensor_like(x.type) for x in (*op.operands, *op.results)):
         # PyTorch divides integers without a look at the divisor.
+        if DIVISION.fullmatch(op.schema.name) and list(operands[1:]) == [0]:
+            raise TorchRefusalError("it divides by zero")
         raise NeedsDataError("it computes with numbers alone")
     function = function_of(op)
     arguments = zip(op.schema.arguments, operands, strict=True)

@@ -35,6 +35,9 @@ from padc.passes.common.lowering import lower_all
 from padc.passes.tcp_to_mil.legality import can_resample, is_exact
 from padc.passes.tcp_to_mil.policies import DEFAULT_GRID_SAMPLE_POLICY, GridSamplePolicy
 
+INDICES = 2**31
+"""How many indices Core ML has, which are int32."""
+
 Vector: TypeAlias = SymbolicTensor | npt.NDArray[np.int64]
 """An integer for each dimension, last first; an array if all are known."""
 
@@ -72,8 +75,8 @@ def decompose(op: GridSampleOp) -> SSAValue:
     grid = build.cast(op.grid, type_of_points)
     points = GridPoints(build.reshape(grid, [batch, count, 1, rank]), build)
     places, weights = taps(op, points, sizes)
-    index = positions(op, places, batch, sizes)
     x = rows(build, op, [batch, channels, *sizes])
+    index = positions(op, places, batch, sizes)
     y = build.index_select(x, 1, index)
     if weights is None:
         y = build.reshape(y, [channels, batch, count])
@@ -143,6 +146,11 @@ def rows(build: AtenBuilder, op: GridSampleOp, shape: Sequence[Integer]) -> SSAV
         amounts = [0, 0, *[outside] * len(sizes)]
         x = build.insert(tcp.PadOp(x, zero, amounts, amounts))
     columns = build.product([batch, *plus(build, sizes, 2 * outside)])
+    if isinstance(columns, int) and columns > INDICES:
+        raise Obstacle(
+            f"an input of {columns} elements per channel, zeros around it included",
+            f"Core ML's indices are below {INDICES}: give it smaller batches",
+        )
     return build.reshape(swapped(build, x), [channels, columns])
 
 

@@ -184,7 +184,8 @@ class Indexed:
     @staticmethod
     def of(x: Tensor, given: Mapping[int, Index]) -> Indexed:
         """`x` with indices by dimension; unless adjacent, these move to the front."""
-        dims = sorted(given)
+        if not (dims := sorted(given)):
+            raise Obstacle("an index without tensors", "give one at least")
         first = dims[0] if dims[-1] - dims[0] < len(dims) else 0
         others = [dim for dim in range(x.rank) if dim not in given]
         perm = [*others[:first], *dims, *others[first:]]
