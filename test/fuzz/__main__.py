@@ -95,7 +95,8 @@ def fuzzed(name: str, options: argparse.Namespace, seconds: float | None) -> int
             if case is None:
                 continue
             kinds[outcome.signature] += 1
-            if kinds[outcome.signature] == 1:
+            # Where a library ended the process does not tell which op did.
+            if kinds[outcome.signature] == 1 or "signal" in outcome.signature:
                 path = keep(options.finds / name, target.suffix, case)
                 print(
                     f"--- {name} {outcome.number}: {path}\n{outcome.text}", flush=True
