@@ -225,8 +225,8 @@ def area_window(j: Whole, size: Whole, new_size: Whole) -> tuple[Whole, Whole]:
 
 def longest_area(size: Whole, new_size: Whole) -> Whole:
     """The number of elements that no window of an adaptive pool exceeds."""
-    # Less than one element is cut at either side.
-    return minimum(ceil_div(size, new_size) + 1, size)
+    # Less than one element is cut at either side. Without windows, none divides by 0.
+    return minimum(ceil_div(size, maximum(new_size, 1)) + 1, size)
 
 
 def area_windows(size: int, new_size: int) -> list[range]:
@@ -300,7 +300,7 @@ def longest_antialiased(size: Whole, new_size: Whole, sampling: Sampling) -> Who
 
 
 def _longest(size: Whole, new_size: Whole, reach: int) -> Whole:
-    return ceil_div(maximum(size, new_size) * reach, new_size) * 2 + 1
+    return ceil_div(maximum(size, new_size) * reach, maximum(new_size, 1)) * 2 + 1
 
 
 # Grid sampling.

@@ -22,7 +22,8 @@
 - `expansions`: replaces calls by the graphs of their decompositions, one at a time.
 - `data_accesses`: where a model reads `x.data`, which torch.export does not trace.
 - `equal_sizes`: sizes that are declared separately and that must be equal;
-  `dynamic_pools`: 1-D pools of dynamic lengths.
+  `dynamic_pools`: pools of dynamic sizes; `unguarded_ops`: ops that treat a size of 1
+  as any other.
 - `guards`: the conditions on input sizes that a program holds under;
   `size_limits`: those that PyTorch leaves to its kernels; `guarded_ranges`: the ranges
   of sizes in which all of them hold; `deciding_ops`: the ops that they are for.

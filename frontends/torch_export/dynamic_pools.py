@@ -1,16 +1,19 @@
 # pyright: basic
 """
-1-D pools of dynamic lengths.
+Pools of dynamic sizes.
 
 ATen's `max_pool1d` reads the length as an integer, and `adaptive_avg_pool1d` the length
 of its result, so that torch.export would fix those of the example;
-`max_pool1d_with_indices` and `adaptive_avg_pool2d` take symbols. `interpolate` with
-mode `area` is an adaptive pool.
+`max_pool1d_with_indices` and `_adaptive_avg_pool2d` take symbols. Other adaptive
+averages ask whether the size of the result is 1, which would become a guard;
+`_adaptive_avg_pool2d` and `3d` do not. `interpolate` with mode `area` is such an
+average.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -18,9 +21,11 @@ from torch import Tensor
 from torch.nn import functional as F
 from torch.overrides import TorchFunctionMode
 
+from padc.frontends.torch_export.unguarded_ops import unguarded
+
 
 class DynamicPools(TorchFunctionMode):
-    """Traces 1-D pools as ops that take symbols."""
+    """Traces pools as ops that take symbols."""
 
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None
@@ -46,12 +51,27 @@ def max_pool1d(
     return results if return_indices else results[0]
 
 
-def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
-    """`torch.adaptive_avg_pool1d`."""
-    row = of_row(output_size)
-    if not isinstance(row[-1], torch.SymInt):
-        return torch.adaptive_avg_pool1d(input, output_size)
-    return F.adaptive_avg_pool2d(input.unsqueeze(-2), row).squeeze(-2)
+def adaptive_avg_pool(
+    function: Callable[..., Tensor], rank: int, input: Tensor, output_size: Any
+) -> Tensor:
+    """A `function` of torch, which pools the last `rank` dimensions."""
+    sizes = output_size
+    if not isinstance(sizes, tuple | list):
+        sizes = [output_size] * rank
+    last = input.shape[-rank:]
+    for n in last:
+        torch._check(n > 0, lambda: "an adaptive pool of no elements")
+    sizes = [n if size is None else size for size, n in zip(sizes, last, strict=True)]
+    if not any(isinstance(size, torch.SymInt) for size in sizes):
+        return function(input, output_size)
+    match rank:
+        case 1:
+            row = torch.ops.aten._adaptive_avg_pool2d(input.unsqueeze(-2), [1, *sizes])
+            return unguarded(torch.squeeze, row, -2)
+        case 2:
+            return torch.ops.aten._adaptive_avg_pool2d(input, sizes)
+        case _:
+            return torch.ops.aten._adaptive_avg_pool3d(input, sizes)
 
 
 def interpolate(
@@ -63,24 +83,32 @@ def interpolate(
     **kwargs: Any,
 ) -> Tensor:
     """`torch.nn.functional.interpolate`."""
-    if mode != "area" or input.dim() != 3:
+    pool = AVERAGES.get(input.dim() - 2)
+    if mode != "area" or pool is None or (size is None) == (scale_factor is None):
         return F.interpolate(input, size, scale_factor, mode, *args, **kwargs)
-    row = F.interpolate(
-        input.unsqueeze(-2), of_row(size), of_row(scale_factor), mode, *args, **kwargs
-    )
-    return row.squeeze(-2)
+    sizes = input.shape[2:]
+    if size is None:
+        scales = scale_factor
+        if not isinstance(scales, tuple | list):
+            scales = [scale_factor] * len(sizes)
+        pairs = zip(sizes, scales, strict=True)
+        size = [torch.sym_int(n * scale) for n, scale in pairs]
+    return adaptive_avg_pool(pool, len(sizes), input, size)
 
 
-def of_row(value: Any) -> Any:
-    """A size or a scale, with 1 for the row before it."""
-    if value is None:
-        return None
-    return (1, *(value if isinstance(value, tuple | list) else [value]))
-
+AVERAGES: dict[int, Callable[..., Tensor]] = {
+    1: torch.adaptive_avg_pool1d,
+    2: F.adaptive_avg_pool2d,
+    3: F.adaptive_avg_pool3d,
+}
+"""The functions by the number of dimensions that they pool."""
 
 REPLACED: dict[Callable[..., Any], Callable[..., Any]] = {
     F.max_pool1d: max_pool1d,
     torch.max_pool1d: max_pool1d,
-    torch.adaptive_avg_pool1d: adaptive_avg_pool1d,
     F.interpolate: interpolate,
+    **{
+        function: partial(adaptive_avg_pool, function, rank)
+        for rank, function in AVERAGES.items()
+    },
 }

@@ -29,6 +29,7 @@ from padc.frontends.torch_export.data_accesses import UNTRACED, DataAccesses
 from padc.frontends.torch_export.dynamic_pools import DynamicPools
 from padc.frontends.torch_export.equal_sizes import with_equal_sizes
 from padc.frontends.torch_export.locations import error_location, inner_lines
+from padc.frontends.torch_export.unguarded_ops import UnguardedOps
 
 
 @contextlib.contextmanager
@@ -174,9 +175,26 @@ def distinct_tensors(values: Any) -> Any:
         if id(tensor) in seen:
             return tensor.clone()
         seen.add(id(tensor))
-        return tensor
+        return without_base(tensor)
 
     return pytree.tree_map_only(torch.Tensor, distinct, values)
+
+
+def without_base(tensor: torch.Tensor) -> torch.Tensor:
+    """
+    The same tensor, but not as a view of another.
+
+    torch.export would guard the sizes of the other one, which later inputs do not have.
+    """
+    is_plain = type(tensor) is torch.Tensor and tensor.layout == torch.strided
+    if tensor._base is None or not is_plain or tensor.is_quantized:
+        return tensor
+    if tensor.is_conj() or tensor.is_neg():  # Its elements are not as in memory.
+        return tensor
+    own = torch.empty(0, dtype=tensor.dtype, device=tensor.device)
+    place = tensor.storage_offset(), tensor.shape, tensor.stride()
+    own.set_(tensor.untyped_storage(), *place)
+    return own.requires_grad_(tensor.requires_grad)
 
 
 def trace(
@@ -188,8 +206,14 @@ def trace(
     """`torch.export.export`, without its prints if it fails."""
     # PyTorch prints the graph where it cannot trace on.
     printing = contextlib.redirect_stderr(io.StringIO())
-    pools = DynamicPools() if dynamic_shapes else contextlib.nullcontext()
-    with tracing(), inner_lines(), quiet(), pools, printing as printed:
+    with contextlib.ExitStack() as stack:
+        for each in tracing(), inner_lines(), quiet():
+            stack.enter_context(each)
+        if dynamic_shapes:
+            # The ops of the pools, too, are traced without guards.
+            for mode in UnguardedOps(), DynamicPools():
+                stack.enter_context(mode)
+        printed = stack.enter_context(printing)
         exported = torch.export.export(
             module, args, kwargs, dynamic_shapes=dynamic_shapes
         )

@@ -309,6 +309,12 @@ AREAS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     ),
     "size": lambda x: F.interpolate(x, size=x.shape[2] + 1, mode="area"),
     "pool": lambda x: F.adaptive_avg_pool1d(x[0], [2 * x.shape[2]]),
+    "smaller": lambda x: F.interpolate(x, scale_factor=0.5, mode="area"),
+    "2-D": lambda x: F.interpolate(x[:, :, None], None, [3, 0.5], mode="area"),
+    "3-D": lambda x: F.interpolate(
+        x[None].expand(2, 2, 2, 2, -1), (1, 3, x.shape[2] // 2), mode="area"
+    ),
+    "module": lambda x: nn.AdaptiveAvgPool2d((None, x.shape[2] // 2))(x),
 }
 
 
@@ -326,6 +332,104 @@ def test_pools_to_computed_sizes_need_no_guard(
     package.verify([(x,) for x in inputs])
     for x in inputs:
         torch.testing.assert_close(compiled(x), function(x))
+
+
+KERNEL = torch.linspace(-1.0, 1.0, 3 * 3 * 2).reshape(3, 3, 2)
+HALVED: dict[str, Callable[[Tensor], Tensor]] = {
+    "lp_pool": lambda x: F.lp_pool1d(x, 2.0, 2),
+    "convolutions": lambda x: F.conv1d(F.relu(F.conv1d(x, KERNEL)), KERNEL, stride=2),
+    "pools": lambda x: F.avg_pool1d(F.max_pool1d(x, 2, 2), 2, ceil_mode=True).exp(),
+    "residual": lambda x: F.avg_pool1d(x, 2).add(F.conv1d(x, KERNEL, stride=2)),
+    "broadcast": lambda x: 1 - F.max_pool1d(x, 3) * torch.arange(3.0).view(3, 1),
+    "concatenation": lambda x: torch.cat([F.avg_pool1d(x, 3)] * 2, 2).softmax(2),
+    "norm": lambda x: F.batch_norm(
+        F.avg_pool1d(x, 3), KERNEL[0, 0, :1].expand(3), ONES
+    ),
+    "padded": lambda x: F.pad(F.avg_pool1d(x, 3), (-1, 1)).mean(2, keepdim=True),
+}
+ONES = torch.ones(3)
+
+
+@pytest.mark.parametrize("function", HALVED.values(), ids=HALVED)
+def test_computed_sizes_may_be_1(function: Callable[[Tensor], Tensor]):
+    shapes, example = ({2: auto(low=3, high=20)},), torch.rand(1, 3, 16)
+    model = One(function)
+
+    package = padc.convert(model, (example,), dynamic_shapes=shapes)
+    compiled = padc.compile(model, (example,), dynamic_shapes=shapes)
+
+    inputs = [torch.rand(1, 3, size) for size in (3, 4, 5, 6, 20)]
+    package.verify([(x,) for x in inputs])
+    for x in inputs:
+        torch.testing.assert_close(compiled(x), function(x))
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: F.avg_pool1d(x, 3).squeeze(2),
+        lambda x: F.avg_pool1d(x, 3).squeeze(),
+        lambda x: F.avg_pool1d(x, 3).relu().sum_to_size(2, 3, 1),
+        lambda x: F.avg_pool1d(x, 3) + x[:, :, -2:],
+        lambda x: x if F.avg_pool1d(x, 3).shape[2] == 1 else -x,
+    ],
+    ids=["squeeze", "squeeze all", "sum_to_size", "broadcast", "in Python"],
+)  # fmt: skip
+def test_sizes_of_1_that_decide_are_refused(function: Callable[[Tensor], Tensor]):
+    """Another shape, or another value, where the computed size is 1."""
+    example = torch.rand(2, 3, 6)
+    compiled = padc.compile(
+        One(function), (example,), dynamic_shapes=({2: auto(high=20)},)
+    )
+
+    torch.testing.assert_close(compiled(example), function(example))
+    with pytest.raises(UsageError):
+        compiled(torch.rand(2, 3, 4))
+
+
+def test_computed_sizes_may_be_0():
+    def function(x: Tensor) -> Tensor:
+        return F.interpolate(F.avg_pool2d(x, 2), scale_factor=0.5, mode="area")
+
+    sizes, example = ({2: auto(high=20), 3: auto(high=20)},), torch.rand(1, 4, 12, 12)
+    compiled = padc.compile(One(function), (example,), dynamic_shapes=sizes)
+
+    for shape in [(2, 2), (2, 9), (9, 2), (4, 4)]:
+        x = torch.rand(1, 4, *shape)
+        torch.testing.assert_close(compiled(x), function(x))
+
+
+def cropped(x: Tensor) -> Tensor:
+    return F.pad(x, (-3, 0))
+
+
+NOT_EMPTY: dict[str, Callable[[Tensor], Tensor]] = {
+    "max_pool": lambda x: F.max_pool2d(cropped(x), 2),
+    "avg_pool": lambda x: F.avg_pool2d(cropped(x), 2, ceil_mode=True),
+    "lp_pool": lambda x: F.lp_pool2d(cropped(x), 2.0, 2),
+    "convolution": lambda x: F.conv2d(cropped(x), torch.ones(1, 1, 1, 1)),
+    "transposed": lambda x: F.conv_transpose2d(cropped(x), torch.ones(1, 1, 1, 1)),
+    "adaptive_avg_pool": lambda x: F.adaptive_avg_pool2d(cropped(x), 2),
+    "adaptive_max_pool": lambda x: F.adaptive_max_pool2d(cropped(x), 2),
+    "area": lambda x: F.interpolate(cropped(x), scale_factor=2.0, mode="area"),
+    "select": lambda x: cropped(x).select(3, 0),
+    "amax": lambda x: cropped(x).amax(3),
+    "replicate": lambda x: F.pad(cropped(x), (1, 1, 0, 0), mode="replicate"),
+}
+
+
+@pytest.mark.parametrize("function", NOT_EMPTY.values(), ids=NOT_EMPTY)
+def test_ops_that_need_elements(function: Callable[[Tensor], Tensor]):
+    sizes, example = ({3: auto(high=20)},), torch.rand(1, 1, 4, 12)
+    compiled = padc.compile(One(function), (example,), dynamic_shapes=sizes)
+
+    for size in (2, 3):
+        x = torch.rand(1, 1, 4, size)
+        with pytest.raises((RuntimeError, IndexError)):
+            function(x)
+        with pytest.raises(UsageError, match="exported"):
+            compiled(x)
+    torch.testing.assert_close(compiled(example), function(example))
 
 
 MAX_POOLS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
@@ -607,8 +711,11 @@ def test_the_line_of_an_op_that_a_guard_is_for(
 
 
 def test_the_line_of_an_op_that_takes_parts():
+    example, sizes = (torch.rand(12),), ({0: auto(high=64)},)
+    program = torch.export.export(Ends(), example, dynamic_shapes=sizes)
+
     with pytest.raises(UnsupportedError, match=r"return torch\.cat\(\[last, first\]\)"):
-        padc.convert(Ends(), (torch.rand(12),), dynamic_shapes=({0: auto(high=64)},))
+        padc.convert(program)
 
 
 def test_values_of_symbols():

@@ -26,6 +26,7 @@ from padc.errors import (
     UsageError,
 )
 from padc.frontends.torch_export import export_module, import_exported_program, load
+from padc.frontends.torch_export.export import without_base
 from padc.ir import make_context
 from padc.ir import torch as torch_d
 from padc.ir.text import Parser
@@ -638,7 +639,7 @@ def test_dynamic_shapes_that_do_not_fit():
         )
     with pytest.raises(UsageError) as raised:
         export_module(
-            Call(lambda x: F.pad(x, (-2, 1))),
+            Call(lambda x: F.max_pool1d(x, 3)),
             (torch.randn(1, 5),),
             dynamic_shapes=(({1: Dim("a", min=2, max=9)},),),
         )
@@ -696,7 +697,7 @@ def test_sizes_that_must_be_equal_are_one_dimension():
     )
 
     values = [node.meta.get("val") for node in exported.graph.nodes]
-    sizes = {str(x.shape[0]) for x in values if isinstance(x, torch.Tensor)}
+    sizes = {str(x.shape[0]) for x in values if isinstance(x, torch.torch.Tensor)}
     assert len(sizes) == 1 and not sizes & {"3"}
 
 
@@ -709,3 +710,38 @@ def test_equal_sizes_of_different_bounds_are_refused():
             (torch.ones(3, 2), torch.ones(3, 2)),
             dynamic_shapes=(({0: x}, {0: y}),),
         )
+
+
+def test_an_example_that_is_a_view():
+    """torch.export would guard the sizes of the tensor that it is a view of."""
+
+    class Product(nn.Module):
+        def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+            return x.permute(0, 3, 1, 2) @ y
+
+    view, y = torch.rand(4, 5, 5, 2, 2)[..., 0].permute(1, 3, 0, 2), torch.rand(4, 4)
+    sizes = ({0: Dim.AUTO, 3: Dim.AUTO}, None)
+
+    program = export_module(Product(), (view, y), dynamic_shapes=sizes)
+
+    other = torch.empty_strided(view.shape, view.stride()).copy_(view)
+    assert other._base is None
+    torch.testing.assert_close(program.module()(other, y), Product()(other, y))
+
+
+@pytest.mark.parametrize(
+    "example",
+    [
+        torch.rand(3, dtype=torch.complex64).conj(),
+        torch.rand(3, dtype=torch.complex64).conj().imag,
+        torch.rand(4, 3)[1:].requires_grad_(),
+        torch.rand(3)[None].expand(2, 3),
+    ],
+    ids=["conjugate", "negative", "requires a gradient", "expanded"],
+)
+def test_views_keep_their_values(example: torch.Tensor):
+    same = without_base(example)
+
+    assert (same.shape, same.stride()) == (example.shape, example.stride())
+    assert same.requires_grad == example.requires_grad
+    assert torch.equal(same, example)
