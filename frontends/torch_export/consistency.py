@@ -20,7 +20,11 @@ import torch
 import torch.utils._pytree as pytree
 from torch._dispatch.python import enable_python_dispatcher
 from torch._ops import OpOverload
-from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch._subclasses.fake_tensor import (
+    FakeTensor,
+    FakeTensorMode,
+    UnsupportedOperatorException,
+)
 from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind, OutputKind, TensorArgument
 from torch.fx import Node
@@ -28,7 +32,10 @@ from torch.fx.experimental.symbolic_shapes import (
     GuardOnDataDependentSymNode,
     free_unbacked_symbols,
 )
+from torch.utils._sympy.numbers import int_oo
+from torch.utils._sympy.value_ranges import ValueRanges
 
+from padc.frontends.torch_export.archive import UnsafeError
 from padc.frontends.torch_export.expressions import LARGEST_EXPONENT
 from padc.frontends.torch_export.nodes import (
     attribute_of,
@@ -51,6 +58,7 @@ def check_consistency(program: ExportedProgram) -> None:
     """Raise InconsistentError at the first node whose value is not what it computes."""
     check_held(program)
     check_outputs(program)
+    give_ranges(program)
     modes: dict[int, Any] = {}
     for module in graph_modules(program.graph_module):
         mode = modes.get(id(module))
@@ -203,7 +211,11 @@ def check_regions(
 
 
 def check_call(node: Node) -> None:
-    """Raise InconsistentError if an op computes another value than its node says."""
+    """
+    Raise InconsistentError if an op computes another value than its node says.
+
+    Raises UnsafeError if PyTorch could tell only by running it.
+    """
     args, kwargs = values_of((node.args, node.kwargs))
     said = node.meta.get("val")
     tensors = [
@@ -215,6 +227,7 @@ def check_call(node: Node) -> None:
         raise InconsistentError(f"{node.name}, {node.target}, computes no tensor")
     # Without any tensor, too, or the op would be run.
     mode = tensors[0].fake_mode if tensors else FakeTensorMode()
+    mode.allow_fallback_kernels = False  # Real kernels, on operands of the file's.
     try:
         # As torch.export has it: in C++, some ops would make dynamic sizes static.
         with enable_python_dispatcher(), torch.no_grad(), mode, ExitStack() as stack:
@@ -228,11 +241,32 @@ def check_call(node: Node) -> None:
             computed = node.target(*args, **kwargs)  # pyright: ignore[reportCallIssue]
     except GuardOnDataDependentSymNode:
         return  # It depends on values, which nobody knows yet.
+    except UnsupportedOperatorException as error:
+        raise UnsafeError(
+            f"it calls {node.target}, of which PyTorch does not know without data "
+            "what it returns"
+        ) from error
     except Exception as error:
         raise InconsistentError(f"{node.name}, {node.target}: {error}") from error
     if said is None and isinstance(computed, torch.Tensor):
         raise InconsistentError(f"{node.name} has no value")
     compare(node, computed, said)
+
+
+def give_ranges(program: ExportedProgram) -> None:
+    """
+    Give all symbols of the inputs a range.
+
+    Files have none of those that only strides depend on, and some ops need one.
+    """
+    for node in program.graph.find_nodes(op="placeholder"):
+        value = node.meta.get("val")
+        if isinstance(value, torch.Tensor) and value.layout == torch.strided:
+            for number in (*value.shape, *value.stride(), value.storage_offset()):
+                if isinstance(number, torch.SymInt):
+                    for symbol in number.node.expr.free_symbols:
+                        ranges = number.node.shape_env.var_to_range
+                        ranges.setdefault(symbol, ValueRanges(0, int_oo))
 
 
 def check_operator(node: Node) -> None:

@@ -840,3 +840,37 @@ def test_values_that_the_ops_do_not_compute(
 
     with pytest.raises(padc.InvalidProgramError, match=message):
         load(rewritten(saved, change))
+
+
+def test_strides_that_have_symbols_of_their_own(tmp_path: Path):
+    """Files have no ranges for symbols that no size depends on."""
+
+    class Mean(nn.Module):
+        def forward(self, *x: torch.Tensor) -> torch.Tensor:
+            return x[0].sum(-1) / x[0].shape[-1]
+
+    sizes, strides = (5, 3, 1, 1, 3), (18, 6, 90, 90, 2)
+    example = torch.empty_strided(sizes, strides, dtype=torch.float16).normal_()
+    program = torch.export.export(
+        Mean(), (example,), dynamic_shapes=(({0: torch.export.Dim.AUTO(max=64)},),)
+    )
+    torch.export.save(program, tmp_path / "mean.pt2")
+
+    loaded = padc.load(tmp_path / "mean.pt2")
+
+    torch.testing.assert_close(loaded.module()(example), Mean()(example))
+
+
+def test_an_op_that_only_data_tells_of(tmp_path: Path):
+    """PyTorch would run it on zeros to tell, whatever its operands are."""
+
+    class Factors(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.geqrf(x)[0]
+
+    program = torch.export.export(Factors(), (torch.eye(3),))
+    torch.export.save(program, tmp_path / "factors.pt2")
+
+    with pytest.raises(padc.errors.UsageError, match="does not know without data"):
+        padc.load(tmp_path / "factors.pt2")
+    padc.load(tmp_path / "factors.pt2", trust=True)
