@@ -44,7 +44,14 @@ def body_of(function: func.FuncOp) -> Block:
 
 
 def value_names(attributes: ArrayAttr[DictionaryAttr] | None) -> list[str]:
-    """The `padc.name` of each argument or result that has these attributes."""
-    names = [each.data.get("padc.name") for each in attributes or ()]
-    assert all(isinstance(name, StringAttr) for name in names)
-    return [name.data for name in names if isinstance(name, StringAttr)]
+    """
+    The `padc.name` of each argument or result that has these attributes.
+
+    Raises InvalidProgramError if one has none, or another thing than a text.
+    """
+    names: list[str] = []
+    for each in attributes or ():
+        if not isinstance(name := each.data.get("padc.name"), StringAttr):
+            raise InvalidProgramError(f"'padc.name' is {name}, not a text")
+        names.append(name.data)
+    return names

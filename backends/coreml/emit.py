@@ -36,6 +36,9 @@ with quiet():
 mb: Any = Builder
 
 
+NO_OUTPUT = "the model returns nothing, and a Core ML program needs an output"
+
+
 @quick_reshapes()
 def emit(
     module: ModuleOp,
@@ -88,6 +91,9 @@ class _Emitter(BodyEmitter):
                 placeholder = function.inputs[type_.name]
                 self.values[argument] = self.interface.value_of(argument, placeholder)
             results = self.emit_ops(self.main.body.block)
+            if not results and not self.problems:
+                # coremltools would return an input.
+                self.problems.append(Problem(NO_OUTPUT, hint="return a tensor"))
             if self.problems:
                 raise UnsupportedError(self.problems)
             described = self.interface.described_outputs

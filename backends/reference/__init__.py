@@ -8,7 +8,8 @@ be read, and optimises nothing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 import torch
 from xdsl.dialects import arith, func, tensor
@@ -35,7 +36,12 @@ from padc.errors import (
     UsageError,
 )
 from padc.ir import torch as torch_dialect
-from padc.ir.torch.calls import applied, function_named
+from padc.ir.torch.calls import (
+    TorchRefusalError,
+    applied,
+    call_checked,
+    function_named,
+)
 from padc.ir.torch.tensors import torch_dtype, weight_tensor
 from padc.ir.weights import Weights
 
@@ -45,11 +51,14 @@ def run(
     *inputs: Value,
     weights: Weights | None = None,
     entry: str = "main",
+    is_trusted: bool = True,
 ) -> tuple[torch.Tensor, ...]:
     """
     Evaluate function `entry` of `module` on tensors of any dtype.
 
     An input of type index is an int. `weights` holds what `dense_resource<...>` names.
+    A module that is not trusted may have ops of PyTorch with any operands: those that
+    PyTorch's kernels would not check are refused.
     Raises `InvalidProgramError` if the module does not have the function or a weight is
     missing, `UsageError` if the inputs do not fit or an op refuses its operands, and
     `UnsupportedError` for ops of other levels.
@@ -70,45 +79,67 @@ def run(
                 for op in unknown
             ]
         )
-    weights = Weights() if weights is None else weights
     values: dict[SSAValue, Value] = dict(zip(function.args, inputs, strict=True))
-    results = _run_block(function.body.block, values, weights)
+    call = _call_aten if is_trusted else call_checked
+    running = _Run(values, Weights() if weights is None else weights, call)
+    results = running.block(function.body.block)
     if not isinstance(function.body.block.last_op, func.ReturnOp):
         raise InvalidProgramError(f"@{entry} does not return")
     return tuple(results)
 
 
-def _run_block(
-    block: Block, values: dict[SSAValue, Value], weights: Weights
-) -> Sequence[Value]:
-    """Run the ops of a block; returns the operands of the last one."""
-    operands: Sequence[Value] = []
-    for op in block.ops:
-        operands = [values[operand] for operand in op.operands]
-        if isinstance(op, TERMINATORS):
-            break
-        try:
-            results = _evaluate(op, operands, values, weights)
-        # PyTorch and the checks of pads raise these for sizes known only at run time.
-        except (ValueError, RuntimeError) as error:
-            raise UsageError(
-                f"'{op.name}': {error}", location=SourceLocation.of(op.location)
-            ) from error
-        values.update(zip(op.results, results, strict=True))
-    return operands
+@dataclass(frozen=True)
+class _Run:
+    """One evaluation of a function."""
 
+    values: dict[SSAValue, Value]
+    weights: Weights
+    call: Callable[[torch_dialect.AtenOp, Sequence[Value]], Sequence[Value]]
+    """Computes an op of PyTorch."""
 
-def _run_loop(
-    op: torch_dialect.LoopOp, values: dict[SSAValue, Value], weights: Weights
-) -> Sequence[Value]:
-    block = op.body.block
-    most, condition, *carried = (values[operand] for operand in op.operands)
-    number = 0
-    while condition and number < most:
-        values.update(zip(block.args, [number, *carried], strict=True))
-        condition, *carried = _run_block(block, values, weights)
-        number += 1
-    return carried
+    def block(self, block: Block) -> Sequence[Value]:
+        """Run the ops of a block; returns the operands of the last one."""
+        operands: Sequence[Value] = []
+        for op in block.ops:
+            operands = [self.values[operand] for operand in op.operands]
+            if isinstance(op, TERMINATORS):
+                break
+            try:
+                results = self.evaluate(op, operands)
+            # PyTorch and the checks of pads raise these for sizes known only at run
+            # time.
+            except (ValueError, RuntimeError, TorchRefusalError) as error:
+                raise UsageError(
+                    f"'{op.name}': {error}", location=SourceLocation.of(op.location)
+                ) from error
+            self.values.update(zip(op.results, results, strict=True))
+        return operands
+
+    def loop(self, op: torch_dialect.LoopOp) -> Sequence[Value]:
+        block = op.body.block
+        most, condition, *carried = (self.values[operand] for operand in op.operands)
+        number = 0
+        while condition and number < most:
+            self.values.update(zip(block.args, [number, *carried], strict=True))
+            condition, *carried = self.block(block)
+            number += 1
+        return carried
+
+    def evaluate(self, op: Operation, operands: Sequence[Value]) -> Sequence[Value]:
+        match op:
+            case torch_dialect.IfOp():
+                region = op.on_true if operands[0] else op.on_false
+                return self.block(region.block)
+            case torch_dialect.LoopOp():
+                return self.loop(op)
+            case torch_dialect.AtenOp():
+                if op.schema.name == "aten.view":  # Strides may not be the model's.
+                    operands = [operands[0].contiguous(), *operands[1:]]
+                return self.call(op, operands)
+            case torch_dialect.LiteralOp() | arith.ConstantOp():
+                return [_constant(op.value, self.weights)]
+            case _:
+                return EVALUATORS[type(op)](op, operands)
 
 
 def _check_inputs(function: func.FuncOp, inputs: Sequence[Value]) -> None:
@@ -137,26 +168,6 @@ def _check_inputs(function: func.FuncOp, inputs: Sequence[Value]) -> None:
             )
 
 
-def _evaluate(
-    op: Operation,
-    operands: Sequence[Value],
-    values: dict[SSAValue, Value],
-    weights: Weights,
-) -> Sequence[Value]:
-    match op:
-        case torch_dialect.IfOp():
-            region = op.on_true if operands[0] else op.on_false
-            return _run_block(region.block, values, weights)
-        case torch_dialect.LoopOp():
-            return _run_loop(op, values, weights)
-        case torch_dialect.AtenOp():
-            return _call_aten(op, operands)
-        case torch_dialect.LiteralOp() | arith.ConstantOp():
-            return [_constant(op.value, weights)]
-        case _:
-            return EVALUATORS[type(op)](op, operands)
-
-
 def _is_known(op: Operation) -> bool:
     known = (
         torch_dialect.AtenOp,
@@ -169,13 +180,8 @@ def _is_known(op: Operation) -> bool:
     return isinstance(op, known) or type(op) in EVALUATORS
 
 
-STRIDELESS = {"aten.view": "aten.reshape"}
-"""Ops in place of those that need strides, which may differ from the model's."""
-
-
 def _call_aten(op: torch_dialect.AtenOp, operands: Sequence[Value]) -> Sequence[Value]:
-    name = STRIDELESS.get(op.schema.name, op.schema.name)
-    return applied(function_named(name), op, operands)
+    return applied(function_named(op.schema.name), op, operands)
 
 
 def _constant(value: Attribute, weights: Weights) -> Value:

@@ -12,9 +12,9 @@ import functools
 import logging
 import re
 import threading
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch._subclasses.fake_tensor import (
@@ -24,6 +24,7 @@ from torch._subclasses.fake_tensor import (
     FakeTensorMode,
     UnsupportedOperatorException,
 )
+from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map_only
 from xdsl.dialects.builtin import DYNAMIC_INDEX
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -169,12 +170,62 @@ def needs_data(error: TorchRefusalError) -> bool:
     )
 
 
+def call_checked(op: AtenOp, operands: Sequence[Any]) -> Sequence[Any]:
+    """
+    The results of an op of a program that nobody trusts, on the CPU.
+
+    Raises TorchRefusalError if PyTorch raises anything, or would not check operands.
+    """
+    if not computes_tensors(op):
+        check_divisor(op, operands)
+        return refusing(op, operands)
+    if UNCHECKED.match(op.schema.name):
+        with CheckedKernels():
+            return refusing(op, operands)
+    try:
+        made = call_fake(op, operands)
+    except NeedsDataError:
+        return call(op, operands)
+    return call(op, operands) if bytes_of(made) else without_data(made)
+
+
+def without_data(made: Sequence[Any]) -> Sequence[Any]:
+    """
+    Empty tensors in place of fake ones.
+
+    Some kernels divide by the size of an empty tensor.
+    """
+    return tree_map_only(
+        torch.Tensor, lambda fake: torch.empty(fake.shape, dtype=fake.dtype), made
+    )
+
+
+class CheckedKernels(TorchDispatchMode):
+    """Replaces kernels that do not check their operands by PyTorch's decompositions."""
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        if not UNCHECKED.match(str(func)):
+            return func(*args, **(kwargs or {}))
+        import torch._decomp as decompositions  # Loading it takes half a second.
+
+        table = cast(Mapping[Any, Any], decompositions.decomposition_table)
+        if func not in table:
+            raise TypeError(f"it does not check those of {func}")
+        with self:  # A decomposition may call others.
+            return table[func](*args, **(kwargs or {}))
+
+
 def called(op: AtenOp, operands: Sequence[Any]) -> Sequence[Any]:
-    if not any(is_tensor_like(x.type) for x in (*op.operands, *op.results)):
-        # PyTorch divides integers without a look at the divisor.
-        if DIVISION.fullmatch(op.schema.name) and list(operands[1:]) == [0]:
-            raise TorchRefusalError("it divides by zero")
+    if not computes_tensors(op):
+        check_divisor(op, operands)
         raise NeedsDataError("it computes with numbers alone")
+    return refusing(op, operands)
+
+
+def refusing(op: AtenOp, operands: Sequence[Any]) -> Sequence[Any]:
+    """The results of PyTorch's function; TorchRefusalError for all that it raises."""
     function = function_of(op)
     arguments = zip(op.schema.arguments, operands, strict=True)
     here = [HERE.get(argument.name, value) for argument, value in arguments]
@@ -185,6 +236,16 @@ def called(op: AtenOp, operands: Sequence[Any]) -> Sequence[Any]:
         reason = first_line(error).partition(". This could be because")[0]
         message = f"PyTorch does not take its operands: {reason}"
         raise TorchRefusalError(message) from error
+
+
+def check_divisor(op: AtenOp, operands: Sequence[Any]) -> None:
+    """Raise TorchRefusalError for integers by 0, which PyTorch divides unseen."""
+    if DIVISION.fullmatch(op.schema.name) and list(operands[1:]) == [0]:
+        raise TorchRefusalError("it divides by zero")
+
+
+def computes_tensors(op: AtenOp) -> bool:
+    return any(is_tensor_like(x.type) for x in (*op.operands, *op.results))
 
 
 def is_tensor_like(type: Attribute) -> bool:

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 import torch
-from torch.utils._pytree import tree_map_only
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     BytesAttr,
@@ -42,6 +41,7 @@ from padc.ir.torch.calls import (
     call,
     call_fake,
     function_of,
+    without_data,
 )
 from padc.ir.torch.tensors import (
     ELEMENT_TYPES,
@@ -122,10 +122,7 @@ class Folding:
             return call(op, operands)
         if self.is_too_large(op, bytes_of(shapes)):
             raise NotConstantError(f"{op.schema.name} is too large")
-        if not bytes_of(shapes):
-            # Some kernels divide by the size of an empty tensor.
-            return tree_map_only(torch.Tensor, empty_here, shapes)
-        return call(op, operands)
+        return call(op, operands) if bytes_of(shapes) else without_data(shapes)
 
     def value(self, value: SSAValue) -> Any:
         """The constant that `value` is; NotConstantError if it is computed."""
@@ -205,10 +202,6 @@ def is_shared(op: AtenOp) -> bool:
         isinstance(operand.owner, LiteralOp) and operand.has_more_than_one_use()
         for operand in op.operands
     )
-
-
-def empty_here(tensor: torch.Tensor) -> torch.Tensor:
-    return torch.empty(tensor.shape, dtype=tensor.dtype)
 
 
 def has_other_type(value: SSAValue, tensor: torch.Tensor) -> bool:

@@ -64,7 +64,6 @@ LARGEST_FLOAT16 = LARGEST_FINITE[type(f16)]
 FLAG = "is_initialized"
 """The name of the state that is zero until the first prediction ends."""
 FLAG_TYPE = TensorType(f16, [1])
-NO_OUTPUT = "the model returns nothing, and a Core ML program needs an output"
 
 
 @dataclass(frozen=True)
@@ -193,8 +192,6 @@ def make_states(
     assert returned is not None
     results = [each.result for each in buffers]
     kept = [i for i in range(len(returned.operands)) if i not in results]
-    if not kept:
-        raise UnsupportedError([Problem(NO_OUTPUT, hint="return a tensor")])
     arguments = [block.args[each.argument] for each in buffers]
     states = [
         state_of(block, argument, each, each.location(function), weights)

@@ -7,7 +7,7 @@ import re
 from random import Random
 
 from fuzz.changes import FLOATS, NUMBERS
-from fuzz.mlir import MlirModels, MlirText
+from fuzz.mlir import MlirModels, MlirRuns, MlirText
 from fuzz.seed_texts import spec, ways
 
 from padc.ir.torch.schemas import Argument, Schema, declarations
@@ -66,6 +66,14 @@ class AtenModels(AtenOps, MlirModels):
 
     def run(self, case: bytes) -> None:
         MlirModels.run(self, case)
+
+
+class AtenRuns(AtenModels, MlirRuns):
+    """
+    What `padc run` does with ATen's ops.
+
+    A case is the text.
+    """
 
 
 def tensor_type(rng: Random, element: str = "") -> str:

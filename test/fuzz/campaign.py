@@ -166,7 +166,7 @@ def outcome_of(number: int, run: Callable[[int], None], target: Target) -> Outco
     except target.errors as error:
         # One that says that the file is damaged must not hide that memory ran out.
         text = "".join(traceback.format_exception(error))
-        if OUT_OF_MEMORY.search(text):
+        if OUT_OF_MEMORY.search(text) and not target.may_need_memory:
             return Outcome(number, "find", text + "\nout of memory")
         return Outcome(number, "refused")
     except BaseException as error:

@@ -104,9 +104,26 @@ class MlirModels(MlirText):
     def run(self, case: bytes) -> None:
         os.environ["PADC_DEBUG"] = "1"
         with tempfile.TemporaryDirectory() as folder:
-            path, out = Path(folder, "case.mlir"), Path(folder, "out.mlpackage")
+            path = Path(folder, "case.mlir")
             path.write_bytes(case)
-            run_main(padc_command.main, ["convert", str(path), "-o", str(out)])
+            run_main(padc_command.main, self.arguments(path))
+
+    def arguments(self, path: Path) -> list[str]:
+        """The command line."""
+        return ["convert", str(path), "-o", str(path.with_name("out.mlpackage"))]
+
+
+class MlirRuns(MlirModels):
+    """
+    What `padc run` does with a text.
+
+    A case is the text. Its tensors may be of any size.
+    """
+
+    may_need_memory = True
+
+    def arguments(self, path: Path) -> list[str]:
+        return ["run", str(path), "--inputs", "random:0"]
 
 
 DOCUMENTED = range(1, 6)

@@ -32,6 +32,9 @@ class Target(abc.ABC):
     )  # fmt: skip
     """The errors with which damaged files may be refused: those at which padc is not."""
 
+    may_need_memory: ClassVar[bool] = False
+    """Whether a case may be refused because there is too little memory."""
+
     @abc.abstractmethod
     def prepare(self) -> None:
         """Make the files that are damaged; replays do not need them."""

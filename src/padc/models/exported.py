@@ -86,7 +86,8 @@ def interpreted(source: Source) -> Interpreter:
     ctx, module = imported(source)
     pipelines.run_passes(ctx, module, pipelines.to_reference())
     verify(module)
-    return Interpreter(module, weights_of(ctx))
+    is_trusted = not isinstance(source, MlirModel)
+    return Interpreter(module, weights_of(ctx), is_trusted)
 
 
 def as_exported(

@@ -23,8 +23,9 @@ class Interpreter:
     The module may be lowered later, to a level that the reference still runs.
     """
 
-    def __init__(self, module: ModuleOp, weights: Weights):
+    def __init__(self, module: ModuleOp, weights: Weights, is_trusted: bool):
         self._module, self._weights = module, weights
+        self._is_trusted = is_trusted
         self.function = function = main(module)
         buffers = changed_buffers(function)
         self._updates = {
@@ -56,7 +57,9 @@ class Interpreter:
     ) -> tuple[tuple[torch.Tensor, ...], dict[str, torch.Tensor]]:
         """The outputs of the model, and the new values of the buffers."""
         given = self.given(inputs, buffers)
-        results = reference.run(self._module, *given, weights=self._weights)
+        results = reference.run(
+            self._module, *given, weights=self._weights, is_trusted=self._is_trusted
+        )
         updated = {name: results[i].clone() for name, i in self._updates.items()}
         return tuple(results[i] for i in self.results), {**buffers, **updated}
 

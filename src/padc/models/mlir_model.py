@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -26,6 +27,7 @@ from padc.errors import (
     SourceLocation,
     UnsupportedError,
     UsageError,
+    first_line,
 )
 from padc.ir import make_context
 from padc.ir.dominance import verify
@@ -96,7 +98,8 @@ class MlirModel(torch.nn.Module):
                 described(type)
         function.arg_attrs = named("input", inputs, function.arg_attrs)
         function.res_attrs = named("output", outputs, function.res_attrs)
-        self.interpreter = Interpreter(self.module, weights_of(self.context))
+        weights = weights_of(self.context)
+        self.interpreter = Interpreter(self.module, weights, is_trusted=False)
 
     def forward(self, *inputs: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """
@@ -216,10 +219,16 @@ def named(
 ) -> ArrayAttr[DictionaryAttr]:
     """The attributes of arguments or results, with a `padc.name` for each."""
     given = attributes or [DictionaryAttr({}) for _ in values]
-    return ArrayAttr(
+    made = ArrayAttr(
         DictionaryAttr({"padc.name": StringAttr(f"{kind}_{i}"), **each.data})
         for i, each in enumerate(given)
     )
+    for name, count in Counter(value_names(made)).items():
+        if count > 1:
+            raise InvalidProgramError(
+                f"@main has {count} {kind}s with the name '{name}'"
+            )
+    return made
 
 
 def example(argument: BlockArgument, generator: torch.Generator) -> torch.Tensor:
@@ -239,9 +248,14 @@ def random_values(
     sizes: Sequence[int], dtype: torch.dtype, generator: torch.Generator
 ) -> torch.Tensor:
     """Normal for floats, 0 or 1 for other dtypes."""
-    if dtype.is_floating_point:
-        return torch.randn(sizes, generator=generator).to(dtype)
-    return torch.randint(0, 2, sizes, generator=generator).to(dtype)
+    try:
+        if dtype.is_floating_point:
+            return torch.randn(sizes, generator=generator).to(dtype)
+        return torch.randint(0, 2, sizes, generator=generator).to(dtype)
+    except RuntimeError as error:
+        raise UsageError(
+            f"random values of shape {sizes}: {first_line(error)}"
+        ) from error
 
 
 def described(type: Attribute) -> tuple[torch.dtype, Sequence[int]]:

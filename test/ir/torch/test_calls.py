@@ -2,10 +2,11 @@
 """What PyTorch can tell of an op without data, and what it cannot."""
 
 import pytest
+import torch
 
 from padc.ir import make_context
 from padc.ir.torch import AtenOp
-from padc.ir.torch.calls import why_invalid
+from padc.ir.torch.calls import TorchRefusalError, call_checked, why_invalid
 from padc.models.parsing import parse_module
 
 X, INDEX = "!torch.vtensor<[4,2],f32>", "!torch.vtensor<[1],si64>"
@@ -42,3 +43,27 @@ def test_what_pytorch_makes_or_cannot_tell(what: str):
     )
 
     assert why_invalid(op) is None
+
+
+def test_kernels_that_do_not_check_are_replaced():
+    """PyTorch's own kernel reads beyond weights of other sizes."""
+    weight, empty = "!torch.vtensor<[?],f32>", "!torch.vtensor<[0],f32>"
+    weights = ", ".join([weight] * 4)
+    text = f"""
+      func.func @main(%x: {X}, %w: {weight}) {{
+        %a = torch.constant.float 1.0
+        %y:3 = torch.operator "torch.aten._native_batch_norm_legit_no_training"(
+          %x, %w, %w, %w, %w, %a, %a
+        ) : ({X}, {weights}, !torch.float, !torch.float) -> ({X}, {empty}, {empty})
+        func.return
+      }}"""
+    module = parse_module(make_context(), text)
+    (op,) = (op for op in module.walk() if isinstance(op, AtenOp))
+    x, right, wrong = torch.rand(4, 2), torch.rand(2), torch.rand(3)
+
+    y, *_ = call_checked(op, [x, *[right] * 4, 1.0, 1.0])
+
+    expected = torch.nn.functional.batch_norm(x, right, right, right, right, eps=1.0)
+    torch.testing.assert_close(y, expected)
+    with pytest.raises(TorchRefusalError, match="size"):
+        call_checked(op, [x, *[wrong] * 4, 1.0, 1.0])
