@@ -33,12 +33,25 @@ def no_direct_run(
 class LoadedProgram:
     """A program that can be called, by any number of threads at once."""
 
-    def __init__(self, ctx: Context, stored: StoredProgram, threads: int | None = None):
-        """Machine code uses up to `threads` threads; None: as many as PyTorch uses."""
+    def __init__(
+        self,
+        ctx: Context,
+        stored: StoredProgram,
+        threads: int | None = None,
+        is_trusted: bool = True,
+    ):
+        """
+        Machine code uses up to `threads` threads; None: as many as PyTorch uses.
+
+        What PyTorch runs of a program that is not trusted calls no kernel that does not
+        check its operands.
+        """
         weights: Weights = weights_of(ctx)
         weights.update(stored.literals)
         self.stored = stored
-        self._functions = [load(ctx, part, weights, threads) for part in stored.parts]
+        self._functions = [
+            load(ctx, part, weights, threads, is_trusted) for part in stored.parts
+        ]
         self._only: NativeFunction | None = None
         """The only part, if it takes and returns the values of the program in order."""
         self.run_directly: RunDirectly = no_direct_run
@@ -86,10 +99,14 @@ class LoadedProgram:
 
 
 def load(
-    ctx: Context, part: StoredPart, weights: Mapping[str, Any], threads: int | None
+    ctx: Context,
+    part: StoredPart,
+    weights: Mapping[str, Any],
+    threads: int | None,
+    is_trusted: bool,
 ) -> NativeFunction | TorchFunction:
     """The function that runs a part."""
     if part.signature is None:
-        return TorchFunction(ctx, part.code.decode())
+        return TorchFunction(ctx, part.code.decode(), is_trusted)
     code = Code(part.code, ["main", "main_sizes"])
     return NativeFunction(part.signature, code, weights, threads)

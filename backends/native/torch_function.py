@@ -17,7 +17,8 @@ from padc.ir.weights import weights_of
 class TorchFunction:
     """A part that PyTorch runs op by op, through the reference interpreter."""
 
-    def __init__(self, ctx: Context, text: str):
+    def __init__(self, ctx: Context, text: str, is_trusted: bool):
+        self._is_trusted = is_trusted
         self._module = Parser(ctx, text).parse_module()
         self._weights = weights_of(ctx)
         self._addresses = {array.ctypes.data for array in self._weights.values()}
@@ -25,7 +26,12 @@ class TorchFunction:
     def __call__(self, inputs: Sequence[Value]) -> Sequence[Any]:
         """Run on tensors and integers; the results never share memory with weights."""
         with torch.no_grad():
-            results = reference.run(self._module, *inputs, weights=self._weights)
+            results = reference.run(
+                self._module,
+                *inputs,
+                weights=self._weights,
+                is_trusted=self._is_trusted,
+            )
         return [self._without_alias(result) for result in results]
 
     def _without_alias(self, result: Any) -> Any:

@@ -34,13 +34,15 @@
 
 from padc.frontends.torch_export.export import export_module, module_of, trace
 from padc.frontends.torch_export.importer import import_exported_program
-from padc.frontends.torch_export.pt2 import load
+from padc.frontends.torch_export.pt2 import is_trusted, kernels_for, load
 from padc.frontends.torch_export.weights import held_tensors
 
 __all__ = [
     "export_module",
     "held_tensors",
     "import_exported_program",
+    "is_trusted",
+    "kernels_for",
     "load",
     "module_of",
     "trace",

@@ -38,6 +38,7 @@ from padc.frontends.torch_export.plain_pickle import (
 from padc.frontends.torch_export.program_text import check_name, check_texts
 from padc.frontends.torch_export.schema_types import check_types
 from padc.frontends.torch_export.stored_tensors import read_blobs
+from padc.ir.torch.calls import CheckedKernels
 
 WEIGHTS, CONSTANTS = "data/weights/", "data/constants/"
 GRAPH, EXAMPLES = "models/model.json", "data/sample_inputs/model.pt"
@@ -47,6 +48,9 @@ LEAST_VALUES, BYTES_OF_VALUE = 2**19, 10
 """Values in JSON: so many, or one for so many bytes. PyTorch's have 15 and more."""
 MOST_VALUES = 100_000
 """Values in the example inputs."""
+
+UNTRUSTED = "padc.untrusted"
+"""What says in a module's `meta` that its ops may have any operands."""
 
 
 def load(path: str | Path, *, trust: bool = False) -> ExportedProgram:
@@ -133,7 +137,23 @@ def read_program(archive: Archive) -> ExportedProgram:
         program, state, constants, examples
     )
     check_consistency(loaded)
+    loaded.graph_module.meta[UNTRUSTED] = True
     return loaded
+
+
+def is_trusted(module: torch.nn.Module) -> bool:
+    """
+    Whether PyTorch made a module, or the user trusts the file that it is from.
+
+    It may be any: the graph of a program, and what `ExportedProgram.module()` returns,
+    say so in `meta`.
+    """
+    return UNTRUSTED not in getattr(module, "meta", {})
+
+
+def kernels_for(module: torch.nn.Module) -> contextlib.AbstractContextManager[Any]:
+    """The mode in which PyTorch may run a module."""
+    return contextlib.nullcontext() if is_trusted(module) else CheckedKernels()
 
 
 def check_format(archive: Archive) -> None:

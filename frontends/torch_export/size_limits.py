@@ -14,7 +14,7 @@ the body of a loop.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, cast
 
 import sympy
@@ -155,6 +155,8 @@ def limits(ep: ExportedProgram) -> Limits:
             yield from limits_of_windows(node, sizes, bounds)
         elif name == "aten.pixel_unshuffle":
             yield from limits_of_unshuffle(node, bounds)
+        elif name in ("aten.slice_scatter", "aten.select_scatter"):
+            yield from limits_of_part(node, bounds)
         elif (mode := mode_of(node, name)) is not None:
             yield from limits_of_pad(node, mode, bounds)
 
@@ -193,6 +195,50 @@ def limits_of_unshuffle(node: Node, bounds: Bounds) -> Limits:
     yield from limits_of_windows(node, sizes, bounds)
 
 
+def limits_of_part(node: Node, bounds: Bounds) -> Limits:
+    """That what replaces a part has its sizes; PyTorch's kernel checks it."""
+    given = arguments(node)
+    part = [size_of(size, bounds) for size in shape_of(given["self"])]
+    source = [size_of(size, bounds) for size in shape_of(given["src"])]
+    rank, dim, one = len(part), given["dim"], Size(sympy.Integer(1), bounds)
+    if len(source) + ("index" in given) != rank or not -rank <= dim < rank:
+        return  # The lowerings refuse it.
+    size = part[dim]
+    if "index" in given:
+        part[dim] = one
+        source.insert(dim % rank, one)
+        if isinstance(index := given["index"], int):
+            needed = sympy.Integer(max(index + 1, -index))
+            yield Limit(node, "", size, Size(needed, bounds))
+    elif isinstance(step := given["step"], int):
+        zero = Size(sympy.Integer(0), bounds)
+        first, last = (
+            otherwise if given[name] is None else size_of(given[name], bounds)
+            for name, otherwise in (("start", zero), ("end", size))
+        )
+        for place in first, last:
+            if not (zero - place).is_at_least(0):
+                # One that may be on either side of 0 must not count from the end.
+                yield Limit(node, "", place, zero)
+        part[dim] = elements_of_slice(size, first, last, step)
+    else:
+        part[dim] = source[dim]
+    for own, other in zip(source, part, strict=True):
+        yield Limit(node, "", own, other)
+        yield Limit(node, "", other, own)
+
+
+def elements_of_slice(size: Size, first: Size, last: Size, step: int) -> Size:
+    """How many elements of `size` a slice has; ends below 0 count from the end."""
+
+    def bounded(place: Size) -> Size:
+        from_end = Size(-place.expression, place.bounds).is_at_least(1)
+        return (size + place).maximum(0) if from_end else size.minimum(place)
+
+    rest = (bounded(last) - bounded(first)).maximum(0) + (step - 1)
+    return replace(rest, expression=cast(Any, FloorDiv)(rest.expression, step))
+
+
 def mode_of(node: Node, name: str) -> str | None:
     """The mode of a pad; None for other ops, and for modes that PyTorch lacks."""
     match name:
@@ -211,7 +257,7 @@ def limits_of_pad(node: Node, mode: str, bounds: Bounds) -> Limits:
     given = arguments(node)
     amounts = cast(Sequence[Any], given["padding" if "padding" in given else "pad"])
     shape = shape_of(given["self"])
-    for place, sides in enumerate(zip(amounts[::2], amounts[1::2], strict=True)):
+    for place, sides in enumerate(zip(amounts[::2], amounts[1::2])):
         if sides == (0, 0):
             continue
         size = size_of(shape[len(shape) - 1 - place], bounds)
@@ -306,6 +352,6 @@ def never_fits(
     else:
         what = f"a {limit.mode} pad" if limit.mode else schema_name(limit.node.target)
         message = f"{what} needs {left} >= {least}, which no size satisfies"
-        hint = "crop or pad by less"
+        hint = "crop or pad by less" if limit.mode else "give it operands that fit"
     location = SourceLocation.of(node_location(limit.node))
     return UsageError(message, location=location, hint=hint)

@@ -30,7 +30,7 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from padc.errors import first_line
+from padc.errors import UsageError, first_line
 from padc.ir.torch.aten import AtenOp
 from padc.ir.torch.constants import NotConstantError, constant_value
 from padc.ir.torch.containers import ListConstructOp, ListUnpackOp, is_subtype
@@ -40,8 +40,9 @@ from padc.ir.torch.types import ListType, NumberType, VTensorType
 
 UNSAFE = {
     re.compile(r"aten\.(from_file|save)(\.\w+)?"): "reads or writes files",
+    re.compile(r"aten\.choose_qparams_optimized"): "may not end",
     re.compile(
-        r"aten\.(_stack|_remove_batch_dim|_new_zeros_with_same_feature_meta"
+        r"aten\.(_stack|_(add|remove)_batch_dim|_new_zeros_with_same_feature_meta"
         r"|__interpolate|__upsample\w*)(\.\w+)?"
     ): "may end the process",
 }
@@ -174,7 +175,8 @@ def call_checked(op: AtenOp, operands: Sequence[Any]) -> Sequence[Any]:
     """
     The results of an op of a program that nobody trusts, on the CPU.
 
-    Raises TorchRefusalError if PyTorch raises anything, or would not check operands.
+    Raises TorchRefusalError if PyTorch raises anything, and UsageError if it would not
+    check the operands.
     """
     if not computes_tensors(op):
         check_divisor(op, operands)
@@ -201,7 +203,11 @@ def without_data(made: Sequence[Any]) -> Sequence[Any]:
 
 
 class CheckedKernels(TorchDispatchMode):
-    """Replaces kernels that do not check their operands by PyTorch's decompositions."""
+    """
+    Replaces kernels that do not check their operands by PyTorch's decompositions.
+
+    UsageError where it has none.
+    """
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Any = (), kwargs: Any = None
@@ -212,7 +218,11 @@ class CheckedKernels(TorchDispatchMode):
 
         table = cast(Mapping[Any, Any], decompositions.decomposition_table)
         if func not in table:
-            raise TypeError(f"it does not check those of {func}")
+            raise UsageError(
+                f"PyTorch does not check the operands of {func}",
+                hint="if it is of a .pt2 file that you trust, load it with trust=True "
+                "(--trust)",
+            )
         with self:  # A decomposition may call others.
             return table[func](*args, **(kwargs or {}))
 
@@ -232,6 +242,8 @@ def refusing(op: AtenOp, operands: Sequence[Any]) -> Sequence[Any]:
     try:
         with torch.no_grad():
             return tree_map_only(torch.Tensor, resolved, applied(function, op, here))
+    except UsageError:
+        raise
     except Exception as error:  # Among others AssertionError, KeyError, MemoryError.
         reason = first_line(error).partition(". This could be because")[0]
         message = f"PyTorch does not take its operands: {reason}"

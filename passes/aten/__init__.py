@@ -15,6 +15,7 @@ What several lowerings of ATen ops share.
     eager_evaluation      ops on constants, computed with PyTorch
     folded_norm, phase_kernel
                           weights that are computed from those of the model
+    operand_checks        what fake tensors do not check
     refusals              why ops without a lowering are refused
     windows               windows whose lengths are known only at run time
 """

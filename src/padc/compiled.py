@@ -26,7 +26,7 @@ from padc.compiled_models.call_structure import CallStructure
 from padc.compiled_models.eager_model import EagerModel
 from padc.compiled_models.native_model import NativeModel
 from padc.errors import UnsupportedError
-from padc.frontends.torch_export import held_tensors
+from padc.frontends.torch_export import held_tensors, is_trusted
 from padc.frontends.torch_export.fingerprint import fingerprint
 from padc.frontends.torch_export.guards import GuardCheck, guards_of, limits_of
 from padc.frontends.torch_export.input_strides import StridesCheck, input_strides
@@ -132,7 +132,7 @@ def compile_exported(
     names, changed = value_names(function.arg_attrs), changed_names(function)
     return NativeModel(
         CallStructure(exported),
-        LoadedProgram(ctx, stored.program, threads),
+        LoadedProgram(ctx, stored.program, threads, is_trusted(exported.graph_module)),
         InputCheck(function),
         guards,
         strides,

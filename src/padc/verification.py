@@ -15,8 +15,9 @@ from torch.export.graph_signature import OutputKind, TensorArgument
 from torch.func import functional_call
 
 from padc.backends.coreml.evaluator import load
-from padc.errors import UsageError, WrongResultError
-from padc.frontends.torch_export import held_tensors, module_of
+from padc.errors import UsageError, WrongResultError, first_line
+from padc.frontends.torch_export import held_tensors, kernels_for, module_of
+from padc.frontends.torch_export.locations import error_location
 from padc.ir.precisions import DEFAULT_PRECISION
 from padc.models.exported import Source
 from padc.models.mlir_model import MlirModel
@@ -367,14 +368,21 @@ class EagerCalls:
         buffers.update(self.buffers)
         # Puts new values that the model assigns into the dictionary, too.
         try:
-            result = functional_call(self._module, buffers, args, kwargs)
-        except (AssertionError, RuntimeError) as error:
-            # The second is what PyTorch 2.8 says.
-            if not str(error).startswith(("Guard failed", "Expected input at")):
-                raise
+            with kernels_for(self._module):
+                result = functional_call(self._module, buffers, args, kwargs)
+        except UsageError:
+            raise
+        except Exception as error:
+            # PyTorch 2.8 expects other inputs, where later versions have guards.
+            if str(error).startswith(("Guard failed", "Expected input at")):
+                raise UsageError(
+                    f"the model was not exported for these inputs: {error}",
+                    hint="give verify inputs of sizes that the model takes",
+                ) from error
             raise UsageError(
-                f"the model was not exported for these inputs: {error}",
-                hint="give verify inputs of sizes that the model takes",
+                f"PyTorch cannot run the model: {first_line(error)}",
+                location=error_location(error),
+                hint="give verify inputs that the model takes",
             ) from error
         self.buffers = {name: buffers[name] for name in self.buffers}
         return result

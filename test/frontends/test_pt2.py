@@ -22,6 +22,7 @@ import padc
 from padc.frontends.torch_export import load
 from padc.frontends.torch_export.archive import UnsafeError
 from padc.frontends.torch_export.expressions import check_guard, check_size
+from padc.frontends.torch_export.program_text import check_texts
 from padc.versions import numbers
 
 SAVED = Path(__file__).parent / "saved"
@@ -874,3 +875,31 @@ def test_an_op_that_only_data_tells_of(tmp_path: Path):
     with pytest.raises(padc.errors.UsageError, match="does not know without data"):
         padc.load(tmp_path / "factors.pt2")
     padc.load(tmp_path / "factors.pt2", trust=True)
+
+
+def test_kernels_that_do_not_check_what_a_file_says():
+    """This one would read far outside of its operand."""
+
+    class Aliased(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            y = torch.ops.aten._reshape_alias_copy.default(x, [3, 3], [3, 1])
+            return torch.linalg.qr(y)[0]
+
+    buffer, x = io.BytesIO(), torch.rand(9)
+    torch.export.save(torch.export.export(Aliased(), (x,)), buffer)
+    program = load(with_graph(buffer.getvalue(), (r"\[3, ?1\]", "[2147483648, 1]")))
+
+    with pytest.raises(padc.errors.UsageError, match="does not check the operands"):
+        padc.compile(program)(x)
+    with pytest.raises(padc.errors.UsageError, match="does not check the operands"):
+        padc.convert(program).verify([(x,)])
+
+
+def test_ranges_of_expressions():
+    """PyTorch writes some that are no symbols, and evaluates none of them."""
+    bounds = {"min_val": 2, "max_val": 3}
+    check_texts({"range_constraints": {"s0": bounds, "Min(3, s21)": bounds}})
+    with pytest.raises(UnsafeError, match="not arithmetic on sizes"):
+        check_texts({"range_constraints": {"exit(3)": bounds}})
+    with pytest.raises(UnsafeError, match="not a name"):
+        check_texts({"nodes": {"Min(3, s21)": bounds}})

@@ -2,7 +2,7 @@
 """Conditions on sizes that torch.export leaves to kernels: they are guards here."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -383,3 +383,61 @@ def test_the_hint_for_what_is_empty_at_the_smallest_size():
 
     assert "raise the minimum" in (problem_of(finding, {}).hint or "")
     assert problem_of(replace(finding, rule="rank"), {}).hint is None
+
+
+@dataclass
+class Replaced:
+    """A part of `x` that `y` replaces, and other sizes of both that do not fit."""
+
+    function: Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+    x: Sequence[int]
+    y: Sequence[int]
+    fits: bool = False
+    """Whether a longer `x` fits, too."""
+
+
+REPLACED: dict[str, Replaced] = {
+    "from a start": Replaced(lambda x, y: torch.slice_scatter(x, y, 0, 2), [5], [3]),
+    "by a step": Replaced(
+        lambda x, y: torch.slice_scatter(x, y, 0, 0, None, 2), [5], [3]
+    ),
+    "other dimensions": Replaced(
+        lambda x, y: torch.slice_scatter(x, y, 1, -2), [3, 5], [3, 2]
+    ),
+    "computed": Replaced(
+        lambda x, y: torch.slice_scatter(x, y, 0, x.shape[0] - y.shape[0]),
+        *([5], [3], True),
+    ),
+    "an index": Replaced(
+        lambda x, y: torch.select_scatter(x, y, 0, 3), [5, 2], [2], True
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REPLACED)
+def test_what_replaces_a_part_has_its_shape(name: str):
+    """PyTorch's kernel checks it, and torch.export does not."""
+    case = REPLACED[name]
+    x, y = torch.rand(case.x), torch.rand(case.y)
+    long, short = torch.rand(9, *case.x[1:]), torch.rand(2, *case.x[1:])
+    sizes = (
+        {0: Dim.AUTO(max=20)},
+        None if name == "an index" else {0: Dim.AUTO(max=20)},
+    )  # type: ignore[operator]
+    compiled = padc.compile(Two(case.function), (x, y), dynamic_shapes=sizes)
+
+    torch.testing.assert_close(compiled(x, y), case.function(x, y))
+    if case.fits:
+        torch.testing.assert_close(compiled(long, y), case.function(long, y))
+    for other in [short] if case.fits else [short, long]:
+        with pytest.raises((RuntimeError, IndexError)):
+            case.function(other, y)
+        with pytest.raises(UsageError, match="exported"):
+            compiled(other, y)
+
+
+def test_a_part_that_never_fits():
+    model = Two(lambda x, y: torch.slice_scatter(x, y, 0, 2))
+    for convert in (padc.compile, padc.convert):
+        with pytest.raises(UsageError, match="slice_scatter needs 3 >= 4"):
+            convert(model, (torch.rand(5), torch.rand(4)))

@@ -11,6 +11,7 @@ from xdsl.ir.affine import AffineExpr
 from padc.errors import Obstacle
 from padc.ir.tcp import Amount
 from padc.ir.torch import ListConstructOp, NotConstantError, VTensorType
+from padc.passes.aten.operand_checks import check_rank
 from padc.passes.aten.refusals import SIZES
 from padc.passes.common.linalg_builder import (
     LinalgBuilder,
@@ -91,6 +92,7 @@ def lower_gather(call: LinalgCall) -> SSAValue:
     sizes = build.sizes(index.tensor)
     if not rank:
         return indexed(build, x, [], sizes)
+    check_rank(index.rank, rank, "index")
     dim = call.integer("dim") % rank
     map = [AffineExpr.dimension(d) for d in range(index.rank)]
     rest = {d: d for d in range(rank) if d != dim}

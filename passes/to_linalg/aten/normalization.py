@@ -14,6 +14,7 @@ from padc.errors import Obstacle
 from padc.ir.element_types import wide
 from padc.ir.tcp import Amount
 from padc.passes.aten.formulas import default_epsilon, factor_and_summand
+from padc.passes.aten.operand_checks import check_dim
 from padc.passes.common.linalg_builder import LinalgBuilder
 from padc.passes.common.tensor_shapes import expand, product, reshape
 from padc.passes.to_linalg.aten.linalg_call import LinalgCall, lowers
@@ -99,6 +100,7 @@ def batch_norm(call: LinalgCall) -> list[SSAValue]:
     Given statistics become one factor and one summand for each channel.
     """
     x, build = call.operand("input"), call.build
+    check_dim(1, x.rank)
     result = call.result_element_type()
     type = wide(result)
     weight, bias = call.optional("weight"), call.optional("bias")

@@ -13,6 +13,7 @@ from xdsl.ir import Attribute, SSAValue
 
 from padc.ir.element_types import wide
 from padc.ir.tcp import Amount
+from padc.passes.aten.operand_checks import check_not_empty
 from padc.passes.common.linalg_builder import LinalgBuilder
 from padc.passes.common.tensor_shapes import product, reshape
 from padc.passes.to_linalg.aten.linalg_call import LinalgCall, as_number, lowers
@@ -193,6 +194,7 @@ def lower_extreme(call: LinalgCall) -> SSAValue:
     x = call.operand("self")
     greatest = call.name.startswith(("aten.amax", "aten.max"))
     dims = reduced_dims(call, x.rank)
+    check_not_empty([x.shape[dim] for dim in dims])
     return extreme(call.build, x, dims, keeps(call), greatest)
 
 
@@ -200,6 +202,7 @@ def lower_extreme(call: LinalgCall) -> SSAValue:
 def lower_aminmax(call: LinalgCall) -> list[SSAValue]:
     x = call.operand("self")
     dims = reduced_dims(call, x.rank)
+    check_not_empty([x.shape[dim] for dim in dims])
     return [
         extreme(call.build, x, dims, keeps(call), greatest)
         for greatest in (False, True)

@@ -8,7 +8,8 @@ from xdsl.ir.affine import AffineExpr
 
 from padc.ir.arithmetic import ceil_div
 from padc.ir.padding import conv_output_size
-from padc.ir.tcp import Amount
+from padc.ir.tcp import Amount, tensor_type
+from padc.passes.aten.operand_checks import check_dim, check_index, check_source
 from padc.passes.common.tensor_shapes import (
     dims,
     indexed,
@@ -58,18 +59,27 @@ def slice_range(call: LinalgCall, size: Amount) -> tuple[Amount, Amount, Amount]
 @lowers("aten.slice_scatter")
 def lower_slice_scatter(call: LinalgCall) -> SSAValue:
     x, build = call.tensor("self"), call.build
-    dim = call.integer("dim") % rank_of(x)
-    start, _, step = slice_range(call, build.size(x, dim))
-    return with_part(build, x, call.converted("src"), dim, start, step)
+    check_dim(dim := call.integer("dim"), rank_of(x))
+    dim %= rank_of(x)
+    start, count, step = slice_range(call, build.size(x, dim))
+    source = call.converted("src")
+    shape: list[Amount] = [*tensor_type(x).get_shape()]
+    shape[dim] = count
+    check_source(tensor_type(source).get_shape(), shape)
+    return with_part(build, x, source, dim, start, step)
 
 
 @lowers("aten.select_scatter")
 def lower_select_scatter(call: LinalgCall) -> SSAValue:
-    x, build = call.tensor("self"), call.build
-    dim = call.integer("dim") % rank_of(x)
+    x, build, source = call.tensor("self"), call.build, call.converted("src")
+    shape = [*tensor_type(x).get_shape()]
+    check_dim(dim := call.integer("dim"), rank_of(x))
+    dim %= rank_of(x)
     index = call.amount(call.op.arg("index"))
+    check_index(index, shape.pop(dim))
+    check_source(tensor_type(source).get_shape(), shape)
     index = from_start(build, index, build.size(x, dim))
-    row = unsqueeze(build, call.converted("src"), dim)
+    row = unsqueeze(build, source, dim)
     return with_part(build, x, row, dim, index, 1)
 
 

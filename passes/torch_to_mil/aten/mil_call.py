@@ -78,10 +78,17 @@ class MilCall(AtenCall):
         """A value of the torch dialect as a builtin tensor, of its own type."""
         return as_builtin(self.build, x)
 
+    def shape(self, name: str) -> Sequence[int]:
+        """The sizes of a tensor argument."""
+        type = self.op.arg(name).type
+        assert isinstance(type, VTensorType)
+        return type.get_shape()
+
     def is_empty(self, name: str) -> bool:
         """Whether a tensor argument has no elements."""
-        type = self.op.arg(name).type
-        return isinstance(type, VTensorType) and 0 in type.get_shape()
+        return isinstance(self.op.arg(name).type, VTensorType) and (
+            0 in self.shape(name)
+        )
 
     def array(self, x: Tensor) -> Array:
         """The data of a constant of the program (see `mil.is_constant`)."""

@@ -6,6 +6,7 @@ import numpy as np
 from xdsl.dialects.builtin import DYNAMIC_INDEX, i1
 
 from padc.ir import mil
+from padc.passes.aten.operand_checks import check_dim, check_index, check_source
 from padc.passes.torch_to_mil.aten.indices import gathered, wrapped
 from padc.passes.torch_to_mil.aten.mil_call import MilCall, lowers
 from padc.passes.torch_to_mil.aten.movement import (
@@ -78,18 +79,34 @@ def lower_select(call: MilCall) -> Tensor:
 @lowers("aten.slice_scatter")
 def lower_slice_scatter(call: MilCall) -> Tensor:
     x = call.tensor("self")
+    check_dim(call.integer("dim"), x.rank)
+    dim = call.dim("dim", x.rank)
+    start, end, step = bounds(call)
+    shape = [*x.shape]
+    shape[dim] = count_of(shape[dim], start, end, step)
+    check_source(call.shape("src"), shape)
     if call.is_empty("src"):
         return x
     source = call.tensor("src").to(call.result_element_type())
-    dim = call.dim("dim", x.rank)
-    return with_part(x, source, dim, *bounds(call))
+    return with_part(x, source, dim, start, end, step)
+
+
+def count_of(size: int, start: Size, end: Size | None, step: int) -> int:
+    """The number of elements of a slice, or DYNAMIC_INDEX."""
+    known = isinstance(start, int) and isinstance(end, int | None)
+    if not known or size == DYNAMIC_INDEX:
+        return DYNAMIC_INDEX
+    return len(range(*slice(start, end, step).indices(size)))
 
 
 @lowers("aten.select_scatter")
 def lower_select_scatter(call: MilCall) -> Tensor:
-    x, index = call.tensor("self"), call.size("index")
-    dim = call.dim("dim", x.rank)
-    source = expand_dims(call.tensor("src").to(call.result_element_type()), [dim])
+    x, index, source = call.tensor("self"), call.size("index"), call.tensor("src")
+    check_dim(call.integer("dim"), x.rank)
+    dim, shape = call.dim("dim", x.rank), [*x.shape]
+    check_index(index, shape.pop(dim))
+    check_source(source.shape, shape)
+    source = expand_dims(source.to(call.result_element_type()), [dim])
     start = from_start(x, dim, index)
     return with_part(x, source, dim, start, plus(start, 1), 1)
 

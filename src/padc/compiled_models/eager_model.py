@@ -26,7 +26,7 @@ from padc.compiled_models.call_values import (
 )
 from padc.errors import UnsupportedError, UsageError, first_line
 from padc.frontends.compat import copy_of
-from padc.frontends.torch_export import module_of
+from padc.frontends.torch_export import kernels_for, module_of
 from padc.frontends.torch_export.guards import GuardCheck
 from padc.frontends.torch_export.output_names import output_names
 from padc.ir.names import unique_name
@@ -91,7 +91,7 @@ class EagerModel(CompiledModel):
             if self._check_limits.guards:
                 leaves = self._structure.flatten(args, kwargs)
                 self._check_limits(tensors_in(leaves))
-            with torch.no_grad():
+            with torch.no_grad(), kernels_for(self._module):
                 results = self._module(*args, **kwargs)
         except UsageError:
             raise

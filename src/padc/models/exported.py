@@ -13,7 +13,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from padc.common.paths import path_of
 from padc.errors import UsageError
-from padc.frontends.torch_export import export_module, load
+from padc.frontends.torch_export import export_module, is_trusted, load
 from padc.ir.dominance import verify
 from padc.ir.weights import weights_of
 from padc.models.interpreter import Interpreter
@@ -86,8 +86,8 @@ def interpreted(source: Source) -> Interpreter:
     ctx, module = imported(source)
     pipelines.run_passes(ctx, module, pipelines.to_reference())
     verify(module)
-    is_trusted = not isinstance(source, MlirModel)
-    return Interpreter(module, weights_of(ctx), is_trusted)
+    is_safe = not isinstance(source, MlirModel) and is_trusted(source.graph_module)
+    return Interpreter(module, weights_of(ctx), is_safe)
 
 
 def as_exported(
