@@ -60,7 +60,8 @@ def adaptive_avg_pool(
         sizes = [output_size] * rank
     last = input.shape[-rank:]
     for n in last:
-        torch._check(n > 0, lambda: "an adaptive pool of no elements")
+        if isinstance(n, torch.SymInt):  # PyTorch's kernel checks it.
+            torch._check(n > 0, lambda: "an adaptive pool of no elements")
     sizes = [n if size is None else size for size, n in zip(sizes, last, strict=True)]
     if not any(isinstance(size, torch.SymInt) for size in sizes):
         return function(input, output_size)
@@ -79,16 +80,27 @@ def interpolate(
     size: Any = None,
     scale_factor: Any = None,
     mode: str = "nearest",
-    *args: Any,
-    **kwargs: Any,
+    align_corners: bool | None = None,
+    recompute_scale_factor: bool | None = None,
+    antialias: bool = False,
 ) -> Tensor:
     """`torch.nn.functional.interpolate`."""
+    options = align_corners, recompute_scale_factor, antialias
     pool = AVERAGES.get(input.dim() - 2)
-    if mode != "area" or pool is None or (size is None) == (scale_factor is None):
-        return F.interpolate(input, size, scale_factor, mode, *args, **kwargs)
+    is_plain = (
+        align_corners is None
+        and not antialias
+        and (
+            scale_factor is not None
+            if size is None
+            else scale_factor is None and not recompute_scale_factor
+        )
+    )
+    if mode != "area" or pool is None or not is_plain:
+        return F.interpolate(input, size, scale_factor, mode, *options)
     sizes = input.shape[2:]
     if size is None:
-        scales = scale_factor
+        scales: Any = scale_factor
         if not isinstance(scales, tuple | list):
             scales = [scale_factor] * len(sizes)
         pairs = zip(sizes, scales, strict=True)

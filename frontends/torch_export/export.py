@@ -16,7 +16,7 @@ import re
 import sys
 import traceback
 import warnings
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -204,6 +204,24 @@ def trace(
     dynamic_shapes: Any,
 ) -> ExportedProgram:
     """`torch.export.export`, without its prints if it fails."""
+    try:
+        return traced(module, args, kwargs, dynamic_shapes, [UnguardedOps()])
+    except Exception as error:
+        if dynamic_shapes:
+            # Without guards, a size of 1 in the example is no reason to broadcast.
+            with contextlib.suppress(Exception):
+                return traced(module, args, kwargs, dynamic_shapes, [])
+        raise error
+
+
+def traced(
+    module: torch.nn.Module,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    dynamic_shapes: Any,
+    modes: Sequence[UnguardedOps],
+) -> ExportedProgram:
+    """The same with these modes, if there are dynamic shapes."""
     # PyTorch prints the graph where it cannot trace on.
     printing = contextlib.redirect_stderr(io.StringIO())
     with contextlib.ExitStack() as stack:
@@ -211,7 +229,7 @@ def trace(
             stack.enter_context(each)
         if dynamic_shapes:
             # The ops of the pools, too, are traced without guards.
-            for mode in UnguardedOps(), DynamicPools():
+            for mode in *modes, DynamicPools():
                 stack.enter_context(mode)
         printed = stack.enter_context(printing)
         exported = torch.export.export(

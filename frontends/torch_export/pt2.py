@@ -38,7 +38,7 @@ from padc.frontends.torch_export.plain_pickle import (
 from padc.frontends.torch_export.program_text import check_name, check_texts
 from padc.frontends.torch_export.schema_types import check_types
 from padc.frontends.torch_export.stored_tensors import read_blobs
-from padc.ir.torch.calls import CheckedKernels
+from padc.ir.torch.calls import checked_kernels
 
 WEIGHTS, CONSTANTS = "data/weights/", "data/constants/"
 GRAPH, EXAMPLES = "models/model.json", "data/sample_inputs/model.pt"
@@ -145,15 +145,15 @@ def is_trusted(module: torch.nn.Module) -> bool:
     """
     Whether PyTorch made a module, or the user trusts the file that it is from.
 
-    It may be any: the graph of a program, and what `ExportedProgram.module()` returns,
-    say so in `meta`.
+    The graph of a program that nobody trusts, and what `ExportedProgram.module()` makes
+    of it, say so in `meta`. All other modules are trusted.
     """
     return UNTRUSTED not in getattr(module, "meta", {})
 
 
 def kernels_for(module: torch.nn.Module) -> contextlib.AbstractContextManager[Any]:
     """The mode in which PyTorch may run a module."""
-    return contextlib.nullcontext() if is_trusted(module) else CheckedKernels()
+    return contextlib.nullcontext() if is_trusted(module) else checked_kernels()
 
 
 def check_format(archive: Archive) -> None:

@@ -9,8 +9,9 @@ not hold for an image of 32 pixels, since `(L['x'].size()[2] // 32) != 1`. With
 takes computed sizes for others than 1 and keeps nothing. Here it is set for the ops
 only whose results are the same in either case, and that check the sizes that they need
 in another way: `squeeze` decides by a size of 1, and `select` would lose the guard that
-the element is there. Operands that are broadcast keep their guards: either their sizes
-are equal, or one of them is the number 1.
+the element is there. Operands that are broadcast keep a guard that their sizes are
+equal, unless one of them is the number 1; where the example's are not, the model is
+traced with all guards.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ import logging
 import re
 import threading
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, cast
 
 import torch
@@ -49,7 +49,7 @@ UNSAFE = {
 """Ops that programs that are not trusted must not call, and what they do."""
 UNCHECKED = re.compile(
     r"aten\.(.*backward|lu_unpack|(linalg_)?(lu|ldl)_solve|.*native_batch_norm|mkldnn_"
-    r"|fbgemm_|_(?!_|adaptive_avg_pool\dd$|cast_|cdist_forward|conj|convolution"
+    r"|fbgemm_|_(?!_|assert_|unique|adaptive_avg_pool\dd$|cast_|cdist_forward|conj|convolution"
     r"|embedding_bag|euclidean_dist|fft_|histogramdd|int_mm|linalg_|log_softmax"
     r"|lu_with_info|neg_view|pad_circular|pdist_forward|prelu_kernel|reshape_(?!alias)"
     r"|safe_softmax|scaled_dot_product_attention_math|shape_as_tensor|softmax|to_copy"
@@ -141,7 +141,11 @@ def call(op: AtenOp, operands: Sequence[Any]) -> Sequence[Any]:
     if UNCHECKED.match(op.schema.name):
         raise NeedsDataError("PyTorch does not check its operands")
     check_terms(op, operands)
-    return called(op, operands)
+    try:
+        with checked_kernels():
+            return called(op, operands)
+    except UsageError as error:
+        raise NeedsDataError(str(error)) from error
 
 
 def call_fake(op: AtenOp, operands: Sequence[Any]) -> Sequence[Any]:
@@ -181,14 +185,15 @@ def call_checked(op: AtenOp, operands: Sequence[Any]) -> Sequence[Any]:
     if not computes_tensors(op):
         check_divisor(op, operands)
         return refusing(op, operands)
-    if UNCHECKED.match(op.schema.name):
-        with CheckedKernels():
-            return refusing(op, operands)
-    try:
-        made = call_fake(op, operands)
-    except NeedsDataError:
-        return call(op, operands)
-    return call(op, operands) if bytes_of(made) else without_data(made)
+    made: Sequence[Any] | None = None
+    if not UNCHECKED.match(op.schema.name):
+        with suppress(NeedsDataError):
+            made = call_fake(op, operands)
+    if made is not None and not bytes_of(made):
+        return without_data(made)
+    check_terms(op, operands)
+    with checked_kernels():  # Composites call others.
+        return refusing(op, operands)
 
 
 def without_data(made: Sequence[Any]) -> Sequence[Any]:
@@ -227,6 +232,44 @@ class CheckedKernels(TorchDispatchMode):
             return table[func](*args, **(kwargs or {}))
 
 
+@contextmanager
+def checked_kernels() -> Generator[None]:
+    """Run PyTorch with `CheckedKernels`."""
+    with WITHOUT_MKLDNN, CheckedKernels():
+        yield
+
+
+class WithoutMkldnn:
+    """
+    Turns MKL-DNN off, for all threads, while any of them is in this context.
+
+    A recurrent layer is one of its kernels otherwise, which does not check operands.
+    """
+
+    def __init__(self):
+        self._lock = threading.Lock()
+        self._threads = 0
+        self._was_enabled = False
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if not self._threads:
+                self._was_enabled = SETTINGS._get_mkldnn_enabled()
+                SETTINGS._set_mkldnn_enabled(False)
+            self._threads += 1
+
+    def __exit__(self, *_: Any) -> None:
+        with self._lock:
+            self._threads -= 1
+            if not self._threads:
+                SETTINGS._set_mkldnn_enabled(self._was_enabled)
+
+
+SETTINGS: Any = cast(Any, torch)._C
+"""`torch.backends.mkldnn.set_flags` would reset others."""
+WITHOUT_MKLDNN = WithoutMkldnn()
+
+
 def called(op: AtenOp, operands: Sequence[Any]) -> Sequence[Any]:
     if not computes_tensors(op):
         check_divisor(op, operands)
@@ -251,7 +294,7 @@ def refusing(op: AtenOp, operands: Sequence[Any]) -> Sequence[Any]:
 
 
 def check_divisor(op: AtenOp, operands: Sequence[Any]) -> None:
-    """Raise TorchRefusalError for integers by 0, which PyTorch divides unseen."""
+    """Raise TorchRefusalError for a division by 0, which PyTorch does not check."""
     if DIVISION.fullmatch(op.schema.name) and list(operands[1:]) == [0]:
         raise TorchRefusalError("it divides by zero")
 

@@ -20,7 +20,7 @@ from padc.passes.aten import chebyshev_tables as tables
 from padc.passes.aten.element import Element
 
 DIGAMMA_ROOT = 1.4616321449683623
-MOST_TERMS = 1000
+MOST_TERMS = 32
 """The most gamma functions that a multivariate one is made of."""
 
 

@@ -43,7 +43,7 @@ def check_source(source: Sequence[int], part: Sequence[object]) -> None:
 def check_rank(rank: int, expected: int, name: str) -> None:
     """Raise Obstacle unless an operand has the rank of another one."""
     if rank != expected:
-        raise Obstacle(f"{name} has rank {rank}", f"give it rank {expected}")
+        raise Obstacle(f"{name} has rank {rank}", f"give {name} rank {expected}")
 
 
 def check_not_empty(sizes: Sequence[int]) -> None:
@@ -55,4 +55,6 @@ def check_not_empty(sizes: Sequence[int]) -> None:
 def check_count(given: Sequence[object], rank: int, name: str) -> None:
     """Raise Obstacle unless there is a number for each of `rank` dimensions."""
     if len(given) != rank:
-        raise Obstacle(f"{name} has {len(given)} numbers", f"give it {rank}")
+        raise Obstacle(
+            f"{name} has {len(given)} numbers", f"give {name} {rank} numbers"
+        )

@@ -399,6 +399,38 @@ def test_computed_sizes_may_be_0():
         torch.testing.assert_close(compiled(x), function(x))
 
 
+BROADCAST: dict[str, Callable[[Tensor], Tensor]] = {
+    "excitation": lambda x: x * F.avg_pool1d(x, 4),
+    "arange": lambda x: F.avg_pool1d(x, 4) + torch.arange(4.0),
+    "maximum": lambda x: torch.maximum(x, F.max_pool1d(x, 4)),
+}
+
+
+@pytest.mark.parametrize("function", BROADCAST.values(), ids=BROADCAST)
+def test_an_example_in_which_a_computed_size_is_1(
+    function: Callable[[Tensor], Tensor],
+):
+    example = torch.rand(1, 3, 4)
+    compiled = padc.compile(
+        One(function), (example,), dynamic_shapes=({2: auto(high=20)},)
+    )
+
+    for size in (4, 5, 7):
+        x = torch.rand(1, 3, size)
+        torch.testing.assert_close(compiled(x), function(x))
+    with pytest.raises(UsageError, match="exported"):
+        compiled(torch.rand(1, 3, 8))
+
+
+@pytest.mark.parametrize("options", [{"align_corners": True}, {"antialias": True}])
+def test_options_that_area_does_not_have(options: dict[str, bool]):
+    model = One(lambda x: F.interpolate(x, None, 0.5, "area", **options))  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="option"):
+        padc.compile(
+            model, (torch.rand(1, 3, 4, 4),), dynamic_shapes=({2: auto(high=20)},)
+        )
+
+
 def cropped(x: Tensor) -> Tensor:
     return F.pad(x, (-3, 0))
 

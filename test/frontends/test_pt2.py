@@ -903,3 +903,36 @@ def test_ranges_of_expressions():
         check_texts({"range_constraints": {"exit(3)": bounds}})
     with pytest.raises(UnsafeError, match="not a name"):
         check_texts({"nodes": {"Min(3, s21)": bounds}})
+
+
+class Checked(nn.Module):
+    """Ops that exports have, whose kernels PyTorch does not call for others."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.LSTM(4, 5, batch_first=True)
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        whole = x.to(torch.int32).to(torch.float32)
+        return self.layer(x)[0], whole, torch.unique(whole), torch.linalg.qr(x)[0]
+
+
+def test_what_exports_have_is_run(tmp_path: Path):
+    model, x = Checked().eval(), torch.randn(2, 3, 4)
+    torch.export.save(torch.export.export(model, (x,)), tmp_path / "model.pt2")
+
+    compiled = padc.compile(padc.load(tmp_path / "model.pt2"))
+
+    assert not compiled.is_native
+    torch.testing.assert_close(compiled(x), model(x))
+
+
+def test_a_package_of_a_file_is_verified(tmp_path: Path):
+    class Whole(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x.to(torch.int32).to(torch.float32)
+
+    program = torch.export.export(Whole(), (torch.randn(2, 3),))
+    torch.export.save(program, tmp_path / "model.pt2")
+
+    padc.convert(padc.load(tmp_path / "model.pt2")).verify()

@@ -86,8 +86,8 @@ def interpreted(source: Source) -> Interpreter:
     ctx, module = imported(source)
     pipelines.run_passes(ctx, module, pipelines.to_reference())
     verify(module)
-    is_safe = not isinstance(source, MlirModel) and is_trusted(source.graph_module)
-    return Interpreter(module, weights_of(ctx), is_safe)
+    trusted = not isinstance(source, MlirModel) and is_trusted(source.graph_module)
+    return Interpreter(module, weights_of(ctx), trusted)
 
 
 def as_exported(

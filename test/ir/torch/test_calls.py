@@ -4,6 +4,7 @@
 import pytest
 import torch
 
+from padc.errors import UsageError
 from padc.ir import make_context
 from padc.ir.torch import AtenOp
 from padc.ir.torch.calls import TorchRefusalError, call_checked, why_invalid
@@ -67,3 +68,25 @@ def test_kernels_that_do_not_check_are_replaced():
     torch.testing.assert_close(y, expected)
     with pytest.raises(TorchRefusalError, match="size"):
         call_checked(op, [x, *[wrong] * 4, 1.0, 1.0])
+
+
+def test_kernels_of_composites_are_replaced():
+    """ctc_loss calls one that reads the probabilities of labels that are not there."""
+    long, float_ = "!torch.vtensor<[1],si64>", "!torch.vtensor<[5,1,4],f32>"
+    labels = "!torch.vtensor<[1,2],si64>"
+    text = f"""
+      func.func @main(%x: {float_}, %t: {labels}, %n: {long}) {{
+        %zero = torch.constant.int 0
+        %no = torch.constant.bool false
+        %y = torch.operator "torch.aten.ctc_loss.Tensor"(
+          %x, %t, %n, %n, %zero, %zero, %no
+        ) : ({float_}, {labels}, {long}, {long}, !torch.int, !torch.int, !torch.bool) ->
+          (!torch.vtensor<[],f32>)
+        func.return
+      }}"""
+    module = parse_module(make_context(), text)
+    (op,) = (op for op in module.walk() if isinstance(op, AtenOp))
+    x, labels, two = torch.rand(5, 1, 4), torch.tensor([[10**6, 2]]), torch.tensor([2])
+
+    with pytest.raises(UsageError, match="_ctc_loss"):
+        call_checked(op, [x, labels, two, two, 0, 0, False])
