@@ -62,7 +62,7 @@ For other operands, they read or write other memory. They are those that take pi
 and most of those that PyTorch calls for other ops, but not those that exported programs
 have.
 """
-TERMS = ("polynomial", "mvlgamma", "multigammaln")
+TERMS = ("polynomial", "mvlgamma", "multigammaln", "matrix_power")
 """Parts of the names of ops whose arguments `n` or `p` are numbers of terms."""
 MOST_TERMS = 10_000
 """The most terms that are computed, which takes less than a second for few elements."""
@@ -140,7 +140,6 @@ def call(op: AtenOp, operands: Sequence[Any]) -> Sequence[Any]:
     """
     if UNCHECKED.match(op.schema.name):
         raise NeedsDataError("PyTorch does not check its operands")
-    check_terms(op, operands)
     try:
         with checked_kernels():
             return called(op, operands)
@@ -274,6 +273,7 @@ def called(op: AtenOp, operands: Sequence[Any]) -> Sequence[Any]:
     if not computes_tensors(op):
         check_divisor(op, operands)
         raise NeedsDataError("it computes with numbers alone")
+    check_terms(op, operands)
     return refusing(op, operands)
 
 
@@ -312,10 +312,10 @@ def check_terms(op: AtenOp, operands: Sequence[Any]) -> None:
     if not any(part in op.schema.name for part in TERMS):
         return
     for argument, value in zip(op.schema.arguments, operands, strict=True):
-        if argument.name in ("n", "p"):
+        if argument.name in ("n", "p") and not isinstance(value, FakeTensor):
             count = torch.as_tensor(value)
-            if (count > MOST_TERMS).any():
-                raise TorchRefusalError(f"{argument.name} is above {MOST_TERMS}")
+            if ((count > MOST_TERMS) | (count < -MOST_TERMS)).any():
+                raise TorchRefusalError(f"{argument.name} is beyond {MOST_TERMS}")
 
 
 def resolved(tensor: torch.Tensor) -> torch.Tensor:

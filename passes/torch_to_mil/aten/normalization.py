@@ -12,6 +12,7 @@ from padc.errors import Obstacle
 from padc.ir import mil
 from padc.ir.element_types import LARGEST_FINITE, wide
 from padc.passes.aten.formulas import default_epsilon, factor_and_summand
+from padc.passes.aten.operand_checks import check_dim
 from padc.passes.torch_to_mil.aten.mil_call import Made, MilCall, lowers
 from padc.passes.torch_to_mil.aten.movement import (
     Size,
@@ -110,6 +111,7 @@ def lower_batch_norm(call: MilCall) -> Sequence[Made | None]:
 def by_batch(call: MilCall) -> Sequence[Made | None]:
     """Normalized by the mean and variance of each channel of this batch."""
     x = in_wide(call, "input")
+    check_dim(1, x.rank)
     weight, bias = (optional(call, name, x) for name in ("weight", "bias"))
     others = [dim for dim in range(x.rank) if dim != 1]
     is_plain = all(result.first_use is None for result in call.op.results[1:])
