@@ -312,9 +312,11 @@ def check_terms(op: AtenOp, operands: Sequence[Any]) -> None:
     if not any(part in op.schema.name for part in TERMS):
         return
     for argument, value in zip(op.schema.arguments, operands, strict=True):
-        if argument.name in ("n", "p") and not isinstance(value, FakeTensor):
-            count = torch.as_tensor(value)
-            if ((count > MOST_TERMS) | (count < -MOST_TERMS)).any():
+        if argument.name not in ("n", "p") or isinstance(value, FakeTensor):
+            continue
+        numbers: Any = value.tolist() if isinstance(value, torch.Tensor) else value
+        for number in tree_leaves(numbers):
+            if abs(number) > MOST_TERMS:
                 raise TorchRefusalError(f"{argument.name} is beyond {MOST_TERMS}")
 
 
