@@ -314,7 +314,7 @@ def check_terms(op: AtenOp, operands: Sequence[Any]) -> None:
     for argument, value in zip(op.schema.arguments, operands, strict=True):
         if argument.name not in ("n", "p") or isinstance(value, FakeTensor):
             continue
-        numbers: Any = value.tolist() if isinstance(value, torch.Tensor) else value
+        numbers = cast(Any, value).tolist() if torch.is_tensor(value) else value
         for number in tree_leaves(numbers):
             if abs(number) > MOST_TERMS:
                 raise TorchRefusalError(f"{argument.name} is beyond {MOST_TERMS}")
