@@ -40,7 +40,7 @@ from padc.ir.torch.types import ListType, NumberType, VTensorType
 
 UNSAFE = {
     re.compile(r"aten\.(from_file|save)(\.\w+)?"): "reads or writes files",
-    re.compile(r"aten\.choose_qparams_optimized"): "may not end",
+    re.compile(r"aten\.choose_qparams_optimized(\.\w+)?"): "may not end",
     re.compile(
         r"aten\.(_stack|_(add|remove)_batch_dim|_new_zeros_with_same_feature_meta"
         r"|__interpolate|__upsample\w*)(\.\w+)?"

@@ -505,6 +505,11 @@ TEXTS = {
         "torch.ops.aten.from_file.default",
         "reads or writes files",
     ),
+    "an op that may not end": (
+        r"torch\.ops\.aten\.conv2d\.default",
+        "torch.ops.aten.choose_qparams_optimized.default",
+        "may not end",
+    ),
     "an op that checks nothing": (
         r"torch\.ops\.aten\.conv2d\.default",
         "torch.ops.aten._remove_batch_dim.default",
