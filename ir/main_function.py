@@ -47,7 +47,7 @@ def value_names(attributes: ArrayAttr[DictionaryAttr] | None) -> list[str]:
     """
     The `padc.name` of each argument or result that has these attributes.
 
-    Raises InvalidProgramError if one has none, or another thing than a text.
+    Raises InvalidProgramError if one has no name, or one that is not a string.
     """
     names: list[str] = []
     for each in attributes or ():

@@ -48,6 +48,7 @@ from padc.frontends.torch_export.nodes import (
 from padc.frontends.torch_export.scalars import SCALAR_OPS
 from padc.ir.mil_forms import MAX_RANK
 from padc.ir.torch import schema_of
+from padc.ir.torch.calls import function_named
 from padc.ir.torch.schemas import NOT_ON_HIGH_RANK, ON_COMPLEX
 
 Decompositions: TypeAlias = Mapping[OpOverload, Callable[..., Any]]
@@ -175,9 +176,10 @@ def functional_target(node: Node) -> OpOverload | None:
         return None
     if not target._schema.is_mutable:
         return target
-    name = functional_name(schema_name(target))
-    namespace, packet, overload = [*name.split("."), "default"][:3]
-    return getattr(getattr(getattr(torch.ops, namespace), packet, None), overload, None)
+    try:
+        return function_named(functional_name(schema_name(target)))
+    except AttributeError:
+        return None
 
 
 def is_illegal(op: OpOverload, node: Node, legal: Collection[str]) -> bool:

@@ -22,6 +22,7 @@ from typing import Any
 import torch
 import torch.utils._pytree as pytree
 from torch.export import ExportedProgram
+from torch.overrides import TorchFunctionMode
 
 from padc.common.log_levels import log_level
 from padc.errors import Problem, SourceLocation, UnsupportedError, UsageError
@@ -204,13 +205,16 @@ def trace(
     dynamic_shapes: Any,
 ) -> ExportedProgram:
     """`torch.export.export`, without its prints if it fails."""
+    if not dynamic_shapes:
+        return traced(module, args, kwargs, dynamic_shapes, [])
     try:
-        return traced(module, args, kwargs, dynamic_shapes, [UnguardedOps()])
+        # The ops of the pools, too, are traced without guards.
+        modes = UnguardedOps(), DynamicPools()
+        return traced(module, args, kwargs, dynamic_shapes, modes)
     except Exception as error:
-        if dynamic_shapes:
-            # Without guards, a size of 1 in the example is no reason to broadcast.
-            with contextlib.suppress(Exception):
-                return traced(module, args, kwargs, dynamic_shapes, [])
+        # Without guards, a size of 1 in the example is no reason to broadcast.
+        with contextlib.suppress(Exception):
+            return traced(module, args, kwargs, dynamic_shapes, [DynamicPools()])
         raise error
 
 
@@ -219,18 +223,14 @@ def traced(
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
     dynamic_shapes: Any,
-    modes: Sequence[UnguardedOps],
+    modes: Sequence[TorchFunctionMode],
 ) -> ExportedProgram:
-    """The same with these modes, if there are dynamic shapes."""
+    """The same with these modes, the outermost one first."""
     # PyTorch prints the graph where it cannot trace on.
     printing = contextlib.redirect_stderr(io.StringIO())
     with contextlib.ExitStack() as stack:
-        for each in tracing(), inner_lines(), quiet():
+        for each in tracing(), inner_lines(), quiet(), *modes:
             stack.enter_context(each)
-        if dynamic_shapes:
-            # The ops of the pools, too, are traced without guards.
-            for mode in *modes, DynamicPools():
-                stack.enter_context(mode)
         printed = stack.enter_context(printing)
         exported = torch.export.export(
             module, args, kwargs, dynamic_shapes=dynamic_shapes

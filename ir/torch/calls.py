@@ -49,8 +49,8 @@ UNSAFE = {
 """Ops that programs that are not trusted must not call, and what they do."""
 UNCHECKED = re.compile(
     r"aten\.(.*backward|lu_unpack|(linalg_)?(lu|ldl)_solve|.*native_batch_norm|mkldnn_"
-    r"|fbgemm_|_(?!_|assert_|unique|adaptive_avg_pool\dd$|cast_|cdist_forward|conj|convolution"
-    r"|embedding_bag|euclidean_dist|fft_|histogramdd|int_mm|linalg_|log_softmax"
+    r"|fbgemm_|_(?!_|assert_|unique|adaptive_avg_pool\dd$|cast_|cdist_forward|conj"
+    r"|convolution|embedding_bag|euclidean_dist|fft_|histogramdd|int_mm|linalg_|log_softmax"
     r"|lu_with_info|neg_view|pad_circular|pdist_forward|prelu_kernel|reshape_(?!alias)"
     r"|safe_softmax|scaled_dot_product_attention_math|shape_as_tensor|softmax|to_copy"
     r"|trilinear|unsafe_|upsample|weight_norm))"
@@ -97,31 +97,40 @@ def danger_of(name: str) -> str | None:
 
 
 def function_named(name: str) -> Any:
-    """PyTorch's function for the name of a schema; AttributeError if there is none."""
+    """
+    PyTorch's function for the name of a schema.
+
+    Raises AttributeError if PyTorch has no such function.
+    """
     namespace, packet, overload = [*name.split("."), "default"][:3]
     return getattr(getattr(getattr(torch.ops, namespace), packet), overload)
 
 
 def applied(function: Any, op: AtenOp, operands: Sequence[Any]) -> Sequence[Any]:
     """The results of a function of PyTorch on the operands of an op."""
+    made = called_with(function, [each.name for each in op.schema.arguments], operands)
+    return [made] if len(op.results) == 1 else list(made or ())
+
+
+def called_with(function: Any, names: Sequence[str], operands: Sequence[Any]) -> Any:
+    """What a function of PyTorch returns for operands that are called `names`."""
     # PyTorch takes the arguments after the "*" of a schema by name only, and those of
     # functions of TorchScript by position only.
     keywords = {each.name for each in function._schema.arguments if each.kwarg_only}
     by_position, by_name = list[Any](), dict[str, Any]()
-    for argument, value in zip(op.schema.arguments, operands, strict=True):
-        if argument.name in keywords:
-            by_name[argument.name] = value
+    for name, value in zip(names, operands, strict=True):
+        if name in keywords:
+            by_name[name] = value
         else:
             by_position.append(value)
-    made = function(*by_position, **by_name)
-    return [made] if len(op.results) == 1 else list(made or ())
+    return function(*by_position, **by_name)
 
 
 def function_of(op: AtenOp) -> Any:
     """
     PyTorch's function for an op.
 
-    Raises TorchRefusalError if there is none, or if it is not safe to call.
+    Raises TorchRefusalError if PyTorch has none, or if it is not safe to call.
     """
     if (danger := danger_of(op.schema.name)) is not None:
         raise TorchRefusalError(f"it is not called, since it {danger}")
@@ -210,7 +219,7 @@ class CheckedKernels(TorchDispatchMode):
     """
     Replaces kernels that do not check their operands by PyTorch's decompositions.
 
-    UsageError where it has none.
+    Raises UsageError for a kernel that has no decomposition.
     """
 
     def __torch_dispatch__(

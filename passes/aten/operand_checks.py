@@ -36,7 +36,7 @@ def check_source(source: Sequence[int], part: Sequence[object]) -> None:
         shape = [size if isinstance(size, int) else DYNAMIC_INDEX for size in part]
         raise Obstacle(
             f"a source of shape {list(source)} in place of {shape}",
-            "give it the shape of what it replaces",
+            "give the source the shape of the part that it replaces",
         )
 
 
@@ -52,7 +52,7 @@ def check_not_empty(sizes: Sequence[int]) -> None:
         raise Obstacle("the largest or smallest of no elements", "give it elements")
 
 
-def check_count(given: Sequence[object], rank: int, name: str) -> None:
+def check_length(given: Sequence[object], rank: int, name: str) -> None:
     """Raise Obstacle unless there is a number for each of `rank` dimensions."""
     if len(given) != rank:
         raise Obstacle(

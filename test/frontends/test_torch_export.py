@@ -697,7 +697,7 @@ def test_sizes_that_must_be_equal_are_one_dimension():
     )
 
     values = [node.meta.get("val") for node in exported.graph.nodes]
-    sizes = {str(x.shape[0]) for x in values if isinstance(x, torch.torch.Tensor)}
+    sizes = {str(x.shape[0]) for x in values if isinstance(x, torch.Tensor)}
     assert len(sizes) == 1 and not sizes & {"3"}
 
 

@@ -1,5 +1,5 @@
 # pyright: basic
-"""`.pt2` files that call any of ATen's ops, on operands that PyTorch has not checked."""
+"""`.pt2` files with a call of any ATen op, which only its fake kernel has checked."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.export import export
 from torch.utils import _pytree as pytree
 
-from padc.ir.torch.calls import danger_of, function_named
+from padc.ir.torch.calls import called_with, danger_of, function_named
 from padc.ir.torch.schemas import Schema, declarations, schema_of
 
 DTYPES = (
@@ -87,13 +87,8 @@ class Call(torch.nn.Module):
         operands = pytree.tree_map_only(
             torch.Tensor, lambda _: next(given), self.operands
         )
-        by_position, by_name = list[Any](), dict[str, Any]()
-        for argument, value in zip(self.function._schema.arguments, operands):
-            if argument.kwarg_only:
-                by_name[argument.name] = value
-            else:
-                by_position.append(value)
-        return self.function(*by_position, **by_name)
+        names = [argument.name for argument in self.function._schema.arguments]
+        return called_with(self.function, names, operands)
 
     def check(self) -> None:
         """Raise unless PyTorch takes the operands without data, and running nothing."""

@@ -18,7 +18,7 @@ from padc.ir import resampling, tcp
 from padc.ir.padding import Amounts
 from padc.ir.tcp import Coordinates, ResampleMode, tensor_type
 from padc.passes.aten.builder import AtenBuilder, Integer
-from padc.passes.aten.operand_checks import check_count
+from padc.passes.aten.operand_checks import check_length
 from padc.passes.aten.symbolic_tensor import SymbolicTensor
 from padc.passes.aten.windows import adaptive_windows
 from padc.passes.torch_to_tcp.aten.pools import max_pool
@@ -32,7 +32,7 @@ MOST_WINDOWS = 2**20
 def lower_adaptive_max_pool(call: TcpCall) -> list[SSAValue] | None:
     """`tcp.max_pool`; with dynamic windows, a maximum over gathered windows."""
     x, new_sizes = call.tensor("self"), call.integers("output_size", 1)
-    check_count(new_sizes, int(call.name[-2]), "output_size")
+    check_length(new_sizes, int(call.name[-2]), "output_size")
     if 0 in new_sizes:
         return None
     if (largest := max(new_sizes)) > MOST_WINDOWS:
@@ -175,7 +175,7 @@ def look_up(build: AtenBuilder, table: Sequence[int], indices: SSAValue) -> SSAV
 def lower_adaptive_avg_pool(call: TcpCall) -> SSAValue | None:
     """`tcp.avg_pool` if all windows are equal, otherwise `tcp.resample` by area."""
     x, new_sizes = call.tensor("self"), call.amounts("output_size")
-    check_count(new_sizes, int(call.name[-2]), "output_size")
+    check_length(new_sizes, int(call.name[-2]), "output_size")
     dims = last_dims(x, len(new_sizes))
     if 0 in new_sizes:
         return None

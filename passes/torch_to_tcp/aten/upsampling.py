@@ -12,7 +12,7 @@ from padc.ir import tcp
 from padc.ir.tcp import Amount, Coordinates, ResampleMode, tensor_type
 from padc.ir.torch import FloatType, IntType
 from padc.passes.aten.builder import AtenBuilder
-from padc.passes.aten.operand_checks import check_count
+from padc.passes.aten.operand_checks import check_length
 from padc.passes.torch_to_tcp.aten.tcp_call import TcpCall, last_dims, lowers
 
 NEAREST = (ResampleMode.NEAREST, Coordinates.ASYMMETRIC)
@@ -63,7 +63,7 @@ def lower_upsample(call: TcpCall) -> SSAValue | None:
         ]
     else:
         sizes = call.amounts("output_size")
-    check_count(sizes, rank, "output_size")
+    check_length(sizes, rank, "output_size")
     if (mode, coordinates) == NEAREST and rank == 2:
         factors = nearest_factors(type.get_shape()[2:], sizes, factors)
     # PyTorch ignores scales with align_corners.
