@@ -53,7 +53,7 @@ UNCHECKED = re.compile(
     r"|convolution|embedding_bag|euclidean_dist|fft_|histogramdd|int_mm|linalg_|log_softmax"
     r"|lu_with_info|neg_view|pad_circular|pdist_forward|prelu_kernel|reshape_(?!alias)"
     r"|safe_softmax|scaled_dot_product_attention_math|shape_as_tensor|softmax|to_copy"
-    r"|trilinear|unsafe_|upsample|weight_norm))"
+    r"|trilinear|unsafe_|upsample|weight_norm(?!_interface)))"
 )
 """
 Ops whose kernels are not called: they rely on what PyTorch makes itself.

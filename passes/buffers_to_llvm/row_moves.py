@@ -77,6 +77,8 @@ def row_of(moves: Mapping[int, Move], main: LlvmBuilder) -> Row | None:
             return None
         written.update(enumerate(found, first))
         starts[first] = number
+    if not written:
+        return None
     low, size = min(written), len(written)
     if max(written) - low >= size or size > MOST_PIECES * longest:
         return None
