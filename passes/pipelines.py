@@ -241,13 +241,14 @@ def import_program(
     *,
     legal: Collection[str] | None = None,
     leave_out_constants: bool = False,
+    with_assertions: bool = False,
     ctx: Context | None = None,
 ) -> tuple[Context, ModuleOp]:
     """
     A module at the torch level, and the context that holds its weights.
 
-    The weights share the memory of the program's tensors. `legal` are the ops that the
-    path has: see `import_exported_program`. A context is made if none is given.
+    The weights share the memory of the program's tensors. A context is made if none is
+    given. The other options are those of `import_exported_program`.
     """
     # `padc-opt --help` lists the pipelines, and need not load PyTorch.
     from padc.frontends.torch_export import import_exported_program
@@ -258,6 +259,7 @@ def import_program(
         weights_of(ctx),
         legal=legal,
         leave_out_constants=leave_out_constants,
+        with_assertions=with_assertions,
     )
     return ctx, module
 

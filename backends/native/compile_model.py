@@ -37,7 +37,10 @@ def compile_model(
     products, and not computed by tiles.
     """
     ctx, module = pipelines.import_program(
-        exported, legal=pipelines.legal_for_native(), leave_out_constants=True
+        exported,
+        legal=pipelines.legal_for_native(),
+        leave_out_constants=True,
+        with_assertions=True,
     )
     check_strides(module)
     weights = weights_of(ctx)

@@ -57,6 +57,8 @@ class Partition:
 
 def is_recomputed(op: Operation) -> bool:
     """Whether each part that uses `op` computes it again: constants, sizes, casts."""
+    if not op.results:
+        return False  # An assertion.
     if isinstance(op, torch_dialect.LiteralOp | torch_dialect.ToBuiltinTensorOp):
         return True
     if isinstance(op, torch_dialect.FromBuiltinTensorOp):

@@ -109,8 +109,10 @@ class _Run:
             # PyTorch and the checks of pads raise these for sizes known only at run
             # time.
             except (ValueError, RuntimeError, TorchRefusalError) as error:
+                is_aten = isinstance(op, torch_dialect.AtenOp)
+                name = f"torch.{op.schema.name}" if is_aten else op.name
                 raise UsageError(
-                    f"'{op.name}': {error}", location=SourceLocation.of(op.location)
+                    f"'{name}': {error}", location=SourceLocation.of(op.location)
                 ) from error
             self.values.update(zip(op.results, results, strict=True))
         return operands

@@ -146,15 +146,15 @@ def add_aten(
         function.operand(argument.type, given)
         for argument, given in zip(schema.arguments, arguments, strict=True)
     ]
-    if len(schema.returns) == 1:
-        value = [value]
+    if len(schema.returns) <= 1:
+        value = [value] if schema.returns else []
     types = [type_of(part) for part in value]
     op = function.add(torch_d.aten_op(schema.name, operands, types), node)
     results = [
         unpacked(function, node, named(result, node.name), part)
         for result, part in zip(op.results, value, strict=True)
     ]
-    return results if len(results) > 1 else results[0]
+    return results[0] if len(results) == 1 else results
 
 
 def unpacked(

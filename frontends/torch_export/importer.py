@@ -3,9 +3,8 @@
 Exported programs to modules of the `torch` dialect.
 
 One pass over the graph: each node becomes one op. Only nodes that the outputs need are
-imported. That leaves out the assertions which torch.export adds; what they assert about
-sizes is in the bounds of the symbolic sizes. Everything that cannot be imported is
-collected, and raised as one `UnsupportedError` at the end.
+imported, and the assertions on values for backends that can raise an error. Everything
+that cannot be imported is collected, and raised as one `UnsupportedError` at the end.
 """
 
 from __future__ import annotations
@@ -70,7 +69,12 @@ from padc.frontends.torch_export.function_builder import (
 from padc.frontends.torch_export.functional import in_place_changes
 from padc.frontends.torch_export.guards import restore_guards
 from padc.frontends.torch_export.locations import node_location, stack_location
-from padc.frontends.torch_export.nodes import attribute_of, live_nodes, schema_name
+from padc.frontends.torch_export.nodes import (
+    ASSERTIONS,
+    attribute_of,
+    live_nodes,
+    schema_name,
+)
 from padc.frontends.torch_export.output_names import output_names
 from padc.frontends.torch_export.symbolic_sizes import SymbolicSizes
 from padc.frontends.torch_export.training import training_problems
@@ -98,6 +102,7 @@ def import_exported_program(
     *,
     legal: Collection[str] | None = None,
     leave_out_constants: bool = False,
+    with_assertions: bool = False,
 ) -> ModuleOp:
     """
     A module whose `func.func @main` computes what `ep` computes.
@@ -116,6 +121,7 @@ def import_exported_program(
             other ops, where that leads to these. None: all ops stay whole.
         leave_out_constants: Leave out outputs that are numbers or strings, instead of
             refusing them.
+        with_assertions: Import the program's assertions on values, too.
 
     Raises:
         UnsupportedError: Lists all parts of the program that padc cannot express.
@@ -123,7 +129,7 @@ def import_exported_program(
     names = output_names(ep)
     restore_guards(ep)
     with tracing(), quiet():
-        importer = importer_of(ep, weights, legal, leave_out_constants)
+        importer = importer_of(ep, weights, legal, leave_out_constants, with_assertions)
     for node, error in training_problems(ep, importer.changed_buffers):
         importer.report(node, error)
     return importer.run(names)
@@ -134,17 +140,19 @@ def importer_of(
     weights: Weights,
     legal: Collection[str] | None,
     leave_out_constants: bool,
+    with_assertions: bool,
 ) -> Importer:
     """An importer of `ep`, with decompositions as in `import_exported_program`."""
     table = {} if legal is None else decompositions_of(ep, legal)
+    options = leave_out_constants, with_assertions
     if not table and ep.dialect == "ATEN":
-        return Importer(ep, weights, {}, {}, leave_out_constants)
+        return Importer(ep, weights, {}, {}, *options)
     if (changed := in_place_changes(ep.graph_module)) is not None:
         expansions = expansions_of(ep, table, legal or ())
         if expansions is not None:
-            return Importer(ep, weights, changed, expansions, leave_out_constants)
+            return Importer(ep, weights, changed, expansions, *options)
     functional = decompose(ep, weights, table)
-    return Importer(functional, weights, {}, {}, leave_out_constants)
+    return Importer(functional, weights, {}, {}, *options)
 
 
 def decompose(
@@ -163,7 +171,7 @@ def decompose(
                 return functional.run_decompositions({**views, **table})
         return functional.run_decompositions({**views})
     except Exception as error:
-        importer = Importer(ep, weights, {}, {}, False)
+        importer = Importer(ep, weights, {}, {}, False, False)
         importer.import_placeholders(list(ep.graph.nodes))
         # What PyTorch says of buffers that share memory is about itself.
         importer.check_shared(buffers := held_buffers(ep), buffers)
@@ -187,6 +195,7 @@ class Importer:
         changed: Mapping[Node, Sequence[Node]],
         expansions: Mapping[Node, Expansion],
         leave_out_constants: bool,
+        with_assertions: bool,
     ):
         self.ep = ep
         self.weights = weights
@@ -195,6 +204,7 @@ class Importer:
         self.expansions = expansions
         """The graphs that replace calls which are not imported as they are."""
         self.leave_out_constants = leave_out_constants
+        self.with_assertions = with_assertions
         self.tensors = held_tensors(ep)
         self.nodes = {node.name: node for node in ep.graph.nodes}
         self.function = FunctionBuilder()
@@ -257,7 +267,8 @@ class Importer:
 
     def import_calls(self, nodes: Sequence[Node]) -> None:
         """Import the calls that the outputs need."""
-        live = live_nodes(nodes)
+        assertions = [node for node in nodes if schema_name(node.target) in ASSERTIONS]
+        live = live_nodes(nodes, assertions if self.with_assertions else ())
         for node in nodes:
             if node.op == "get_attr" and isinstance(node.meta.get("val"), torch.Tensor):
                 self.attempt(node, self.import_constant)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
@@ -13,6 +13,11 @@ from torch.fx import GraphModule, Node
 
 RENAMED = {"aten.transpose": "aten.transpose.int"}
 """Functional ops whose overload has another name than that of the op in place."""
+
+ASSERTIONS = frozenset(
+    f"aten.{name}" for name in ("_assert_scalar", "_assert_async", "_assert_async.msg")
+)
+"""Ops that raise an error for other values than those that a program is for."""
 
 
 def schema_name(target: Any) -> str:
@@ -59,9 +64,9 @@ def is_composite(op: OpOverload) -> bool:
     return torch._C._dispatch_has_kernel_for_dispatch_key(op.name(), key)
 
 
-def live_nodes(nodes: Sequence[Node]) -> set[Node]:
-    """The nodes that the output needs, or that may change what it needs."""
-    live = {nodes[-1], *filter(is_mutable, nodes)}
+def live_nodes(nodes: Sequence[Node], wanted: Iterable[Node] = ()) -> set[Node]:
+    """The nodes that the output or `wanted` need, or that may change what they need."""
+    live = {nodes[-1], *wanted, *filter(is_mutable, nodes)}
     for node in reversed(nodes):
         if node in live:
             live.update(node.all_input_nodes)

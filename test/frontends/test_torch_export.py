@@ -393,10 +393,11 @@ def test_a_size_that_is_the_same_for_all_inputs():
     assert [each.owner.value.value.data for each in amounts.operands] == [0, 0]
 
 
-def test_assertions_are_left_out():
+def test_assertions_are_left_out_unless_they_are_wanted():
     def function(x):
         torch._check(x.shape[0] > 3)
         torch._assert(x.shape[0] < 60, "too many")
+        torch.ops.aten._assert_async.msg(x.sum() > 0, "it has to be positive")
         return x.to(torch.bool)
 
     module = import_model(

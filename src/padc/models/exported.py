@@ -73,17 +73,19 @@ def check_no_inputs(example_inputs: Any, dynamic_shapes: Any) -> None:
 
 
 def imported(
-    source: Source, legal: Collection[str] | None = None
+    source: Source, legal: Collection[str] | None = None, with_assertions: bool = False
 ) -> tuple[Context, ModuleOp]:
     """A module of its own; the weights share the memory of the source's."""
     if isinstance(source, MlirModel):
         return source.program()
-    return pipelines.import_program(source, legal=legal)
+    return pipelines.import_program(
+        source, legal=legal, with_assertions=with_assertions
+    )
 
 
 def interpreted(source: Source) -> Interpreter:
     """The program as the reference runs it, with explicit padding."""
-    ctx, module = imported(source)
+    ctx, module = imported(source, with_assertions=True)
     pipelines.run_passes(ctx, module, pipelines.to_reference())
     verify(module)
     trusted = not isinstance(source, MlirModel) and is_trusted(source.graph_module)

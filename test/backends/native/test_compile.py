@@ -657,6 +657,47 @@ def test_sizes_that_depend_on_values():
         torch.testing.assert_close(model(x), function(x))
 
 
+def test_sizes_that_have_to_be_equal():
+    def function(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        first, second = x.nonzero()[:, 0], y.nonzero()[:, 0]
+        torch._check(first.shape[0] == second.shape[0])
+        return first * 2 + second
+
+    def ones(count: int) -> torch.Tensor:
+        return torch.tensor([1.0] * count + [0.0] * (8 - count))
+
+    model = compile_function(function, ones(5), ones(5))
+
+    inputs = ones(3), ones(3).flip(0)
+    torch.testing.assert_close(model(*inputs), function(*inputs))
+    for inputs in ((ones(3), ones(5)), (ones(5), ones(3))):
+        with pytest.raises(padc.UsageError, match=r"_assert_scalar': .*Eq\(u0, u1\)"):
+            model(*inputs)
+
+
+def test_sizes_that_are_not_negative():
+    def function(x: torch.Tensor, n: torch.Tensor) -> torch.Tensor:
+        return x.relu().expand(cast(int, n.item()), 3)
+
+    model = compile_function(function, torch.ones(3), torch.tensor(2))
+
+    assert model(-torch.ones(3), torch.tensor(4)).tolist() == [[0, 0, 0]] * 4
+    with pytest.raises(padc.UsageError, match="u0 >= 0"):
+        model(torch.ones(3), torch.tensor(-1))
+
+
+def test_values_that_are_asserted():
+    def function(x: torch.Tensor) -> torch.Tensor:
+        torch.ops.aten._assert_async.msg(x.sum() > 0, "it has to be positive")
+        return x + 1
+
+    model = compile_function(function, torch.ones(3))
+
+    torch.testing.assert_close(model(torch.ones(3)), torch.full((3,), 2.0))
+    with pytest.raises(padc.UsageError, match="it has to be positive"):
+        model(-torch.ones(3))
+
+
 # --- with PyTorch ---------------------------------------------------------------------
 
 
