@@ -24,7 +24,7 @@ from padc.backends.calls.parameters import (
 from padc.backends.native.function_signature import Signature
 from padc.backends.native.machine import Code
 from padc.backends.native.thread_team import team
-from padc.errors import WrongResultError
+from padc.errors import UsageError, WrongResultError
 from padc.ir.weights import Array
 from padc.ir.winograd import winograd
 from padc.passes.buffers.live_ranges import ALIGNMENT, aligned
@@ -241,6 +241,8 @@ class NativeFunction:
         sizes = array("q", bytes(8 * self._sizes_count))
         self._call(self._sizes, [*table, sizes.buffer_info()[0], self._sizes_count])
         arena_bytes, *dynamic = sizes
+        if (least := min(sizes)) < 0:
+            raise UsageError(f"for these inputs, a result would have the size {least}")
         known = iter(dynamic)
         return arena_bytes, [
             [next(known) if size < 0 else size for size in p.shape]

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import operator
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from random import Random
 from typing import Any
@@ -35,14 +35,24 @@ from torch.fx.experimental.symbolic_shapes import (
 from torch.utils._sympy.numbers import int_oo
 from torch.utils._sympy.value_ranges import ValueRanges
 
+from padc.errors import UnsupportedError
 from padc.frontends.torch_export.archive import UnsafeError
 from padc.frontends.torch_export.expressions import LARGEST_EXPONENT
+from padc.frontends.torch_export.guards import (
+    input_numbers,
+    read_guard,
+    restore_guards,
+    shape_env_of,
+)
 from padc.frontends.torch_export.nodes import (
     attribute_of,
     graph_modules,
     is_mutable,
     schema_name,
 )
+from padc.frontends.torch_export.size_limits import python, sources_of_symbols
+from padc.frontends.torch_export.unguarded_ops import UNGUARDED, without_guards_on_one
+from padc.ir.torch.calls import WITHOUT_MKLDNN
 
 SAMPLES = 64
 """How many choices of sizes expressions are compared at."""
@@ -59,6 +69,12 @@ def check_consistency(program: ExportedProgram) -> None:
     check_held(program)
     check_outputs(program)
     give_ranges(program)
+    with remade_guards(program):
+        check_nodes(program)
+
+
+def check_nodes(program: ExportedProgram) -> None:
+    """Raise InconsistentError at the first node whose value is not what it computes."""
     modes: dict[int, Any] = {}
     for module in graph_modules(program.graph_module):
         mode = modes.get(id(module))
@@ -81,6 +97,45 @@ def autocast(device: Any, dtype: Any, enabled: Any, *_: Any) -> Any:
         return torch.autocast(device, dtype, bool(enabled), cache_enabled=False)
     except Exception as error:
         raise InconsistentError(f"no mode of autocast: {error}") from error
+
+
+@contextlib.contextmanager
+def remade_guards(program: ExportedProgram) -> Iterator[None]:
+    """
+    Add the guards to a program that PyTorch makes in this context, and that it lacks.
+
+    Without them, its values would have other sizes at a call than it says. Raises
+    UnsafeError for one that cannot be checked at a call, and InconsistentError if one
+    of the program's own does not hold for its example: PyTorch would conclude that it
+    never does.
+    """
+    env = shape_env_of(program)
+    if env is None:
+        yield
+        return
+    # Before PyTorch finds that one is equal to another.
+    inputs = input_numbers(program)
+    sources = sources_of_symbols(program, inputs)
+    if wrong := restore_guards(program):
+        raise InconsistentError(f"its example does not fit its guard {wrong[0]}")
+    known = len(env.guards)
+    yield
+    # Others are of strides, which no size depends on.
+    symbols = {symbol for size in sources for symbol in size.free_symbols}
+    texts = [
+        python(guard.expr, sources)
+        for guard in env.guards[known:]
+        if guard.expr.free_symbols & symbols
+    ]
+    for text in texts:
+        try:
+            read_guard(text, inputs)
+        except UnsupportedError as error:
+            raise UnsafeError(
+                f"its sizes are right only where {text}, which padc cannot check"
+            ) from error
+    guards = [*(program._guards_code or ()), *texts]
+    program._guards_code = list(dict.fromkeys(guards))
 
 
 def check_node(module: torch.fx.GraphModule, node: Node) -> None:
@@ -230,11 +285,19 @@ def check_call(node: Node) -> None:
     mode.allow_fallback_kernels = False  # Real kernels, on operands of the file's.
     try:
         # As torch.export has it: in C++, some ops would make dynamic sizes static.
-        with enable_python_dispatcher(), torch.no_grad(), mode, ExitStack() as stack:
+        # MKL-DNN asks for sizes that only decide which kernel it takes.
+        with (
+            WITHOUT_MKLDNN,
+            enable_python_dispatcher(),
+            torch.no_grad(),
+            mode,
+            ExitStack() as stack,
+        ):
             env: Any = mode.shape_env
             if env is not None:
-                stack.enter_context(env.suppress_guards())
                 stack.enter_context(env.ignore_fresh_unbacked_symbols())
+            if schema_name(node.target).split(".")[1].strip("_") in UNGUARDED:
+                stack.enter_context(without_guards_on_one())
             if is_mutable(node):
                 # It may change the sizes of its operand, which the node must keep.
                 args, kwargs = pytree.tree_map_only(FakeTensor, fresh, (args, kwargs))

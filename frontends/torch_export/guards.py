@@ -187,18 +187,25 @@ def guards_of(ep: ExportedProgram) -> list[Guard]:
     return guards
 
 
-def restore_guards(ep: ExportedProgram) -> None:
-    """Tell the symbols of a program its guards, which saved programs forget."""
+def restore_guards(ep: ExportedProgram) -> list[str]:
+    """
+    Tell the symbols of a program its guards, which saved programs forget.
+
+    Returns those that do not hold for the sizes of the example.
+    """
     env = shape_env_of(ep)
     if env is None or env.guards:
-        return
+        return []
     tensors, inputs = input_tensors(ep), input_numbers(ep)
     texts: list[str] = getattr(ep, "_guards_code", None) or []
+    wrong: list[str] = []
     for text in texts:
         # A guard that cannot be told is still checked at each call.
         with contextlib.suppress(Exception):
             guard = read_guard(text, inputs)
-            bool(guard.holds(lambda size: tensors[size.number].shape[size.dim]))
+            if not guard.holds(lambda size: tensors[size.number].shape[size.dim]):
+                wrong.append(text)
+    return wrong
 
 
 def limits_of(ep: ExportedProgram) -> list[Guard]:

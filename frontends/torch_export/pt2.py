@@ -21,14 +21,17 @@ from pathlib import Path
 from typing import Any, cast
 
 import torch
+import torch.utils._pytree as pytree
 from torch._export.serde import schema, serialize
 from torch.export import ExportedProgram
+from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 
 from padc.common.paths import path_of
 from padc.errors import InvalidProgramError, UsageError, shortened
 from padc.frontends.torch_export.archive import Archive, UnsafeError
 from padc.frontends.torch_export.consistency import check_consistency
 from padc.frontends.torch_export.export import quiet
+from padc.frontends.torch_export.nodes import nodes_of
 from padc.frontends.torch_export.plain_pickle import (
     VALUES,
     are_arguments,
@@ -154,6 +157,21 @@ def is_trusted(module: torch.nn.Module) -> bool:
 def kernels_for(module: torch.nn.Module) -> contextlib.AbstractContextManager[Any]:
     """The mode in which PyTorch may run a module."""
     return contextlib.nullcontext() if is_trusted(module) else checked_kernels()
+
+
+def needs_checked_memory(program: ExportedProgram) -> bool:
+    """
+    Whether only checks at each load and store tell where machine code reads and writes.
+
+    Of sizes that depend on values, nothing is known but what the file says.
+    """
+    values = [node.meta.get("val") for node in nodes_of(program.graph_module)]
+    sizes = [
+        leaf
+        for leaf in pytree.tree_leaves(values)
+        if isinstance(leaf, torch.Tensor | torch.SymInt)
+    ]
+    return not is_trusted(program.graph_module) and bool(free_unbacked_symbols(sizes))
 
 
 def check_format(archive: Archive) -> None:

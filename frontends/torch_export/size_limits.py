@@ -137,7 +137,8 @@ def limit_guards(
         if limit.never_holds:
             raise never_fits(limit, sources, inputs)
     texts = [
-        f"{python(limit.value, sources)} >= {python(limit.least, sources)}"
+        f"{python(limit.value.expression, sources)} >= "
+        f"{python(limit.least.expression, sources)}"
         for limit in found
     ]
     return list(dict.fromkeys(texts))
@@ -326,12 +327,11 @@ def solution(
     return cast(sympy.Expr, FloorDiv(given - offset, factor))
 
 
-def python(size: Size, sources: Mapping[sympy.Expr, sympy.Expr]) -> str:
-    """A size as Python, in terms of the sizes of inputs."""
-    found = size.expression
+def python(expression: sympy.Basic, sources: Mapping[sympy.Expr, sympy.Expr]) -> str:
+    """An expression of sizes as Python, in terms of the sizes of inputs."""
     for known, source in sources.items():
-        found = cast(sympy.Expr, found.subs(known, source))
-    return PythonPrinter().doprint(found)
+        expression = expression.subs(known, source)
+    return PythonPrinter().doprint(expression)
 
 
 def never_fits(
@@ -340,7 +340,8 @@ def never_fits(
     inputs: Mapping[str, tuple[int, str]],
 ) -> UsageError:
     left, least = (
-        shown(python(size, sources), inputs) for size in (limit.value, limit.least)
+        shown(python(size.expression, sources), inputs)
+        for size in (limit.value, limit.least)
     )
     if limit.mode == "circular":
         message = (

@@ -17,6 +17,7 @@ traced with all guards.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any, cast
 
 from torch.fx.experimental import _config as config
@@ -59,5 +60,10 @@ class UnguardedOps(TorchFunctionMode):
 
 def unguarded(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """A call, traced without guards on sizes of 1."""
-    with cast(Any, config).patch(backed_size_oblivious=True):
+    with without_guards_on_one():
         return function(*args, **kwargs)
+
+
+def without_guards_on_one() -> AbstractContextManager[Any]:
+    """Where PyTorch makes no guards on computed sizes of 1."""
+    return cast(Any, config).patch(backed_size_oblivious=True)

@@ -30,6 +30,7 @@ from padc.frontends.torch_export import held_tensors, is_trusted
 from padc.frontends.torch_export.fingerprint import fingerprint
 from padc.frontends.torch_export.guards import GuardCheck, guards_of, limits_of
 from padc.frontends.torch_export.input_strides import StridesCheck, input_strides
+from padc.frontends.torch_export.pt2 import needs_checked_memory
 from padc.ir import make_context
 from padc.ir.main_function import value_names
 from padc.ir.model_buffers import changed_names
@@ -114,7 +115,7 @@ def compile_exported(
     """Like `compile`, but UnsupportedError if padc cannot import the program."""
     guards = GuardCheck(guards_of(exported))
     strides = StridesCheck(input_strides(exported))
-    check = is_checked()
+    check = is_checked() or needs_checked_memory(exported)
     depends = [source_hash(), fingerprint(exported), machine_name(), *VERSIONS]
     options = ["checked" if check else "", "strict" if strict else ""]
     name = cache.key([*depends, *options])
@@ -124,7 +125,7 @@ def compile_exported(
             stored, is_kept = compile_model(exported, check, strict)
         if is_kept:
             cache.write(name, stored.to_bytes())
-    if check and (names := stored.program.ops_of_torch):
+    if is_checked() and (names := stored.program.ops_of_torch):
         warn_unchecked(", ".join(names))
     ctx, held = make_context(), held_tensors(exported)
     stored.bind(held, weights_of(ctx))

@@ -848,6 +848,85 @@ def test_values_that_the_ops_do_not_compute(
         load(rewritten(saved, change))
 
 
+NEEDS_GUARDS = pytest.mark.skipif(
+    numbers(torch.__version__) < numbers("2.9"),
+    reason="PyTorch 2.8 reads no programs with guards",
+)
+
+
+def of_any_size(*bounds: tuple[str, str]) -> Path:
+    """A program of a matrix of at least 4 rows; its file does not say so."""
+
+    class Selected(nn.Module):
+        def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+            return x.select(0, 3) + y
+
+    buffer, auto = io.BytesIO(), torch.export.Dim.AUTO
+    program = torch.export.export(
+        Selected(),
+        (torch.ones(6, 3), torch.ones(3)),
+        dynamic_shapes=({0: auto, 1: auto}, {0: auto}),
+    )
+    torch.export.save(program, buffer)
+    return with_graph(buffer.getvalue(), (r'"min_val": \d+', '"min_val": 0'), *bounds)
+
+
+@NEEDS_GUARDS
+def test_guards_that_a_file_leaves_out():
+    """Without them, machine code reads rows that are not there."""
+    program = load(of_any_size((r'"guards_code": \[.*\]', '"guards_code": []')))
+
+    model = padc.compile(program)
+
+    assert model.is_native
+    torch.testing.assert_close(
+        model(torch.ones(4, 5), torch.ones(5)), torch.full((5,), 2.0)
+    )
+    for rows in (0, 3):
+        message = f"is {rows}, but the model was exported where x.shape.0. > 3"
+        with pytest.raises(padc.UsageError, match=message):
+            model(torch.ones(rows, 5), torch.ones(5))
+    with pytest.raises(padc.UsageError, match="is 4, but has to be 5 where"):
+        model(torch.ones(4, 5), torch.ones(4))
+
+
+@NEEDS_GUARDS
+def test_guards_that_are_false():
+    """PyTorch takes what does not hold for the example as a fact: that it never does."""
+    path = of_any_size((r"\] > 3", "] > 8"))
+
+    with pytest.raises(padc.InvalidProgramError, match=r"not fit its guard .* > 8"):
+        load(path)
+
+
+@NEEDS_GUARDS
+def test_sizes_of_which_nothing_is_known():
+    """Those that are symbols of values, as a file may say of inputs, too."""
+    size = r'\{"as_expr": \{"expr_str": "[^"]*", "hint": \{"as_int": 3\}\}\}'
+
+    def unknown(name: str) -> str:
+        text = f"Symbol('{name}', integer=True)"
+        return f'{{"as_expr": {{"expr_str": "{text}", "hint": null}}}}'
+
+    path = of_any_size(
+        (r'"guards_code": \[.*\]', '"guards_code": []'),
+        (
+            rf'"y": .{{20,30}}\[{size}\]',
+            f'"y": {{"dtype": 7, "sizes": [{unknown("u9")}]',
+        ),
+        (size, unknown("u8")),
+        (
+            r'"range_constraints": {',
+            '"range_constraints": {"u8": {"min_val": 0, "max_val": null}, '
+            '"u9": {"min_val": 0, "max_val": null}, ',
+        ),
+    )
+    model = padc.compile(load(path))
+
+    with pytest.raises(padc.WrongResultError, match="reads outside of its buffer"):
+        model(torch.ones(4, 5), torch.ones(3))
+
+
 def test_strides_that_have_symbols_of_their_own(tmp_path: Path):
     """Files have no ranges for symbols that no size depends on."""
 

@@ -27,6 +27,7 @@ from padc.ir import mil, mil_types
 from padc.ir.tcp import tensor_type
 from padc.ir.torch import VTensorType
 from padc.ir.weights import Array
+from padc.passes.aten.operand_checks import check_dim
 from padc.passes.common.broadcast import broadcast
 from padc.passes.common.mil_builder import MilBuilder
 from padc.passes.torch_to_mil.aten.mil_call import MilCall
@@ -146,6 +147,7 @@ def given_indices(call: MilCall, x: Tensor, *, wrap: bool = True) -> dict[int, I
             check_mask(mask, x, dim)
             positions = [each.astype(np.int32) for each in np.nonzero(mask)]
         for index in positions:
+            check_dim(dim, x.rank)
             result[dim] = wrapped(index, size_of(x, dim)) if wrap else index
             dim += 1
     return result
