@@ -32,6 +32,8 @@ class Symbol:
     name: str
     low: int
     high: int
+    reason: str
+    """Why it may not be lower; empty if the user said so."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,7 +124,8 @@ def symbolic_sizes(function: func.FuncOp, names: Sequence[str]) -> list[Size]:
         match op:
             case SymbolicIntOp():
                 low, high = op.min_val.value.data, op.max_val.value.data
-                symbol = Symbol(op.symbol_name.data, low, high)
+                reason = "" if op.reason is None else op.reason.data
+                symbol = Symbol(op.symbol_name.data, low, high, reason)
                 declared[op.results[0]] = symbol
             case BindSymbolicShapeOp() if op.operand in arguments:
                 number = arguments.index(op.operand)
@@ -182,4 +185,5 @@ def check_bounds(
     upper = "or more" if symbol.high == UNBOUNDED else f"to {ends[1]}"
     raise UsageError(
         f"{size.what} is {actual}; the model was exported for {ends[0]} {upper}"
+        + (f": {symbol.reason}" if symbol.reason else "")
     )

@@ -108,7 +108,7 @@ class _Run:
                 results = self.evaluate(op, operands)
             # PyTorch and the checks of pads raise these for sizes known only at run
             # time.
-            except (ValueError, RuntimeError, TorchRefusalError) as error:
+            except (ValueError, IndexError, RuntimeError, TorchRefusalError) as error:
                 is_aten = isinstance(op, torch_dialect.AtenOp)
                 name = f"torch.{op.schema.name}" if is_aten else op.name
                 raise UsageError(

@@ -46,7 +46,7 @@ def narrow_sizes(module: ModuleOp, ep: ExportedProgram) -> Sequence[str]:
     Narrow the symbolic sizes that an import declared to those of the guards.
 
     A size of 0 goes, too: Core ML has no empty tensors. Returns what guards exclude,
-    as messages.
+    and what is not the model for small sizes, as messages.
 
     Raises UnsupportedError where no ranges of sizes satisfy the guards.
     """
@@ -67,7 +67,13 @@ def narrow_sizes(module: ModuleOp, ep: ExportedProgram) -> Sequence[str]:
         declared[str(symbol)].max_val = IntegerAttr(high, i64)
     narrower = [symbol for symbol in ranges if left[symbol] != ranges[symbol]]
     guards, tensors = guards_of(ep), input_tensors(ep)
-    return [excluded(guards, tensors, x, ranges, left[x]) for x in narrower]
+    guarded = [excluded(guards, tensors, x, ranges, left[x]) for x in narrower]
+    reasons = [
+        f"the package takes no smaller sizes: {op.reason.data}"
+        for op in declared.values()
+        if op.reason is not None and op.min_val.value.data > 1
+    ]
+    return [*guarded, *reasons]
 
 
 def excluded(

@@ -76,6 +76,7 @@ from padc.frontends.torch_export.nodes import (
     schema_name,
 )
 from padc.frontends.torch_export.output_names import output_names
+from padc.frontends.torch_export.small_sizes import narrow_small_sizes
 from padc.frontends.torch_export.symbolic_sizes import SymbolicSizes
 from padc.frontends.torch_export.training import training_problems
 from padc.frontends.torch_export.types import describe, tensor_type
@@ -132,7 +133,9 @@ def import_exported_program(
         importer = importer_of(ep, weights, legal, leave_out_constants, with_assertions)
     for node, error in training_problems(ep, importer.changed_buffers):
         importer.report(node, error)
-    return importer.run(names)
+    module = importer.run(names)
+    narrow_small_sizes(module, ep)
+    return module
 
 
 def importer_of(

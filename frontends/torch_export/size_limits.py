@@ -13,6 +13,7 @@ the body of a loop.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, cast
@@ -53,8 +54,21 @@ CONVOLUTIONS: Mapping[str, int | None] = {
     "aten.convolution": None,
 }
 """The convolutions, and how many dimensions they have windows along; None: any."""
-POOLS: Mapping[str, int] = {f"aten.avg_pool{rank}d": rank for rank in (1, 2, 3)}
+POOLS: Mapping[str, int] = {
+    f"aten.{kind}avg_pool{rank}d": rank
+    for kind in ("", "adaptive_", "_adaptive_")
+    for rank in (1, 2, 3)
+}
 """The same for the pools that pad, but refuse what is empty along their windows."""
+
+RESAMPLING = re.compile(r"aten\.(_?upsample_|grid_sampler)\w*(\.vec)?$")
+"""Ops that read the nearest elements, of which there have to be some."""
+EXTREMES = frozenset(f"aten.{name}" for name in ("max", "max.dim", "min", "min.dim"))
+"""Ops that return an element, of which there has to be one."""
+INDEXING = frozenset(
+    f"aten.{name}" for name in ("embedding", "gather", "index.Tensor", "index_select")
+)
+"""Ops that read elements at computed places."""
 
 
 @dataclass(frozen=True)
@@ -154,6 +168,17 @@ def limits(ep: ExportedProgram) -> Limits:
         elif name in POOLS:
             sizes = shape_of(arguments(node)["self"])[-POOLS[name] :]
             yield from limits_of_windows(node, sizes, bounds)
+        elif RESAMPLING.match(name):
+            image, *_ = arguments(node).values()
+            yield from limits_of_windows(node, shape_of(image)[2:], bounds)
+        elif name in EXTREMES:
+            given = arguments(node)
+            shape = shape_of(given["self"])
+            if -len(shape) <= (dim := given.get("dim", 0)) < len(shape):
+                sizes = [shape[dim]] if "dim" in given else shape
+                yield from limits_of_windows(node, sizes, bounds)
+        elif name in INDEXING:
+            yield from limits_of_indices(node, bounds)
         elif name == "aten.pixel_unshuffle":
             yield from limits_of_unshuffle(node, bounds)
         elif name in ("aten.slice_scatter", "aten.select_scatter"):
@@ -186,6 +211,40 @@ def limits_of_windows(node: Node, sizes: Sequence[Any], bounds: Bounds) -> Limit
     """That no dimension with windows is empty."""
     for size in sizes:
         yield Limit(node, "", size_of(size, bounds), Size(sympy.Integer(1), bounds))
+
+
+def limits_of_indices(node: Node, bounds: Bounds) -> Limits:
+    """That a dimension has elements, if there are indices of them."""
+    given = arguments(node)
+    match schema_name(node.target):
+        case "aten.embedding":
+            shape, indices = shape_of(given["weight"]), {0: given["indices"]}
+        case "aten.index.Tensor":
+            shape = shape_of(given["self"])
+            indices = places_of(given["indices"])
+        case _:
+            shape = shape_of(given["self"])
+            indices = {given["dim"]: given["index"]}
+    for dim, index in indices.items():
+        if -len(shape) <= dim < len(shape):  # Others are refused by the lowerings.
+            count = Size(sympy.Mul(*map(expression_of, shape_of(index))), bounds)
+            yield Limit(node, "", size_of(shape[dim], bounds), count.minimum(1))
+
+
+def places_of(indices: Sequence[Node | None]) -> Mapping[int, Node]:
+    """The dimension that each index is for; masks have positions of true elements."""
+    found: dict[int, Node] = {}
+    dim = 0
+    for index in indices:
+        if index is None:
+            dim += 1
+            continue
+        value = index.meta["val"]
+        is_mask = value.dtype in (torch.bool, torch.uint8)
+        if not is_mask:
+            found[dim] = index
+        dim += value.dim() if is_mask else 1
+    return found
 
 
 def limits_of_unshuffle(node: Node, bounds: Bounds) -> Limits:

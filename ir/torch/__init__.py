@@ -8,6 +8,7 @@ The `torch` dialect: an ATen graph, in the text that torch-mlir reads and writes
 - `symbolic_sizes`, `size_ranges`: sizes that are known only at run time.
 - `describe`: tensor types in messages.
 - `calls`: one op, called in PyTorch, on operands or without data.
+- `sample_shapes`: whether types are right for some sizes of the arguments.
 - `casts`: the dialect `torch_c`, casts to and from builtin types.
 """
 

@@ -10,6 +10,7 @@ from xdsl.irdl import (
     IRDLOperation,
     irdl_op_definition,
     operand_def,
+    opt_attr_def,
     prop_def,
     result_def,
     traits_def,
@@ -26,6 +27,8 @@ class SymbolicIntOp(IRDLOperation):
     """
     A size that is known only at run time, with its bounds (both inclusive).
 
+    `padc.reason` tells why it may not be smaller, unless the user said so.
+
     ```mlir
     %s0 = torch.symbolic_int "s0" {min_val = 2, max_val = 64} : !torch.int
     ```
@@ -37,6 +40,8 @@ class SymbolicIntOp(IRDLOperation):
     min_val = prop_def(IntegerAttr.constr(i64))
     max_val = prop_def(IntegerAttr.constr(i64))
     result = result_def(IntType)
+
+    reason = opt_attr_def(StringAttr, attr_name="padc.reason")
 
     traits = traits_def(Pure())
 

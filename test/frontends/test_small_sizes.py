@@ -1,0 +1,135 @@
+# pyright: basic
+"""Sizes of 0 and 1, which torch.export takes for larger ones."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from functions import Function
+from torch.export import Dim
+
+import padc
+
+N = Dim("n", min=0, max=9)
+
+
+def exported(function: Callable[..., Any], *args: torch.Tensor, sizes: Any) -> Any:
+    return torch.export.export(Function(function), args, dynamic_shapes=(sizes,))
+
+
+RIGHT_FROM: dict[str, tuple[int, Callable[[torch.Tensor], Any]]] = {
+    "the first rows": (2, lambda x: x[:2] * 2),
+    "the first row": (1, lambda x: x[:1].expand(4, 3) + 1),
+    "the last rows": (2, lambda x: torch.cat([x[-2:], x])),
+    "a row": (2, lambda x: x[1] + 1),
+    "the last row": (1, lambda x: x[-1] + 1),
+    "removed": (2, lambda x: x.squeeze(0) + 1),
+    "a part": (2, lambda x: x.narrow(0, 0, 2) * 2),
+    "windows": (1, lambda x: x.unfold(0, 1, 1) + 1),
+    "the largest": (1, lambda x: x.amax(0)),
+    "the larger": (1, lambda x: x.max(0)[0]),
+    "the smallest of all": (1, lambda x: x.min()),
+    "resized": (1, lambda x: F.interpolate(x.T[None], size=5, mode="linear")),
+    "repeated": (1, lambda x: F.interpolate(x.T[None], size=5)),
+    "averages": (1, lambda x: F.adaptive_avg_pool1d(x.T[None], 2)),
+    "sampled": (1, lambda x: F.grid_sample(x[None, None], torch.zeros(1, 2, 2, 2))),
+    "indexed": (1, lambda x: x.index_select(0, torch.tensor([0, 0]))),
+    "gathered": (1, lambda x: x.gather(0, torch.zeros(2, 3, dtype=torch.int64))),
+    "with an index": (1, lambda x: x[torch.tensor([0, 0])] + 1),
+    "embedded": (1, lambda x: F.embedding(torch.tensor([0]), x)),
+    "doubled": (0, lambda x: x * 2),
+    "summed": (0, lambda x: x.sum(0)),
+    "of no indices": (
+        0,
+        lambda x: x.index_select(0, torch.zeros(0, dtype=torch.int64)),
+    ),
+}
+
+
+@pytest.mark.filterwarnings("ignore:dimension 0 of the input:padc.PadcWarning")
+@pytest.mark.filterwarnings("ignore:Default grid_sample:UserWarning")
+@pytest.mark.parametrize("case", RIGHT_FROM)
+def test_the_smallest_size(case: str):
+    """Below it, PyTorch refuses the op, or returns other shapes than it exports."""
+    least, function = RIGHT_FROM[case]
+    program = exported(function, torch.randn(6, 3), sizes=({0: N},))
+
+    model = padc.compile(program)
+
+    assert model.is_native
+    for size in range(4):
+        x = torch.randn(size, 3)
+        if size < least:
+            with pytest.raises(padc.UsageError, match=f"dimension 0 .* is {size}"):
+                model(x)
+        else:
+            torch.testing.assert_close(model(x), program.module()(x))
+
+
+REASON = (
+    r"torch\.export traces as if \w+ were 2 or more, and at 1 aten\.slice\.Tensor "
+    r"differs: .*\[2,3\], and PyTorch makes float32\[1,3\], at .*functions.py:"
+)
+
+
+def test_the_reason():
+    program = exported(lambda x: x[:2] * 2, torch.ones(6, 3), sizes=({0: N},))
+
+    with pytest.raises(padc.UsageError, match=f"is 1; .* for 2 to 9: {REASON}"):
+        padc.compile(program)(torch.ones(1, 3))
+    with pytest.warns(padc.PadcWarning, match=f"no smaller sizes: {REASON}"):
+        package = padc.convert(program)
+    assert package.verify([(torch.randn(2, 3),)]) is not None
+
+
+def test_shapes_that_are_listed():
+    program = exported(lambda x: x[:2] * 2, torch.ones(6, 3), sizes=({0: N},))
+
+    ct = pytest.importorskip("coremltools")
+    with pytest.raises(padc.PadcError, match=r"the model takes 2\.\.9 there"):
+        shapes = ct.EnumeratedShapes([(1, 3), (4, 3)])
+        padc.convert(program, inputs=[ct.TensorType(shape=shapes)])
+
+
+def test_sizes_that_are_multiples():
+    program = exported(lambda x: x[:4] + 1, torch.ones(6, 3), sizes=({0: 2 * N},))
+
+    model = padc.compile(program)
+
+    torch.testing.assert_close(model(torch.ones(4, 3)), torch.full((4, 3), 2.0))
+    with pytest.raises(padc.UsageError, match="is 2; the model was exported for 4 to"):
+        model(torch.ones(2, 3))
+
+
+def test_sizes_that_are_small_together():
+    """Each may be 1, but then the first three rows are not all there."""
+
+    def function(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return torch.cat([x, y])[:3] * 2
+
+    both = {0: Dim("n", min=1, max=9)}, {0: Dim("m", min=1, max=9)}
+    program = exported(function, torch.ones(6, 3), torch.ones(5, 3), sizes=both)
+
+    model = padc.compile(program)
+
+    for sizes in (2, 1), (2, 2):
+        inputs = [torch.randn(size, 3) for size in sizes]
+        torch.testing.assert_close(model(*inputs), function(*inputs))
+    with pytest.raises(padc.UsageError, match="is 1; the model was exported for 2"):
+        model(torch.ones(1, 3), torch.ones(1, 3))
+
+
+def test_sizes_that_guards_exclude():
+    """They need no other bound."""
+    program = exported(
+        lambda x: x.reshape(-1, 2)[:1] * 2,
+        torch.ones(6),
+        sizes=({0: Dim.AUTO(min=1, max=9)},),
+    )
+
+    model = padc.compile(program)
+
+    with pytest.raises(padc.UsageError, match="is 3, but the model was exported"):
+        model(torch.ones(3))
