@@ -102,8 +102,9 @@ def function_named(name: str) -> Any:
 
     Raises AttributeError if PyTorch has no such function.
     """
-    namespace, packet, overload = [*name.split("."), "default"][:3]
-    return getattr(getattr(getattr(torch.ops, namespace), packet), overload)
+    namespace, _, op = name.partition(".")
+    packet, _, overload = op.partition(".")
+    return getattr(getattr(getattr(torch.ops, namespace), packet), overload or "default")
 
 
 def applied(function: Any, op: AtenOp, operands: Sequence[Any]) -> Sequence[Any]:

@@ -150,7 +150,7 @@ def histogram(
     With `density`, it is divided by the sum of all weights and by the cell's size.
     """
     shape = [each.shape[0] - 1 for each in edges]
-    if min(shape) < 1:
+    if min(shape, default=0) < 1:
         raise Obstacle("a dimension without bins", "give two edges or more")
     like = columns[0]
     inside, index = like.equals(like), None
