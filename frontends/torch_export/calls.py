@@ -11,6 +11,7 @@ from typing import Any, cast
 import torch
 import torch.utils._pytree as pytree
 from torch.fx import Node
+from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 from xdsl.ir import SSAValue
 
 from padc.errors import Obstacle
@@ -54,6 +55,8 @@ def import_call(function: FunctionBuilder, node: Node) -> Imported:
     if is_idle_dropout(node) or schema_name(target) == "aten.detach_":
         return function.values[cast(Node, node.args[0])]
     name, args = as_functional(node)
+    if name.startswith("aten.squeeze"):
+        check_squeeze(node)
     schema = torch_d.schema_of(name)
     if schema is None:
         raise unknown_op(name, node)
@@ -73,6 +76,19 @@ def import_call(function: FunctionBuilder, node: Node) -> Imported:
     ]
     schema, arguments = with_numbers(schema, arguments)
     return add_aten(function, node, schema, arguments, results_of(node))
+
+
+def check_squeeze(node: Node) -> None:
+    """Raise Obstacle if it depends on values which dimensions are left."""
+    shape = cast(Node, node.args[0]).meta["val"].shape
+    dims: Any = node.args[1] if len(node.args) > 1 else range(len(shape))
+    for dim in [dims] if isinstance(dims, int) else dims:
+        if free_unbacked_symbols(shape[dim]):
+            raise Obstacle(
+                f"'{schema_name(node.target)}' of a size that depends on values, and "
+                "may be 1",
+                "index the dimension instead, x[0]",
+            )
 
 
 def not_an_op(node: Node) -> Obstacle:

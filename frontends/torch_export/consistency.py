@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import operator
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from random import Random
 from typing import Any
@@ -42,7 +42,6 @@ from padc.frontends.torch_export.guards import (
     input_numbers,
     read_guard,
     restore_guards,
-    shape_env_of,
 )
 from padc.frontends.torch_export.nodes import (
     attribute_of,
@@ -50,8 +49,8 @@ from padc.frontends.torch_export.nodes import (
     is_mutable,
     schema_name,
 )
-from padc.frontends.torch_export.size_limits import python, sources_of_symbols
-from padc.frontends.torch_export.unguarded_ops import UNGUARDED, without_guards_on_one
+from padc.frontends.torch_export.remade_guards import remade_guards
+from padc.frontends.torch_export.unguarded_ops import UnguardedOps
 from padc.ir.torch.calls import WITHOUT_MKLDNN
 
 SAMPLES = 64
@@ -69,8 +68,29 @@ def check_consistency(program: ExportedProgram) -> None:
     check_held(program)
     check_outputs(program)
     give_ranges(program)
-    with remade_guards(program):
+    if wrong := restore_guards(program):
+        # PyTorch would conclude that it never holds.
+        raise InconsistentError(f"its example does not fit its guard {wrong[0]}")
+    with remade_guards(program) as guards:
         check_nodes(program)
+    add_guards(program, guards)
+
+
+def add_guards(program: ExportedProgram, guards: Sequence[str]) -> None:
+    """
+    Add guards without which the program's values have other sizes than it says.
+
+    Raises UnsafeError for one that cannot be checked at a call.
+    """
+    for text in guards:
+        try:
+            read_guard(text, input_numbers(program))
+        except UnsupportedError as error:
+            raise UnsafeError(
+                f"its sizes are right only where {text}, which padc cannot check"
+            ) from error
+    known = program._guards_code or ()
+    program._guards_code = list(dict.fromkeys([*known, *guards]))
 
 
 def check_nodes(program: ExportedProgram) -> None:
@@ -97,45 +117,6 @@ def autocast(device: Any, dtype: Any, enabled: Any, *_: Any) -> Any:
         return torch.autocast(device, dtype, bool(enabled), cache_enabled=False)
     except Exception as error:
         raise InconsistentError(f"no mode of autocast: {error}") from error
-
-
-@contextlib.contextmanager
-def remade_guards(program: ExportedProgram) -> Iterator[None]:
-    """
-    Add the guards to a program that PyTorch makes in this context, and that it lacks.
-
-    Without them, its values would have other sizes at a call than it says. Raises
-    UnsafeError for one that cannot be checked at a call, and InconsistentError if one
-    of the program's own does not hold for its example: PyTorch would conclude that it
-    never does.
-    """
-    env = shape_env_of(program)
-    if env is None:
-        yield
-        return
-    # Before PyTorch finds that one is equal to another.
-    inputs = input_numbers(program)
-    sources = sources_of_symbols(program, inputs)
-    if wrong := restore_guards(program):
-        raise InconsistentError(f"its example does not fit its guard {wrong[0]}")
-    known = len(env.guards)
-    yield
-    # Others are of strides, which no size depends on.
-    symbols = {symbol for size in sources for symbol in size.free_symbols}
-    texts = [
-        python(guard.expr, sources)
-        for guard in env.guards[known:]
-        if guard.expr.free_symbols & symbols
-    ]
-    for text in texts:
-        try:
-            read_guard(text, inputs)
-        except UnsupportedError as error:
-            raise UnsafeError(
-                f"its sizes are right only where {text}, which padc cannot check"
-            ) from error
-    guards = [*(program._guards_code or ()), *texts]
-    program._guards_code = list(dict.fromkeys(guards))
 
 
 def check_node(module: torch.fx.GraphModule, node: Node) -> None:
@@ -291,13 +272,12 @@ def check_call(node: Node) -> None:
             enable_python_dispatcher(),
             torch.no_grad(),
             mode,
+            UnguardedOps(),
             ExitStack() as stack,
         ):
             env: Any = mode.shape_env
             if env is not None:
                 stack.enter_context(env.ignore_fresh_unbacked_symbols())
-            if schema_name(node.target).split(".")[1].strip("_") in UNGUARDED:
-                stack.enter_context(without_guards_on_one())
             if is_mutable(node):
                 # It may change the sizes of its operand, which the node must keep.
                 args, kwargs = pytree.tree_map_only(FakeTensor, fresh, (args, kwargs))

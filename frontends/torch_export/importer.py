@@ -76,10 +76,12 @@ from padc.frontends.torch_export.nodes import (
     schema_name,
 )
 from padc.frontends.torch_export.output_names import output_names
+from padc.frontends.torch_export.remade_guards import no_further_guards
 from padc.frontends.torch_export.small_sizes import narrow_small_sizes
 from padc.frontends.torch_export.symbolic_sizes import SymbolicSizes
 from padc.frontends.torch_export.training import training_problems
 from padc.frontends.torch_export.types import describe, tensor_type
+from padc.frontends.torch_export.unguarded_ops import UnguardedOps
 from padc.frontends.torch_export.weights import held_tensors, is_shared
 from padc.ir import torch as torch_d
 from padc.ir.model_buffers import (
@@ -129,7 +131,7 @@ def import_exported_program(
     """
     names = output_names(ep)
     restore_guards(ep)
-    with tracing(), quiet():
+    with tracing(), quiet(), no_further_guards(ep), UnguardedOps():
         importer = importer_of(ep, weights, legal, leave_out_constants, with_assertions)
     for node, error in training_problems(ep, importer.changed_buffers):
         importer.report(node, error)

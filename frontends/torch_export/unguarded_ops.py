@@ -17,7 +17,6 @@ traced with all guards.
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from typing import Any, cast
 
 from torch.fx.experimental import _config as config
@@ -43,7 +42,7 @@ UNGUARDED = frozenset(
         "pad",
     )
 )
-"""Names of functions and methods, without the underscores around them."""
+"""Names of functions, methods and ops, without the underscores around them."""
 
 
 class UnguardedOps(TorchFunctionMode):
@@ -52,7 +51,8 @@ class UnguardedOps(TorchFunctionMode):
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
-        name = getattr(func, "__name__", "").strip("_")
+        # That of an op ends with its overload.
+        name = getattr(func, "__name__", "").partition(".")[0].strip("_")
         if name in UNGUARDED:
             return unguarded(func, *args, **(kwargs or {}))
         return func(*args, **(kwargs or {}))
@@ -60,10 +60,5 @@ class UnguardedOps(TorchFunctionMode):
 
 def unguarded(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """A call, traced without guards on sizes of 1."""
-    with without_guards_on_one():
+    with cast(Any, config).patch(backed_size_oblivious=True):
         return function(*args, **kwargs)
-
-
-def without_guards_on_one() -> AbstractContextManager[Any]:
-    """Where PyTorch makes no guards on computed sizes of 1."""
-    return cast(Any, config).patch(backed_size_oblivious=True)

@@ -104,7 +104,9 @@ def function_named(name: str) -> Any:
     """
     namespace, _, op = name.partition(".")
     packet, _, overload = op.partition(".")
-    return getattr(getattr(getattr(torch.ops, namespace), packet), overload or "default")
+    return getattr(
+        getattr(getattr(torch.ops, namespace), packet), overload or "default"
+    )
 
 
 def applied(function: Any, op: AtenOp, operands: Sequence[Any]) -> Sequence[Any]:

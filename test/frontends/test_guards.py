@@ -868,3 +868,23 @@ def test_a_size_that_a_guard_makes_1_is_broadcast(tmp_path: Path) -> None:
         for size in (4, 3, 2):
             x, y = inputs(size)
             torch.testing.assert_close(compiled(x, y), function(x, y))
+
+
+def test_guards_of_the_functional_program():
+    """The rows that are written are one in the example; PyTorch then takes them for it."""
+
+    def function(x: Tensor) -> Tensor:
+        padded = F.pad(x, (x.shape[3] // 4, 1)).clone()
+        padded.select(3, -2)[3::2].fill_(5)
+        return padded
+
+    example = (torch.ones(5, 1, 3, 2),)
+    dims = {0: Dim.AUTO(min=3, max=20), 3: Dim.AUTO(max=64)}
+
+    compiled = padc.compile(Function(function), example, dynamic_shapes=((dims,),))
+
+    for sizes in (5, 2), (6, 2), (9, 7):
+        x = torch.randn(sizes[0], 1, 3, sizes[1])
+        torch.testing.assert_close(compiled(x), function(x))
+    with pytest.raises(UnsupportedError, match=r"functional only where .* == 1"):
+        padc.convert(Function(function), example, dynamic_shapes=((dims,),))

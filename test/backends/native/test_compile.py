@@ -675,6 +675,20 @@ def test_sizes_that_have_to_be_equal():
             model(*inputs)
 
 
+def test_a_size_of_values_that_is_squeezed():
+    """Exports take it for one that stays."""
+
+    def function(x: torch.Tensor) -> torch.Tensor:
+        return x[x[:, 0] > 0].squeeze(0) + 1
+
+    model = compile_function(function, torch.ones(4, 2))
+
+    for rows in (1, 2):
+        x = torch.ones(4, 2)
+        x[rows:] = -1
+        torch.testing.assert_close(model(x), function(x))
+
+
 def test_sizes_that_are_not_negative():
     def function(x: torch.Tensor, n: torch.Tensor) -> torch.Tensor:
         return x.relu().expand(cast(int, n.item()), 3)
