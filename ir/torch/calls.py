@@ -43,7 +43,7 @@ UNSAFE = {
     re.compile(r"aten\.choose_qparams_optimized(\.\w+)?"): "may not end",
     re.compile(
         r"aten\.(_stack|_(add|remove)_batch_dim|_new_zeros_with_same_feature_meta"
-        r"|__interpolate|__upsample\w*)(\.\w+)?"
+        r"|__interpolate|__upsample\w*|range)(\.\w+)?"
     ): "may end the process",
 }
 """Ops that programs that are not trusted must not call, and what they do."""

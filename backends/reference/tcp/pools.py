@@ -6,7 +6,6 @@ Sizes and counts are not the formulas of `padc.ir.padding`: independent on purpo
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Sequence
 
@@ -88,7 +87,7 @@ def arg_max_pool(
         return flat
 
     starts = [
-        [next(n for n in itertools.count(first, dilation) if n >= 0) for first in each]
+        [first if first >= 0 else first % dilation for first in each]
         for each, dilation in zip(firsts, dilations, strict=True)
     ]
     largest = where = None
