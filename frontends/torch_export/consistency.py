@@ -30,6 +30,7 @@ from torch.export.graph_signature import InputKind, OutputKind, TensorArgument
 from torch.fx import Node
 from torch.fx.experimental.symbolic_shapes import (
     GuardOnDataDependentSymNode,
+    ValueRangesSLoc,
     free_unbacked_symbols,
 )
 from torch.utils._sympy.numbers import int_oo
@@ -51,7 +52,7 @@ from padc.frontends.torch_export.nodes import (
 )
 from padc.frontends.torch_export.remade_guards import remade_guards
 from padc.frontends.torch_export.unguarded_ops import UnguardedOps
-from padc.ir.torch.calls import WITHOUT_MKLDNN
+from padc.ir.torch.calls import PLAIN_KERNELS
 
 SAMPLES = 64
 """How many choices of sizes expressions are compared at."""
@@ -266,9 +267,8 @@ def check_call(node: Node) -> None:
     mode.allow_fallback_kernels = False  # Real kernels, on operands of the file's.
     try:
         # As torch.export has it: in C++, some ops would make dynamic sizes static.
-        # MKL-DNN asks for sizes that only decide which kernel it takes.
         with (
-            WITHOUT_MKLDNN,
+            PLAIN_KERNELS,
             enable_python_dispatcher(),
             torch.no_grad(),
             mode,
@@ -308,8 +308,11 @@ def give_ranges(program: ExportedProgram) -> None:
             for number in (*value.shape, *value.stride(), value.storage_offset()):
                 if isinstance(number, torch.SymInt):
                     for symbol in number.node.expr.free_symbols:
-                        ranges = number.node.shape_env.var_to_range
-                        ranges.setdefault(symbol, ValueRanges(0, int_oo))
+                        env = number.node.shape_env
+                        env.var_to_range.setdefault(symbol, ValueRanges(0, int_oo))
+                        place = env._get_sloc()
+                        places = ValueRangesSLoc(place, place)
+                        env.var_to_range_sloc.setdefault(symbol, places)
 
 
 def check_operator(node: Node) -> None:

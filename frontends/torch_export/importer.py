@@ -92,6 +92,7 @@ from padc.ir.model_buffers import (
     update_attributes,
 )
 from padc.ir.names import identifier, unique_name
+from padc.ir.torch.calls import PLAIN_KERNELS
 from padc.ir.torch.tensors import weight_array
 from padc.ir.weights import Weights
 
@@ -131,7 +132,7 @@ def import_exported_program(
     """
     names = output_names(ep)
     restore_guards(ep)
-    with tracing(), quiet(), no_further_guards(ep), UnguardedOps():
+    with tracing(), quiet(), no_further_guards(ep), UnguardedOps(), PLAIN_KERNELS:
         importer = importer_of(ep, weights, legal, leave_out_constants, with_assertions)
     for node, error in training_problems(ep, importer.changed_buffers):
         importer.report(node, error)

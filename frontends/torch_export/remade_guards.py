@@ -48,10 +48,13 @@ def remade_guards(ep: ExportedProgram) -> Iterator[list[str]]:
     sources = sources_of_symbols(ep, input_numbers(ep))
     known = len(env.guards)
     yield texts
-    # Other symbols are of strides, which no size depends on.
     symbols = {symbol for size in sources for symbol in size.free_symbols}
     for guard in env.guards[known:]:
-        if guard.expr.free_symbols & symbols:
+        # Other symbols are of strides. No size depends on one, nor on that it is
+        # another number than a size.
+        is_on_strides = not guard.expr.free_symbols <= symbols
+        is_apart = is_on_strides and isinstance(guard.expr, sympy.Ne)
+        if guard.expr.free_symbols & symbols and not is_apart:
             texts.append(python(guard.expr, sources))
 
 
@@ -60,9 +63,9 @@ def no_further_guards(ep: ExportedProgram) -> Iterator[None]:
     """Raise UnsupportedError if PyTorch makes guards that the program lacks."""
     with remade_guards(ep) as texts:
         yield
-    inputs, problems = input_numbers(ep) if texts else {}, []
+    problems: list[Problem] = []
     for text in texts:
-        guard = read_guard(text, inputs)
+        guard = read_guard(text, input_numbers(ep))
         if not is_implied(ep, guard):
             message = f"PyTorch makes the program functional only where {guard.text}"
             hint = "do not change slices in place, or give the dimension a static size"

@@ -68,7 +68,7 @@ class Trials:
     def run(self) -> None:
         small = [name for name in self.declared if self.lowest(name) < LEAST]
         if not small:
-            return
+            return  # To save time.
         self.guards += limits_of(self.ep)
         for text in self.ep._guards_code or ():
             with suppress(UnsupportedError):

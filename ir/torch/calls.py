@@ -246,39 +246,48 @@ class CheckedKernels(TorchDispatchMode):
 @contextmanager
 def checked_kernels() -> Generator[None]:
     """Run PyTorch with `CheckedKernels`."""
-    with WITHOUT_MKLDNN, CheckedKernels():
+    with PLAIN_KERNELS, CheckedKernels():
         yield
 
 
-class WithoutMkldnn:
+class PlainKernels:
     """
-    Turns MKL-DNN off, for all threads, while any of them is in this context.
+    Turns MKL-DNN and NNPACK off, for all threads, while any of them is in this context.
 
-    A recurrent layer is one of its kernels otherwise, which does not check operands.
+    A recurrent layer is one of MKL-DNN's kernels otherwise, which does not check
+    operands. To choose these libraries, PyTorch also asks for sizes: whether a batch
+    has fewer than 16 images.
     """
 
     def __init__(self):
         self._lock = threading.Lock()
         self._threads = 0
-        self._was_enabled = False
+        self._were_enabled = False, False
 
     def __enter__(self) -> None:
         with self._lock:
             if not self._threads:
-                self._was_enabled = SETTINGS._get_mkldnn_enabled()
-                SETTINGS._set_mkldnn_enabled(False)
+                self._were_enabled = (
+                    SETTINGS._get_mkldnn_enabled(),
+                    SETTINGS._get_nnpack_enabled(),
+                )
+                self._enable(False, False)
             self._threads += 1
 
     def __exit__(self, *_: Any) -> None:
         with self._lock:
             self._threads -= 1
             if not self._threads:
-                SETTINGS._set_mkldnn_enabled(self._was_enabled)
+                self._enable(*self._were_enabled)
+
+    def _enable(self, mkldnn: bool, nnpack: bool) -> None:
+        SETTINGS._set_mkldnn_enabled(mkldnn)
+        SETTINGS._set_nnpack_enabled(nnpack)
 
 
 SETTINGS: Any = cast(Any, torch)._C
 """`torch.backends.mkldnn.set_flags` would reset others."""
-WITHOUT_MKLDNN = WithoutMkldnn()
+PLAIN_KERNELS = PlainKernels()
 
 
 def called(op: AtenOp, operands: Sequence[Any]) -> Sequence[Any]:

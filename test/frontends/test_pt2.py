@@ -946,6 +946,50 @@ def test_strides_that_have_symbols_of_their_own(tmp_path: Path):
     torch.testing.assert_close(loaded.module()(example), Mean()(example))
 
 
+@NEEDS_GUARDS
+@pytest.mark.parametrize("strides", [(18, 6, 1), (1, 10, 40)])
+def test_guards_on_strides_alone(strides: tuple[int, ...], tmp_path: Path):
+    """PyTorch asks for the order of strides; no size depends on it."""
+
+    class Cloned(nn.Module):
+        def forward(self, *x: torch.Tensor) -> torch.Tensor:
+            return x[0].clone()
+
+    example = torch.empty_strided((4, 3, 5), strides).normal_()
+    program = torch.export.export(
+        Cloned(), (example,), dynamic_shapes=(({0: torch.export.Dim.AUTO(max=64)},),)
+    )
+    torch.export.save(program, tmp_path / "cloned.pt2")
+
+    loaded = padc.load(tmp_path / "cloned.pt2")
+
+    torch.testing.assert_close(loaded.module()(example), example)
+
+
+@NEEDS_GUARDS
+def test_batches_of_any_size(tmp_path: Path):
+    """PyTorch chooses a library for less than 16 images; the file does not say so."""
+
+    class Convolved(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.conv1d(x, torch.ones(2, 3, 2))
+
+    program = torch.export.export(
+        Convolved(),
+        (torch.randn(4, 3, 5),),
+        dynamic_shapes=({0: torch.export.Dim.AUTO(max=64)},),
+    )
+    torch.export.save(program, tmp_path / "convolved.pt2")
+
+    model, x = (
+        padc.compile(padc.load(tmp_path / "convolved.pt2")),
+        torch.randn(30, 3, 5),
+    )
+
+    assert model.is_native
+    torch.testing.assert_close(model(x), Convolved()(x))
+
+
 def test_an_op_that_only_data_tells_of(tmp_path: Path):
     """PyTorch would run it on zeros to tell, whatever its operands are."""
 

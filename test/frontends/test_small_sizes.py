@@ -9,8 +9,13 @@ import torch
 import torch.nn.functional as F
 from functions import Function
 from torch.export import Dim
+from xdsl.dialects.builtin import f32
+from xdsl.rewriter import Rewriter
 
 import padc
+from padc.frontends.torch_export.small_sizes import narrow_small_sizes, together
+from padc.ir.torch import AtenOp, SymbolicIntOp, VTensorType
+from padc.passes.pipelines import import_program
 
 N = Dim("n", min=0, max=9)
 
@@ -119,6 +124,35 @@ def test_sizes_that_are_small_together():
         torch.testing.assert_close(model(*inputs), function(*inputs))
     with pytest.raises(padc.UsageError, match="is 1; the model was exported for 2"):
         model(torch.ones(1, 3), torch.ones(1, 3))
+
+
+def test_a_smallest_size_of_the_user():
+    """It has no other reason, though the model does not take smaller ones, either."""
+    rows = {0: Dim("n", min=2, max=9)}
+    program = exported(lambda x: x[1:2] * 2, torch.ones(6, 3), sizes=(rows,))
+
+    with pytest.raises(padc.UsageError, match="for 2 to 9$"):
+        padc.compile(program)(torch.ones(1, 3))
+
+
+def test_what_is_wrong_for_all_sizes_tells_nothing():
+    """An op that does not say what PyTorch makes of the example, either."""
+    program = exported(lambda x: x.relu() * 2, torch.ones(6, 3), sizes=({0: N},))
+    _, module = import_program(program)
+    relu, *_ = (op for op in module.walk() if isinstance(op, AtenOp))
+    (size,) = (op for op in module.walk() if isinstance(op, SymbolicIntOp))
+    Rewriter.replace_value_with_new_type(relu.results[0], VTensorType.get(f32, (7, 3)))
+
+    narrow_small_sizes(module, program)
+
+    assert size.reason is None
+    assert size.min_val.value.data == 0
+
+
+def test_several_symbols():
+    assert list(together("ab")) == [("a",), ("b",), ("a", "b")]
+    alone = [(name,) for name in "abcde"]
+    assert list(together("abcde")) == [*alone, ("a", "b", "c", "d", "e")]
 
 
 def test_sizes_that_guards_exclude():

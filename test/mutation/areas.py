@@ -102,6 +102,18 @@ AREAS: Mapping[str, Area] = {
         },
         ("test/frontends/test_guards.py",),
     ),
+    "small sizes": Area(
+        {
+            "frontends/torch_export/small_sizes.py": (),
+            "frontends/torch_export/remade_guards.py": (),
+            "ir/torch/sample_shapes.py": (),
+        },
+        (
+            "test/frontends/test_small_sizes.py",
+            "test/frontends/test_pt2.py",
+            "test/frontends/test_guards.py::test_guards_of_the_functional_program",
+        ),
+    ),
     "strides": Area(
         {"frontends/torch_export/strided.py": ()},
         ("test/frontends/test_strided.py", "test/frontends/test_input_strides.py"),
