@@ -242,7 +242,7 @@ class NativeFunction:
         self._call(self._sizes, [*table, sizes.buffer_info()[0], self._sizes_count])
         arena_bytes, *dynamic = sizes
         if (least := min(sizes)) < 0:
-            raise UsageError(f"for these inputs, a result would have the size {least}")
+            raise UsageError(f"for these inputs, a size would be {least}")
         known = iter(dynamic)
         return arena_bytes, [
             [next(known) if size < 0 else size for size in p.shape]

@@ -26,6 +26,7 @@ from padc.frontends.torch_export.function_builder import (
 from padc.frontends.torch_export.functional import as_functional
 from padc.frontends.torch_export.nodes import is_mutable, schema_name
 from padc.frontends.torch_export.scalars import SCALAR_OPS, import_scalar_op
+from padc.frontends.torch_export.size_limits import arguments, shape_of
 from padc.frontends.torch_export.types import describe_operands, type_of
 from padc.ir import torch as torch_d
 
@@ -80,8 +81,9 @@ def import_call(function: FunctionBuilder, node: Node) -> Imported:
 
 def check_squeeze(node: Node) -> None:
     """Raise Obstacle if it depends on values which dimensions are left."""
-    shape = cast(Node, node.args[0]).meta["val"].shape
-    dims: Any = node.args[1] if len(node.args) > 1 else range(len(shape))
+    given = arguments(node)
+    shape = shape_of(given["self"])
+    dims = given.get("dim", range(len(shape)))
     for dim in [dims] if isinstance(dims, int) else dims:
         if free_unbacked_symbols(shape[dim]):
             raise Obstacle(

@@ -51,6 +51,7 @@ from padc.frontends.torch_export.nodes import (
     schema_name,
 )
 from padc.frontends.torch_export.remade_guards import remade_guards
+from padc.frontends.torch_export.small_sizes import LEAST
 from padc.frontends.torch_export.unguarded_ops import UnguardedOps
 from padc.ir.torch.calls import PLAIN_KERNELS
 
@@ -298,9 +299,10 @@ def check_call(node: Node) -> None:
 
 def give_ranges(program: ExportedProgram) -> None:
     """
-    Give all symbols of the inputs a range.
+    Give all symbols of the inputs a range, of 2 and more as torch.export does.
 
-    Files have none of those that only strides depend on, and some ops need one.
+    Else PyTorch would make guards that sizes are not 1, which most ops do not need: see
+    `small_sizes`. Files have no range of symbols that only strides depend on.
     """
     for node in program.graph.find_nodes(op="placeholder"):
         value = node.meta.get("val")
@@ -309,7 +311,10 @@ def give_ranges(program: ExportedProgram) -> None:
                 if isinstance(number, torch.SymInt):
                     for symbol in number.node.expr.free_symbols:
                         env = number.node.shape_env
-                        env.var_to_range.setdefault(symbol, ValueRanges(0, int_oo))
+                        bounds = env.var_to_range.get(symbol, ValueRanges(0, int_oo))
+                        if bounds.lower < LEAST <= bounds.upper:
+                            bounds = ValueRanges(LEAST, bounds.upper)
+                        env.var_to_range[symbol] = bounds
                         place = env._get_sloc()
                         places = ValueRangesSLoc(place, place)
                         env.var_to_range_sloc.setdefault(symbol, places)

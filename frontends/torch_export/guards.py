@@ -15,7 +15,7 @@ import ast
 import contextlib
 import functools
 import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -210,9 +210,14 @@ def restore_guards(ep: ExportedProgram) -> list[str]:
 
 def limits_of(ep: ExportedProgram) -> list[Guard]:
     """The guards that PyTorch lacks, without those that padc cannot read."""
+    return readable(ep, limit_guards(ep, input_numbers(ep)))
+
+
+def readable(ep: ExportedProgram, texts: Iterable[str]) -> list[Guard]:
+    """Those of the guards that padc can read."""
     inputs = input_numbers(ep)
     found: list[Guard] = []
-    for text in limit_guards(ep, inputs):
+    for text in texts:
         with contextlib.suppress(UnsupportedError):
             found.append(read_guard(text, inputs))
     return found

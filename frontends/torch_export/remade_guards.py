@@ -31,9 +31,10 @@ from padc.frontends.torch_export.guards import (
     shape_env_of,
 )
 from padc.frontends.torch_export.size_limits import python, sources_of_symbols
+from padc.frontends.torch_export.small_sizes import LEAST
 
-LEAST = 2
-"""The smallest size that PyTorch's guards are about: see `small_sizes`."""
+MADE = "padc.remade_guards"
+"""The guards that imports of a program have made, in the `meta` of its graph."""
 
 
 @contextmanager
@@ -60,11 +61,17 @@ def remade_guards(ep: ExportedProgram) -> Iterator[list[str]]:
 
 @contextmanager
 def no_further_guards(ep: ExportedProgram) -> Iterator[None]:
-    """Raise UnsupportedError if PyTorch makes guards that the program lacks."""
+    """
+    Raise UnsupportedError if PyTorch makes guards that the program lacks.
+
+    What it concludes of its sizes stays, so that each later import is refused, too.
+    """
     with remade_guards(ep) as texts:
         yield
+    made: list[str] = ep.graph_module.meta.setdefault(MADE, [])
+    made += texts
     problems: list[Problem] = []
-    for text in texts:
+    for text in dict.fromkeys(made):
         guard = read_guard(text, input_numbers(ep))
         if not is_implied(ep, guard):
             message = f"PyTorch makes the program functional only where {guard.text}"

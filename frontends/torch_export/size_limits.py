@@ -123,6 +123,8 @@ class Limit:
     """That of a pad; empty for other ops."""
     value: Size
     least: Size
+    unless: Size | None = None
+    """It need not hold where this is 0."""
 
     @property
     def always_holds(self) -> bool:
@@ -130,7 +132,14 @@ class Limit:
 
     @property
     def never_holds(self) -> bool:
-        return self.least.is_at_least(self.value + 1)
+        return self.unless is None and self.least.is_at_least(self.value + 1)
+
+    def text(self, sources: Mapping[sympy.Expr, sympy.Expr]) -> str:
+        """The condition in Python."""
+        value, least = (python(x.expression, sources) for x in (self.value, self.least))
+        if self.unless is None:
+            return f"{value} >= {least}"
+        return f"{value} >= {least} or {python(self.unless.expression, sources)} == 0"
 
 
 Limits: TypeAlias = Iterator[Limit]
@@ -150,12 +159,7 @@ def limit_guards(
     for limit in found:
         if limit.never_holds:
             raise never_fits(limit, sources, inputs)
-    texts = [
-        f"{python(limit.value.expression, sources)} >= "
-        f"{python(limit.least.expression, sources)}"
-        for limit in found
-    ]
-    return list(dict.fromkeys(texts))
+    return list(dict.fromkeys(limit.text(sources) for limit in found))
 
 
 def limits(ep: ExportedProgram) -> Limits:
@@ -199,12 +203,11 @@ def bounds_of(ep: ExportedProgram) -> Bounds:
 
 
 def limits_of_convolution(node: Node, rank: int | None, bounds: Bounds) -> Limits:
-    """Those of windows, unless PyTorch takes an empty batch of empty images."""
+    """Those of windows, but PyTorch takes an empty batch of empty images."""
     shape = shape_of(arguments(node)["input"])
     rank = rank or len(shape) - 2
-    batch = [size_of(size, bounds) for size in shape[: -rank - 1]]
-    if all(size.is_at_least(1) for size in batch):
-        yield from limits_of_windows(node, shape[-rank:], bounds)
+    for size in shape[-rank:]:
+        yield from limit_if_any(node, size, shape[: -rank - 1], bounds)
 
 
 def limits_of_windows(node: Node, sizes: Sequence[Any], bounds: Bounds) -> Limits:
@@ -227,8 +230,21 @@ def limits_of_indices(node: Node, bounds: Bounds) -> Limits:
             indices = {given["dim"]: given["index"]}
     for dim, index in indices.items():
         if -len(shape) <= dim < len(shape):  # Others are refused by the lowerings.
-            count = Size(sympy.Mul(*map(expression_of, shape_of(index))), bounds)
-            yield Limit(node, "", size_of(shape[dim], bounds), count.minimum(1))
+            yield from limit_if_any(node, shape[dim], shape_of(index), bounds)
+
+
+def limit_if_any(
+    node: Node, size: Any, others: Sequence[Any], bounds: Bounds
+) -> Limits:
+    """That a size is not 0, unless one of others is."""
+    own, one = size_of(size, bounds), Size(sympy.Integer(1), bounds)
+    count = Size(sympy.Mul(*map(expression_of, others)), bounds)
+    if own.is_at_least(1):
+        return
+    if count.is_at_least(1):
+        yield Limit(node, "", own, one)
+    elif count.expression != 0:
+        yield Limit(node, "", own, one, unless=count)
 
 
 def places_of(indices: Sequence[Node | None]) -> Mapping[int, Node]:

@@ -12,21 +12,19 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 
 import torch
 from torch.export import ExportedProgram
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr, i64
 
-from padc.errors import SourceLocation, UnsupportedError
+from padc.errors import SourceLocation
 from padc.frontends.torch_export.deciding_ops import example_sizes
 from padc.frontends.torch_export.guards import (
     Guard,
     InputSize,
-    input_numbers,
     input_tensors,
     limits_of,
-    read_guard,
+    readable,
 )
 from padc.frontends.torch_export.size_limits import CONVOLUTIONS
 from padc.frontends.torch_export.types import expression_of
@@ -36,17 +34,16 @@ from padc.ir.torch.sample_shapes import wrong_ops
 
 LEAST = 2
 """The smallest size that torch.export traces for."""
-MOST_TOGETHER = 4
-"""The most symbols of which all combinations are tried."""
 
 
 def narrow_small_sizes(module: ModuleOp, ep: ExportedProgram) -> None:
     """
     Raise the smallest sizes that an import declares to those that its types hold for.
 
-    Each such op says why. The other sizes are tried as they are in the example, and as
-    small as they may be. Without an example, as in some files, nothing is known, and
-    the import stays as it is.
+    Each such size says why. One or two symbols are tried at a time, and all together;
+    the others are as they are in the example, and as small as they are traced for.
+    Without an example, as in some files, nothing is known, and the import stays as it
+    is.
     """
     Trials(module, ep).run()
 
@@ -66,35 +63,44 @@ class Trials:
         self.guards: list[Guard] = []
 
     def run(self) -> None:
-        small = [name for name in self.declared if self.lowest(name) < LEAST]
-        if not small:
+        if not self.small():
             return  # To save time.
-        self.guards += limits_of(self.ep)
-        for text in self.ep._guards_code or ():
-            with suppress(UnsupportedError):
-                self.guards.append(read_guard(text, input_numbers(self.ep)))
+        texts = self.ep._guards_code or ()
+        self.guards += [*limits_of(self.ep), *readable(self.ep, texts)]
         example = {str(x): size for x, size in example_sizes(self.tensors).items()}
         least = {name: max(LEAST, self.lowest(name)) for name in self.declared}
         for others in example, least:
             if self.declared.keys() <= others.keys() and self.are_taken(others):
                 known = {op for op, _ in wrong_ops(self.function, others)}
-                for names in together(small):
-                    self.narrow(names, others, known)
+                for small in combinations(self.small()):
+                    self.try_out(small, others, known)
+                while self.try_out(self.smallest(), others, known):
+                    pass
 
-    def narrow(
-        self, names: Sequence[str], others: Mapping[str, int], known: set[AtenOp]
-    ) -> None:
-        """Try symbols that are all 1 or all 0; `known` ops are not judged."""
-        for size in reversed(range(LEAST)):
-            sizes = {**others, **dict.fromkeys(names, size)}
-            if max(map(self.lowest, names)) > size or not self.are_taken(sizes):
-                continue
-            for op, reason in wrong_ops(self.function, sizes):
-                # PyTorch takes empty images in empty batches only: see `size_limits`.
-                is_empty = size == 0 and op.schema.name in CONVOLUTIONS
-                if op not in known and not is_empty:
-                    self.exclude(names[0], size, op, reason)
-                    return
+    def small(self) -> list[str]:
+        """The symbols that may be smaller than torch.export traces them."""
+        return [name for name in self.declared if self.lowest(name) < LEAST]
+
+    def smallest(self) -> Mapping[str, int]:
+        return {name: self.lowest(name) for name in self.small()}
+
+    def try_out(
+        self, small: Mapping[str, int], others: Mapping[str, int], known: set[AtenOp]
+    ) -> bool:
+        """Exclude small sizes if an op is wrong for them that is not `known` to be."""
+        sizes = {**others, **small}
+        if any(size < self.lowest(name) for name, size in small.items()):
+            return False
+        if not small or not self.are_taken(sizes):
+            return False
+        for op, reason in wrong_ops(self.function, sizes):
+            # PyTorch takes empty images in empty batches only: see `size_limits`.
+            is_empty = 0 in small.values() and op.schema.name in CONVOLUTIONS
+            if op not in known and not is_empty:
+                name = min(small, key=lambda name: small[name])
+                self.exclude(name, small[name], op, reason)
+                return True
+        return False
 
     def exclude(self, name: str, size: int, op: AtenOp, reason: str) -> None:
         """Let a symbol be larger than a size, for which an op is wrong."""
@@ -123,10 +129,9 @@ def value_of(size: int | torch.SymInt, symbols: Mapping[str, int]) -> int:
     return int(expression.subs({x: symbols[str(x)] for x in expression.free_symbols}))
 
 
-def together(names: Sequence[str]) -> Iterator[Sequence[str]]:
-    """The symbols that are small at once: each alone first."""
-    counts = range(1, len(names) + 1)
-    if len(names) > MOST_TOGETHER:
-        counts = [1, len(names)]
-    for count in counts:
-        yield from itertools.combinations(names, count)
+def combinations(names: Sequence[str]) -> Iterator[Mapping[str, int]]:
+    """All small sizes of one symbol, and of two."""
+    for count in (1, 2):
+        for some in itertools.combinations(names, count):
+            for sizes in itertools.product(reversed(range(LEAST)), repeat=count):
+                yield dict(zip(some, sizes, strict=True))

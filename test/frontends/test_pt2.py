@@ -990,6 +990,49 @@ def test_batches_of_any_size(tmp_path: Path):
     torch.testing.assert_close(model(x), Convolved()(x))
 
 
+class Images(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.Sequential(
+            *(nn.Conv2d(3, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU()),
+            *(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(4, 3)),
+        )
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.layers(x.reshape(x.shape[0], 3, 4, 4))
+
+
+class Words(nn.Module):
+    def __init__(self):
+        super().__init__()
+        layer = nn.TransformerEncoderLayer(16, 2, 32, batch_first=True)
+        self.layers = nn.TransformerEncoder(layer, 1, enable_nested_tensor=False)
+        self.first = nn.Parameter(torch.randn(1, 1, 16))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = x.reshape(x.shape[0], 3, 16)
+        return self.layers(torch.cat([self.first.expand(x.shape[0], -1, -1), x], 1))
+
+
+@NEEDS_GUARDS
+@pytest.mark.parametrize("kind", [Images, Words])
+def test_batches_of_one(kind: type[nn.Module], tmp_path: Path):
+    """No guard of PyTorch's that says otherwise comes from checking the file."""
+    model = kind().eval()
+    batch = torch.export.Dim("batch", min=1, max=20)
+    program = torch.export.export(
+        model, (torch.randn(3, 48),), dynamic_shapes=({0: batch},)
+    )
+    torch.export.save(program, tmp_path / "model.pt2")
+
+    compiled = padc.compile(padc.load(tmp_path / "model.pt2"))
+
+    assert compiled.is_native
+    for size in (1, 2, 20):
+        x = torch.randn(size, 48)
+        torch.testing.assert_close(compiled(x), model(x), atol=1e-5, rtol=1e-4)
+
+
 def test_an_op_that_only_data_tells_of(tmp_path: Path):
     """PyTorch would run it on zeros to tell, whatever its operands are."""
 

@@ -1,6 +1,7 @@
 # pyright: basic
 """Sizes of 0 and 1, which torch.export takes for larger ones."""
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -13,7 +14,7 @@ from xdsl.dialects.builtin import f32
 from xdsl.rewriter import Rewriter
 
 import padc
-from padc.frontends.torch_export.small_sizes import narrow_small_sizes, together
+from padc.frontends.torch_export.small_sizes import narrow_small_sizes
 from padc.ir.torch import AtenOp, SymbolicIntOp, VTensorType
 from padc.passes.pipelines import import_program
 
@@ -108,30 +109,59 @@ def test_sizes_that_are_multiples():
         model(torch.ones(2, 3))
 
 
-def test_sizes_that_are_small_together():
-    """Each may be 1, but then the first three rows are not all there."""
+def rows(name: str, least: int) -> dict[int, Any]:
+    return {0: Dim(name, min=least, max=9)}
 
-    def function(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-        return torch.cat([x, y])[:3] * 2
 
-    both = {0: Dim("n", min=1, max=9)}, {0: Dim("m", min=1, max=9)}
-    program = exported(function, torch.ones(6, 3), torch.ones(5, 3), sizes=both)
+@pytest.mark.parametrize("least", [0, 1])
+def test_sizes_that_are_small_together(least: int):
+    """Each may be small, but then the first rows are not all there."""
+
+    def function(*parts: torch.Tensor) -> torch.Tensor:
+        return torch.cat(parts)[: len(parts) + 1] * 2
+
+    for count in (2, 3):
+        sizes = tuple(rows(f"n{number}", least) for number in range(count))
+        example = [torch.ones(4 + number, 3) for number in range(count)]
+
+        model = padc.compile(exported(function, *example, sizes=sizes))
+
+        taken: set[tuple[int, ...]] = set()
+        for each in itertools.product(range(4), repeat=count):
+            inputs = [torch.randn(size, 3) for size in each]
+            try:
+                made = model(*inputs)
+            except padc.UsageError:
+                continue
+            torch.testing.assert_close(made, function(*inputs))
+            taken.add(each)
+        assert (2,) * count in taken
+        assert (1,) * count not in taken
+
+
+def test_indices_of_nothing():
+    def function(x: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
+        return x[index] + 1
+
+    index = torch.tensor([0, 1, 2, 1, 0])
+    program = exported(
+        function, torch.ones(6, 3), index, sizes=(rows("n", 0), rows("m", 0))
+    )
 
     model = padc.compile(program)
 
-    for sizes in (2, 1), (2, 2):
-        inputs = [torch.randn(size, 3) for size in sizes]
+    for size, count in (3, 2), (0, 0), (1, 0), (1, 4):
+        inputs = torch.randn(size, 3), torch.zeros(count, dtype=torch.int64)
         torch.testing.assert_close(model(*inputs), function(*inputs))
-    with pytest.raises(padc.UsageError, match="is 1; the model was exported for 2"):
-        model(torch.ones(1, 3), torch.ones(1, 3))
+    with pytest.raises(padc.UsageError, match="exported where"):
+        model(torch.ones(0, 3), torch.zeros(1, dtype=torch.int64))
 
 
 def test_a_smallest_size_of_the_user():
     """It has no other reason, though the model does not take smaller ones, either."""
-    rows = {0: Dim("n", min=2, max=9)}
-    program = exported(lambda x: x[1:2] * 2, torch.ones(6, 3), sizes=(rows,))
+    program = exported(lambda x: x[1:2] * 2, torch.ones(6, 3), sizes=(rows("n", 2),))
 
-    with pytest.raises(padc.UsageError, match="for 2 to 9$"):
+    with pytest.raises(padc.UsageError, match=r"for 2 to 9$"):
         padc.compile(program)(torch.ones(1, 3))
 
 
@@ -147,12 +177,6 @@ def test_what_is_wrong_for_all_sizes_tells_nothing():
 
     assert size.reason is None
     assert size.min_val.value.data == 0
-
-
-def test_several_symbols():
-    assert list(together("ab")) == [("a",), ("b",), ("a", "b")]
-    alone = [(name,) for name in "abcde"]
-    assert list(together("abcde")) == [*alone, ("a", "b", "c", "d", "e")]
 
 
 def test_sizes_that_guards_exclude():
