@@ -13,6 +13,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch._ops import OpOverload
@@ -24,7 +25,7 @@ aten = torch.ops.aten
 
 
 class UnknownOrderError(ValueError):
-    """A tensor is part of a larger memory, or strides reach beyond its own."""
+    """A tensor is a part of another, or strides reach beyond it, or overlap."""
 
 
 def memory_order(x: Tensor) -> list[int]:
@@ -87,6 +88,9 @@ def as_strided_scatter(
         # Unlike index_put, these ops have machine code.
         is_inside, numbers = elements_at(self.numel(), size, stride, storage_offset)
         flat = flat.where(~is_inside, values.index_select(0, numbers))
+    elif overlaps(size, stride):
+        # What was written to one of two elements at a place is not known here.
+        raise UnknownOrderError
     else:
         flat = flat.index_put([places], values)
     back = [order.index(d) for d in range(self.dim())]
@@ -100,6 +104,14 @@ def is_nested(size: Sequence[int], stride: Sequence[int]) -> bool:
     return 0 not in size and all(
         n == 1 or step > span for (step, n), span in zip(steps, spans, strict=False)
     )
+
+
+def overlaps(size: Sequence[int], stride: Sequence[int]) -> bool:
+    """Whether a view has several elements at a place."""
+    places = np.zeros(1, np.int64)
+    for n, step in zip(size, stride, strict=True):
+        places = np.add.outer(places, np.arange(n) * step).ravel()
+    return len(np.unique(places)) < len(places)
 
 
 def elements_at(

@@ -38,7 +38,7 @@ COUNTS = (
 )
 STRIDES = (
     "its tensor is a part of another one, or a dynamic one, or its strides reach "
-    "beyond the elements",
+    "beyond the elements, or write one twice",
     "use unfold or slices; the memory of other tensors is not part of the program",
 )
 EIGENVALUES = (
