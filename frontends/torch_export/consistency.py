@@ -52,8 +52,6 @@ from padc.frontends.torch_export.nodes import (
 )
 from padc.frontends.torch_export.remade_guards import remade_guards
 from padc.frontends.torch_export.small_sizes import LEAST
-from padc.frontends.torch_export.unguarded_ops import UnguardedOps
-from padc.ir.torch.calls import PLAIN_KERNELS
 
 SAMPLES = 64
 """How many choices of sizes expressions are compared at."""
@@ -268,14 +266,7 @@ def check_call(node: Node) -> None:
     mode.allow_fallback_kernels = False  # Real kernels, on operands of the file's.
     try:
         # As torch.export has it: in C++, some ops would make dynamic sizes static.
-        with (
-            PLAIN_KERNELS,
-            enable_python_dispatcher(),
-            torch.no_grad(),
-            mode,
-            UnguardedOps(),
-            ExitStack() as stack,
-        ):
+        with enable_python_dispatcher(), torch.no_grad(), mode, ExitStack() as stack:
             env: Any = mode.shape_env
             if env is not None:
                 stack.enter_context(env.ignore_fresh_unbacked_symbols())

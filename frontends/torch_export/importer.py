@@ -81,7 +81,6 @@ from padc.frontends.torch_export.small_sizes import narrow_small_sizes
 from padc.frontends.torch_export.symbolic_sizes import SymbolicSizes
 from padc.frontends.torch_export.training import training_problems
 from padc.frontends.torch_export.types import describe, tensor_type
-from padc.frontends.torch_export.unguarded_ops import UnguardedOps
 from padc.frontends.torch_export.weights import held_tensors, is_shared
 from padc.ir import torch as torch_d
 from padc.ir.model_buffers import (
@@ -92,7 +91,6 @@ from padc.ir.model_buffers import (
     update_attributes,
 )
 from padc.ir.names import identifier, unique_name
-from padc.ir.torch.calls import PLAIN_KERNELS
 from padc.ir.torch.tensors import weight_array
 from padc.ir.weights import Weights
 
@@ -132,7 +130,7 @@ def import_exported_program(
     """
     names = output_names(ep)
     restore_guards(ep)
-    with tracing(), quiet(), no_further_guards(ep), UnguardedOps(), PLAIN_KERNELS:
+    with tracing(), quiet(), no_further_guards(ep):
         importer = importer_of(ep, weights, legal, leave_out_constants, with_assertions)
     for node, error in training_problems(ep, importer.changed_buffers):
         importer.report(node, error)

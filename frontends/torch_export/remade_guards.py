@@ -14,6 +14,8 @@ from contextlib import contextmanager
 import numpy as np
 import sympy
 from torch.export import ExportedProgram
+from torch.utils._sympy.numbers import int_oo
+from torch.utils._sympy.value_ranges import ValueRanges
 
 from padc.errors import Problem, UnsupportedError
 from padc.frontends.torch_export.guarded_ranges import (
@@ -32,6 +34,8 @@ from padc.frontends.torch_export.guards import (
 )
 from padc.frontends.torch_export.size_limits import python, sources_of_symbols
 from padc.frontends.torch_export.small_sizes import LEAST
+from padc.frontends.torch_export.unguarded_ops import UnguardedOps
+from padc.ir.torch.calls import PLAIN_KERNELS
 
 MADE = "padc.remade_guards"
 """The guards that imports of a program have made, in the `meta` of its graph."""
@@ -39,7 +43,11 @@ MADE = "padc.remade_guards"
 
 @contextmanager
 def remade_guards(ep: ExportedProgram) -> Iterator[list[str]]:
-    """The guards that PyTorch makes in this context, in Python; known at its end."""
+    """
+    The guards that PyTorch makes in this context, in Python; known at its end.
+
+    Those that only decide how it computes a value are not made.
+    """
     texts: list[str] = []
     env = shape_env_of(ep)
     if env is None:
@@ -48,7 +56,8 @@ def remade_guards(ep: ExportedProgram) -> Iterator[list[str]]:
     # Before PyTorch finds that one is equal to another.
     sources = sources_of_symbols(ep, input_numbers(ep))
     known = len(env.guards)
-    yield texts
+    with UnguardedOps(), PLAIN_KERNELS:
+        yield texts
     symbols = {symbol for size in sources for symbol in size.free_symbols}
     for guard in env.guards[known:]:
         # Other symbols are of strides. No size depends on one, nor on that it is
@@ -88,7 +97,7 @@ def is_implied(ep: ExportedProgram, guard: Guard) -> bool:
     most = int(MOST_SIZES ** (1 / max(1, len(symbols))))
     ranges: dict[sympy.Symbol, tuple[int, int]] = {}
     for symbol in symbols:
-        bounds = ep.range_constraints[symbol]
+        bounds = ep.range_constraints.get(symbol, ValueRanges(0, int_oo))
         low = max(LEAST, int(bounds.lower))
         ranges[symbol] = low, int(min(bounds.upper, INT32_MAX, low + most - 1))
     holds = np.array(holds_in(guard, tensors, ranges))

@@ -107,8 +107,9 @@ class Trials:
         symbol, where = self.declared[name], SourceLocation.of(op.location)
         symbol.min_val = IntegerAttr(size + 1, i64)
         symbol.reason = StringAttr(
-            f"torch.export traces as if {name} were {LEAST} or more, and at {size} "
-            f"{op.schema.name} differs: {reason}" + (f", at {where}" if where else "")
+            f"torch.export traces as if dynamic sizes were {LEAST} or more, and where "
+            f"{name} is {size} {op.schema.name} differs: {reason}"
+            + (f", at {where}" if where else "")
         )
 
     def lowest(self, name: str) -> int:
