@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 
 from xdsl.dialects.builtin import (
@@ -77,7 +78,7 @@ def describe_element(element: Attribute) -> str:
     if element == i1:
         return "bool"
     text = str(element)
-    if text.startswith("complex"):
-        return f"complex{2 * int(text.removeprefix('complex<f').removesuffix('>'))}"
+    if (number := re.fullmatch(r"complex<f(\d+)>", text)) is not None:
+        return f"complex{2 * int(number[1])}"
     kind = text.rstrip("0123456789")
     return f"{TORCH_NAMES.get(kind, kind)}{text[len(kind) :]}"
