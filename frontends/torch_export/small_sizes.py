@@ -26,7 +26,6 @@ from padc.frontends.torch_export.guards import (
     limits_of,
     readable,
 )
-from padc.frontends.torch_export.size_limits import CONVOLUTIONS
 from padc.frontends.torch_export.types import expression_of
 from padc.ir.main_function import main
 from padc.ir.torch import AtenOp, SymbolicIntOp
@@ -94,9 +93,7 @@ class Trials:
         if not small or not self.are_taken(sizes):
             return False
         for op, reason in wrong_ops(self.function, sizes):
-            # PyTorch takes empty images in empty batches only: see `size_limits`.
-            is_empty = 0 in small.values() and op.schema.name in CONVOLUTIONS
-            if op not in known and not is_empty:
+            if op not in known:
                 name = min(small, key=lambda name: small[name])
                 self.exclude(name, small[name], op, reason)
                 return True

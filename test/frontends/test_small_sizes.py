@@ -47,6 +47,8 @@ RIGHT_FROM: dict[str, tuple[int, Callable[[torch.Tensor], Any]]] = {
     "embedded": (1, lambda x: F.embedding(torch.tensor([0]), x)),
     "doubled": (0, lambda x: x * 2),
     "summed": (0, lambda x: x.sum(0)),
+    "of a part": (2, lambda x: x.split(2, 1)[0][:2] * 2),
+    "of a product": (2, lambda x: F.linear(x, torch.ones(2, 3))[:2] * 2),
     "of no indices": (
         0,
         lambda x: x.index_select(0, torch.zeros(0, dtype=torch.int64)),
@@ -163,6 +165,9 @@ def test_a_smallest_size_of_the_user():
 
     with pytest.raises(padc.UsageError, match=r"for 2 to 9$"):
         padc.compile(program)(torch.ones(1, 3))
+    program = exported(lambda x: x[:1] * 2, torch.ones(6, 3), sizes=(rows("n", 1),))
+    with pytest.raises(padc.UsageError, match=r"for 1 to 9$"):
+        padc.compile(program)(torch.ones(0, 3))
 
 
 def test_what_is_wrong_for_all_sizes_tells_nothing():

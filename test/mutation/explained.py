@@ -4,6 +4,16 @@ STATES = "passes/torch_to_mil/convert_model_buffers_to_states.py"
 
 EXPLAINED: dict[str, str] = {
     **{
+        f"frontends/torch_export/small_sizes.py Trials.{place}": (
+            "it only saves time: no size below the declared one is tried"
+        )
+        for place in (
+            "run: `not self.small()` is false",
+            "small: `self.lowest(name) < LEAST` is true",
+            "try_out: `not small` is false",
+        )
+    },
+    **{
         f"{STATES} update: {place}": (
             "whether an op reads the state again or keeps the value, it is the same"
         )
