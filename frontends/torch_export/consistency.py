@@ -40,6 +40,7 @@ from padc.errors import UnsupportedError
 from padc.frontends.torch_export.archive import UnsafeError
 from padc.frontends.torch_export.expressions import LARGEST_EXPONENT
 from padc.frontends.torch_export.guards import (
+    guards_code,
     input_numbers,
     read_guard,
     restore_guards,
@@ -82,15 +83,15 @@ def add_guards(program: ExportedProgram, guards: Sequence[str]) -> None:
 
     Raises UnsafeError for one that cannot be checked at a call.
     """
+    inputs = input_numbers(program)
     for text in guards:
         try:
-            read_guard(text, input_numbers(program))
+            read_guard(text, inputs)
         except UnsupportedError as error:
             raise UnsafeError(
                 f"its sizes are right only where {text}, which padc cannot check"
             ) from error
-    known = program._guards_code or ()
-    program._guards_code = list(dict.fromkeys([*known, *guards]))
+    program._guards_code = list(dict.fromkeys([*guards_code(program), *guards]))
 
 
 def check_nodes(program: ExportedProgram) -> None:

@@ -45,8 +45,8 @@ def narrow_sizes(module: ModuleOp, ep: ExportedProgram) -> Sequence[str]:
     """
     Narrow the symbolic sizes that an import declared to those of the guards.
 
-    A size of 0 goes, too: Core ML has no empty tensors. Returns what guards exclude,
-    and what is not the model for small sizes, as messages.
+    A size of 0 goes, too: Core ML has no empty tensors. Returns messages:
+    which sizes the guards exclude, and why no smaller ones are taken.
 
     Raises UnsupportedError where no ranges of sizes satisfy the guards.
     """

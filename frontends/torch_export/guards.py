@@ -177,7 +177,7 @@ def guards_of(ep: ExportedProgram) -> list[Guard]:
     UsageError where one that PyTorch lacks holds for no size.
     """
     inputs = input_numbers(ep)
-    texts = dict.fromkeys(getattr(ep, "_guards_code", None) or [])  # None in 2.8.
+    texts = dict.fromkeys(guards_code(ep))
     texts |= dict.fromkeys(limit_guards(ep, inputs))
     ranks = [tensor.dim() for tensor in input_tensors(ep)]
     guards = [read_guard(text, inputs) for text in texts]
@@ -185,6 +185,11 @@ def guards_of(ep: ExportedProgram) -> list[Guard]:
         if any(size.dim >= ranks[size.number] for size in guard.sizes.values()):
             raise UnsupportedError([unreadable(guard.text)])
     return guards
+
+
+def guards_code(ep: ExportedProgram) -> list[str]:
+    """The guards of a program as PyTorch writes them; PyTorch 2.8 has none."""
+    return getattr(ep, "_guards_code", None) or []
 
 
 def restore_guards(ep: ExportedProgram) -> list[str]:
@@ -197,9 +202,8 @@ def restore_guards(ep: ExportedProgram) -> list[str]:
     if env is None or env.guards:
         return []
     tensors, inputs = input_tensors(ep), input_numbers(ep)
-    texts: list[str] = getattr(ep, "_guards_code", None) or []
     wrong: list[str] = []
-    for text in texts:
+    for text in guards_code(ep):
         # A guard that cannot be told is still checked at each call.
         with contextlib.suppress(Exception):
             guard = read_guard(text, inputs)

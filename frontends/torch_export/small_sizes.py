@@ -1,4 +1,4 @@
-# pyright: basic, reportPrivateUsage=false
+# pyright: basic
 """
 Sizes of 0 and 1, for which an export may not hold.
 
@@ -22,6 +22,7 @@ from padc.frontends.torch_export.deciding_ops import example_sizes
 from padc.frontends.torch_export.guards import (
     Guard,
     InputSize,
+    guards_code,
     input_tensors,
     limits_of,
     readable,
@@ -64,8 +65,8 @@ class Trials:
     def run(self) -> None:
         if not self.small():
             return  # To save time.
-        texts = self.ep._guards_code or ()
-        self.guards += [*limits_of(self.ep), *readable(self.ep, texts)]
+        own = readable(self.ep, guards_code(self.ep))
+        self.guards += [*limits_of(self.ep), *own]
         example = {str(x): size for x, size in example_sizes(self.tensors).items()}
         least = {name: max(LEAST, self.lowest(name)) for name in self.declared}
         for others in example, least:

@@ -133,7 +133,7 @@ def function_of(op: AtenOp) -> Any:
     """
     PyTorch's function for an op.
 
-    Raises TorchRefusalError if PyTorch has none, or if it is not safe to call.
+    Raises TorchRefusalError if PyTorch lacks it, or if calling it is not safe.
     """
     if (danger := danger_of(op.schema.name)) is not None:
         raise TorchRefusalError(f"it is not called, since it {danger}")

@@ -28,6 +28,12 @@ from padc.versions import numbers
 SAVED = Path(__file__).parent / "saved"
 
 
+NEEDS_GUARDS = pytest.mark.skipif(
+    numbers(torch.__version__) < numbers("2.9"),
+    reason="PyTorch 2.8 reads no programs with guards",
+)
+
+
 class Touch:
     """Pickles to a call that makes a file."""
 
@@ -826,10 +832,7 @@ def test_guards_that_are_code(text: str):
         ("mul", "sizes", [{"as_int": 2}] * 4, r"mul is .*\[s77, 2, 2, 2\], not"),
     ],
 )
-@pytest.mark.skipif(
-    numbers(torch.__version__) < numbers("2.9"),
-    reason="PyTorch 2.8 reads no programs with guards",
-)
+@NEEDS_GUARDS
 def test_values_that_the_ops_do_not_compute(
     saved: bytes, name: str, key: str, value: Any, message: str
 ):
@@ -846,12 +849,6 @@ def test_values_that_the_ops_do_not_compute(
 
     with pytest.raises(padc.InvalidProgramError, match=message):
         load(rewritten(saved, change))
-
-
-NEEDS_GUARDS = pytest.mark.skipif(
-    numbers(torch.__version__) < numbers("2.9"),
-    reason="PyTorch 2.8 reads no programs with guards",
-)
 
 
 def of_any_size(*bounds: tuple[str, str]) -> Path:

@@ -56,7 +56,6 @@ RIGHT_FROM: dict[str, tuple[int, Callable[[torch.Tensor], Any]]] = {
 }
 
 
-@pytest.mark.filterwarnings("ignore:dimension 0 of the input:padc.PadcWarning")
 @pytest.mark.filterwarnings("ignore:Default grid_sample:UserWarning")
 @pytest.mark.parametrize("case", RIGHT_FROM)
 def test_the_smallest_size(case: str):
