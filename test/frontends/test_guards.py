@@ -893,3 +893,26 @@ def test_guards_of_the_functional_program():
             torch.testing.assert_close(compiled(x), function(x))
         with pytest.raises(UnsupportedError, match=r"functional only where .* == 1"):
             padc.convert(program)
+
+
+def test_guards_of_the_functional_program_that_it_has():
+    def function(x: Tensor) -> Tensor:
+        padded = F.pad(x, (x.shape[3] // 4, 1)).clone()
+        if (x.shape[0] - 2) // 2 == 1 and x.shape[3] != 5:
+            padded.select(3, -2)[3::2].fill_(5)
+        return padded
+
+    dims = {0: Dim.AUTO(min=3, max=20), 3: Dim.AUTO(min=4, max=64)}
+    program = torch.export.export(
+        Function(function), (torch.ones(5, 1, 3, 6),), dynamic_shapes=((dims,),)
+    )
+
+    compiled = padc.compile(program)
+
+    assert compiled.is_native
+    for sizes in (4, 4), (5, 9):
+        x = torch.randn(sizes[0], 1, 3, sizes[1])
+        torch.testing.assert_close(compiled(x), function(x))
+    for sizes in (3, 4), (6, 4), (5, 5):
+        with pytest.raises(padc.UsageError, match="exported where"):
+            compiled(torch.ones(sizes[0], 1, 3, sizes[1]))

@@ -851,27 +851,33 @@ def test_values_that_the_ops_do_not_compute(
         load(rewritten(saved, change))
 
 
-def of_any_size(*bounds: tuple[str, str]) -> Path:
+def of_any_size(
+    *changes: tuple[str, str],
+    function: Callable[..., torch.Tensor] = lambda x, y: x.select(0, 3) + y,
+) -> Path:
     """A program of a matrix of at least 4 rows; its file does not say so."""
 
-    class Selected(nn.Module):
+    class OfTwo(nn.Module):
         def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-            return x.select(0, 3) + y
+            return function(x, y)
 
     buffer, auto = io.BytesIO(), torch.export.Dim.AUTO
     program = torch.export.export(
-        Selected(),
+        OfTwo(),
         (torch.ones(6, 3), torch.ones(3)),
         dynamic_shapes=({0: auto, 1: auto}, {0: auto}),
     )
     torch.export.save(program, buffer)
-    return with_graph(buffer.getvalue(), (r'"min_val": \d+', '"min_val": 0'), *bounds)
+    return with_graph(buffer.getvalue(), (r'"min_val": \d+', '"min_val": 0'), *changes)
+
+
+NO_GUARDS = r'"guards_code": \[.*\]', '"guards_code": []'
 
 
 @NEEDS_GUARDS
 def test_guards_that_a_file_leaves_out():
     """Without them, machine code reads rows that are not there."""
-    program = load(of_any_size((r'"guards_code": \[.*\]', '"guards_code": []')))
+    program = load(of_any_size(NO_GUARDS))
 
     model = padc.compile(program)
 
@@ -885,6 +891,35 @@ def test_guards_that_a_file_leaves_out():
             model(torch.ones(rows, 5), torch.ones(5))
     with pytest.raises(padc.UsageError, match="is 4, but has to be 5 where"):
         model(torch.ones(4, 5), torch.ones(4))
+
+
+@NEEDS_GUARDS
+def test_a_guard_that_a_size_is_another():
+    path = of_any_size(NO_GUARDS, function=lambda x, y: x[3:].squeeze(0) + y)
+
+    model = padc.compile(load(path))
+
+    x, y = torch.randn(5, 3), torch.randn(3)
+    torch.testing.assert_close(model(x, y), x[3:] + y)
+    with pytest.raises(padc.UsageError, match=r"is 4, but .* -3 . x.shape.0. != 1"):
+        model(torch.ones(4, 3), y)
+
+
+@NEEDS_GUARDS
+def test_guards_on_sizes_and_strides():
+    """Calls check no strides."""
+    size = r"""\{"as_expr": \{"expr_str": "Symbol\('s\d+'"""
+    path = of_any_size(
+        NO_GUARDS,
+        (
+            rf'"strides": \[{size}',
+            """"strides": [{"as_expr": {"expr_str": "Symbol('s9'""",
+        ),
+        function=lambda x, y: x.view(-1) + y[0],
+    )
+
+    with pytest.raises(padc.UsageError, match="which padc cannot check"):
+        load(path)
 
 
 @NEEDS_GUARDS
@@ -906,7 +941,7 @@ def test_sizes_of_which_nothing_is_known():
         return f'{{"as_expr": {{"expr_str": "{text}", "hint": null}}}}'
 
     path = of_any_size(
-        (r'"guards_code": \[.*\]', '"guards_code": []'),
+        NO_GUARDS,
         (
             rf'"y": .{{20,30}}\[{size}\]',
             f'"y": {{"dtype": 7, "sizes": [{unknown("u9")}]',

@@ -2,6 +2,7 @@
 """Sizes of 0 and 1, which torch.export takes for larger ones."""
 
 import itertools
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -91,6 +92,16 @@ def test_the_reason():
     assert package.verify([(torch.randn(2, 3),)]) is not None
 
 
+def test_a_package_that_takes_no_rows():
+    """Core ML has no empty tensors, so there is nothing to warn of."""
+    program = exported(lambda x: x[-1] + 1, torch.ones(6, 3), sizes=({0: N},))
+
+    with warnings.catch_warnings(action="error", category=padc.PadcWarning):
+        package = padc.convert(program)
+
+    assert package.verify([(torch.randn(1, 3),)]) is not None
+
+
 def test_shapes_that_are_listed():
     program = exported(lambda x: x[:2] * 2, torch.ones(6, 3), sizes=({0: N},))
 
@@ -119,9 +130,9 @@ def test_sizes_that_are_small_together(least: int):
     """Each may be small, but then the first rows are not all there."""
 
     def function(*parts: torch.Tensor) -> torch.Tensor:
-        return torch.cat(parts)[: len(parts) + 1] * 2
+        return torch.cat(parts)[: 3 * len(parts) // 2] * 2
 
-    for count in (2, 3):
+    for count in (2, 3, 4):
         sizes = tuple(rows(f"n{number}", least) for number in range(count))
         example = [torch.ones(4 + number, 3) for number in range(count)]
 
@@ -156,6 +167,22 @@ def test_indices_of_nothing():
         torch.testing.assert_close(model(*inputs), function(*inputs))
     with pytest.raises(padc.UsageError, match="exported where"):
         model(torch.ones(0, 3), torch.zeros(1, dtype=torch.int64))
+
+
+def test_rows_that_a_branch_returns():
+    """Only their type is known."""
+
+    def function(x: torch.Tensor) -> torch.Tensor:
+        rows = torch.cond(x.sum() > 0, lambda x: x[:1] + 1, lambda x: x[:1] * 2, (x,))
+        return torch.cat([rows, rows, x])[:4] * 2
+
+    program = exported(function, torch.ones(6, 3), sizes=({0: N},))
+    model = padc.compile(program)
+
+    for x in torch.randn(2, 3), torch.randn(9, 3):
+        torch.testing.assert_close(model(x), function(x))
+    with pytest.raises(padc.UsageError, match=r"1 aten\.slice.* makes float32\[3,3\]"):
+        model(torch.ones(1, 3))
 
 
 def test_a_smallest_size_of_the_user():
