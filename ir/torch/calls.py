@@ -66,8 +66,10 @@ TERMS = ("polynomial", "mvlgamma", "multigammaln", "matrix_power")
 """Parts of the names of ops whose arguments `n` or `p` are numbers of terms."""
 MOST_TERMS = 10_000
 """The most terms that are computed, which takes less than a second for few elements."""
-DIVISION = re.compile(r"aten\.(floordiv|remainder)\.int")
-"""Ops on integers that are not defined if the second one is 0."""
+DIVISION = re.compile(r"aten\.(__round_to_zero_floordiv|floordiv|gcd|remainder)\.int")
+"""Ops on integers that end the process if a quotient is not defined, or too large."""
+DIV = "aten.div.", "aten.div_."
+"""How the names of those on tensors begin, which do so only if they round to 0."""
 HERE = {"device": torch.device("cpu"), "pin_memory": None}
 """What arguments of these names are, whatever the program has."""
 NEED_DATA = (
@@ -110,7 +112,12 @@ def function_named(name: str) -> Any:
 
 
 def applied(function: Any, op: AtenOp, operands: Sequence[Any]) -> Sequence[Any]:
-    """The results of a function of PyTorch on the operands of an op."""
+    """
+    The results of a function of PyTorch on the operands of an op.
+
+    Raises TorchRefusalError for a division of numbers that would end the process.
+    """
+    check_divisor(op, operands)
     made = called_with(function, [each.name for each in op.schema.arguments], operands)
     return [made] if len(op.results) == 1 else list(made or ())
 
@@ -150,8 +157,6 @@ def call(op: AtenOp, operands: Sequence[Any]) -> Sequence[Any]:
     Raises TorchRefusalError if PyTorch raises anything, would take long, or would not
     check the operands.
     """
-    if UNCHECKED.match(op.schema.name):
-        raise NeedsDataError("PyTorch does not check its operands")
     try:
         with checked_kernels():
             return called(op, operands)
@@ -193,9 +198,6 @@ def call_checked(op: AtenOp, operands: Sequence[Any]) -> Sequence[Any]:
     Raises TorchRefusalError if PyTorch raises anything, and UsageError if it would not
     check the operands.
     """
-    if not computes_tensors(op):
-        check_divisor(op, operands)
-        return refusing(op, operands)
     made: Sequence[Any] | None = None
     if not UNCHECKED.match(op.schema.name):
         with suppress(NeedsDataError):
@@ -228,8 +230,11 @@ class CheckedKernels(TorchDispatchMode):
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
+        kwargs = kwargs or {}
+        if str(func).startswith(DIV) and kwargs.get("rounding_mode") == "trunc":
+            check_quotients(*args[:2])
         if not UNCHECKED.match(str(func)):
-            return func(*args, **(kwargs or {}))
+            return func(*args, **kwargs)
         import torch._decomp as decompositions  # Loading it takes half a second.
 
         table = cast(Mapping[Any, Any], decompositions.decomposition_table)
@@ -240,7 +245,7 @@ class CheckedKernels(TorchDispatchMode):
                 "(--trust)",
             )
         with self:  # A decomposition may call others.
-            return table[func](*args, **(kwargs or {}))
+            return table[func](*args, **kwargs)
 
 
 @contextmanager
@@ -306,7 +311,7 @@ def refusing(op: AtenOp, operands: Sequence[Any]) -> Sequence[Any]:
     try:
         with torch.no_grad():
             return tree_map_only(torch.Tensor, resolved, applied(function, op, here))
-    except UsageError:
+    except (UsageError, TorchRefusalError):
         raise
     except Exception as error:  # Among others AssertionError, KeyError, MemoryError.
         reason = first_line(error).partition(". This could be because")[0]
@@ -315,9 +320,23 @@ def refusing(op: AtenOp, operands: Sequence[Any]) -> Sequence[Any]:
 
 
 def check_divisor(op: AtenOp, operands: Sequence[Any]) -> None:
-    """Raise TorchRefusalError for a division by 0, which PyTorch does not check."""
-    if DIVISION.fullmatch(op.schema.name) and list(operands[1:]) == [0]:
+    """Raise TorchRefusalError for divisions that PyTorch does not check."""
+    if not DIVISION.fullmatch(op.schema.name):
+        return
+    if operands[1] == 0 and op.schema.name != "aten.gcd.int":
         raise TorchRefusalError("it divides by zero")
+    if {*operands} == {-(2**63), -1}:
+        raise TorchRefusalError(f"{-(2**63)} divided by -1 is no 64-bit integer")
+
+
+def check_quotients(a: Any, b: Any) -> None:
+    """The same for integers in tensors; UsageError for a quotient that is too large."""
+    dtype = torch.result_type(a, b)
+    if not dtype.is_signed or dtype.is_floating_point or dtype.is_complex:
+        return
+    least = torch.iinfo(dtype).min
+    if bool(((torch.as_tensor(a) == least) & (torch.as_tensor(b) == -1)).any()):
+        raise UsageError(f"{least} divided by -1 is no {dtype}, and ends PyTorch")
 
 
 def computes_tensors(op: AtenOp) -> bool:

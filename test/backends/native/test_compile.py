@@ -3,6 +3,7 @@
 
 import copy
 import gc
+import itertools
 import threading
 import time
 from collections import namedtuple
@@ -698,6 +699,22 @@ def test_sizes_that_are_not_negative():
     assert model(-torch.ones(3), torch.tensor(4)).tolist() == [[0, 0, 0]] * 4
     with pytest.raises(padc.UsageError, match="u0 >= 0"):
         model(torch.ones(3), torch.tensor(-1))
+
+
+def test_divisors_that_are_values():
+    """The CPU traps on a divisor of 0, and on a quotient that is too large."""
+
+    def function(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        n, m = cast(int, x.item()), cast(int, y.item())
+        return x * 0 + n // m, x * 0 + n % m
+
+    model = compile_function(function, torch.tensor(7), torch.tensor(2))
+
+    for n, m in itertools.product((7, -7, 0, -(2**63), 2**63 - 1), (2, -2, 3, -1)):
+        given = torch.tensor(n), torch.tensor(m)
+        torch.testing.assert_close(model(*given), function(*given))
+    for n in 5, -(2**63):
+        model(torch.tensor(n), torch.tensor(0))
 
 
 def test_values_that_are_asserted():

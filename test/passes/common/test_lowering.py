@@ -116,8 +116,7 @@ VALID = {
     "(!torch.vtensor<[2,2],f32>) -> (!torch.vtensor<[2,2],f32>)",
     "of another device": "%y = torch.aten.zeros %twos, %none, %none, %cuda, %true : !torch.list<int>, "
     "!torch.none, !torch.none, !torch.Device, !torch.bool -> {x}",
-    "on numbers": "%zero = torch.constant.int 0\n"
-    '%y = torch.operator "torch.aten.__round_to_zero_floordiv.int"(%9, %zero) : '
+    "on numbers": '%y = torch.operator "torch.aten.__round_to_zero_floordiv.int"(%9, %2) : '
     "(!torch.int, !torch.int) -> (!torch.int)",
     "for size 16": "%y = torch.aten.dot %d, %s : !torch.vtensor<[?],f32>, "
     "!torch.vtensor<[16],f32> -> !torch.vtensor<[],f32>",
