@@ -45,6 +45,24 @@ def deciding_ops(ep: ExportedProgram, guard: Guard) -> list[Node]:
     return []
 
 
+def first_ops_of_size(
+    ep: ExportedProgram, conditions: Sequence[sympy.Basic]
+) -> list[Node]:
+    """
+    The first op that returns a size that a condition is on; empty if none does.
+
+    PyTorch decides about results when it copies them, too, which no op says.
+    """
+    for node in ep.graph.nodes:
+        for value in pytree.tree_leaves(node.meta.get("val")):
+            for size in value.shape if isinstance(value, torch.Tensor) else ():
+                made: Any = expression_of(size)
+                is_new = made.free_symbols and not made.is_Symbol
+                if is_new and any(condition.has(made) for condition in conditions):
+                    return [node]
+    return []
+
+
 def decisions(
     ep: ExportedProgram, env: ShapeEnv, again: Symbols
 ) -> list[tuple[Node, sympy.Basic]]:

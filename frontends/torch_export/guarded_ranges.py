@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from collections.abc import Mapping, Sequence
 from math import prod
@@ -15,12 +16,18 @@ from torch.export import ExportedProgram
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i64
 
 from padc.errors import Problem, SourceLocation, UnsupportedError
-from padc.frontends.torch_export.deciding_ops import deciding_ops, example_sizes
+from padc.frontends.torch_export.deciding_ops import (
+    deciding_ops,
+    example_sizes,
+    first_ops_of_size,
+)
 from padc.frontends.torch_export.guards import (
     Guard,
     InputSize,
     guards_of,
+    input_numbers,
     input_tensors,
+    read_guard,
     shape_env_of,
 )
 from padc.frontends.torch_export.locations import (
@@ -28,6 +35,7 @@ from padc.frontends.torch_export.locations import (
     TORCH_FOLDER,
     node_location,
 )
+from padc.frontends.torch_export.size_limits import python, sources_of_symbols
 from padc.frontends.torch_export.symbolic_sizes import as_affine
 from padc.frontends.torch_export.types import expression_of
 from padc.ir.torch import SymbolicIntOp
@@ -285,16 +293,20 @@ def guard_location(
     ep: ExportedProgram, guard: Guard, tensors: Sequence[torch.Tensor]
 ) -> SourceLocation | None:
     """The line that a guard is for; None if it cannot be told."""
-    env, symbols = shape_env_of(ep), set(symbols_of(guard, tensors))
+    env, inputs = shape_env_of(ep), input_numbers(ep)
     if env is None:
         return None
+    sources = sources_of_symbols(ep, inputs)
     found: set[SourceLocation] = set()
+    conditions: list[sympy.Basic] = []
     for each in env.guards:
-        if each.expr.free_symbols == symbols:
-            found |= lines_of(ep, getattr(each.sloc, "framework_loc", None))
+        with contextlib.suppress(UnsupportedError):
+            if read_guard(python(each.expr, sources), inputs).text == guard.text:
+                found |= lines_of(ep, getattr(each.sloc, "framework_loc", None))
+                conditions.append(each.expr)
     if not found:
-        lines = (SourceLocation.of(node_location(n)) for n in deciding_ops(ep, guard))
-        found.update(filter(None, lines))
+        ops = deciding_ops(ep, guard) or first_ops_of_size(ep, conditions)
+        found.update(filter(None, (SourceLocation.of(node_location(n)) for n in ops)))
     return found.pop() if len(found) == 1 else None
 
 

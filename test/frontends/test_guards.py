@@ -633,6 +633,30 @@ def test_each_guard_has_its_line():
         assert location is not None and location.text == line
 
 
+class Quarters(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if x.shape[0] % 4 == 0:
+            x = x * 2
+        y = x + 1
+        return y.view(-1, 4).sum(1)
+
+
+def test_the_line_of_a_guard_on_a_size_that_an_op_makes():
+    """The condition is decided twice, and has the line that came first."""
+    program = torch.export.export(
+        Quarters(), (torch.rand(16),), dynamic_shapes=({0: auto(high=64)},)
+    )
+
+    first, *others = guards_of(program)
+
+    for guard in (first, *others):
+        tensors = input_tensors(program)
+        location = guarded_ranges_module.guard_location(program, guard, tensors)
+        line = "if x.shape[0] % 4 == 0:" if guard is first else "return y.view(-1, 4)"
+        assert location is not None and line in location.text
+    assert "% 4 ==" in first.text and others
+
+
 class Graphs(torch.nn.Module):
     """Ops that run graphs, before the one that decides on sizes."""
 
@@ -746,7 +770,7 @@ def test_the_line_of_an_op_that_takes_parts():
     example, sizes = (torch.rand(12),), ({0: auto(high=64)},)
     program = torch.export.export(Ends(), example, dynamic_shapes=sizes)
 
-    with pytest.raises(UnsupportedError, match=r"return torch\.cat\(\[last, first\]\)"):
+    with pytest.raises(UnsupportedError, match=r"first, \*_, last = x\.chunk"):
         padc.convert(program)
 
 
