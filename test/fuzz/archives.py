@@ -66,11 +66,7 @@ class Archives(Target):
                 return with_changed_json(seed, rng)
 
     def run(self, case: bytes) -> None:
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder, "model.pt2")
-            path.write_bytes(case)
-            with no_code():
-                program = load(path)
+        program = loaded(case)
         refusals: list[BaseException] = []
         for use in (computed, padc.convert):
             try:
@@ -79,6 +75,15 @@ class Archives(Target):
                 refusals.append(error)
         if refusals:
             raise refusals[0]
+
+
+def loaded(archive: bytes) -> ExportedProgram:
+    """The program in a file; a find if code of the file runs."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "model.pt2")
+        path.write_bytes(archive)
+        with no_code():
+            return load(path)
 
 
 def computed(program: ExportedProgram) -> None:

@@ -29,8 +29,8 @@ from fuzz.target import Target
 
 BATCH = 250
 """The cases of a child: more would pile up what it does not let go of."""
-SECONDS, WAITING = 10, 30
-"""The time of the processor for a case, and the time in which it may wait, too."""
+WAITING = 3
+"""How much longer than its time of the processor a case may take with what it waits."""
 MEMORY = 2**31
 """The bytes that cases may take in addition to those of Python, PyTorch and seeds."""
 OUT_OF_MEMORY = re.compile("MemoryError|can't allocate memory|std::bad_alloc")
@@ -140,8 +140,9 @@ def in_child(
         # Both end the process, too, while Python itself waits for other code.
         faulthandler.register(signal.SIGPROF, errors, chain=True)
         for number in numbers:
-            signal.setitimer(signal.ITIMER_PROF, SECONDS)
-            faulthandler.dump_traceback_later(WAITING, exit=True, file=errors)
+            signal.setitimer(signal.ITIMER_PROF, target.seconds)
+            waiting = WAITING * target.seconds
+            faulthandler.dump_traceback_later(waiting, exit=True, file=errors)
             pipe.write(json.dumps(asdict(outcome_of(number, run, target))) + "\n")
             pipe.flush()
         signal.setitimer(signal.ITIMER_PROF, 0)

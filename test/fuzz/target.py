@@ -32,6 +32,8 @@ class Target(abc.ABC):
     )  # fmt: skip
     """The errors with which damaged files may be refused: those at which padc is not."""
 
+    seconds: ClassVar[float] = 10
+    """The most time of the processor for a case."""
     may_need_memory: ClassVar[bool] = False
     """Whether a case may be refused because there is too little memory."""
 

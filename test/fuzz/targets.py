@@ -17,6 +17,7 @@ TARGETS = {
     "aten": ("aten", "AtenOps"),
     "aten-models": ("aten", "AtenModels"),
     "aten-runs": ("aten", "AtenRuns"),
+    "dynamic-archives": ("dynamic_archives", "DynamicArchives"),
     "aten-archives": ("aten_archives", "AtenArchives"),
     "arrays": ("arrays", "Arrays"),
     "cache": ("cache", "CacheEntries"),

@@ -113,8 +113,8 @@ def hide(function: Callable[[], object]) -> None:
 
 
 def test_every_kind_of_fault_is_found(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("fuzz.campaign.SECONDS", 0.1)
-    monkeypatch.setattr("fuzz.campaign.WAITING", 5)
+    monkeypatch.setattr(Faulty, "seconds", 0.1)
+    monkeypatch.setattr("fuzz.campaign.WAITING", 50)
     cases = list(Faulty.faults)
 
     outcomes = replay(Faulty(), cases)
