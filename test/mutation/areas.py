@@ -117,6 +117,8 @@ AREAS: Mapping[str, Area] = {
             "test/frontends/test_small_sizes.py",
             "test/frontends/test_pt2.py",
             "test/frontends/test_guards.py::test_guards_of_the_functional_program",
+            "test/frontends/test_guards.py"
+            "::test_guards_of_the_functional_program_that_it_has",
             "test/frontends/test_size_limits.py"
             "::test_convolutions_of_an_empty_batch_and_length",
             "test/backends/native/test_compile.py"

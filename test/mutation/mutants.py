@@ -103,7 +103,7 @@ class _Mutants(ast.NodeVisitor):
         if isinstance(test, ast.Constant) or ast.unparse(test) == "TYPE_CHECKING":
             return
         # Of `x or ()`: the literal is false already.
-        if not value and isinstance(test, ast.Tuple | ast.List) and not test.elts:
+        if not value and is_nothing(test):
             return
         # What notices that one operand is so notices that all are.
         if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) == value:
