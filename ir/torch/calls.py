@@ -36,7 +36,7 @@ from padc.ir.torch.constants import NotConstantError, constant_value
 from padc.ir.torch.containers import ListConstructOp, ListUnpackOp, is_subtype
 from padc.ir.torch.describe import describe_type
 from padc.ir.torch.tensors import torch_dtype
-from padc.ir.torch.types import ListType, NumberType, VTensorType
+from padc.ir.torch.types import NumberType, VTensorType
 
 UNSAFE = {
     re.compile(r"aten\.(from_file|save)(\.\w+)?"): "reads or writes files",
@@ -68,8 +68,8 @@ MOST_TERMS = 10_000
 """The most terms that are computed, which takes less than a second for few elements."""
 DIVISION = re.compile(r"aten\.(__round_to_zero_floordiv|floordiv|gcd|remainder)\.int")
 """Ops on integers that end the process if a quotient is not defined, or too large."""
-DIV = "aten.div.", "aten.div_."
-"""How the names of those on tensors begin, which do so only if they round to 0."""
+QUOTIENTS = re.compile(r"aten\.(div|floor_divide|fmod|remainder)_?\.")
+"""Those on tensors, which some versions of PyTorch do not check, either."""
 HERE = {"device": torch.device("cpu"), "pin_memory": None}
 """What arguments of these names are, whatever the program has."""
 NEED_DATA = (
@@ -198,26 +198,12 @@ def call_checked(op: AtenOp, operands: Sequence[Any]) -> Sequence[Any]:
     Raises TorchRefusalError if PyTorch raises anything, and UsageError if it would not
     check the operands.
     """
-    made: Sequence[Any] | None = None
     if not UNCHECKED.match(op.schema.name):
         with suppress(NeedsDataError):
-            made = call_fake(op, operands)
-    if made is not None and not bytes_of(made):
-        return without_data(made)
+            call_fake(op, operands)
     check_terms(op, operands)
     with checked_kernels():  # Composites call others.
         return refusing(op, operands)
-
-
-def without_data(made: Sequence[Any]) -> Sequence[Any]:
-    """
-    Empty tensors in place of fake ones.
-
-    Some kernels divide by the size of an empty tensor.
-    """
-    return tree_map_only(
-        torch.Tensor, lambda fake: torch.empty(fake.shape, dtype=fake.dtype), made
-    )
 
 
 class CheckedKernels(TorchDispatchMode):
@@ -231,7 +217,7 @@ class CheckedKernels(TorchDispatchMode):
         self, func: Any, types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
         kwargs = kwargs or {}
-        if str(func).startswith(DIV) and kwargs.get("rounding_mode") == "trunc":
+        if QUOTIENTS.match(str(func)):
             check_quotients(*args[:2])
         if not UNCHECKED.match(str(func)):
             return func(*args, **kwargs)
@@ -296,9 +282,6 @@ PLAIN_KERNELS = PlainKernels()
 
 
 def called(op: AtenOp, operands: Sequence[Any]) -> Sequence[Any]:
-    if not computes_tensors(op):
-        check_divisor(op, operands)
-        raise NeedsDataError("it computes with numbers alone")
     check_terms(op, operands)
     return refusing(op, operands)
 
@@ -337,14 +320,6 @@ def check_quotients(a: Any, b: Any) -> None:
     least = torch.iinfo(dtype).min
     if bool(((torch.as_tensor(a) == least) & (torch.as_tensor(b) == -1)).any()):
         raise UsageError(f"{least} divided by -1 is no {dtype}, and ends PyTorch")
-
-
-def computes_tensors(op: AtenOp) -> bool:
-    return any(is_tensor_like(x.type) for x in (*op.operands, *op.results))
-
-
-def is_tensor_like(type: Attribute) -> bool:
-    return isinstance(type, VTensorType | ListType)
 
 
 def check_terms(op: AtenOp, operands: Sequence[Any]) -> None:
@@ -546,8 +521,9 @@ def why_other_types(op: AtenOp, made: Sequence[Any]) -> str | None:
 
 def has_type(type: Attribute, tensor: object) -> bool:
     """Whether a value, if it is a tensor, has a type, as far as that is known."""
-    if not isinstance(type, VTensorType) or not isinstance(tensor, torch.Tensor):
+    if not isinstance(tensor, torch.Tensor):
         return True
+    assert isinstance(type, VTensorType)
     try:
         shape, dtype = type.get_shape(), torch_dtype(type.element_type)
     except (VerifyException, ValueError):

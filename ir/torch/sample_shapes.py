@@ -14,10 +14,8 @@ from padc.ir.torch.calls import (
     NeedsDataError,
     TorchRefusalError,
     call_fake,
-    computes_tensors,
     fake,
     fake_mode,
-    refusing,
     why_other_types,
 )
 from padc.ir.torch.constants import NotConstantError, constant_value
@@ -76,8 +74,7 @@ class SampleRun:
         """Compute an op; returns what is wrong with its results."""
         try:
             operands = [self.value(operand) for operand in op.operands]
-            is_of_tensors = computes_tensors(op)
-            made = call_fake(op, operands) if is_of_tensors else refusing(op, operands)
+            made = call_fake(op, operands)
         except (NotConstantError, NeedsDataError):
             return None
         except TorchRefusalError as error:

@@ -41,7 +41,6 @@ from padc.ir.torch.calls import (
     call,
     call_fake,
     function_of,
-    without_data,
 )
 from padc.ir.torch.tensors import (
     ELEMENT_TYPES,
@@ -122,7 +121,7 @@ class Folding:
             return call(op, operands)
         if self.is_too_large(op, bytes_of(shapes)):
             raise NotConstantError(f"{op.schema.name} is too large")
-        return call(op, operands) if bytes_of(shapes) else without_data(shapes)
+        return call(op, operands)
 
     def value(self, value: SSAValue) -> Any:
         """The constant that `value` is; NotConstantError if it is computed."""

@@ -156,17 +156,31 @@ def test_divisions_that_would_end_the_process(
 @pytest.mark.parametrize("name", ["div", "divide"])
 @pytest.mark.parametrize("dtype", [torch.int8, torch.int16, torch.int32, torch.int64])
 def test_quotients_that_are_too_large(name: str, dtype: torch.dtype):
-    """PyTorch checks those that are rounded down, not those that are rounded to 0."""
+    """PyTorch ends the process, or does so in some versions."""
     of_tensors = op_of(f"aten.{name}.Tensor_mode", ("vtensor", "vtensor", "str"))
     of_a_number = op_of(f"aten.{name}.Scalar_mode", ("vtensor", "number", "str"))
     ones, least = torch.ones(9, dtype=dtype), torch.iinfo(dtype).min
     x = torch.tensor([1] * 8 + [least], dtype=dtype)
 
     for op, by in (of_tensors, -ones), (of_a_number, -1):
-        with pytest.raises(UsageError, match=f"{least} divided by -1"):
-            call_checked(op, [x, by, "trunc"])
-        assert torch.equal(call_checked(op, [ones, by, "trunc"])[0], -ones)
-        assert torch.equal(call_checked(op, [x, by, "floor"])[0], x // by)
+        for rounding in "trunc", "floor":
+            with pytest.raises(UsageError, match=f"{least} divided by -1"):
+                call_checked(op, [x, by, rounding])
+            (found,) = call_checked(op, [ones, by, rounding])
+            assert torch.equal(found, -ones)
+        assert torch.equal(call_checked(op, [x, 1, "trunc"])[0], x)
+
+
+@pytest.mark.parametrize("name", ["floor_divide", "fmod", "remainder"])
+def test_rests_of_quotients_that_are_too_large(name: str):
+    overload = "" if name == "floor_divide" else ".Tensor"
+    op = op_of(f"aten.{name}{overload}", ("vtensor", "vtensor"))
+    x, by = torch.tensor([7, -(2**63)]), torch.tensor([2, -1])
+
+    with pytest.raises(UsageError, match="divided by -1"):
+        call_checked(op, [x, by])
+    (found,) = call_checked(op, [x, by.flip(0)])
+    torch.testing.assert_close(found, getattr(torch, name)(x, by.flip(0)))
 
 
 @pytest.mark.parametrize("dtype", [torch.uint8, torch.float32, torch.float16])
