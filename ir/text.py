@@ -24,9 +24,13 @@ from xdsl.dialects.builtin import (
     IntegerType,
     RankedStructure,
 )
+from xdsl.ir import Operation
 from xdsl.parser import AttrParser
+from xdsl.utils.exceptions import DiagnosticException, ParseError
 from xdsl.utils.lexer import Span, Token
 from xdsl.utils.mlir_lexer import MLIRTokenKind
+
+from padc.errors import PadcError, first_line
 
 MOST_REPEATED = 2**25
 """The elements of all constants of a text that the text does not list."""
@@ -37,12 +41,27 @@ class Hexadecimal(int):
 
 
 class Parser(xdsl.parser.Parser):
-    """xDSL's parser, but hexadecimal floats are bits, and memory has a bound."""
+    """
+    xDSL's parser, with what it lacks.
+
+    Hexadecimal floats are bits, memory has a bound, and each error has a place.
+    """
 
     repeated = 0
     """The elements of constants so far that the text does not list."""
     literal: Token[MLIRTokenKind]
     """The first token of the elements of the last constant."""
+
+    def parse_operation(self) -> Operation:
+        try:
+            return super().parse_operation()
+        except (PadcError, ParseError, DiagnosticException, RecursionError):
+            raise
+        except (
+            Exception
+        ) as error:  # What types raise by accident, as for large numbers.
+            reason = f"{type(error).__name__}: {first_line(error)}"
+            self.raise_error(f"an operation cannot be parsed: {reason}")
 
     class _TensorLiteralElement(AttrParser._TensorLiteralElement):
         def to_type(
