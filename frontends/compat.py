@@ -70,7 +70,8 @@ def error_on_new_guards(env: ShapeEnv) -> AbstractContextManager[Any]:
 @contextlib.contextmanager
 def _no_decisions(env: ShapeEnv) -> Generator[None]:
     """The same for versions without that option: a decision is noticed at the end."""
-    before = len(env.guards), len(env.replacements)
+    guards, replacements = len(env.guards), len(env.replacements)
     yield
-    if (len(env.guards), len(env.replacements)) != before:
+    if (len(env.guards), len(env.replacements)) != (guards, replacements):
+        del env.guards[guards:]  # What was computed is not used.
         raise ValueError("a decision on dynamic sizes")

@@ -28,6 +28,7 @@
   `size_limits`: those that PyTorch leaves to its kernels; `guarded_ranges`: the ranges
   of sizes in which all of them hold; `deciding_ops`: the ops that they are for;
   `remade_guards`: those that PyTorch makes when it computes values again;
+  `size_assertions`: guards as PyTorch 2.8 writes them;
   `small_sizes`: sizes of 0 and 1, for which an export may not hold.
 - `fingerprint`: a key of all that an import depends on.
 - `single_call`: a call of one op as an exported program; `computed_integers`: ops that

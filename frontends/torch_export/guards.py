@@ -28,7 +28,12 @@ from torch.fx.experimental.symbolic_shapes import ShapeEnv
 from padc.errors import Problem, UnsupportedError, UsageError
 from padc.frontends.torch_export.archive import UnsafeError
 from padc.frontends.torch_export.expressions import check_guard, shown
-from padc.frontends.torch_export.size_limits import limit_guards
+from padc.frontends.torch_export.size_assertions import size_assertions
+from padc.frontends.torch_export.size_limits import (
+    limit_guards,
+    python,
+    sources_of_symbols,
+)
 
 MOST_REMEMBERED = 1000
 """The most combinations of sizes that a `GuardCheck` remembers as valid."""
@@ -188,8 +193,13 @@ def guards_of(ep: ExportedProgram) -> list[Guard]:
 
 
 def guards_code(ep: ExportedProgram) -> list[str]:
-    """The guards of a program as PyTorch writes them; PyTorch 2.8 has none."""
-    return getattr(ep, "_guards_code", None) or []
+    """The guards of a program in Python, as PyTorch writes them."""
+    own: list[str] = getattr(ep, "_guards_code", None) or []
+    if not (asserted := size_assertions(ep)):
+        return own
+    sources = sources_of_symbols(ep, input_numbers(ep))
+    texts = (python(condition, sources) for condition in asserted.values())
+    return list(dict.fromkeys([*own, *texts]))
 
 
 def restore_guards(ep: ExportedProgram) -> list[str]:

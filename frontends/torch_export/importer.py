@@ -77,6 +77,7 @@ from padc.frontends.torch_export.nodes import (
 )
 from padc.frontends.torch_export.output_names import output_names
 from padc.frontends.torch_export.remade_guards import no_further_guards
+from padc.frontends.torch_export.size_assertions import size_assertions
 from padc.frontends.torch_export.small_sizes import narrow_small_sizes
 from padc.frontends.torch_export.symbolic_sizes import SymbolicSizes
 from padc.frontends.torch_export.training import training_problems
@@ -269,10 +270,18 @@ class Importer:
 
     # --- the body --------------------------------------------------------------------
 
+    def assertions(self, nodes: Sequence[Node]) -> Sequence[Node]:
+        """Those on values; those on sizes are guards, which calls check."""
+        on_sizes = size_assertions(self.ep)
+        return [
+            node
+            for node in nodes
+            if schema_name(node.target) in ASSERTIONS and node not in on_sizes
+        ]
+
     def import_calls(self, nodes: Sequence[Node]) -> None:
         """Import the calls that the outputs need."""
-        assertions = [node for node in nodes if schema_name(node.target) in ASSERTIONS]
-        live = live_nodes(nodes, assertions if self.with_assertions else ())
+        live = live_nodes(nodes, self.assertions(nodes) if self.with_assertions else ())
         for node in nodes:
             if node.op == "get_attr" and isinstance(node.meta.get("val"), torch.Tensor):
                 self.attempt(node, self.import_constant)

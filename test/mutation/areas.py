@@ -99,10 +99,13 @@ AREAS: Mapping[str, Area] = {
             "frontends/torch_export/guards.py": (),
             "frontends/torch_export/guarded_ranges.py": (),
             "frontends/torch_export/deciding_ops.py": (),
+            "frontends/torch_export/size_assertions.py": (),
         },
         (
             "test/frontends/test_guards.py",
             "test/frontends/test_pt2.py::test_guards_that_are_false",
+            "test/frontends/test_pt2.py"
+            "::test_guards_of_files_of_the_oldest_version",
             "test/frontends/test_small_sizes.py::test_the_reason",
             "test/frontends/test_small_sizes.py::test_a_package_that_takes_no_rows",
         ),
