@@ -13,6 +13,7 @@ from xdsl.ir import Attribute, SSAValue
 from xdsl.ir.affine import AffineExpr
 
 from padc.ir.tcp import Amount, fill_type, tensor_type
+from padc.passes.aten.operand_checks import check_rank
 from padc.passes.common.linalg_builder import (
     LinalgBuilder,
     element_type,
@@ -43,7 +44,8 @@ class Operand:
         return tensor_type(self.tensor).get_shape()
 
     def along(self, *dims: int) -> Operand:
-        """This tensor, its dimensions indexed by the loops `dims`."""
+        """This tensor, with a loop of `dims` for the index of each dimension."""
+        check_rank(self.rank, len(dims), "a parameter of channels")
         return Operand(self.tensor, self.type, dims)
 
     def loops(self, rank: int) -> Sequence[int]:

@@ -12,7 +12,7 @@ from padc.errors import Obstacle
 from padc.ir import mil
 from padc.ir.element_types import LARGEST_FINITE, wide
 from padc.passes.aten.formulas import default_epsilon, factor_and_summand
-from padc.passes.aten.operand_checks import check_dim
+from padc.passes.aten.operand_checks import check_dim, check_rank
 from padc.passes.torch_to_mil.aten.mil_call import Made, MilCall, lowers
 from padc.passes.torch_to_mil.aten.movement import (
     Size,
@@ -149,6 +149,7 @@ def along_channels(x: Tensor | None, rank: int) -> Tensor | None:
     """One number for each channel, in the shape that broadcasts to `rank`."""
     if x is None:
         return None
+    check_rank(x.rank, 1, "a parameter of channels")
     return reshape(x, [x.shape[0], *[1] * (rank - 2)]) if rank > 2 else x
 
 
