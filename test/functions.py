@@ -11,7 +11,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch._dynamo.exc import UserError
-from torch.fx.experimental.symbolic_shapes import ConstraintViolationError
+from torch.fx.experimental.symbolic_shapes import (
+    ConstraintViolationError,
+    GuardOnDataDependentSymNode,
+)
 from torch.torch_version import TorchVersion
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -85,7 +88,11 @@ def needs_export(model: nn.Module, args: tuple[Any, ...], dynamic_shapes: Any) -
         return
     try:
         torch.export.export(model, args, dynamic_shapes=dynamic_shapes)
-    except (UserError, ConstraintViolationError) as error:
+    except (
+        UserError,
+        ConstraintViolationError,
+        GuardOnDataDependentSymNode,
+    ) as error:
         reason = str(error).partition("!")[0]
         pytest.skip(f"PyTorch {torch.__version__} cannot export it: {reason}")
 

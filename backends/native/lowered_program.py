@@ -13,7 +13,15 @@ from xdsl.rewriter import InsertPoint
 
 from padc.errors import Problem
 from padc.ir.main_function import main
-from padc.ir.torch import AtenOp, IfOp, LoopOp
+from padc.ir.torch import (
+    AtenOp,
+    BoolType,
+    FloatType,
+    IfOp,
+    LoopOp,
+    NumberType,
+    is_any_tensor,
+)
 from padc.passes.common.lowering import Replacement, lower_ops, problem
 from padc.passes.to_linalg.aten.lower_op import in_torch, lower_op
 
@@ -67,7 +75,26 @@ def lower_program(module: ModuleOp) -> LoweredProgram:
         for op in main(module).body.block.ops
         if isinstance(op, IfOp | LoopOp)
     }
+    problems |= {
+        op: problem(op, f"it takes {found}, which padc's machine code does not", None)
+        for op in aten_ops(module)
+        if op not in problems and (found := number_of_value(op)) is not None
+    }
     return LoweredProgram(problems, values)
+
+
+def number_of_value(op: Operation) -> str | None:
+    """The type of a number of a tensor that an op computes with; None for integers."""
+    for operand in op.operands:
+        owner = operand.owner
+        if not isinstance(owner, Operation) or is_any_tensor(operand.type):
+            continue
+        if any(map(is_any_tensor, owner.operand_types)):
+            if isinstance(operand.type, FloatType | BoolType | NumberType):
+                return str(operand.type)
+        elif (found := number_of_value(owner)) is not None:
+            return found
+    return None
 
 
 def lower_outside(op: AtenOp) -> Replacement:

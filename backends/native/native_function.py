@@ -7,7 +7,7 @@ import ctypes
 import struct
 from array import array
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -24,12 +24,14 @@ from padc.backends.calls.parameters import (
 from padc.backends.native.function_signature import Signature
 from padc.backends.native.machine import Code
 from padc.backends.native.thread_team import team
-from padc.errors import UsageError, WrongResultError
+from padc.errors import UsageError, WrongResultError, first_line
 from padc.ir.weights import Array
 from padc.ir.winograd import winograd
 from padc.passes.buffers.live_ranges import ALIGNMENT, aligned
 from padc.passes.buffers_to_llvm.access_check import SCRATCH_BYTES
 
+MOST_BYTES = 2**48
+"""More than any machine has."""
 Value: TypeAlias = "torch.Tensor | int"
 CPU = torch.device("cpu")
 
@@ -54,8 +56,7 @@ class Arena:
     @staticmethod
     def of(size: int) -> Arena:
         """A new arena of at least `size` bytes."""
-        bytes = size + ALIGNMENT
-        return Arena.within(torch.empty(bytes, dtype=torch.uint8, device=CPU))
+        return Arena.within(new_tensors([([size + ALIGNMENT], torch.uint8)])[0])
 
 
 class NativeFunction:
@@ -201,10 +202,8 @@ class NativeFunction:
 
     def _new(self, shapes: Sequence[Sequence[int]]) -> list[torch.Tensor]:
         """Uninitialized results of these shapes."""
-        return [
-            torch.empty(shape, dtype=parameter.torch_dtype, device=CPU)
-            for shape, parameter in zip(shapes, self._results, strict=True)
-        ]
+        types = [parameter.torch_dtype for parameter in self._results]
+        return new_tensors(zip(shapes, types, strict=True))
 
     def _run_on(self, table: list[int], arena_bytes: int) -> None:
         """Run on the arguments in `table` and an arena."""
@@ -243,6 +242,8 @@ class NativeFunction:
         arena_bytes, *dynamic = sizes
         if (least := min(sizes)) < 0:
             raise UsageError(f"for these inputs, a size would be {least}")
+        if (most := max(sizes)) > MOST_BYTES:
+            raise UsageError(f"for these inputs, a size would be {most} or more")
         known = iter(dynamic)
         return arena_bytes, [
             [next(known) if size < 0 else size for size in p.shape]
@@ -256,6 +257,16 @@ class NativeFunction:
         except IndexError:
             return Arena.of(size)
         return arena if arena.bytes >= size else Arena.of(size)
+
+
+def new_tensors(types: Iterable[tuple[Sequence[int], Any]]) -> list[torch.Tensor]:
+    """Uninitialized tensors; UsageError if there is not enough memory."""
+    try:
+        return [torch.empty(shape, dtype=dtype, device=CPU) for shape, dtype in types]
+    except RuntimeError as error:
+        raise UsageError(
+            f"there is not enough memory for these inputs: {first_line(error)}"
+        ) from error
 
 
 def packed(table: Sequence[int]) -> bytes:

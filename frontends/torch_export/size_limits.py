@@ -24,6 +24,7 @@ from torch.export import ExportedProgram
 from torch.fx import Node
 from torch.utils._sympy.functions import FloorDiv, Max, Min
 from torch.utils._sympy.printers import PythonPrinter
+from torch.utils._sympy.symbol import SymT, symbol_is_type
 from torch.utils._sympy.value_ranges import ValueRanges, bound_sympy
 
 from padc.errors import SourceLocation, UsageError
@@ -156,6 +157,7 @@ def limit_guards(
     """
     found = [limit for limit in limits(ep) if not limit.always_holds]
     sources = sources_of_symbols(ep, inputs) if found else {}
+    sources = {of_any_size(known): source for known, source in sources.items()}
     for limit in found:
         if limit.never_holds:
             raise never_fits(limit, sources, inputs)
@@ -185,6 +187,9 @@ def limits(ep: ExportedProgram) -> Limits:
             yield from limits_of_indices(node, bounds)
         elif name == "aten.pixel_unshuffle":
             yield from limits_of_unshuffle(node, bounds)
+        elif name == "aten.select.int":
+            given = arguments(node)
+            yield from limits_of_index(node, shape_of(given["self"]), bounds)
         elif name in ("aten.slice_scatter", "aten.select_scatter"):
             yield from limits_of_part(node, bounds)
         elif (mode := mode_of(node, name)) is not None:
@@ -198,8 +203,15 @@ def bounds_of(ep: ExportedProgram) -> Bounds:
     for symbol, bounds in ep.range_constraints.items():
         if isinstance(symbol, sympy.Symbol):
             low = 1 if bounds.lower == 2 else bounds.lower
-            found[symbol] = ValueRanges(low, bounds.upper)
+            found[of_any_size(symbol)] = ValueRanges(low, bounds.upper)
     return found
+
+
+def of_any_size(expression: sympy.Expr) -> Any:
+    """An expression whose symbols may be 0: sympy takes PyTorch's for positive ones."""
+    symbols = cast(set[sympy.Symbol], expression.free_symbols)
+    plain = {symbol: sympy.Symbol(symbol.name, integer=True) for symbol in symbols}
+    return expression.xreplace(plain)
 
 
 def limits_of_convolution(node: Node, rank: int | None, bounds: Bounds) -> Limits:
@@ -238,7 +250,9 @@ def limit_if_any(
 ) -> Limits:
     """That a size is not 0, unless one of others is."""
     own, one = size_of(size, bounds), Size(sympy.Integer(1), bounds)
-    count = Size(sympy.Mul(*map(expression_of, others)), bounds)
+    count = Size(
+        sympy.Mul(*(size_of(each, bounds).expression for each in others)), bounds
+    )
     if own.is_at_least(1):
         return
     if count.is_at_least(1):
@@ -281,11 +295,9 @@ def limits_of_part(node: Node, bounds: Bounds) -> Limits:
         return  # The lowerings refuse it.
     size = part[dim]
     if "index" in given:
+        yield from limits_of_index(node, shape_of(given["self"]), bounds)
         part[dim] = one
         source.insert(dim % rank, one)
-        if isinstance(index := given["index"], int):
-            needed = sympy.Integer(max(index + 1, -index))
-            yield Limit(node, "", size, Size(needed, bounds))
     elif isinstance(step := given["step"], int):
         zero = Size(sympy.Integer(0), bounds)
         first, last = (
@@ -302,6 +314,30 @@ def limits_of_part(node: Node, bounds: Bounds) -> Limits:
     for own, other in zip(source, part, strict=True):
         yield Limit(node, "", own, other)
         yield Limit(node, "", other, own)
+
+
+def limits_of_index(node: Node, shape: Sequence[Any], bounds: Bounds) -> Limits:
+    """That a dimension has the element that an op reads or replaces."""
+    given = arguments(node)
+    dim, one = given["dim"], Size(sympy.Integer(1), bounds)
+    if not -len(shape) <= dim < len(shape):
+        return  # The lowerings refuse it.
+    size, index = size_of(shape[dim], bounds), size_of(given["index"], bounds)
+    if isinstance(given["index"], int):
+        needed = sympy.Integer(max(given["index"] + 1, -given["index"]))
+        yield Limit(node, "", size, Size(needed, bounds))
+    elif is_of_values(index.expression):
+        yield Limit(node, "", size, one)
+    else:
+        yield Limit(node, "", size, index + 1)
+        yield Limit(node, "", size + index, Size(sympy.Integer(0), bounds))
+
+
+def is_of_values(expression: sympy.Expr) -> bool:
+    """Whether an expression depends on numbers in tensors, too."""
+    symbols = cast(set[sympy.Symbol], expression.free_symbols)
+    kinds = SymT.UNBACKED_INT, SymT.UNBACKED_FLOAT
+    return any(symbol_is_type(symbol, kinds) for symbol in symbols)
 
 
 def elements_of_slice(size: Size, first: Size, last: Size, step: int) -> Size:
@@ -360,7 +396,7 @@ def size_of(size: Any, bounds: Bounds) -> Size:
     value = size.meta.get("val") if isinstance(size, Node) else size
     if not isinstance(value, int | torch.SymInt):
         return Size(sympy.Symbol(str(size), integer=True), bounds)
-    return Size(expression_of(value), bounds)
+    return Size(of_any_size(expression_of(value)), bounds)
 
 
 def sources_of_symbols(

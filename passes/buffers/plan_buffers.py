@@ -29,6 +29,7 @@ from xdsl.dialects.builtin import (
     IntegerAttr,
     MemRefType,
     ModuleOp,
+    UnitAttr,
     i8,
     i64,
 )
@@ -38,6 +39,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.transforms.dead_code_elimination import region_dce
 from xdsl.utils.exceptions import PassFailedException
 
+from padc.ir.arith import SATURATES
 from padc.ir.main_function import body_of, functions_of
 from padc.ir.tcp import Amount
 from padc.passes.buffers.deallocation import remove_deallocs
@@ -181,6 +183,7 @@ class Plan:
         build.builder.insert(func.ReturnOp())
         name = f"{self.function.sym_name.data}_sizes"
         function = func.FuncOp(name, (types, []), Region(block))
+        function.attributes[SATURATES] = UnitAttr()
         region_dce(function.body)
         parent = self.function.parent
         assert parent is not None

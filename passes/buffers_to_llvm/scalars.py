@@ -356,8 +356,33 @@ def unsigned_to_float(build: LlvmBuilder, x: SSAValue, type: Attribute) -> SSAVa
 
 
 def divided(build: LlvmBuilder, a: SSAValue, b: SSAValue, *, down: bool) -> SSAValue:
-    """`a / b`, rounded down or up."""
+    """`a / b`, rounded down or up; the divisor 0 counts as 1."""
+    if not isinstance(b.owner, llvm.ConstantOp):
+        return divided_by_any(build, a, b, down)
     quotient = build.insert(llvm.SDivOp(a, b))
+    return rounded_quotient(build, a, b, quotient, down)
+
+
+def divided_by_any(
+    build: LlvmBuilder, a: SSAValue, b: SSAValue, down: bool
+) -> SSAValue:
+    """`divided` by 0 or -1, too, for which the CPU may end the process."""
+    zero, one = (constant(build, number, b.type) for number in (0, 1))
+    minus_one = constant(build, -1, b.type)
+    is_zero = build.insert(llvm.ICmpOp(b, zero, predicate("eq")))
+    is_minus_one = build.insert(llvm.ICmpOp(b, minus_one, predicate("eq")))
+    traps = build.insert(llvm.OrOp(is_zero, is_minus_one))
+    safe = build.insert(llvm.SelectOp(traps, one, b))
+    quotient = build.insert(llvm.SDivOp(a, safe))
+    quotient = rounded_quotient(build, a, safe, quotient, down)
+    negated = build.insert(llvm.SubOp(zero, a))
+    return build.insert(llvm.SelectOp(is_minus_one, negated, quotient))
+
+
+def rounded_quotient(
+    build: LlvmBuilder, a: SSAValue, b: SSAValue, quotient: SSAValue, down: bool
+) -> SSAValue:
+    """A quotient of C, rounded down or up."""
     rest = build.insert(llvm.SubOp(a, build.insert(llvm.MulOp(quotient, b))))
     zero = constant(build, 0, a.type)
     inexact = build.insert(llvm.ICmpOp(rest, zero, predicate("ne")))

@@ -50,6 +50,7 @@ RIGHT_FROM: dict[str, tuple[int, Callable[[torch.Tensor], Any]]] = {
     "summed": (0, lambda x: x.sum(0)),
     "of a part": (2, lambda x: x.split(2, 1)[0][:2] * 2),
     "of a product": (2, lambda x: F.linear(x, torch.ones(2, 3))[:2] * 2),
+    "replaced": (1, lambda x: torch.slice_scatter(x, torch.ones(1, 3), 0, 0, 1, 2)),
     "of no indices": (
         0,
         lambda x: x.index_select(0, torch.zeros(0, dtype=torch.int64)),

@@ -11,8 +11,7 @@ from xdsl.ir import SSAValue
 from padc.ir.tcp import Amount, tensor_type
 from padc.ir.torch import FloatType, IntType, ToI64Op, constant_value
 from padc.passes.aten.aten_call import known
-from padc.passes.aten.elementwise_bodies import floor_divide, remainder
-from padc.passes.aten.size_tables import FLOATS, INTEGERS, Function
+from padc.passes.aten.size_tables import FLOATS, INTEGERS
 from padc.passes.common.linalg_builder import LinalgBuilder
 from padc.passes.common.tensor_shapes import product
 from padc.passes.to_linalg.aten.linalg_call import LinalgCall, lowers
@@ -22,11 +21,7 @@ from padc.passes.to_linalg.build.numbers import Number
 def integer(build: LinalgBuilder, amount: Amount) -> SSAValue:
     """A size as an integer of the torch dialect."""
     number = build.insert(arith.IndexCastOp(build.index(amount), i64))
-    return in_torch(build, number, IntType())
-
-
-def in_torch(build: LinalgBuilder, x: SSAValue, type: IntType | FloatType) -> SSAValue:
-    return build.insert(UnrealizedConversionCastOp.get([x], [type]))
+    return build.insert(UnrealizedConversionCastOp.get([number], [IntType()]))
 
 
 @lowers("aten.size.int")
@@ -42,22 +37,10 @@ def lower_numel(call: LinalgCall) -> SSAValue:
     return integer(call.build, product(call.build, sizes))
 
 
-DIVISIONS: Mapping[str, Function] = {
-    "aten.floordiv.int": floor_divide,
-    "aten.remainder.int": remainder,
-}
-"""By numbers that may be 0: the CPU would end the process."""
-
-
 @lowers(*INTEGERS)
 def lower_integers(call: LinalgCall) -> SSAValue:
-    a, b = map(call.amount, call.op.operands)
-    if call.name in DIVISIONS and isinstance(b, SSAValue):
-        values = (call.insert(ToI64Op(x)) for x in call.op.operands)
-        x, y = (Number(call.build, value, i64) for value in values)
-        return in_torch(call.build, DIVISIONS[call.name](x, y).value, IntType())
-    result = INTEGERS[call.name](call.build.wrap(a), call.build.wrap(b))
-    return integer(call.build, result.value)
+    a, b = (call.build.wrap(call.amount(x)) for x in call.op.operands)
+    return integer(call.build, INTEGERS[call.name](a, b).value)
 
 
 @lowers("aten.neg.int")
@@ -82,15 +65,19 @@ def real(call: LinalgCall, value: SSAValue) -> SSAValue:
     return call.insert(arith.ConstantOp(FloatAttr(float(number), f64)))
 
 
+def in_torch(call: LinalgCall, x: SSAValue) -> SSAValue:
+    return call.insert(UnrealizedConversionCastOp.get([x], [FloatType()]))
+
+
 @lowers("aten.Float.Scalar")
 def lower_float(call: LinalgCall) -> SSAValue:
-    return in_torch(call.build, real(call, call.op.arg("a")), FloatType())
+    return in_torch(call, real(call, call.op.arg("a")))
 
 
 @lowers(*FLOATS)
 def lower_floats(call: LinalgCall) -> SSAValue:
     a, b = (Number(call.build, real(call, x), f64) for x in call.op.operands)
-    return in_torch(call.build, FLOATS[call.name](a, b).value, FloatType())
+    return in_torch(call, FLOATS[call.name](a, b).value)
 
 
 ROUNDINGS: Mapping[str, type[math.CeilOp | math.FloorOp] | None] = {
@@ -108,4 +95,4 @@ def lower_rounding(call: LinalgCall) -> SSAValue:
     if (function := ROUNDINGS[call.name]) is not None:
         x = call.insert(function(x))
     number = call.insert(arith.FPToSIOp(x, i64))
-    return in_torch(call.build, number, IntType())
+    return call.insert(UnrealizedConversionCastOp.get([number], [IntType()]))

@@ -22,6 +22,7 @@ from padc.passes.to_linalg.build.slices import (
     bounded,
     from_start,
     part,
+    position,
     selected,
     with_part,
 )
@@ -78,7 +79,7 @@ def lower_select_scatter(call: LinalgCall) -> SSAValue:
     index = call.amount(call.op.arg("index"))
     check_index(index, shape.pop(dim))
     check_source(tensor_type(source).get_shape(), shape)
-    index = from_start(build, index, build.size(x, dim))
+    index = position(build, index, build.size(x, dim))
     row = unsqueeze(build, source, dim)
     return with_part(build, x, row, dim, index, 1)
 
@@ -96,7 +97,7 @@ def lower_select(call: LinalgCall) -> SSAValue:
     x, build = call.tensor("self"), call.build
     dim = call.integer("dim") % rank_of(x)
     index = call.amount(call.op.arg("index"))
-    return selected(build, x, dim, from_start(build, index, build.size(x, dim)))
+    return selected(build, x, dim, position(build, index, build.size(x, dim)))
 
 
 @lowers("aten.unfold", "aten.unfold_copy")

@@ -83,6 +83,18 @@ def concat(build: LinalgBuilder, parts: Sequence[SSAValue], dim: int) -> SSAValu
     return build.insert(tensor.ConcatOp(parts, dim, type))
 
 
+def position(build: LinalgBuilder, index: Amount, size: Amount) -> Amount:
+    """
+    The position of an element, where an index below 0 counts from the end.
+
+    If the index is a value, it is in range: the nearest position that is.
+    """
+    place = from_start(build, index, size)
+    if isinstance(index, int):
+        return place
+    return build.maximum(build.minimum(place, build.sub(size, 1)), 0)
+
+
 def from_start(build: LinalgBuilder, index: Amount, size: Amount) -> Amount:
     """An index as PyTorch takes it, which counts from the end if it is negative."""
     if isinstance(index, int):

@@ -15,7 +15,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from affine import Affine
-from functions import Function
+from functions import Function, needs_export
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.export import Dim
@@ -715,6 +715,88 @@ def test_divisors_that_are_values():
         torch.testing.assert_close(model(*given), function(*given))
     for n in 5, -(2**63):
         model(torch.tensor(n), torch.tensor(0))
+
+
+def test_divisors_that_are_sizes():
+    def function(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return torch.ones(100 // x.shape[0]), x + 100 % x.shape[1]
+
+    sizes = {0: Dim.AUTO, 1: Dim.AUTO}
+    model = compile_function(function, torch.ones(3, 5), dynamic_shapes=((sizes,),))
+
+    assert model.is_native
+    for shape in (3, 5), (2, 7), (50, 2):
+        torch.testing.assert_close(
+            model(torch.ones(shape)), function(torch.ones(shape))
+        )
+
+
+def row(x: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
+    return x[cast(int, index.item())] * 2
+
+
+def with_row(x: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
+    return torch.select_scatter(x, x.sum(0), 0, cast(int, index.item())) * 2
+
+
+@pytest.mark.parametrize("function", [row, with_row])
+@pytest.mark.parametrize("check", ["", "1"])
+def test_positions_that_are_values(
+    function: Callable[..., torch.Tensor], check: str, monkeypatch: pytest.MonkeyPatch
+):
+    """Those out of range are the nearest ones in range, as indices in tensors are."""
+    monkeypatch.setenv("PADC_CHECK", check)
+    given, sizes = (torch.ones(4, 3), torch.tensor(1)), {0: Dim("n", min=0, max=9)}
+    needs_export(Function(function), given, ((sizes, None),))
+    model = compile_function(function, *given, dynamic_shapes=((sizes, None),))
+
+    x = torch.randn(4, 3)
+    for index in (0, 3, 4, 2**31, 2**62, -1, -4, -5, -(2**63)):
+        nearest = torch.tensor(max(-4, min(index, 3)))
+        torch.testing.assert_close(model(x, torch.tensor(index)), function(x, nearest))
+    with pytest.raises(padc.UsageError, match=r"is 0, but .*shape\[0\] >= 1"):
+        model(torch.ones(0, 3), torch.tensor(0))
+
+
+@pytest.mark.parametrize("size", [2**40, 2**62, 2**63 - 1])
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda n: torch.full((n,), 2.0).sum(),
+        lambda n: torch.ones(n, n).sum(),
+        lambda n: torch.ones(3).repeat(n).cumsum(0),
+        lambda n: torch.ones(n, n).softmax(0).sum(),
+    ],
+)
+def test_sizes_that_memory_does_not_have(
+    function: Callable[[int], torch.Tensor], size: int
+):
+    """Their bytes may be more than 64 bits count, too."""
+
+    def sized(n: torch.Tensor) -> torch.Tensor:
+        count = cast(int, n.item())
+        torch._check(count >= 0)
+        return function(count)
+
+    needs_export(Function(sized), (torch.tensor(3),), None)
+    model = compile_function(sized, torch.tensor(3))
+
+    torch.testing.assert_close(model(torch.tensor(5)), function(5))
+    message = "a size would be .* or more|not enough memory"
+    with pytest.raises(padc.UsageError, match=message):
+        model(torch.tensor(size))
+
+
+def test_floats_that_are_values():
+    """PyTorch computes with them."""
+
+    def function(x: torch.Tensor) -> torch.Tensor:
+        return torch.arange(0, x.item()).relu() + 1
+
+    needs_export(Function(function), (torch.tensor(2.5),), None)
+    model = compile_function(function, torch.tensor(2.5))
+
+    torch.testing.assert_close(model(torch.tensor(4.5)), function(torch.tensor(4.5)))
 
 
 def test_values_that_are_asserted():
