@@ -13,6 +13,12 @@ EXPLAINED: dict[str, str] = {
             "try_out: `not small` is false",
         )
     },
+    "ir/torch/calls.py called_with: `each.kwarg_only` is true": (
+        "PyTorch 2.13 takes all arguments by name, too"
+    ),
+    "ir/torch/calls.py call_checked: `not UNCHECKED.match(op.schema.name)` is false": (
+        "a second check: no kernel is known that needs it and is called"
+    ),
     **{
         f"{STATES} update: {place}": (
             "whether an op reads the state again or keeps the value, it is the same"
