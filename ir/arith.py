@@ -10,8 +10,6 @@ from xdsl.traits import Pure
 
 FITS = "padc.fits"
 """The attribute of an `arith.fptosi` whose operand is known to fit into its result."""
-SATURATES = "padc.saturates"
-"""The attribute of a function whose sums and products of integers do not wrap."""
 NOT_POSITIVE = "padc.not_positive"
 """The attribute of a `math.exp` whose operand is known to be at most 0, or NaN."""
 

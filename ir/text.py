@@ -57,9 +57,8 @@ class Parser(xdsl.parser.Parser):
             return super().parse_operation()
         except (PadcError, ParseError, DiagnosticException, RecursionError):
             raise
-        except (
-            Exception
-        ) as error:  # What types raise by accident, as for large numbers.
+        # What types raise by accident, as for large numbers.
+        except Exception as error:
             reason = f"{type(error).__name__}: {first_line(error)}"
             self.raise_error(f"an operation cannot be parsed: {reason}")
 

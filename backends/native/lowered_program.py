@@ -75,26 +75,28 @@ def lower_program(module: ModuleOp) -> LoweredProgram:
         for op in main(module).body.block.ops
         if isinstance(op, IfOp | LoopOp)
     }
-    problems |= {
-        op: problem(op, f"it takes {found}, which padc's machine code does not", None)
-        for op in aten_ops(module)
-        if op not in problems and (found := number_of_value(op)) is not None
-    }
+    for op, type in takers_of_floats(module).items():
+        text = f"it takes {type}, read from a tensor, which machine code does not"
+        problems.setdefault(op, problem(op, text, None))
     return LoweredProgram(problems, values)
 
 
-def number_of_value(op: Operation) -> str | None:
-    """The type of a number of a tensor that an op computes with; None for integers."""
-    for operand in op.operands:
-        owner = operand.owner
-        if not isinstance(owner, Operation) or is_any_tensor(operand.type):
-            continue
-        if any(map(is_any_tensor, owner.operand_types)):
-            if isinstance(operand.type, FloatType | BoolType | NumberType):
-                return str(operand.type)
-        elif (found := number_of_value(owner)) is not None:
-            return found
-    return None
+def takers_of_floats(module: ModuleOp) -> Mapping[AtenOp, str]:
+    """The ops on tensors that take a float or bool from a tensor, and its type."""
+    takers: dict[AtenOp, str] = {}
+    found: dict[SSAValue, str] = {}
+    for op in module.walk():
+        type = next((found[x] for x in op.operands if x in found), None)
+        makes_tensors = any(map(is_any_tensor, op.result_types))
+        if type is not None and makes_tensors and isinstance(op, AtenOp):
+            takers[op] = type
+        reads = any(map(is_any_tensor, op.operand_types))
+        for result in op.results:
+            if reads and isinstance(result.type, FloatType | BoolType | NumberType):
+                found[result] = str(result.type)
+            elif type is not None and not is_any_tensor(result.type):
+                found[result] = type
+    return takers
 
 
 def lower_outside(op: AtenOp) -> Replacement:

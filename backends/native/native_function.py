@@ -27,11 +27,9 @@ from padc.backends.native.thread_team import team
 from padc.errors import UsageError, WrongResultError, first_line
 from padc.ir.weights import Array
 from padc.ir.winograd import winograd
-from padc.passes.buffers.live_ranges import ALIGNMENT, aligned
+from padc.passes.buffers.live_ranges import ALIGNMENT, TOO_LARGE, aligned
 from padc.passes.buffers_to_llvm.access_check import SCRATCH_BYTES
 
-MOST_BYTES = 2**48
-"""More than any machine has."""
 Value: TypeAlias = "torch.Tensor | int"
 CPU = torch.device("cpu")
 
@@ -242,7 +240,7 @@ class NativeFunction:
         arena_bytes, *dynamic = sizes
         if (least := min(sizes)) < 0:
             raise UsageError(f"for these inputs, a size would be {least}")
-        if (most := max(sizes)) > MOST_BYTES:
+        if (most := max(sizes)) >= TOO_LARGE:
             raise UsageError(f"for these inputs, a size would be {most} or more")
         known = iter(dynamic)
         return arena_bytes, [

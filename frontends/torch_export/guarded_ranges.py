@@ -16,6 +16,7 @@ from torch.export import ExportedProgram
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i64
 
 from padc.errors import Problem, SourceLocation, UnsupportedError
+from padc.frontends.torch_export.archive import UnsafeError
 from padc.frontends.torch_export.deciding_ops import (
     deciding_ops,
     example_sizes,
@@ -300,7 +301,7 @@ def guard_location(
     found: set[SourceLocation] = set()
     conditions: list[sympy.Basic] = []
     for each in env.guards:
-        with contextlib.suppress(UnsupportedError):
+        with contextlib.suppress(UnsupportedError, UnsafeError):
             if read_guard(python(each.expr, sources), inputs).text == guard.text:
                 found |= lines_of(ep, getattr(each.sloc, "framework_loc", None))
                 conditions.append(each.expr)

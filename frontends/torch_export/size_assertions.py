@@ -1,5 +1,5 @@
 # pyright: basic
-"""Assertions on sizes: PyTorch 2.8 writes guards so."""
+"""Assertions on sizes, which is how PyTorch 2.8 writes guards."""
 
 from __future__ import annotations
 

@@ -326,6 +326,8 @@ def limits_of_index(node: Node, shape: Sequence[Any], bounds: Bounds) -> Limits:
     if isinstance(given["index"], int):
         needed = sympy.Integer(max(given["index"] + 1, -given["index"]))
         yield Limit(node, "", size, Size(needed, bounds))
+    elif is_of_values(size.expression):
+        return  # No call can check it before it computes.
     elif is_of_values(index.expression):
         yield Limit(node, "", size, one)
     else:

@@ -68,15 +68,14 @@ class Trials:
         own = readable(self.ep, guards_code(self.ep))
         self.guards += [*limits_of(self.ep), *own]
         example = {str(x): size for x, size in example_sizes(self.tensors).items()}
-        if not self.declared.keys() <= example.keys():
-            return
-        known = {op for op, _ in wrong_ops(self.function, example)}
         least = {name: max(LEAST, self.lowest(name)) for name in self.declared}
         for others in example, least:
-            for small in combinations(self.small()):
-                self.try_out(small, others, known)
-            while self.try_out(self.smallest(), others, known):
-                pass
+            if self.declared.keys() <= others.keys():
+                known = {op for op, _ in wrong_ops(self.function, others)}
+                for small in combinations(self.small()):
+                    self.try_out(small, others, known)
+                while self.try_out(self.smallest(), others, known):
+                    pass
 
     def small(self) -> list[str]:
         """The symbols that may be smaller than torch.export traces them."""

@@ -66,10 +66,18 @@ TERMS = ("polynomial", "mvlgamma", "multigammaln", "matrix_power")
 """Parts of the names of ops whose arguments `n` or `p` are numbers of terms."""
 MOST_TERMS = 10_000
 """The most terms that are computed, which takes less than a second for few elements."""
-DIVISION = re.compile(r"aten\.(__round_to_zero_floordiv|floordiv|gcd|remainder)\.int")
-"""Ops on integers that end the process if a quotient is not defined, or too large."""
-QUOTIENTS = re.compile(r"aten\.(div|floor_divide|fmod|remainder)_?\.")
-"""Those on tensors, which some versions of PyTorch do not check, either."""
+DIVISION = re.compile(
+    r"aten\.(__round_to_zero_floordiv|divmod|floordiv|gcd|remainder)(\.int)?"
+)
+"""Ops that end the process for integers whose quotient is not defined, or too large."""
+QUOTIENTS = re.compile(r"aten\.(floor_divide|fmod|remainder)_?\.")
+"""
+Ops on tensors that may do so, which depends on the version of PyTorch.
+
+So do those that have a rounding mode.
+"""
+LEAST = -(2**63)
+"""The least integer of 64 bits."""
 HERE = {"device": torch.device("cpu"), "pin_memory": None}
 """What arguments of these names are, whatever the program has."""
 NEED_DATA = (
@@ -217,7 +225,7 @@ class CheckedKernels(TorchDispatchMode):
         self, func: Any, types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
         kwargs = kwargs or {}
-        if QUOTIENTS.match(str(func)):
+        if QUOTIENTS.match(str(func)) or kwargs.get("rounding_mode") is not None:
             check_quotients(*args[:2])
         if not UNCHECKED.match(str(func)):
             return func(*args, **kwargs)
@@ -306,20 +314,23 @@ def check_divisor(op: AtenOp, operands: Sequence[Any]) -> None:
     """Raise TorchRefusalError for divisions that PyTorch does not check."""
     if not DIVISION.fullmatch(op.schema.name):
         return
-    if operands[1] == 0 and op.schema.name != "aten.gcd.int":
+    pair, is_gcd = tuple(operands), op.schema.name == "aten.gcd.int"
+    if not all(isinstance(number, int) for number in pair):
+        return
+    if pair[1] == 0 and not is_gcd:
         raise TorchRefusalError("it divides by zero")
-    if {*operands} == {-(2**63), -1}:
-        raise TorchRefusalError(f"{-(2**63)} divided by -1 is no 64-bit integer")
+    if pair == (LEAST, -1) or (is_gcd and pair == (-1, LEAST)):
+        raise TorchRefusalError(f"{LEAST} divided by -1 is no 64-bit integer")
 
 
 def check_quotients(a: Any, b: Any) -> None:
-    """The same for integers in tensors; UsageError for a quotient that is too large."""
+    """Raise UsageError for a quotient of integers in tensors that is too large."""
     dtype = torch.result_type(a, b)
     if not dtype.is_signed or dtype.is_floating_point or dtype.is_complex:
         return
     least = torch.iinfo(dtype).min
     if bool(((torch.as_tensor(a) == least) & (torch.as_tensor(b) == -1)).any()):
-        raise UsageError(f"{least} divided by -1 is no {dtype}, and ends PyTorch")
+        raise UsageError(f"{least} divided by -1 is no {dtype}, and may end PyTorch")
 
 
 def check_terms(op: AtenOp, operands: Sequence[Any]) -> None:
@@ -521,9 +532,8 @@ def why_other_types(op: AtenOp, made: Sequence[Any]) -> str | None:
 
 def has_type(type: Attribute, tensor: object) -> bool:
     """Whether a value, if it is a tensor, has a type, as far as that is known."""
-    if not isinstance(tensor, torch.Tensor):
+    if not isinstance(type, VTensorType) or not isinstance(tensor, torch.Tensor):
         return True
-    assert isinstance(type, VTensorType)
     try:
         shape, dtype = type.get_shape(), torch_dtype(type.element_type)
     except (VerifyException, ValueError):

@@ -14,6 +14,8 @@ from padc.passes.buffers.views import within
 from padc.passes.common.buffer_views import views
 from padc.passes.common.memref_builder import memref_type
 
+TOO_LARGE = 2**48
+"""More bytes than any machine has."""
 ALIGNMENT = 64
 """In bytes: a cache line, and the longest vector."""
 

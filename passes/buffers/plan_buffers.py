@@ -29,7 +29,6 @@ from xdsl.dialects.builtin import (
     IntegerAttr,
     MemRefType,
     ModuleOp,
-    UnitAttr,
     i8,
     i64,
 )
@@ -39,7 +38,6 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.transforms.dead_code_elimination import region_dce
 from xdsl.utils.exceptions import PassFailedException
 
-from padc.ir.arith import SATURATES
 from padc.ir.main_function import body_of, functions_of
 from padc.ir.tcp import Amount
 from padc.passes.buffers.deallocation import remove_deallocs
@@ -172,7 +170,7 @@ class Plan:
         total: Amount = static_bytes
         for slot in slots:
             total = build.add(total, sizes.slot_bytes(slot))
-        written = [total]
+        written = [sizes.limited(total, slots)]
         for alloc in self.results:
             written += [sizes.of(size) for size in alloc.dynamic_sizes]
         for i, size in enumerate(written):
@@ -183,7 +181,6 @@ class Plan:
         build.builder.insert(func.ReturnOp())
         name = f"{self.function.sym_name.data}_sizes"
         function = func.FuncOp(name, (types, []), Region(block))
-        function.attributes[SATURATES] = UnitAttr()
         region_dce(function.body)
         parent = self.function.parent
         assert parent is not None

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 
-from xdsl.dialects import memref
-from xdsl.dialects.builtin import DYNAMIC_INDEX
+from xdsl.dialects import arith, memref
+from xdsl.dialects.builtin import DYNAMIC_INDEX, f64, i64
 from xdsl.ir import Operation, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
 from padc.ir.tcp import Amount
-from padc.passes.buffers.live_ranges import LiveRange, aligned, element_bytes
+from padc.passes.buffers.live_ranges import TOO_LARGE, LiveRange, aligned, element_bytes
 from padc.passes.common.memref_builder import MemRefBuilder, memref_type
 
 
@@ -51,11 +52,43 @@ class SizeReplay:
         return total
 
     def bytes(self, alloc: memref.AllocOp) -> Amount:
-        build, type = self.build, memref_type(alloc.memref)
+        build = self.build
+        total, dynamic = self.factors(alloc)
+        for size in dynamic:
+            total = build.mul(total, size)
+        return aligned(build.wrap(total) + self.guard).value
+
+    def factors(self, alloc: memref.AllocOp) -> tuple[Amount, Sequence[SSAValue]]:
+        """The bytes of an element times the static sizes, and the dynamic sizes."""
+        type = memref_type(alloc.memref)
         static = element_bytes(type.element_type)
         for size in type.get_shape():
             static *= 1 if size == DYNAMIC_INDEX else size
-        total: Amount = static
-        for size in alloc.dynamic_sizes:
-            total = build.mul(total, self.of(size))
-        return aligned(build.wrap(total) + self.guard).value
+        return static, list(map(self.of, alloc.dynamic_sizes))
+
+    def limited(self, total: Amount, slots: Sequence[Sequence[LiveRange]]) -> Amount:
+        """The bytes of slots; `TOO_LARGE` where `total` has perhaps wrapped."""
+        if not slots:
+            return total
+        floats = [self.slot_floats(slot) for slot in slots]
+        sum = reduce(lambda a, b: self.build.insert(arith.AddfOp(a, b)), floats)
+        limit = self.build.index(TOO_LARGE)
+        fits = self.build.insert(arith.CmpfOp(sum, self.float(limit), "olt"))
+        select = arith.SelectOp(fits, self.build.index(total), limit)
+        return self.build.insert(select)
+
+    def slot_floats(self, slot: Sequence[LiveRange]) -> SSAValue:
+        """`slot_bytes` without alignment, as a float, which does not wrap."""
+        insert = self.build.insert
+        sizes: list[SSAValue] = []
+        for live in slot:
+            static, dynamic = self.factors(live.alloc)
+            factors = [
+                self.float(self.build.index(each)) for each in (static, *dynamic)
+            ]
+            sizes.append(reduce(lambda a, b: insert(arith.MulfOp(a, b)), factors))
+        return reduce(lambda a, b: insert(arith.MaximumfOp(a, b)), sizes)
+
+    def float(self, size: SSAValue) -> SSAValue:
+        number = self.build.insert(arith.IndexCastOp(size, i64))
+        return self.build.insert(arith.SIToFPOp(number, f64))

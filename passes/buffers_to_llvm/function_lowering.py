@@ -27,7 +27,6 @@ from xdsl.utils.exceptions import PassFailedException
 from xdsl.utils.hints import isa
 
 from padc.ir import tcp
-from padc.ir.arith import SATURATES
 from padc.ir.main_function import body_of
 from padc.passes.buffers_to_llvm.access_check import AccessCheck
 from padc.passes.buffers_to_llvm.buffer_descriptor import (
@@ -82,7 +81,6 @@ class FunctionLowering:
             self.region.block,
             grain=module.grain,
             vector_bytes=module.vector_bytes,
-            saturates=SATURATES in function.attributes,
         )
         self.shared = SharedCalls(self.build, self.region.block)
         self.values: dict[SSAValue, Value] = {}

@@ -101,8 +101,6 @@ class LlvmBuilder(IntegerBuilder):
 
     None for code that is right for all angles.
     """
-    saturates: bool = False
-    """Whether sums and products of sizes are 2**63 - 1 where they are larger."""
     span: Span | None = None
     """The items of the loop that comes next, if it is split."""
 
@@ -146,29 +144,18 @@ class LlvmBuilder(IntegerBuilder):
         match operation:
             case "mul":
                 if (a, b) not in self.products:
-                    product = self.product(x, y)
+                    product = self.insert(llvm.MulOp(x, y))
                     self.products[a, b] = self.products[b, a] = product
                 return self.products[a, b]
             case "min" | "max":
                 name = f"llvm.s{operation}.i64"
                 return self.insert(llvm.CallIntrinsicOp(name, [x, y], [i64]))
-            case "add" if self.saturates:
-                sum = llvm.CallIntrinsicOp("llvm.sadd.sat.i64", [x, y], [i64])
-                return self.insert(sum)
             case "add":
                 return self.insert(llvm.AddOp(x, y))
             case "sub":
                 return self.insert(llvm.SubOp(x, y))
             case "floordiv":
                 return self.insert(llvm.UDivOp(x, y))
-
-    def product(self, x: SSAValue, y: SSAValue) -> SSAValue:
-        if not self.saturates:
-            return self.insert(llvm.MulOp(x, y))
-        # It is of fixed-point numbers.
-        scale = self.insert(llvm.ConstantOp(IntegerAttr(0, i32), i32))
-        name = "llvm.smul.fix.sat.i64"
-        return self.insert(llvm.CallIntrinsicOp(name, [x, y, scale], [i64]))
 
     def dot(self, places: Sequence[Size], strides: Sequence[Size]) -> Size:
         """The offset of the element with the indices `places`, in elements."""

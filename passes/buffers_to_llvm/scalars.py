@@ -356,7 +356,7 @@ def unsigned_to_float(build: LlvmBuilder, x: SSAValue, type: Attribute) -> SSAVa
 
 
 def divided(build: LlvmBuilder, a: SSAValue, b: SSAValue, *, down: bool) -> SSAValue:
-    """`a / b`, rounded down or up; the divisor 0 counts as 1."""
+    """`a / b`, rounded down or up; a divisor of 0 counts as 1."""
     if not isinstance(b.owner, llvm.ConstantOp):
         return divided_by_any(build, a, b, down)
     quotient = build.insert(llvm.SDivOp(a, b))

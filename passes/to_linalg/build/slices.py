@@ -87,7 +87,8 @@ def position(build: LinalgBuilder, index: Amount, size: Amount) -> Amount:
     """
     The position of an element, where an index below 0 counts from the end.
 
-    If the index is a value, it is in range: the nearest position that is.
+    One that is a value is clamped, as indices in tensors are; if there are no elements,
+    it is 0.
     """
     place = from_start(build, index, size)
     if isinstance(index, int):

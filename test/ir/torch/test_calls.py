@@ -138,6 +138,8 @@ def op_of(name: str, operands: Sequence[str], result: str = "vtensor") -> AtenOp
         ("gcd", 12, 0, 12),
         ("gcd", LEAST, -1, "no 64-bit integer"),
         ("gcd", -1, LEAST, "no 64-bit integer"),
+        ("floordiv", -1, LEAST, 0),
+        ("floordiv", LEAST, 1, LEAST),
         ("add", LEAST, -1, 2**63 - 1),
     ],
 )
@@ -181,6 +183,34 @@ def test_rests_of_quotients_that_are_too_large(name: str):
         call_checked(op, [x, by])
     (found,) = call_checked(op, [x, by.flip(0)])
     torch.testing.assert_close(found, getattr(torch, name)(x, by.flip(0)))
+
+
+@pytest.mark.parametrize(
+    ("name", "numbers", "reason"),
+    [
+        ("remainder", (1, 0), "divides by zero"),
+        ("floordiv", (LEAST, -1), "no 64-bit integer"),
+        ("remainder", (LEAST, -1), "no 64-bit integer"),
+    ],
+)
+def test_divisions_of_any_numbers(name: str, numbers: tuple[int, int], reason: str):
+    op = op_of(f"aten.{name}", ("number", "number"), "number")
+
+    with pytest.raises(TorchRefusalError, match=reason):
+        call_checked(op, numbers)
+    assert call_checked(op, [7.5, 2.0]) in ([3.0], [1.5])
+
+
+def test_true_divisions_of_integers():
+    op = op_of("aten.div.Tensor", ("vtensor", "vtensor"))
+
+    (found,) = call_checked(op, [torch.tensor([LEAST]), torch.tensor([-1])])
+
+    assert found.tolist() == [2.0**63]
+
+
+def test_a_tensor_that_a_program_takes_for_a_number():
+    assert why_invalid(op_of("aten.relu", ("vtensor<[2],f32>",), "int")) is None
 
 
 @pytest.mark.parametrize("dtype", [torch.uint8, torch.float32, torch.float16])
