@@ -82,7 +82,7 @@ def lower_program(module: ModuleOp) -> LoweredProgram:
 
 
 def takers_of_floats(module: ModuleOp) -> Mapping[AtenOp, str]:
-    """The ops on tensors that take a float or bool from a tensor, and its type."""
+    """The ops whose operands depend on a float or bool read from a tensor: its type."""
     takers: dict[AtenOp, str] = {}
     found: dict[SSAValue, str] = {}
     for op in module.walk():

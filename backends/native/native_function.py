@@ -7,7 +7,7 @@ import ctypes
 import struct
 from array import array
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -54,7 +54,12 @@ class Arena:
     @staticmethod
     def of(size: int) -> Arena:
         """A new arena of at least `size` bytes."""
-        return Arena.within(new_tensors([([size + ALIGNMENT], torch.uint8)])[0])
+        bytes = size + ALIGNMENT
+        try:
+            memory = torch.empty(bytes, dtype=torch.uint8, device=CPU)
+        except RuntimeError as error:
+            raise out_of_memory(error) from error
+        return Arena.within(memory)
 
 
 class NativeFunction:
@@ -200,8 +205,13 @@ class NativeFunction:
 
     def _new(self, shapes: Sequence[Sequence[int]]) -> list[torch.Tensor]:
         """Uninitialized results of these shapes."""
-        types = [parameter.torch_dtype for parameter in self._results]
-        return new_tensors(zip(shapes, types, strict=True))
+        try:
+            return [
+                torch.empty(shape, dtype=parameter.torch_dtype, device=CPU)
+                for shape, parameter in zip(shapes, self._results, strict=True)
+            ]
+        except RuntimeError as error:
+            raise out_of_memory(error) from error
 
     def _run_on(self, table: list[int], arena_bytes: int) -> None:
         """Run on the arguments in `table` and an arena."""
@@ -257,14 +267,10 @@ class NativeFunction:
         return arena if arena.bytes >= size else Arena.of(size)
 
 
-def new_tensors(types: Iterable[tuple[Sequence[int], Any]]) -> list[torch.Tensor]:
-    """Uninitialized tensors; UsageError if there is not enough memory."""
-    try:
-        return [torch.empty(shape, dtype=dtype, device=CPU) for shape, dtype in types]
-    except RuntimeError as error:
-        raise UsageError(
-            f"there is not enough memory for these inputs: {first_line(error)}"
-        ) from error
+def out_of_memory(error: RuntimeError) -> UsageError:
+    """The error for a tensor that PyTorch could not allocate."""
+    reason = first_line(error)
+    return UsageError(f"there is not enough memory for these inputs: {reason}")
 
 
 def packed(table: Sequence[int]) -> bytes:

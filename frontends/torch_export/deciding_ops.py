@@ -49,9 +49,9 @@ def first_ops_of_size(
     ep: ExportedProgram, conditions: Sequence[sympy.Basic]
 ) -> list[Node]:
     """
-    The first op that returns a size that a condition is on; empty if none does.
+    The first op that returns a size that a condition contains; empty if none does.
 
-    PyTorch decides about results when it copies them, too, which no op says.
+    PyTorch also decides while it copies results, where no op asks for a decision.
     """
     for node in ep.graph.nodes:
         for value in pytree.tree_leaves(node.meta.get("val")):

@@ -271,7 +271,7 @@ class Importer:
     # --- the body --------------------------------------------------------------------
 
     def assertions(self, nodes: Sequence[Node]) -> Sequence[Node]:
-        """Those on values; those on sizes are guards, which calls check."""
+        """The assertions on values; those on sizes are guards, which calls check."""
         on_sizes = size_assertions(self.ep)
         return [
             node

@@ -188,8 +188,7 @@ def limits(ep: ExportedProgram) -> Limits:
         elif name == "aten.pixel_unshuffle":
             yield from limits_of_unshuffle(node, bounds)
         elif name == "aten.select.int":
-            given = arguments(node)
-            yield from limits_of_index(node, shape_of(given["self"]), bounds)
+            yield from limits_of_index(node, bounds)
         elif name in ("aten.slice_scatter", "aten.select_scatter"):
             yield from limits_of_part(node, bounds)
         elif (mode := mode_of(node, name)) is not None:
@@ -208,7 +207,11 @@ def bounds_of(ep: ExportedProgram) -> Bounds:
 
 
 def of_any_size(expression: sympy.Expr) -> Any:
-    """An expression whose symbols may be 0: sympy takes PyTorch's for positive ones."""
+    """
+    The expression with symbols that may be 0.
+
+    PyTorch declares its symbols positive, so sympy simplifies `min(n, 1)` to 1.
+    """
     symbols = cast(set[sympy.Symbol], expression.free_symbols)
     plain = {symbol: sympy.Symbol(symbol.name, integer=True) for symbol in symbols}
     return expression.xreplace(plain)
@@ -250,9 +253,8 @@ def limit_if_any(
 ) -> Limits:
     """That a size is not 0, unless one of others is."""
     own, one = size_of(size, bounds), Size(sympy.Integer(1), bounds)
-    count = Size(
-        sympy.Mul(*(size_of(each, bounds).expression for each in others)), bounds
-    )
+    sizes = [size_of(other, bounds).expression for other in others]
+    count = Size(sympy.Mul(*sizes), bounds)
     if own.is_at_least(1):
         return
     if count.is_at_least(1):
@@ -295,7 +297,7 @@ def limits_of_part(node: Node, bounds: Bounds) -> Limits:
         return  # The lowerings refuse it.
     size = part[dim]
     if "index" in given:
-        yield from limits_of_index(node, shape_of(given["self"]), bounds)
+        yield from limits_of_index(node, bounds)
         part[dim] = one
         source.insert(dim % rank, one)
     elif isinstance(step := given["step"], int):
@@ -316,10 +318,10 @@ def limits_of_part(node: Node, bounds: Bounds) -> Limits:
         yield Limit(node, "", other, own)
 
 
-def limits_of_index(node: Node, shape: Sequence[Any], bounds: Bounds) -> Limits:
+def limits_of_index(node: Node, bounds: Bounds) -> Limits:
     """That a dimension has the element that an op reads or replaces."""
     given = arguments(node)
-    dim, one = given["dim"], Size(sympy.Integer(1), bounds)
+    shape, dim = shape_of(given["self"]), given["dim"]
     if not -len(shape) <= dim < len(shape):
         return  # The lowerings refuse it.
     size, index = size_of(shape[dim], bounds), size_of(given["index"], bounds)
@@ -329,14 +331,14 @@ def limits_of_index(node: Node, shape: Sequence[Any], bounds: Bounds) -> Limits:
     elif is_of_values(size.expression):
         return  # No call can check it before it computes.
     elif is_of_values(index.expression):
-        yield Limit(node, "", size, one)
+        yield Limit(node, "", size, Size(sympy.Integer(1), bounds))
     else:
         yield Limit(node, "", size, index + 1)
         yield Limit(node, "", size + index, Size(sympy.Integer(0), bounds))
 
 
 def is_of_values(expression: sympy.Expr) -> bool:
-    """Whether an expression depends on numbers in tensors, too."""
+    """Whether an expression depends on unbacked symbols: numbers read from tensors."""
     symbols = cast(set[sympy.Symbol], expression.free_symbols)
     kinds = SymT.UNBACKED_INT, SymT.UNBACKED_FLOAT
     return any(symbol_is_type(symbol, kinds) for symbol in symbols)

@@ -72,9 +72,9 @@ DIVISION = re.compile(
 """Ops that end the process for integers whose quotient is not defined, or too large."""
 QUOTIENTS = re.compile(r"aten\.(floor_divide|fmod|remainder)_?\.")
 """
-Ops on tensors that may do so, which depends on the version of PyTorch.
+Ops on tensors that end the process for such integers in some versions of PyTorch.
 
-So do those that have a rounding mode.
+Divisions that have a rounding mode do so, too.
 """
 LEAST = -(2**63)
 """The least integer of 64 bits."""
@@ -290,6 +290,7 @@ PLAIN_KERNELS = PlainKernels()
 
 
 def called(op: AtenOp, operands: Sequence[Any]) -> Sequence[Any]:
+    """`refusing`, but also TorchRefusalError for an op that would take long."""
     check_terms(op, operands)
     return refusing(op, operands)
 

@@ -67,18 +67,18 @@ class SizeReplay:
         return static, list(map(self.of, alloc.dynamic_sizes))
 
     def limited(self, total: Amount, slots: Sequence[Sequence[LiveRange]]) -> Amount:
-        """The bytes of slots; `TOO_LARGE` where `total` has perhaps wrapped."""
+        """`total`, the bytes of all slots, or `TOO_LARGE` if it may have overflowed."""
         if not slots:
             return total
         floats = [self.slot_floats(slot) for slot in slots]
-        sum = reduce(lambda a, b: self.build.insert(arith.AddfOp(a, b)), floats)
+        bytes = reduce(lambda a, b: self.build.insert(arith.AddfOp(a, b)), floats)
         limit = self.build.index(TOO_LARGE)
-        fits = self.build.insert(arith.CmpfOp(sum, self.float(limit), "olt"))
+        fits = self.build.insert(arith.CmpfOp(bytes, self.float(limit), "olt"))
         select = arith.SelectOp(fits, self.build.index(total), limit)
         return self.build.insert(select)
 
     def slot_floats(self, slot: Sequence[LiveRange]) -> SSAValue:
-        """`slot_bytes` without alignment, as a float, which does not wrap."""
+        """`slot_bytes` as a float, which does not overflow, without alignment."""
         insert = self.build.insert
         sizes: list[SSAValue] = []
         for live in slot:
@@ -90,5 +90,6 @@ class SizeReplay:
         return reduce(lambda a, b: insert(arith.MaximumfOp(a, b)), sizes)
 
     def float(self, size: SSAValue) -> SSAValue:
+        """A size as f64."""
         number = self.build.insert(arith.IndexCastOp(size, i64))
         return self.build.insert(arith.SIToFPOp(number, f64))

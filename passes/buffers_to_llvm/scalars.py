@@ -356,7 +356,7 @@ def unsigned_to_float(build: LlvmBuilder, x: SSAValue, type: Attribute) -> SSAVa
 
 
 def divided(build: LlvmBuilder, a: SSAValue, b: SSAValue, *, down: bool) -> SSAValue:
-    """`a / b`, rounded down or up; a divisor of 0 counts as 1."""
+    """`a / b`, rounded down or up; a computed divisor of 0 counts as 1."""
     if not isinstance(b.owner, llvm.ConstantOp):
         return divided_by_any(build, a, b, down)
     quotient = build.insert(llvm.SDivOp(a, b))
@@ -366,7 +366,7 @@ def divided(build: LlvmBuilder, a: SSAValue, b: SSAValue, *, down: bool) -> SSAV
 def divided_by_any(
     build: LlvmBuilder, a: SSAValue, b: SSAValue, down: bool
 ) -> SSAValue:
-    """`divided` by 0 or -1, too, for which the CPU may end the process."""
+    """`divided` for any divisor: for 0 and -1, the CPU's instruction may trap."""
     zero, one = (constant(build, number, b.type) for number in (0, 1))
     minus_one = constant(build, -1, b.type)
     is_zero = build.insert(llvm.ICmpOp(b, zero, predicate("eq")))
@@ -382,7 +382,7 @@ def divided_by_any(
 def rounded_quotient(
     build: LlvmBuilder, a: SSAValue, b: SSAValue, quotient: SSAValue, down: bool
 ) -> SSAValue:
-    """A quotient of C, rounded down or up."""
+    """The quotient rounded down or up, given the truncated one."""
     rest = build.insert(llvm.SubOp(a, build.insert(llvm.MulOp(quotient, b))))
     zero = constant(build, 0, a.type)
     inexact = build.insert(llvm.ICmpOp(rest, zero, predicate("ne")))

@@ -92,7 +92,8 @@ def computed(program: ExportedProgram) -> None:
     """
     Run the machine code of a small program on its examples.
 
-    What PyTorch refuses to run may give anything, but uses no other memory.
+    A program that PyTorch refuses to run may return anything, but must not access
+    memory outside of its buffers.
     """
     model = padc.compile(program)
     if program.example_inputs is None or not is_small(program):

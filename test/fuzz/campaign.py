@@ -30,7 +30,7 @@ from fuzz.target import Target
 BATCH = 250
 """The cases of a child: more would pile up what it does not let go of."""
 WAITING = 3
-"""How much longer than its time of the processor a case may take with what it waits."""
+"""The wall-clock limit of a case, as a multiple of its CPU time limit."""
 MEMORY = 2**31
 """The bytes that cases may take in addition to those of Python, PyTorch and seeds."""
 OUT_OF_MEMORY = re.compile("MemoryError|can't allocate memory|std::bad_alloc")

@@ -1,5 +1,5 @@
 # pyright: basic
-"""`.pt2` files that do not say for which sizes their programs are right."""
+"""`.pt2` files that omit the guards on the sizes for which their programs are valid."""
 
 from __future__ import annotations
 
@@ -19,23 +19,24 @@ from torch.export import ExportedProgram, export
 from torch.utils import _pytree as pytree
 
 import padc
+from padc.frontends.torch_export.small_sizes import value_of
+from padc.frontends.torch_export.types import expression_of
 
 RUNS = 12
 """The combinations of sizes that a program is run for."""
-SIZES = (*(0, 0, 1, 1, 2, 2, 3, 4, 5, 6, 8), 17)
+SIZES = (0, 0, 1, 1, 2, 2, 3, 4, 5, 6, 8, 17)
 
 
 class DynamicArchives(Archives):
     """
-    What `padc.load` and `padc.compile` do with a file that hides its guards.
+    What `padc.load` and `padc.compile` do with a file that omits its guards.
 
-    A case is the file: a random program of the differential machine, without its guards
-    and ranges of sizes, or with some. Machine code checks its loads and stores.
+    A case is the file: a random program of the differential machine with most or all of
+    its guards and size ranges removed. Machine code checks its loads and stores.
     """
 
     seconds = 20
-    """Checks of 50 loads for each element, as of bicubic grids, take LLVM 5 s; making
-    the program takes 2 s."""
+    """A bicubic grid sample with checked loads takes LLVM 5 s, and the export 2 s."""
 
     def case(self, rng: Random) -> bytes:
         while True:
@@ -69,7 +70,7 @@ class DynamicArchives(Archives):
 
 
 def without_guards(archive: bytes, rng: Random) -> bytes:
-    """The archive, without most of what limits sizes."""
+    """The archive with most or all of its guards and size ranges removed."""
     members = members_of(archive)
     (name,) = [name for name in members if name.endswith(GRAPH)]
     tree: Any = json.loads(members[name])
@@ -85,16 +86,13 @@ def without_guards(archive: bytes, rng: Random) -> bytes:
 
 
 def random_inputs(program: ExportedProgram, rng: Random) -> list[torch.Tensor]:
-    """Inputs of some sizes; a symbol has the same size in all of them."""
-    values: dict[Any, int] = {}
+    """Random inputs; each symbolic size has one value in all of them."""
+    values: dict[str, int] = {}
 
     def size(of: int | torch.SymInt) -> int:
-        if isinstance(of, int):
-            return of
-        expression = of.node.expr
-        for symbol in sorted(expression.free_symbols, key=str):
-            values.setdefault(symbol, rng.choice(SIZES))
-        return max(0, int(expression.subs(values)))
+        for name in sorted(map(str, expression_of(of).free_symbols)):
+            values.setdefault(name, rng.choice(SIZES))
+        return max(0, value_of(of, values))
 
     generator = torch.Generator().manual_seed(rng.randrange(2**31))
     given = set(program.graph_signature.user_inputs)
@@ -102,6 +100,6 @@ def random_inputs(program: ExportedProgram, rng: Random) -> list[torch.Tensor]:
     for node in program.graph.find_nodes(op="placeholder"):
         for x in pytree.tree_leaves(node.meta["val"] if node.name in given else ()):
             shape = list(map(size, x.shape))
-            number = torch.randint(-3, 4, shape, generator=generator)
-            made.append(number.to(x.dtype))
+            integers = torch.randint(-3, 4, shape, generator=generator)
+            made.append(integers.to(x.dtype))
     return made

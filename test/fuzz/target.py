@@ -33,7 +33,7 @@ class Target(abc.ABC):
     """The errors with which damaged files may be refused: those at which padc is not."""
 
     seconds: ClassVar[float] = 10
-    """The most time of the processor for a case."""
+    """The CPU time limit of a case."""
     may_need_memory: ClassVar[bool] = False
     """Whether a case may be refused because there is too little memory."""
 

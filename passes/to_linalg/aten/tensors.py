@@ -44,8 +44,8 @@ class Operand:
         return tensor_type(self.tensor).get_shape()
 
     def along(self, *dims: int) -> Operand:
-        """This tensor, with a loop of `dims` for the index of each dimension."""
-        check_rank(self.rank, len(dims), "a parameter of channels")
+        """This tensor, each dimension indexed by the loop of `dims` at its place."""
+        check_rank(self.rank, len(dims), "a per-channel parameter")
         return Operand(self.tensor, self.type, dims)
 
     def loops(self, rank: int) -> Sequence[int]:

@@ -85,10 +85,10 @@ def concat(build: LinalgBuilder, parts: Sequence[SSAValue], dim: int) -> SSAValu
 
 def position(build: LinalgBuilder, index: Amount, size: Amount) -> Amount:
     """
-    The position of an element, where an index below 0 counts from the end.
+    The position of an element, where a negative index counts from the end.
 
-    One that is a value is clamped, as indices in tensors are; if there are no elements,
-    it is 0.
+    A computed index is clamped to the dimension, as indices in tensors are; it is 0 if
+    the dimension is empty.
     """
     place = from_start(build, index, size)
     if isinstance(index, int):

@@ -149,7 +149,7 @@ def along_channels(x: Tensor | None, rank: int) -> Tensor | None:
     """One number for each channel, in the shape that broadcasts to `rank`."""
     if x is None:
         return None
-    check_rank(x.rank, 1, "a parameter of channels")
+    check_rank(x.rank, 1, "a per-channel parameter")
     return reshape(x, [x.shape[0], *[1] * (rank - 2)]) if rank > 2 else x
 
 
