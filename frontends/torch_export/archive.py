@@ -26,7 +26,7 @@ LOCAL_HEADER = 30
 """The size of a member's header without its name."""
 LENGTHS = struct.Struct("<2H")
 """The end of that: the bytes of the name and of further fields, which follow."""
-MOST_DIRECTORY_BYTES = 16 * 2**20
+MOST_DIRECTORY_BYTES = 4 * 2**20
 CHUNK = 2**24
 
 

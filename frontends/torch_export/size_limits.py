@@ -328,8 +328,6 @@ def limits_of_index(node: Node, bounds: Bounds) -> Limits:
     if isinstance(given["index"], int):
         needed = sympy.Integer(max(given["index"] + 1, -given["index"]))
         yield Limit(node, "", size, Size(needed, bounds))
-    elif is_of_values(size.expression):
-        return  # No call can check it before it computes.
     elif is_of_values(index.expression):
         yield Limit(node, "", size, Size(sympy.Integer(1), bounds))
     else:

@@ -107,6 +107,11 @@ def power(x: Element, y: Value) -> Element:
             return x.apply("pow", y)
 
 
+def power_in_float16(x: Element, y: Value) -> Element:
+    """PyTorch takes no square roots here, which differ from powers at -0 and -inf."""
+    return x.apply("pow", y) if y in (0.5, -0.5) else power(x, y)
+
+
 def integer_power(x: Element, y: Value) -> Element:
     """Powers by repeated squaring; for a negative exponent, truncated to an integer."""
     result = x.constant(1)

@@ -43,6 +43,7 @@ from padc.passes.aten.elementwise_bodies import (
     nan_to_num,
     nextafter,
     power,
+    power_in_float16,
     relu6,
     remainder,
     round_decimals,
@@ -152,6 +153,9 @@ IN_RESULT_TYPE: Mapping[str, Body] = {
     "xlogy": xlogy,
 }
 """Ops computed in the result type, or in f32 if that is f16 or bf16."""
+
+OF_FLOAT16: Mapping[str, Body] = {"pow": power_in_float16}
+"""Bodies of ops of `IN_RESULT_TYPE` that differ if the result type is f16."""
 
 ROUNDED_EACH_STEP: Mapping[str, Body] = {
     "abs": lambda x: abs(x),

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import sympy
 import torch
 from functions import Function
 from torch import Tensor, nn
@@ -22,7 +23,7 @@ import padc
 from padc.errors import UnsupportedError, UsageError
 from padc.frontends.torch_export import guarded_ranges as guarded_ranges_module
 from padc.frontends.torch_export import guards
-from padc.frontends.torch_export.deciding_ops import value_of_symbol
+from padc.frontends.torch_export.deciding_ops import first_ops_of_size, value_of_symbol
 from padc.frontends.torch_export.guarded_ranges import (
     guarded_ranges,
     holds,
@@ -772,6 +773,27 @@ def test_the_line_of_an_op_that_takes_parts():
 
     with pytest.raises(UnsupportedError, match=r"first, \*_, last = x\.chunk"):
         padc.convert(program)
+
+
+def test_the_op_that_makes_a_size():
+    def thrice(x: torch.Tensor) -> torch.Tensor:
+        return torch.ones(3).sum() + torch.cat([torch.cat([x, x]), x]) * 2
+
+    program = torch.export.export(
+        One(thrice), (torch.rand(7),), dynamic_shapes=({0: auto()},)
+    )
+    *_, inner, outer = program.graph.find_nodes(
+        op="call_function", target=torch.ops.aten.cat.default
+    )
+    (size,) = expression_of(
+        program.graph.find_nodes(op="placeholder")[0].meta["val"].shape[0]
+    ).free_symbols
+
+    for factor, ops in {2: [inner], 3: [outer], 4: []}.items():
+        assert (
+            first_ops_of_size(program, [sympy.Eq(sympy.Integer(factor) * size, 36)])
+            == ops
+        )
 
 
 def test_values_of_symbols():

@@ -103,6 +103,7 @@ AREAS: Mapping[str, Area] = {
         },
         (
             "test/frontends/test_guards.py",
+            "test/frontends/test_size_assertions.py",
             "test/frontends/test_pt2.py::test_guards_that_are_false",
             "test/frontends/test_pt2.py"
             "::test_guards_of_files_of_the_oldest_version",

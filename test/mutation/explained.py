@@ -13,6 +13,13 @@ EXPLAINED: dict[str, str] = {
             "try_out: `not small` is false",
         )
     },
+    **{
+        f"frontends/torch_export/{place} is false": "it only saves time"
+        for place in (
+            "guards.py guards_code: `not (asserted := size_assertions(ep))`",
+            "size_assertions.py size_assertions: `not conditions`",
+        )
+    },
     "ir/torch/calls.py called_with: `each.kwarg_only` is true": (
         "PyTorch 2.13 takes all arguments by name, too"
     ),

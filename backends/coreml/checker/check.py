@@ -13,7 +13,7 @@ import numpy as np
 
 from padc.backends.coreml.checker.checked_op import Op, Shapes, Value, read_type
 from padc.backends.coreml.checker.finding import Finding
-from padc.backends.coreml.checker.rules import RULES, is_available
+from padc.backends.coreml.checker.rules import RULES, is_available, newer_than
 from padc.backends.coreml.checker.shapes import WeightShapes, compute, load
 from padc.backends.coreml.evaluator.execution import Block
 from padc.backends.coreml.evaluator.features import Feature, describe
@@ -108,20 +108,23 @@ class _FunctionChecker:
         self.ops: list[Op] = []
         self.findings: list[Finding] = []
 
-    def report(self, rule: str, op_type: str, output: str, message: str) -> None:
-        source, location = RULES[rule].source, self.locations.get(output)
+    def report(
+        self, rule: str, op_type: str, output: str, message: str, at: Op | None = None
+    ) -> None:
+        """Add a finding, at the line of its output, or of the op that it is about."""
+        source = RULES[rule].source
+        location = self.locations.get(output if at is None else at.name)
         self.findings.append(Finding(rule, op_type, output, message, source, location))
 
     def check(self, description: Message) -> None:
-        if self.target != self.opset:
-            message = f"its opset {self.function.opset} is unknown to {self.target}"
-            self.report("target", "function", self.name, message)
         inputs = {
             item.name: self.define("input", item, ()) for item in self.function.inputs
         }
         outputs = self.read_block(
             self.function.block_specializations[self.function.opset], inputs
         )
+        if self.target != self.opset:
+            self.report_target()
         states = {
             name: inputs.pop(name)
             for name, value in list(inputs.items())
@@ -143,6 +146,15 @@ class _FunctionChecker:
             return
         for sizes in samples(description, program):
             self.check_shapes(program, sizes)
+
+    def report_target(self) -> None:
+        """Report that the target lacks the opset, at the first op that needs it."""
+        message = f"its opset {self.function.opset} is unknown to {self.target}"
+        needed = ((op, why) for op in self.ops for why in newer_than(self.target, op))
+        op, why = next(needed, (None, ""))
+        if op is not None:
+            message += f"; it has {op.type} '{op.name}', and {why}"
+        self.report("target", "function", self.name, message, at=op)
 
     def check_shapes(
         self, program: Block, sizes: Mapping[str, tuple[int, ...]] | None

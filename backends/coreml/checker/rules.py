@@ -132,8 +132,14 @@ def opset(op: Op, target: str) -> Iterator[str]:
 def input_unknown(op: Op, target: str) -> Iterator[str]:
     """The target's opset has the op's inputs."""
     if (form := form_of(op, target)) is not None:
-        for name in op.inputs.keys() - form.inputs.keys():
+        for name in sorted(op.inputs.keys() - form.inputs.keys()):
             yield f"{target} has no input '{name}' of this op"
+
+
+def newer_than(target: str, op: Op) -> Iterator[str]:
+    """What in an op the target's opset lacks."""
+    yield from opset(op, target)
+    yield from input_unknown(op, target)
 
 
 @rule("input-missing", DOCUMENTATION)

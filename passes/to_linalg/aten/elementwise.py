@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from xdsl.dialects.builtin import i1, i64
+from xdsl.dialects.builtin import f16, i1, i64
 from xdsl.ir import Attribute, SSAValue
 
 from padc.ir.element_types import wide
@@ -24,6 +24,7 @@ from padc.passes.aten.elementwise_tables import (
     IN_OPERAND_TYPES,
     IN_PROMOTED_TYPE,
     IN_RESULT_TYPE,
+    OF_FLOAT16,
     ROUNDED_EACH_STEP,
     names_of,
 )
@@ -93,7 +94,9 @@ def register(
     for name, body in bodies.items():
 
         @lowers(*names_of(name))
-        def lower(call: LinalgCall, body: Body = body) -> SSAValue:  # pyright: ignore[reportUnusedFunction]
+        def lower(call: LinalgCall, name: str = name, body: Body = body) -> SSAValue:  # pyright: ignore[reportUnusedFunction]
+            if call.result_element_type() == f16:
+                body = OF_FLOAT16.get(name, body)
             return lower_elementwise(call, body, type(call))
 
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-from xdsl.dialects.builtin import f64, i1
+from xdsl.dialects.builtin import f16, f64, i1
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from padc.errors import Obstacle
@@ -26,6 +26,7 @@ from padc.passes.aten.elementwise_tables import (
     IN_OPERAND_TYPES,
     IN_PROMOTED_TYPE,
     IN_RESULT_TYPE,
+    OF_FLOAT16,
     ROUNDED_EACH_STEP,
     names_of,
 )
@@ -158,6 +159,8 @@ def register(
 
         @lowers(*names_of(name))
         def lower(call: MilCall, name: str = name, body: Body = body) -> Tensor:  # pyright: ignore[reportUnusedFunction]
+            if call.result_element_type() == f16:
+                body = OF_FLOAT16.get(name, body)
             return lower_elementwise(call, name, body, type(call, name))
 
 

@@ -400,6 +400,33 @@ def test_an_opset_that_is_too_new_is_one_finding(tmp_path: Path):
 
     (finding,) = check(path, "iOS15")
 
+    assert finding.message == (
+        "its opset CoreML7 is unknown to iOS15; it has gather 'gather_0', "
+        "and iOS15 has no input 'batch_dims' of this op"
+    )
+
+
+class Largest(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = x.relu()
+        return y.topk(2)[0] + 1
+
+
+def test_an_opset_that_is_too_new_has_the_line_that_needs_it(tmp_path: Path):
+    program = padc.convert(Largest(), (torch.rand(3, 4),), target="iOS17")
+    program.save(tmp_path / "m.mlpackage")
+
+    (finding,) = check(tmp_path / "m.mlpackage", "iOS15")
+
+    assert finding.location is not None
+    assert finding.location.text == "return y.topk(2)[0] + 1"
+
+
+def test_an_opset_that_nothing_needs(tmp_path: Path):
+    path = save(tmp_path / "m.mlpackage", relu, {"x": X}, 17, ())
+
+    (finding,) = check(path, "iOS15")
+
     assert finding.message == "its opset CoreML7 is unknown to iOS15"
 
 

@@ -758,6 +758,23 @@ def test_positions_that_are_values(
         model(torch.ones(0, 3), torch.tensor(0))
 
 
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x, index: x.relu().nonzero()[index.item()] + 1,
+        lambda x, index: torch.select_scatter(x[x > 0] + 1, x[0], 0, index.item()),
+    ],
+)
+def test_positions_where_there_may_be_none(function: Callable[..., torch.Tensor]):
+    x, none, index = torch.tensor([-1.0, 2, 3]), torch.zeros(3), torch.tensor(1)
+    needs_export(Function(function), (x, index), None)
+    model = compile_function(function, x, index)
+
+    torch.testing.assert_close(model(x, index), function(x, index))
+    with pytest.raises(padc.UsageError, match="index 1 out of range"):
+        model(none, index)
+
+
 @pytest.mark.parametrize("size", [2**40, 2**62, 2**63 - 1])
 @pytest.mark.parametrize(
     "function",

@@ -199,6 +199,7 @@ def test_divisions_of_any_numbers(name: str, numbers: tuple[int, int], reason: s
     with pytest.raises(TorchRefusalError, match=reason):
         call_checked(op, numbers)
     assert call_checked(op, [7.5, 2.0]) in ([3.0], [1.5])
+    assert str(call_checked(op, [7.5, 0.0])[0]) in ("inf", "nan")
 
 
 def test_true_divisions_of_integers():
@@ -223,6 +224,8 @@ def test_quotients_that_are_never_too_large(dtype: torch.dtype):
     assert torch.equal(found, x.div(by, rounding_mode="trunc"))
     with pytest.raises(TorchRefusalError, match="not implemented for 'Bool'"):
         call_checked(op, [x.bool(), by.bool(), "trunc"])
+    with pytest.raises(TorchRefusalError, match="not implemented for 'ComplexFloat'"):
+        call_checked(op, [x.to(torch.complex64), by.to(torch.complex64), "trunc"])
 
 
 @pytest.mark.parametrize(

@@ -254,6 +254,17 @@ def test_floats_to_unsigned_integers(dtype: torch.dtype) -> None:
     check({"uint64": lambda a, b: a.to(torch.uint64)}, x, x)
 
 
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_powers_that_are_roots(dtype: torch.dtype) -> None:
+    x = torch.tensor([-0.0, 0.0, -math.inf, math.inf, 4, -1], dtype=dtype)
+    functions = {
+        "signs of zero": lambda a, b: 1 / a.pow(0.5),
+        **{str(y): lambda a, b, y=y: a.pow(y) for y in (0.5, -0.5)},
+    }
+
+    check(functions, x, x)
+
+
 def test_halves_next_to_numbers_that_halves_cannot_hold() -> None:
     x = torch.tensor([1.0, 6e4, -6e4, math.inf, -math.inf, math.nan]).half()
     functions = {
