@@ -597,6 +597,14 @@ def test_convolutions_of_mismatched_ranks(name: str, x: Any, weight: Any, stride
         convolve(torch.ones(x), torch.ones(weight), strides=strides)
 
 
+@pytest.mark.parametrize("shape", [[], [1], [1, 2, 5, 5], [1, 6, 5]])
+def test_output_shapes_that_are_of_no_output(shape: list[int]):
+    x, weight = torch.ones(1, 4, 4, 4), torch.ones(4, 3, 2, 2)
+
+    with pytest.raises(ValueError, match="expected 4 sizes, 6 channels"):
+        conv_ops.conv_transpose(x, weight, output_shape=shape, groups=2)
+
+
 @pytest.mark.parametrize("name", ["conv", "conv_transpose"])
 @pytest.mark.parametrize("what", ["strides", "dilations"])
 @pytest.mark.parametrize("number", [0, -1])

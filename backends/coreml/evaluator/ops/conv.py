@@ -127,6 +127,13 @@ def conv_transpose(
     rank = x.ndim - 2
     strides, dilations = strides or [1] * rank, dilations or [1] * rank
     extents = _extents(x, weight, strides, dilations)
+    if output_shape is not None:
+        channels = weight.shape[1] * groups
+        if len(output_shape) != x.ndim or output_shape[1] != channels:
+            raise ValueError(
+                f"output_shape {output_shape}; expected {x.ndim} sizes, "
+                f"{channels} channels"
+            )
     totals = kernels.transposed_sizes(x.shape[2:], weight.shape[2:], strides, dilations)
     if pad_type == "same":
         sizes = [d * s for d, s in zip(x.shape[2:], strides, strict=True)]
