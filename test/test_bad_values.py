@@ -1,6 +1,7 @@
 # pyright: basic, reportMissingTypeStubs=false
 """Values that arguments cannot have: each is refused by name, before a file exists."""
 
+import math
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -247,7 +248,7 @@ def test_of_running(program: padc.Program, tmp_path: Path):
     for run in (
         *(lambda v=v: model.predict(v) for v in (5, None, [1], {5: 1}, {"input": "a"})),
         *(lambda v=v: load(path, function_name=v) for v in (5, "b", ["a"], SURROGATE)),
-        *(lambda v=v: checked.verify(tolerance=v) for v in ("x", [1])),
+        *(lambda v=v: checked.verify(tolerance=v) for v in ("x", [1], math.nan, -1)),
         *(lambda v=v: checked.run(*v) for v in ((), (1,), (x, x), (torch.ones(3),))),
         *(
             lambda v=v, check=check: check(v)

@@ -123,6 +123,12 @@ def test_a_program_does_not_change_with_its_model(image: Tensor):
             "has values that the package's int32 does not have",
         ),
         ([1, 0], "is of type list"),
+        (
+            torch.tensor([1, 2]).to("meta"),
+            "is no plain tensor: Cannot copy out of meta",
+        ),
+        (torch.tensor([1, 2]).to_sparse(), "is no plain tensor: can't convert Sparse"),
+        (torch.tensor(1), r"int32 of shape \(\)"),
     ],
 )
 def test_inputs_that_the_package_cannot_be_given(wrong: Tensor, message: str):
@@ -132,10 +138,19 @@ def test_inputs_that_the_package_cannot_be_given(wrong: Tensor, message: str):
         program.run(wrong)
 
 
-def test_inputs_of_other_dtypes_with_the_same_values():
+@pytest.mark.parametrize(
+    "same",
+    [
+        torch.tensor([1.5, -2.0], dtype=torch.bfloat16),
+        torch.tensor([1.5j, -2.0j]).conj().imag.neg(),
+        torch.tensor([1.5, -2.0], dtype=torch.complex64).conj(),
+    ],
+    ids=["bfloat16", "negated", "conjugated"],
+)
+def test_inputs_of_other_types_with_the_same_values(same: Tensor):
     program = padc.convert(Function(lambda x: x * 2).eval(), (torch.ones(2),))
 
-    (result,) = program.run(torch.tensor([1.5, -2.0], dtype=torch.bfloat16))
+    (result,) = program.run(same)
 
     assert result.tolist() == [3.0, -4.0]
 

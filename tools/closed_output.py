@@ -8,7 +8,7 @@ import io
 import os
 import sys
 from collections.abc import Generator
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, TextIO, cast
 
 from padc.errors import UsageError
 
@@ -48,8 +48,14 @@ def until_output_is_closed() -> Generator[None]:
 
 
 def checked_output() -> TextIO:
-    """Standard output as an `Output`; as it is if it is no file."""
-    stream = sys.stdout
+    """
+    Standard output as an `Output`; as it is if it is no file.
+
+    If it was closed before the start, nothing is written, as Python does.
+    """
+    stream = cast("TextIO | None", sys.stdout)
+    if stream is None:
+        return open(os.devnull, "w")
     buffer = getattr(stream, "buffer", None)
     raw = getattr(buffer, "raw", buffer)
     if not isinstance(raw, io.FileIO):

@@ -18,7 +18,7 @@ from typing import Any
 
 import torch
 
-from padc.errors import UsageError
+from padc.errors import UsageError, shortened
 
 LIBRARY = {"linux": "libtorch_cpu.so", "darwin": "libtorch_cpu.dylib"}
 
@@ -72,13 +72,18 @@ def runtime() -> Any:
     return (ctypes.c_void_p * len(addresses))(*addresses)
 
 
+MOST_THREADS = 2**31 - 1
+"""The most that an OpenMP runtime can be asked for."""
+
+
 def check_threads(threads: Any) -> None:
     """Raise UsageError unless `threads` is None or a number of threads."""
     is_number = isinstance(threads, int) and not isinstance(threads, bool)
-    if threads is not None and not (is_number and threads > 0):
+    if threads is not None and not (is_number and 0 < threads <= MOST_THREADS):
         raise UsageError(
-            f"threads is {threads!r}",
-            hint="give an integer from 1 on, or None for as many as PyTorch uses",
+            f"threads is {shortened(threads)}",
+            hint=f"give an integer from 1 to {MOST_THREADS}, or None for as many as "
+            "PyTorch uses",
         )
 
 

@@ -142,6 +142,9 @@ def check_held(program: ExportedProgram) -> None:
             continue
         held = program.state_dict.get(spec.target)
         held = program.constants.get(spec.target) if held is None else held
+        is_constant = spec.kind == InputKind.CONSTANT_TENSOR
+        if is_constant and isinstance(held, torch.nn.Parameter):
+            raise InconsistentError(f"the constant {spec.target} is a parameter")
         node = nodes.get(spec.arg.name)
         if node is not None and isinstance(held, torch.Tensor):
             compare(node, held, node.meta.get("val"))

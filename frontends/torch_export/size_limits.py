@@ -70,6 +70,12 @@ INDEXING = frozenset(
     f"aten.{name}" for name in ("embedding", "gather", "index.Tensor", "index_select")
 )
 """Ops that read elements at computed places."""
+INDEX_TYPES = torch.int32, torch.int64
+COPIES = frozenset(
+    f"aten.{name}"
+    for name in ("alias", "clone", "detach", "detach_", "lift_fresh_copy")
+)
+"""Ops whose result has the elements of their operand."""
 
 
 @dataclass(frozen=True)
@@ -166,7 +172,7 @@ def limit_guards(
 
 def limits(ep: ExportedProgram) -> Limits:
     """The conditions of all ops of a program."""
-    bounds = bounds_of(ep)
+    bounds, constants = bounds_of(ep), constants_of(ep)
     for node in nodes_of(ep.graph_module):
         name = schema_name(node.target)
         if name in CONVOLUTIONS:
@@ -184,7 +190,7 @@ def limits(ep: ExportedProgram) -> Limits:
                 sizes = [shape[dim]] if "dim" in given else shape
                 yield from limits_of_windows(node, sizes, bounds)
         elif name in INDEXING:
-            yield from limits_of_indices(node, bounds)
+            yield from limits_of_indices(node, bounds, constants)
         elif name == "aten.pixel_unshuffle":
             yield from limits_of_unshuffle(node, bounds)
         elif name == "aten.select.int":
@@ -231,21 +237,45 @@ def limits_of_windows(node: Node, sizes: Sequence[Any], bounds: Bounds) -> Limit
         yield Limit(node, "", size_of(size, bounds), Size(sympy.Integer(1), bounds))
 
 
-def limits_of_indices(node: Node, bounds: Bounds) -> Limits:
-    """That a dimension has elements, if there are indices of them."""
+def constants_of(ep: ExportedProgram) -> Mapping[Node, torch.Tensor]:
+    """Tensors that a program has in itself, as lists of indices, and copies of them."""
+    lifted = ep.graph_signature.inputs_to_lifted_tensor_constants
+    found: dict[Node, torch.Tensor] = {}
+    for node in ep.graph.nodes:
+        if any(
+            schema_name(user.target) not in COPIES | INDEXING for user in node.users
+        ):
+            continue  # It may be written to.
+        if node.op == "placeholder" and node.name in lifted:
+            value = ep.constants[lifted[node.name]]
+            if isinstance(value, torch.Tensor) and value.dtype in INDEX_TYPES:
+                found[node] = value
+        elif schema_name(node.target) in COPIES and node.args[0] in found:
+            found[node] = found[node.args[0]]
+    return found
+
+
+def limits_of_indices(
+    node: Node, bounds: Bounds, constants: Mapping[Node, torch.Tensor]
+) -> Limits:
+    """That a dimension has the elements that indices are of, as far as is known."""
     given = arguments(node)
     match schema_name(node.target):
         case "aten.embedding":
-            shape, indices = shape_of(given["weight"]), {0: given["indices"]}
+            shape, places = shape_of(given["weight"]), {0: given["indices"]}
         case "aten.index.Tensor":
             shape = shape_of(given["self"])
-            indices = places_of(given["indices"])
+            places = places_of(given["indices"])
         case _:
             shape = shape_of(given["self"])
-            indices = {given["dim"]: given["index"]}
-    for dim, index in indices.items():
+            places = {given["dim"]: given["index"]}
+    for dim, index in places.items():
         if -len(shape) <= dim < len(shape):  # Others are refused by the lowerings.
             yield from limit_if_any(node, shape[dim], shape_of(index), bounds)
+            if index in constants and (indices := constants[index]).numel():
+                least, most = int(indices.min()), int(indices.max())
+                needed = Size(sympy.Integer(max(most + 1, -least)), bounds)
+                yield Limit(node, "", size_of(shape[dim], bounds), needed)
 
 
 def limit_if_any(

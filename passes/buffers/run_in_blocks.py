@@ -16,6 +16,7 @@ which stays in the second cache.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -38,6 +39,7 @@ from padc.passes.buffers.deallocation import place_deallocs
 from padc.passes.buffers.live_ranges import element_bytes
 from padc.passes.common.buffer_views import VIEWS, root, users
 from padc.passes.common.memref_builder import MemRefBuilder, memref_type
+from padc.passes.common.options import check_option
 
 BLOCK_BYTES = 1 << 19
 """About the bytes of a block's buffers, which stay in the second cache of most CPUs."""
@@ -55,6 +57,9 @@ class RunInBlocksPass(ModulePass):
 
     block_bytes: int = BLOCK_BYTES
     """About the bytes of the buffers of a block."""
+
+    def __post_init__(self) -> None:
+        check_option(self, "block-bytes", range(1, sys.maxsize), "a positive number")
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in functions_of(op):

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, cast, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 import torch
 from torch.export import ExportedProgram
@@ -26,7 +26,7 @@ from padc.backends.coreml.locations import DEFAULT_LOCATIONS, LocationsPolicy
 from padc.backends.coreml.numerics import Keep, Numerics
 from padc.common.garbage_collection import without_collection
 from padc.coreml_lowering import Observer, Steps, emitted, emitter, lowered, set_sizes
-from padc.errors import UsageError, resolve, shortened
+from padc.errors import resolve
 from padc.float16_report import Float16Report, pytorch_errors, report_of
 from padc.ir.main_function import main
 from padc.ir.model_buffers import changed_buffers
@@ -53,6 +53,7 @@ from padc.passes.torch_to_mil.states_policy import (
 from padc.verification import (
     TOLERANCES,
     Comparison,
+    check_tolerance,
     compare_calls,
     compare_packages,
     sample_inputs,
@@ -304,8 +305,7 @@ class Program:
             >>> comparison.name, comparison.relative_error < 1e-4
             ('conv2d', True)
         """
-        if not isinstance(cast(Any, tolerance), float | int | None):
-            raise UsageError(f"tolerance is {shortened(tolerance)}, not a number")
+        check_tolerance(tolerance)
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "program.mlpackage"
             self.save(path)

@@ -15,7 +15,7 @@ from torch.export.graph_signature import OutputKind, TensorArgument
 from torch.func import functional_call
 
 from padc.backends.coreml.evaluator import load
-from padc.errors import UsageError, WrongResultError, first_line
+from padc.errors import UsageError, WrongResultError, first_line, shortened
 from padc.frontends.torch_export import held_tensors, kernels_for, module_of
 from padc.frontends.torch_export.locations import error_location
 from padc.ir.precisions import DEFAULT_PRECISION
@@ -236,6 +236,7 @@ def compare_calls(
     buffers are compared, too. `initial` are their values at export, by default those
     that they have now. `tolerance` is the error allowed, instead of the precision's.
     """
+    check_tolerance(tolerance)
     if inputs is None:
         inputs = session.samples(sample_inputs(exported))
     check_samples(inputs)
@@ -275,6 +276,14 @@ def compare_calls(
         hint += "in float32"
     _check_tolerance(worst.values(), allowed, hint)
     return list(worst.values())
+
+
+def check_tolerance(tolerance: Any) -> None:
+    """Raise UsageError unless `tolerance` is None or a number from 0 on."""
+    if not isinstance(tolerance, float | int | None):
+        raise UsageError(f"tolerance is {shortened(tolerance)}, not a number")
+    if tolerance is not None and not tolerance >= 0:
+        raise UsageError(f"tolerance is {tolerance}", hint="give a number from 0 on")
 
 
 def compare_packages(

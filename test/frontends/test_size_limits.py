@@ -272,6 +272,40 @@ def test_amounts_that_are_sizes_of_another_input(name: str):
         padc.convert(program)
 
 
+def changed_indices(x: torch.Tensor) -> torch.Tensor:
+    indices = torch.tensor([0, 9])
+    indices[1] = 1
+    return x[:, indices]
+
+
+INDICES: Mapping[str, tuple[Function, int]] = {
+    "listed": (lambda x: x[:, [-1, -4, 0]], 4),
+    "selected": (lambda x: x.index_select(1, torch.tensor([4, 0])) * 2, 5),
+    "gathered": (lambda x: x.gather(1, torch.tensor([[3]])), 4),
+    "of int32": (lambda x: x[:, torch.tensor([3], dtype=torch.int32)], 4),
+    "embedded": (lambda x: F.embedding(torch.tensor([[3]]), x.T + 1), 4),
+    "changed": (changed_indices, 2),
+    "limited": (lambda x: x[:, torch.tensor([0, 9]).clamp_(0, 1)], 2),
+}
+"""Functions with indices that are constants, and the least size of dimension 1."""
+
+
+@pytest.mark.parametrize("name", INDICES)
+def test_indices_that_are_constants(name: str):
+    function, least = INDICES[name]
+    program = exported(function, (2, 9), {1: auto(2, 12)})
+    compiled, package = padc.compile(program), padc.convert(program)
+
+    x = torch.randn(2, least)
+    for result in (compiled(x), *package.run(x)):
+        torch.testing.assert_close(result, function(x))
+    if least > 2:
+        with pytest.raises(UsageError, match=rf"shape\[1\] >= {least}"):
+            compiled(torch.randn(2, least - 1))
+        with pytest.raises(padc.PadcError, match=f"{least}"):
+            package.run(torch.randn(2, least - 1))
+
+
 @pytest.mark.parametrize("kind", ["multiple", "more"])
 def test_derived_dimensions(kind: str):
     if kind == "multiple":

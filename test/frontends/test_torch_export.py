@@ -19,6 +19,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 
+import padc
 from padc.errors import (
     InvalidProgramError,
     SourceLocation,
@@ -746,3 +747,16 @@ def test_views_keep_their_values(example: torch.Tensor):
     assert (same.shape, same.stride()) == (example.shape, example.stride())
     assert same.requires_grad == example.requires_grad
     assert torch.equal(same, example)
+
+
+def test_numbers_that_are_squeezed():
+    """PyTorch takes 0 and -1 of a number, which has no dimensions."""
+
+    def function(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        y = x.sum()
+        return y.squeeze(-1) * 2, y.squeeze((0,)) * 3, y.squeeze() * 4
+
+    x = torch.randn(3)
+    model = padc.compile(Function(function), (x,))
+
+    torch.testing.assert_close(model(x), function(x))

@@ -1,5 +1,6 @@
 """Standard output that cannot be written to."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,22 @@ COMMANDS = {
     "padc-opt": ["padc_opt"],
     "padc-opt --help": ["padc_opt", "--help"],
 }
+
+
+@pytest.mark.skipif(os.name == "nt", reason="it takes a shell of POSIX")
+@pytest.mark.parametrize("command", COMMANDS)
+def test_no_standard_output(command: str):
+    module, *arguments = COMMANDS[command]
+    run = [sys.executable, "-m", f"padc.tools.{module}", *arguments]
+
+    result = subprocess.run(
+        ["sh", "-c", '"$@" >&-', "sh", *run],
+        input="builtin.module {}",
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+    assert (result.returncode, result.stderr) == (0, "")
 
 
 @pytest.mark.skipif(not FULL.exists(), reason="the system has no /dev/full")

@@ -877,6 +877,7 @@ def test_a_reproducer_that_cannot_be_written_does_not_hide_the_error(
     "option, message",
     [
         ("plan-buffers{guard=-64}", "plan-buffers guard is -64"),
+        ("run-in-blocks{block-bytes=0}", "run-in-blocks block-bytes is 0"),
         ("plan-buffers{guard=many}", "plan-buffers guard is many"),
         ("plan-buffers{guard=1,2}", "plan-buffers guard has 2 values"),
         ("pack-weights{vector-bytes=-4}", "pack-weights vector-bytes is -4"),

@@ -193,7 +193,9 @@ def lower_prelu(call: MilCall) -> Tensor:
     if is_plain and (x.rank == 4 or (slope.shape == (1,) and x.rank in (3, 5))):
         alpha = np.broadcast_to(call.array(slope), [x.shape[1]])
         return x.emit("prelu", x.shape, x=x, alpha=call.build.constant(alpha))
-    if slope.rank and x.rank > 1:
+    if slope.rank and x.rank == 0:
+        slope = slope.emit("squeeze", [], x=slope, axes=[0])
+    elif slope.rank and x.rank > 1:
         shape = [-1, *[1] * (x.rank - 2)]
         slope = slope.emit(
             "reshape", [slope.shape[0], *shape[1:]], x=slope, shape=shape

@@ -8,6 +8,7 @@ the tensor of its probabilities.
 
 from __future__ import annotations
 
+import math
 from typing import Any, cast
 
 import numpy as np
@@ -16,7 +17,7 @@ import torch
 
 from padc.backends.coreml.app.denotation import Image, denotation_in
 from padc.backends.coreml.evaluator import Feature, Model
-from padc.errors import InvalidProgramError, UsageError
+from padc.errors import InvalidProgramError, UsageError, first_line
 from padc.warn import warn
 
 Array = npt.NDArray[Any]
@@ -186,7 +187,7 @@ def check_is_image(feature: Feature, image: Image, tensor: Any) -> None:
 
 def as_channels(image: Image, tensor: torch.Tensor) -> Array:
     """A tensor of rank 4 as [height, width, channels]."""
-    return image.as_pixels(tensor.detach().cpu().double().numpy())
+    return image.as_pixels(as_array("image", tensor).astype(np.float64))
 
 
 def as_pixels(feature: Feature, channels: Array) -> Array:
@@ -279,14 +280,7 @@ def probabilities(name: str, value: Any, shape: tuple[int, ...]) -> torch.Tensor
 
 def as_input(feature: Feature, tensor: Any) -> npt.NDArray[Any]:
     """The same values in the dtype of the feature; UsageError if it lacks some."""
-    if not isinstance(tensor, torch.Tensor):
-        raise UsageError(
-            f"the input '{feature.name}' is of type {type(tensor).__name__}",
-            hint="give a torch.Tensor",
-        )
-    exact = tensor.detach().cpu()
-    # numpy has no bfloat16.
-    exact = (exact.float() if exact.dtype == torch.bfloat16 else exact).numpy()
+    exact = as_array(feature.name, tensor)
     # Core ML takes int32 for int64, floats for bool, and [1] for rank 0.
     array = np.real(exact).astype(feature.dtype)
     if not np.array_equal(array, exact, equal_nan=array.dtype.kind == "f"):
@@ -294,7 +288,31 @@ def as_input(feature: Feature, tensor: Any) -> npt.NDArray[Any]:
             f"the input '{feature.name}' of dtype {tensor.dtype} has values that the "
             f"package's {feature.dtype} does not have"
         )
-    return array.reshape(feature.shape) if tensor.dim() == 0 else array
+    is_scalar = array.ndim == 0 and math.prod(feature.shape) == 1
+    return array.reshape(feature.shape) if is_scalar else array
+
+
+def as_array(name: str, tensor: Any) -> npt.NDArray[Any]:
+    """
+    The elements of the tensor for the input `name`; those of bfloat16 as float32.
+
+    Raises UsageError if it is no tensor, or one that is sparse, nested, quantized or
+    without data.
+    """
+    if not isinstance(tensor, torch.Tensor):
+        raise UsageError(
+            f"the input '{name}' is of type {type(tensor).__name__}",
+            hint="give a torch.Tensor",
+        )
+    try:
+        plain = tensor.detach().cpu().resolve_conj().resolve_neg()
+        # numpy has no bfloat16.
+        return (plain.float() if plain.dtype == torch.bfloat16 else plain).numpy()
+    except (RuntimeError, TypeError) as error:
+        raise UsageError(
+            f"the input '{name}' is no plain tensor: {first_line(error)}",
+            hint="give a dense one of the CPU, with data",
+        ) from error
 
 
 def check_pixels(feature: Feature, pixels: Array, expected: torch.Tensor) -> None:

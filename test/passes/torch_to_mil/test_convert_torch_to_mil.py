@@ -188,6 +188,7 @@ def test_prelu(dtype: torch.dtype) -> None:
             "one slope": lambda x: F.prelu(x, slopes[3:4]),
             "one slope of rank 5": lambda x: F.prelu(x[:, None], slopes[3:4]),
             "many slopes": lambda x: F.prelu(x, slopes),
+            "of rank 0": lambda x: F.prelu(x.sum(), slopes[:1]),
             "of rank 2": lambda x: F.prelu(x[:, :, 0, 3], slopes),
             "of rank 3": lambda x: F.prelu(x[..., 0], slopes),
             "of rank 5": lambda x: F.prelu(x[:, :, None], slopes),
