@@ -125,9 +125,9 @@ def test_a_program_does_not_change_with_its_model(image: Tensor):
         ([1, 0], "is of type list"),
         (
             torch.tensor([1, 2]).to("meta"),
-            "is no plain tensor: Cannot copy out of meta",
+            "cannot be read: Cannot copy out of meta",
         ),
-        (torch.tensor([1, 2]).to_sparse(), "is no plain tensor: can't convert Sparse"),
+        (torch.tensor([1, 2]).to_sparse(), "cannot be read: can't convert Sparse"),
         (torch.tensor(1), r"int32 of shape \(\)"),
     ],
 )

@@ -8,7 +8,7 @@ import io
 import os
 import sys
 from collections.abc import Generator
-from typing import TYPE_CHECKING, TextIO, cast
+from typing import TYPE_CHECKING, TextIO
 
 from padc.errors import UsageError
 
@@ -39,23 +39,22 @@ def until_output_is_closed() -> Generator[None]:
 
     Raises UsageError if the output cannot be written for another reason.
     """
-    stream = checked_output()
-    with contextlib.suppress(BrokenPipeError), contextlib.redirect_stdout(stream):
+    with contextlib.ExitStack() as stack:
+        if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison]
+            # It was closed before the start: nothing is written, as in Python itself.
+            stream: TextIO = stack.enter_context(open(os.devnull, "w"))
+        else:
+            stream = checked_output(sys.stdout)
+        stack.enter_context(contextlib.suppress(BrokenPipeError))
+        stack.enter_context(contextlib.redirect_stdout(stream))
         try:
             yield
         finally:
             stream.flush()
 
 
-def checked_output() -> TextIO:
-    """
-    Standard output as an `Output`; as it is if it is no file.
-
-    If it was closed before the start, nothing is written, as Python does.
-    """
-    stream = cast("TextIO | None", sys.stdout)
-    if stream is None:
-        return open(os.devnull, "w")
+def checked_output(stream: TextIO) -> TextIO:
+    """Standard output as an `Output`; as it is if it is no file."""
     buffer = getattr(stream, "buffer", None)
     raw = getattr(buffer, "raw", buffer)
     if not isinstance(raw, io.FileIO):

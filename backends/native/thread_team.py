@@ -81,7 +81,7 @@ def check_threads(threads: Any) -> None:
     is_number = isinstance(threads, int) and not isinstance(threads, bool)
     if threads is not None and not (is_number and 0 < threads <= MOST_THREADS):
         raise UsageError(
-            f"threads is {shortened(threads)}",
+            f"threads is {shortened(repr(threads))}",
             hint=f"give an integer from 1 to {MOST_THREADS}, or None for as many as "
             "PyTorch uses",
         )

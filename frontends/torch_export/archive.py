@@ -27,6 +27,7 @@ LOCAL_HEADER = 30
 LENGTHS = struct.Struct("<2H")
 """The end of that: the bytes of the name and of further fields, which follow."""
 MOST_DIRECTORY_BYTES = 4 * 2**20
+"""Those of a list of some 28,000 members with names of 100 letters."""
 CHUNK = 2**24
 
 

@@ -85,7 +85,7 @@ def check_squeeze(node: Node) -> None:
     shape = shape_of(given["self"])
     dims = given.get("dim", range(len(shape)))
     for dim in [dims] if isinstance(dims, int) else dims:
-        # PyTorch takes 0 and -1 of a number, too.
+        # PyTorch takes 0 and -1 as dimensions of a number, too.
         if -len(shape) <= dim < len(shape) and free_unbacked_symbols(shape[dim]):
             raise Obstacle(
                 f"'{schema_name(node.target)}' of a size that depends on values, and "

@@ -25,7 +25,14 @@ from torch.export import ExportedProgram
 from torch.overrides import TorchFunctionMode
 
 from padc.common.log_levels import log_level
-from padc.errors import Problem, SourceLocation, UnsupportedError, UsageError
+from padc.errors import (
+    InvalidProgramError,
+    Problem,
+    SourceLocation,
+    UnsupportedError,
+    UsageError,
+    first_line,
+)
 from padc.frontends.torch_export.data_accesses import UNTRACED, DataAccesses
 from padc.frontends.torch_export.dynamic_pools import DynamicPools
 from padc.frontends.torch_export.equal_sizes import with_equal_sizes
@@ -159,9 +166,16 @@ def module_of(ep: ExportedProgram) -> torch.nn.Module:
     `ep.module()`, with code that is right whatever the arguments are called.
 
     PyTorch's own code assigns `input_1 = input; input_2 = input_1` where arguments are
-    called `input` and `input_1`, and computes with `input` twice.
+    called `input` and `input_1`, and computes with `input` twice. Raises
+    InvalidProgramError if PyTorch cannot make one, as of a file whose inputs have names
+    that come of each other.
     """
-    module = ep.module()
+    try:
+        module = ep.module()
+    except Exception as error:
+        raise InvalidProgramError(
+            f"PyTorch cannot make a module of the program: {first_line(error)}"
+        ) from error
     for number, node in enumerate(module.graph.find_nodes(op="placeholder")):
         node.name = f"padc_argument_{number}"
     module.recompile()

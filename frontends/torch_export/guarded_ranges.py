@@ -75,7 +75,7 @@ def narrow_sizes(module: ModuleOp, ep: ExportedProgram) -> Sequence[str]:
         declared[str(symbol)].min_val = IntegerAttr(low, i64)
         declared[str(symbol)].max_val = IntegerAttr(high, i64)
     narrower = [symbol for symbol in ranges if left[symbol] != ranges[symbol]]
-    guards, tensors = guards_of(ep), input_tensors(ep)
+    guards, tensors = guards_of(ep, of_values=False), input_tensors(ep)
     guarded = [excluded(guards, tensors, x, ranges, left[x]) for x in narrower]
     reasons = [
         f"the package takes no smaller sizes: {op.reason.data}"
@@ -130,7 +130,9 @@ def guarded_ranges(ep: ExportedProgram, ranges: Ranges) -> Ranges:
     """
     tensors = input_tensors(ep)
     found: dict[sympy.Symbol, tuple[int, int]] = dict(ranges)
-    guards = [(guard, symbols_of(guard, tensors)) for guard in guards_of(ep)]
+    # No package has a dimension whose size is a value.
+    known = guards_of(ep, of_values=False)
+    guards = [(guard, symbols_of(guard, tensors)) for guard in known]
     for symbol, (low, high) in ranges.items():
         own = [guard for guard, symbols in guards if symbols == [symbol]]
         if own and high - low < MOST_SIZES:

@@ -174,16 +174,18 @@ class GuardCheck:
         )
 
 
-def guards_of(ep: ExportedProgram) -> list[Guard]:
+def guards_of(ep: ExportedProgram, of_values: bool = True) -> list[Guard]:
     """
     The guards of a program, each once, and those that PyTorch lacks.
+
+    Of these, the ones on numbers read from tensors are left out unless `of_values`.
 
     Raises UnsupportedError for a guard on something else than sizes of tensors, and
     UsageError where one that PyTorch lacks holds for no size.
     """
     inputs = input_numbers(ep)
     texts = dict.fromkeys(guards_code(ep))
-    texts |= dict.fromkeys(limit_guards(ep, inputs))
+    texts |= dict.fromkeys(limit_guards(ep, inputs, of_values))
     ranks = [tensor.dim() for tensor in input_tensors(ep)]
     guards = [read_guard(text, inputs) for text in texts]
     for guard in guards:

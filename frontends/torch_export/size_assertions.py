@@ -19,7 +19,8 @@ def size_assertions(ep: ExportedProgram) -> Mapping[Node, sympy.Basic]:
     conditions: dict[Node, sympy.Basic] = {}
     for node in ep.graph.nodes:
         if schema_name(node.target) == "aten._assert_scalar":
-            value = getattr(node.args[0], "meta", {}).get("val")
+            asserted = node.args[0]
+            value = asserted.meta.get("val") if isinstance(asserted, Node) else None
             if isinstance(value, torch.SymBool):
                 conditions[node] = value.node.expr
     if not conditions:

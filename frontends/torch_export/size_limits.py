@@ -16,10 +16,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias, TypeGuard, cast
 
 import sympy
 import torch
+import torch.utils._pytree as pytree
+from torch._ops import OpOverload
+from torch._subclasses.fake_tensor import FakeTensor
 from torch.export import ExportedProgram
 from torch.fx import Node
 from torch.utils._sympy.functions import FloorDiv, Max, Min
@@ -30,7 +33,7 @@ from torch.utils._sympy.value_ranges import ValueRanges, bound_sympy
 from padc.errors import SourceLocation, UsageError
 from padc.frontends.torch_export.expressions import shown
 from padc.frontends.torch_export.locations import node_location
-from padc.frontends.torch_export.nodes import nodes_of, schema_name
+from padc.frontends.torch_export.nodes import is_mutable, nodes_of, schema_name
 from padc.frontends.torch_export.types import expression_of
 from padc.ir.padding import PAD_LIMITS
 
@@ -70,12 +73,10 @@ INDEXING = frozenset(
     f"aten.{name}" for name in ("embedding", "gather", "index.Tensor", "index_select")
 )
 """Ops that read elements at computed places."""
-INDEX_TYPES = torch.int32, torch.int64
-COPIES = frozenset(
-    f"aten.{name}"
-    for name in ("alias", "clone", "detach", "detach_", "lift_fresh_copy")
-)
-"""Ops whose result has the elements of their operand."""
+ALIASES = frozenset(f"aten.{name}" for name in ("alias", "detach", "detach_"))
+"""Ops whose result is their operand."""
+COPIES = frozenset(("aten.clone", "aten.lift_fresh_copy"))
+"""Ops whose result has the elements of their operand, in other memory."""
 
 
 @dataclass(frozen=True)
@@ -141,6 +142,10 @@ class Limit:
     def never_holds(self) -> bool:
         return self.unless is None and self.least.is_at_least(self.value + 1)
 
+    @property
+    def is_of_values(self) -> bool:
+        return any(is_of_values(x.expression) for x in (self.value, self.least))
+
     def text(self, sources: Mapping[sympy.Expr, sympy.Expr]) -> str:
         """The condition in Python."""
         value, least = (python(x.expression, sources) for x in (self.value, self.least))
@@ -153,15 +158,22 @@ Limits: TypeAlias = Iterator[Limit]
 
 
 def limit_guards(
-    ep: ExportedProgram, inputs: Mapping[str, tuple[int, str]]
+    ep: ExportedProgram,
+    inputs: Mapping[str, tuple[int, str]],
+    of_values: bool = True,
 ) -> list[str]:
     """
     The conditions on input sizes, in Python as PyTorch writes guards, each once.
 
-    `inputs` are the number and the name of each input, by what guards call it. Raises
-    UsageError where a condition holds for no size.
+    `inputs` are the number and the name of each input, by what guards call it.
+    Conditions on numbers read from tensors come, too, unless `of_values` is false.
+    Raises UsageError where a condition holds for no size.
     """
-    found = [limit for limit in limits(ep) if not limit.always_holds]
+    found = [
+        limit
+        for limit in limits(ep)
+        if not limit.always_holds and (of_values or not limit.is_of_values)
+    ]
     sources = sources_of_symbols(ep, inputs) if found else {}
     sources = {of_any_size(known): source for known, source in sources.items()}
     for limit in found:
@@ -238,59 +250,92 @@ def limits_of_windows(node: Node, sizes: Sequence[Any], bounds: Bounds) -> Limit
 
 
 def constants_of(ep: ExportedProgram) -> Mapping[Node, torch.Tensor]:
-    """Tensors that a program has in itself, as lists of indices, and copies of them."""
+    """The integer tensors that a program holds and never changes, and their copies."""
     lifted = ep.graph_signature.inputs_to_lifted_tensor_constants
-    found: dict[Node, torch.Tensor] = {}
+    values: dict[Node, torch.Tensor] = {}
+    memory: dict[Node, set[Any]] = {}
+    """What each node may be a view of: the storage of a constant, or a copy."""
+    written: set[Any] = set()
     for node in ep.graph.nodes:
-        if any(
-            schema_name(user.target) not in COPIES | INDEXING for user in node.users
-        ):
-            continue  # It may be written to.
-        if node.op == "placeholder" and node.name in lifted:
-            value = ep.constants[lifted[node.name]]
-            if isinstance(value, torch.Tensor) and value.dtype in INDEX_TYPES:
-                found[node] = value
-        elif schema_name(node.target) in COPIES and node.args[0] in found:
-            found[node] = found[node.args[0]]
-    return found
+        given = set[Any]().union(*(memory.get(x, ()) for x in node.all_input_nodes))
+        name = schema_name(node.target)
+        if node.op == "placeholder":
+            value = ep.constants.get(lifted.get(node.name, ""))
+            if is_list_of_indices(value):
+                values[node] = value
+                memory[node] = {value.untyped_storage().data_ptr()}
+        elif name in ALIASES | COPIES:
+            (source,) = node.all_input_nodes[:1] or (None,)
+            if source in values:
+                values[node] = values[source]
+            memory[node] = given if name in ALIASES else {node}
+        elif isinstance(node.target, OpOverload) and not is_mutable(node):
+            memory[node] = given if holds_integers(node) else set()
+        elif node.op != "output":
+            written |= given  # Regions may write to what they take, too.
+    return {node: x for node, x in values.items() if not memory[node] & written}
+
+
+def is_list_of_indices(value: Any) -> TypeGuard[torch.Tensor]:
+    """Whether a constant is a tensor of indices whose elements are known."""
+    return (
+        isinstance(value, torch.Tensor)
+        and not isinstance(value, FakeTensor)
+        and value.dtype in (torch.int32, torch.int64)
+        and value.layout is torch.strided
+        and value.is_cpu
+    )
+
+
+def holds_integers(node: Node) -> bool:
+    """Whether a node returns a tensor that may be a view of one of integers."""
+    leaves = pytree.tree_leaves(node.meta.get("val"))
+    return any(
+        isinstance(x, torch.Tensor) and not x.is_floating_point() for x in leaves
+    )
 
 
 def limits_of_indices(
     node: Node, bounds: Bounds, constants: Mapping[Node, torch.Tensor]
 ) -> Limits:
-    """That a dimension has the elements that indices are of, as far as is known."""
+    """That a dimension has the elements at the indices, as far as these are known."""
     given = arguments(node)
+    results = None
     match schema_name(node.target):
         case "aten.embedding":
             shape, places = shape_of(given["weight"]), {0: given["indices"]}
         case "aten.index.Tensor":
-            shape = shape_of(given["self"])
+            shape, results = shape_of(given["self"]), shape_of(node)
             places = places_of(given["indices"])
         case _:
             shape = shape_of(given["self"])
             places = {given["dim"]: given["index"]}
     for dim, index in places.items():
         if -len(shape) <= dim < len(shape):  # Others are refused by the lowerings.
-            yield from limit_if_any(node, shape[dim], shape_of(index), bounds)
-            if index in constants and (indices := constants[index]).numel():
-                least, most = int(indices.min()), int(indices.max())
-                needed = Size(sympy.Integer(max(most + 1, -least)), bounds)
-                yield Limit(node, "", size_of(shape[dim], bounds), needed)
+            least, count = 1, shape_of(index) if results is None else results
+            if index in constants and (known := constants[index]).numel():
+                least = least_size(int(known.min()), int(known.max()))
+            yield from limit_if_any(node, shape[dim], count, bounds, least)
+
+
+def least_size(first: int, last: int) -> int:
+    """The least size of a dimension that has these indices, which may be negative."""
+    return max(last + 1, -first)
 
 
 def limit_if_any(
-    node: Node, size: Any, others: Sequence[Any], bounds: Bounds
+    node: Node, size: Any, others: Sequence[Any], bounds: Bounds, least: int = 1
 ) -> Limits:
-    """That a size is not 0, unless one of others is."""
-    own, one = size_of(size, bounds), Size(sympy.Integer(1), bounds)
+    """That a size is at least `least`, unless one of others is 0."""
+    own, needed = size_of(size, bounds), Size(sympy.Integer(least), bounds)
     sizes = [size_of(other, bounds).expression for other in others]
     count = Size(sympy.Mul(*sizes), bounds)
-    if own.is_at_least(1):
+    if own.is_at_least(least):
         return
     if count.is_at_least(1):
-        yield Limit(node, "", own, one)
+        yield Limit(node, "", own, needed)
     elif count.expression != 0:
-        yield Limit(node, "", own, one, unless=count)
+        yield Limit(node, "", own, needed, unless=count)
 
 
 def places_of(indices: Sequence[Node | None]) -> Mapping[int, Node]:
@@ -356,7 +401,7 @@ def limits_of_index(node: Node, bounds: Bounds) -> Limits:
         return  # The lowerings refuse it.
     size, index = size_of(shape[dim], bounds), size_of(given["index"], bounds)
     if isinstance(given["index"], int):
-        needed = sympy.Integer(max(given["index"] + 1, -given["index"]))
+        needed = sympy.Integer(least_size(given["index"], given["index"]))
         yield Limit(node, "", size, Size(needed, bounds))
     elif is_of_values(index.expression):
         yield Limit(node, "", size, Size(sympy.Integer(1), bounds))

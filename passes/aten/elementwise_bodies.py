@@ -108,7 +108,7 @@ def power(x: Element, y: Value) -> Element:
 
 
 def power_in_float16(x: Element, y: Value) -> Element:
-    """PyTorch takes no square roots here, which differ from powers at -0 and -inf."""
+    """PyTorch's in float16: no square roots, which differ from it at -0 and -inf."""
     return x.apply("pow", y) if y in (0.5, -0.5) else power(x, y)
 
 

@@ -155,7 +155,7 @@ IN_RESULT_TYPE: Mapping[str, Body] = {
 """Ops computed in the result type, or in f32 if that is f16 or bf16."""
 
 OF_FLOAT16: Mapping[str, Body] = {"pow": power_in_float16}
-"""Bodies of ops of `IN_RESULT_TYPE` that differ if the result type is f16."""
+"""The bodies for a result of f16, where PyTorch computes something else there."""
 
 ROUNDED_EACH_STEP: Mapping[str, Body] = {
     "abs": lambda x: abs(x),

@@ -141,7 +141,10 @@ def first_line(error: Exception) -> str:
 
 def shortened(value: object) -> str:
     """A value in a message: in one line, and cut if it is long."""
-    text = " ".join(str(value).split())
+    try:
+        text = " ".join(str(value).split())
+    except ValueError:  # Python writes no integers of more than 4,300 digits.
+        text = f"a {type(value).__name__} of very many digits"
     return text if len(text) <= 60 else f"{text[:56]} ..."
 
 

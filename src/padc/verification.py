@@ -274,7 +274,7 @@ def compare_calls(
     if precision == "float16":
         hint = "Program.float16_report(), or padc convert --report, says what to keep "
         hint += "in float32"
-    _check_tolerance(worst.values(), allowed, hint)
+    check_errors(worst.values(), allowed, hint)
     return list(worst.values())
 
 
@@ -283,7 +283,9 @@ def check_tolerance(tolerance: Any) -> None:
     if not isinstance(tolerance, float | int | None):
         raise UsageError(f"tolerance is {shortened(tolerance)}, not a number")
     if tolerance is not None and not tolerance >= 0:
-        raise UsageError(f"tolerance is {tolerance}", hint="give a number from 0 on")
+        raise UsageError(
+            f"tolerance is {shortened(tolerance)}", hint="give a number from 0 on"
+        )
 
 
 def compare_packages(
@@ -299,7 +301,7 @@ def compare_packages(
             compare(feature.name, *alike(feature, is_, should))
             for feature, (is_, should) in zip(session.outputs, results, strict=True)
         ]
-        _check_tolerance(found, 1e-5)
+        check_errors(found, 1e-5)
 
 
 def known(values: Mapping[str, torch.Tensor], name: str) -> torch.Tensor:
@@ -319,7 +321,7 @@ def initial_values(exported: Source) -> Mapping[str, torch.Tensor]:
     return held_tensors(exported)
 
 
-def _check_tolerance(
+def check_errors(
     comparisons: Iterable[Comparison], tolerance: float, hint: str | None = None
 ) -> None:
     """Raise WrongResultError if a relative error is above `tolerance`."""

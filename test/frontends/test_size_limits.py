@@ -278,7 +278,27 @@ def changed_indices(x: torch.Tensor) -> torch.Tensor:
     return x[:, indices]
 
 
-INDICES: Mapping[str, tuple[Function, int]] = {
+def indices_changed_by_another_name(x: torch.Tensor) -> torch.Tensor:
+    indices = torch.tensor([0, 9])
+    indices.detach()[1] = 1
+    return x[:, indices]
+
+
+class Buffered(nn.Module):
+    """Changes a view of its indices, which are no buffer."""
+
+    def __init__(self):
+        super().__init__()
+        self.whole = torch.tensor([0, 9])
+        self.last = self.whole[1:]
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        indices = self.whole.clone()
+        indices.view(2, 1).clamp_(max=1)
+        return x[:, indices] + x[:, self.last - 8]
+
+
+INDICES: Mapping[str, tuple[nn.Module | Function, int]] = {
     "listed": (lambda x: x[:, [-1, -4, 0]], 4),
     "selected": (lambda x: x.index_select(1, torch.tensor([4, 0])) * 2, 5),
     "gathered": (lambda x: x.gather(1, torch.tensor([[3]])), 4),
@@ -286,6 +306,8 @@ INDICES: Mapping[str, tuple[Function, int]] = {
     "embedded": (lambda x: F.embedding(torch.tensor([[3]]), x.T + 1), 4),
     "changed": (changed_indices, 2),
     "limited": (lambda x: x[:, torch.tensor([0, 9]).clamp_(0, 1)], 2),
+    "changed by another name": (indices_changed_by_another_name, 2),
+    "changed in a view": (Buffered(), 2),
 }
 """Functions with indices that are constants, and the least size of dimension 1."""
 
@@ -297,13 +319,68 @@ def test_indices_that_are_constants(name: str):
     compiled, package = padc.compile(program), padc.convert(program)
 
     x = torch.randn(2, least)
+    expected = function(x)
     for result in (compiled(x), *package.run(x)):
-        torch.testing.assert_close(result, function(x))
+        torch.testing.assert_close(result, expected)
     if least > 2:
         with pytest.raises(UsageError, match=rf"shape\[1\] >= {least}"):
             compiled(torch.randn(2, least - 1))
         with pytest.raises(padc.PadcError, match=f"{least}"):
             package.run(torch.randn(2, least - 1))
+
+
+def test_constant_indices_that_are_returned():
+    def function(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        indices = torch.tensor([0, 3])
+        return x[:, indices], indices, indices + 1
+
+    compiled = padc.compile(exported(function, (2, 9), {1: auto(2, 12)}))
+
+    with pytest.raises(UsageError, match=r"shape\[1\] >= 4"):
+        compiled(torch.ones(2, 3))
+
+
+def test_constant_indices_of_nothing():
+    """PyTorch's index checks none if the result is empty; index_select does."""
+    n, m = Dim("n", min=0, max=9), Dim("m", min=0, max=9)
+    for function in (
+        lambda x: x[:, torch.tensor([5])],
+        lambda x: x.index_select(1, torch.tensor([5])),
+    ):
+        compiled = padc.compile(exported(function, (7, 8), {0: n, 1: m}))
+        assert compiled(torch.ones(2, 6)).shape == (2, 1)
+        with pytest.raises(UsageError, match=r"shape\[1\] >= 6"):
+            compiled(torch.ones(2, 3))
+        try:
+            shape = function(torch.ones(0, 3)).shape
+        except (IndexError, RuntimeError):
+            with pytest.raises(UsageError, match=r"shape\[1\] >= 6"):
+                compiled(torch.ones(0, 3))
+        else:
+            assert compiled(torch.ones(0, 3)).shape == shape
+
+
+def test_a_constant_that_is_an_argument_by_name():
+    program = exported(lambda x: x[:, [3]], (2, 9), {1: auto(2, 12)})
+    (copy,) = program.graph.find_nodes(
+        op="call_function", target=torch.ops.aten.lift_fresh_copy.default
+    )
+    copy.kwargs, copy.args = {"self": copy.args[0]}, ()
+
+    with pytest.raises(UsageError, match=r"shape\[1\] >= 4"):
+        padc.compile(program)(torch.ones(2, 3))
+
+
+def test_an_index_of_a_dimension_whose_size_is_a_value():
+    """Core ML has no such dimension, so the op that makes it is refused."""
+
+    def function(x: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
+        return x.nonzero()[index.item()]  # type: ignore[call-overload]
+
+    program = torch.export.export(Two(function), (torch.ones(3), torch.tensor(1)))
+
+    with pytest.raises(UnsupportedError, match=r"aten\.nonzero"):
+        padc.convert(program)
 
 
 @pytest.mark.parametrize("kind", ["multiple", "more"])

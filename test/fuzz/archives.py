@@ -29,7 +29,7 @@ from torch.export import ExportedProgram
 from torch.utils import _pytree as pytree
 
 import padc
-from padc.frontends.torch_export import kernels_for, load
+from padc.frontends.torch_export import kernels_for, load, module_of
 
 SAVED = Path(__file__).parents[1] / "frontends" / "saved"
 GRAPH = "models/model.json"
@@ -99,7 +99,7 @@ def computed(program: ExportedProgram) -> None:
     if program.example_inputs is None or not is_small(program):
         return
     args, kwargs = program.example_inputs
-    module = program.module()
+    module = module_of(program)
     try:
         with kernels_for(module):
             module(*args, **kwargs)

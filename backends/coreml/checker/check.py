@@ -13,7 +13,7 @@ import numpy as np
 
 from padc.backends.coreml.checker.checked_op import Op, Shapes, Value, read_type
 from padc.backends.coreml.checker.finding import Finding
-from padc.backends.coreml.checker.rules import RULES, is_available, newer_than
+from padc.backends.coreml.checker.rules import RULES, is_available, newer
 from padc.backends.coreml.checker.shapes import WeightShapes, compute, load
 from padc.backends.coreml.evaluator.execution import Block
 from padc.backends.coreml.evaluator.features import Feature, describe
@@ -150,11 +150,11 @@ class _FunctionChecker:
     def report_target(self) -> None:
         """Report that the target lacks the opset, at the first op that needs it."""
         message = f"its opset {self.function.opset} is unknown to {self.target}"
-        needed = ((op, why) for op in self.ops for why in newer_than(self.target, op))
-        op, why = next(needed, (None, ""))
-        if op is not None:
-            message += f"; it has {op.type} '{op.name}', and {why}"
-        self.report("target", "function", self.name, message, at=op)
+        for op in self.ops:
+            for why in newer(op, self.target):
+                message += f"; it has {op.type} '{op.name}', and {why}"
+                return self.report("target", "function", self.name, message, at=op)
+        self.report("target", "function", self.name, message)
 
     def check_shapes(
         self, program: Block, sizes: Mapping[str, tuple[int, ...]] | None

@@ -136,7 +136,7 @@ def input_unknown(op: Op, target: str) -> Iterator[str]:
             yield f"{target} has no input '{name}' of this op"
 
 
-def newer_than(target: str, op: Op) -> Iterator[str]:
+def newer(op: Op, target: str) -> Iterator[str]:
     """What in an op the target's opset lacks."""
     yield from opset(op, target)
     yield from input_unknown(op, target)

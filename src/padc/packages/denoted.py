@@ -52,7 +52,7 @@ class Denoted:
             return as_input(feature, rounded(feature, tensor))
         image = self.image(feature)
         check_is_image(feature, image, tensor)
-        return as_pixels(feature, image.undone(as_channels(image, tensor)))
+        return as_pixels(feature, image.undone(as_channels(feature, image, tensor)))
 
     def nearest(self, feature: Feature, tensor: Any) -> torch.Tensor:
         """The tensor nearest to `tensor` that a value of the input stands for."""
@@ -68,7 +68,7 @@ class Denoted:
             return feature.accepts(tuple(tensor.shape) or (1,))
         image = self.image(feature)
         check_is_image(feature, image, tensor)
-        shape = as_channels(image, tensor).shape
+        shape = as_channels(feature, image, tensor).shape
         return feature.accepts(shape[: len(feature.shape)])
 
     def fitted(
@@ -91,7 +91,7 @@ class Denoted:
         if feature.color is None:
             return like
         image = self.image(feature)
-        shape = as_channels(image, like).shape
+        shape = as_channels(feature, image, like).shape
         pixels = np.random.default_rng(0).integers(0, 256, shape).astype(np.float64)
         if feature.color == "GRAYSCALE_FLOAT16":
             pixels /= 255
@@ -124,8 +124,8 @@ class Denoted:
             half, should = actual.numpy(), expected.detach().cpu().double().numpy()
             return nearest_between(*half_bounds(half), should)
         image = self.image(feature)
-        is_ = image.applied(as_channels(image, actual))
-        should = image.applied(as_channels(image, expected))
+        is_ = image.applied(as_channels(feature, image, actual))
+        should = image.applied(as_channels(feature, image, expected))
         if feature.dtype != np.uint8:
             return nearest_between(*half_bounds(is_.astype(np.float16)), should)
         pixels = is_.round()
@@ -185,9 +185,9 @@ def check_is_image(feature: Feature, image: Image, tensor: Any) -> None:
         )
 
 
-def as_channels(image: Image, tensor: torch.Tensor) -> Array:
+def as_channels(feature: Feature, image: Image, tensor: torch.Tensor) -> Array:
     """A tensor of rank 4 as [height, width, channels]."""
-    return image.as_pixels(as_array("image", tensor).astype(np.float64))
+    return image.as_pixels(as_array(feature.name, tensor).astype(np.float64))
 
 
 def as_pixels(feature: Feature, channels: Array) -> Array:
@@ -296,8 +296,8 @@ def as_array(name: str, tensor: Any) -> npt.NDArray[Any]:
     """
     The elements of the tensor for the input `name`; those of bfloat16 as float32.
 
-    Raises UsageError if it is no tensor, or one that is sparse, nested, quantized or
-    without data.
+    Raises UsageError if it is no tensor, or one that is sparse, nested, without data,
+    or of a dtype that numpy lacks: float8, complex32, quantized.
     """
     if not isinstance(tensor, torch.Tensor):
         raise UsageError(
@@ -310,8 +310,8 @@ def as_array(name: str, tensor: Any) -> npt.NDArray[Any]:
         return (plain.float() if plain.dtype == torch.bfloat16 else plain).numpy()
     except (RuntimeError, TypeError) as error:
         raise UsageError(
-            f"the input '{name}' is no plain tensor: {first_line(error)}",
-            hint="give a dense one of the CPU, with data",
+            f"the input '{name}' cannot be read: {first_line(error)}",
+            hint="give a dense tensor with data, of a dtype that numpy has",
         ) from error
 
 

@@ -364,5 +364,5 @@ def test_workers_of_a_data_loader_call_it(
 
 @pytest.mark.parametrize("threads", [0, -1, True, 1.5, "2", 2**31])
 def test_threads_are_a_positive_integer(threads: int):
-    with pytest.raises(padc.UsageError, match=f"threads is {threads}"):
+    with pytest.raises(padc.UsageError, match=f"threads is {threads!r}"):
         padc.compile(nn.ReLU(), (torch.zeros(1),), threads=threads)
