@@ -38,10 +38,12 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.transforms.dead_code_elimination import region_dce
 from xdsl.utils.exceptions import PassFailedException
 
+from padc.errors import UsageError
 from padc.ir.main_function import body_of, functions_of
 from padc.ir.tcp import Amount
 from padc.passes.buffers.deallocation import remove_deallocs
 from padc.passes.buffers.live_ranges import (
+    TOO_LARGE,
     LiveRange,
     live_bytes,
     live_ranges,
@@ -100,6 +102,8 @@ class Plan:
             if (bytes := live.static_bytes(self.guard)) is not None
         }
         offsets, static_bytes = placed(static)
+        if static_bytes >= TOO_LARGE:
+            raise UsageError(f"the program needs buffers of {static_bytes} bytes")
         slots = slots_for([live for live in ranges if live not in static])
         self.add_sizes_function(slots, static_bytes)
         attributes = self.function.attributes

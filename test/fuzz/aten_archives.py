@@ -66,6 +66,9 @@ def the_schema(name: str) -> Schema:
     return schema
 
 
+MOST_RESULTS = 1000
+
+
 class Call(torch.nn.Module):
     """A call of an op; its tensors are the inputs."""
 
@@ -100,6 +103,8 @@ class Call(torch.nn.Module):
         ]
         if not tensors or sum(x.numel() for x in tensors) > 2**16:
             raise ValueError("no tensors, or large ones")
+        if len(tensors) > MOST_RESULTS:
+            raise ValueError("PyTorch takes long to export them")
 
     def value(self, type: str) -> Any:
         """A value of an ATen type."""

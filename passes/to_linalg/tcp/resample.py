@@ -213,6 +213,10 @@ class WindowTable:
     """One for each window, or `[longest, windows]`."""
 
 
+MOST_TRIED = 2**16
+"""The most windows of which each is looked at for the longest one."""
+
+
 def area(build: LinalgBuilder, axis: Axis, real: AnyFloat) -> WindowTable:
     """The windows of an adaptive pool; a window's weights are equal."""
     size, new_size = axis.sizes(build)
@@ -228,11 +232,9 @@ def area(build: LinalgBuilder, axis: Axis, real: AnyFloat) -> WindowTable:
             lifted(inner, weight, real).value,
         ]
 
-    if isinstance(axis.size, int) and isinstance(axis.new_size, int):
-        windows = resampling.area_windows(axis.size, axis.new_size)
-        longest: Amount = max(map(len, windows))
-    else:
-        longest = resampling.longest_area(size, new_size).value
+    new, longest = axis.new_size, resampling.longest_area(size, new_size).value
+    if isinstance(axis.size, int) and isinstance(new, int) and new < MOST_TRIED:
+        longest = max(map(len, resampling.area_windows(axis.size, new)))
     tables = tabulated(build, axis.new_size, [i32, i32, real], table)
     return WindowTable(longest, *tables)
 

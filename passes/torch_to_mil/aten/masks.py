@@ -92,6 +92,8 @@ def put_masked(call: MilCall, mask: Tensor, dim: int) -> Tensor:
     `x[mask] = y[mask]` is `where(mask, y, x)`.
     """
     x, after = call.tensor("self"), call.tensor("self").rank - dim - mask.rank
+    if after < 0:
+        raise Obstacle(f"a mask of {mask.rank} dimensions for {max(x.rank - dim, 0)}")
     if (source := masked_by_same(call.op)) is not None:
         values = call.as_tensor(source.arg("self"))
     else:

@@ -961,3 +961,12 @@ def test_other_threads_run_meanwhile():
     start, end = span
     quarter = (end - start) / 4
     assert any(start + quarter < tick < end - quarter for tick in ticks)
+
+
+@pytest.mark.parametrize("size", [2**40, 2**63 - 1])
+def test_static_sizes_that_memory_does_not_have(size: int):
+    """The result is empty, but the table of windows has a row for each of its columns."""
+    with pytest.raises(padc.UsageError, match=r"buffers of|not enough memory"):
+        compile_function(lambda x: F.adaptive_avg_pool1d(x, size), torch.ones(0, 2))(
+            torch.ones(0, 2)
+        )
