@@ -462,6 +462,56 @@ def test_ops_that_take_no_empty_dimension(name: str):
         compiled(torch.rand(1, 2, 0))
 
 
+def call_of(name: str, *args: Any) -> Function:
+    """A function that calls an op, `conv1d.padding`, with further arguments."""
+    packet, _, overload = name.partition(".")
+    op = getattr(getattr(torch.ops.aten, packet), overload or "default")
+    return lambda x: op(x, *args)
+
+
+def kernels(rank: int) -> Mapping[str, Function]:
+    """Ops with windows along the last dimensions, of which kernels check the sizes."""
+    one, two, no_weights = [1] * rank, [2] * rank, None
+    weights = torch.ones(2, 2, *[3] * rank)
+    transposed = f"conv_transpose{rank}d" + (".input" if rank > 1 else "")
+    return {
+        "conv": call_of(f"conv{rank}d", weights, no_weights, one, two),
+        "same": call_of(f"conv{rank}d.padding", weights, no_weights, one, "same"),
+        "convolution": call_of(
+            "convolution", weights, no_weights, one, two, one, False, [0] * rank, 1
+        ),
+        "transposed": call_of(transposed, weights),
+        "average": call_of(f"avg_pool{rank}d", one),
+        "adaptive": call_of(f"adaptive_avg_pool{rank}d", two),
+        "replicate": call_of(f"replication_pad{rank}d", [2, 1] * rank),
+        "pad": call_of("_pad_enum", [2, 1] * rank, 1),
+    }
+
+
+@pytest.mark.parametrize("rank", [1, 2, 3])
+@pytest.mark.parametrize("name", kernels(1))
+def test_kernels_that_take_no_empty_dimension(name: str, rank: int):
+    function, others = kernels(rank)[name], [9] * (rank - 1)
+    shape = 1, 2, 9, *others
+    compiled = padc.compile(exported(function, shape, {2: Dim("n", min=0, max=12)}))
+
+    x = torch.rand(1, 2, 1, *others)
+    torch.testing.assert_close(compiled(x), function(x))
+    with pytest.raises(RuntimeError):
+        function(torch.rand(1, 2, 0, *others))
+    with pytest.raises(UsageError, match=r"\.shape\[2\] >= 1"):
+        compiled(torch.rand(1, 2, 0, *others))
+
+
+def test_a_constant_pad_by_its_number():
+    function = call_of("_pad_enum", [2, -4], 3, 0.5)
+    compiled = padc.compile(exported(function, (2, 9), {1: auto(2, 12)}))
+
+    torch.testing.assert_close(compiled(torch.ones(2, 4)), function(torch.ones(2, 4)))
+    with pytest.raises(UsageError, match="dimension 1 of the input 'x' is 1"):
+        compiled(torch.ones(2, 1))
+
+
 def test_convolutions_of_an_empty_batch_and_length():
     """PyTorch takes these."""
     n, m = Dim("n", min=0, max=4), Dim("m", min=0, max=12)

@@ -129,6 +129,16 @@ AREAS: Mapping[str, Area] = {
             "::test_sizes_that_torch_export_found_out",
         ),
     ),
+    "size limits": Area(
+        {"frontends/torch_export/size_limits.py": ()},
+        (
+            "test/frontends/test_size_limits.py",
+            "test/frontends/test_small_sizes.py",
+            "test/backends/native/test_compile.py::test_positions_that_are_values",
+            "test/backends/native/test_compile.py"
+            "::test_positions_where_there_may_be_none",
+        ),
+    ),
     "strides": Area(
         {"frontends/torch_export/strided.py": ()},
         ("test/frontends/test_strided.py", "test/frontends/test_input_strides.py"),
