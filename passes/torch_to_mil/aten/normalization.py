@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, Float16Type, i32
 
 from padc.errors import Obstacle
 from padc.ir import mil
-from padc.ir.element_types import LARGEST_FINITE, wide
+from padc.ir.element_types import LARGEST_FINITE, is_float, wide
 from padc.passes.aten.formulas import default_epsilon, factor_and_summand
 from padc.passes.aten.operand_checks import check_dim, check_rank
 from padc.passes.torch_to_mil.aten.mil_call import Made, MilCall, lowers
@@ -362,6 +362,9 @@ def instances(
 @lowers("aten._weight_norm", "aten._weight_norm_interface")
 def lower_weight_norm(call: MilCall) -> list[Tensor]:
     """`v * (g / norm)`: the norm of each slice along `dim`; if that is -1, of all."""
+    given, scale = (call.tensor(name).type for name in ("v", "g"))
+    if given != scale or not is_float(given):
+        raise Obstacle(f"v is {given} and g {scale}", "give both one type of floats")
     v, g = in_wide(call, "v"), in_wide(call, "g")
     dim = call.integer("dim")
     length = norm(v, 2, [d for d in range(v.rank) if d != dim], True)

@@ -155,7 +155,8 @@ class Tensor(Element):
         return self.wrapped(self.binary("mul", other))
 
     def __truediv__(self, other: Operand) -> Tensor:
-        assert self.is_float
+        if not self.is_float:  # PyTorch's ops that divide integers make them floats.
+            raise Obstacle(f"a quotient of {self.type}", "convert it to float first")
         return self.binary("real_div", other)
 
     def __floordiv__(self, other: Operand) -> Tensor:
