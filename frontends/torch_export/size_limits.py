@@ -45,10 +45,9 @@ aten/src/ATen/native/PadNd.h."""
 MODES: Mapping[str, str] = {
     "aten.constant_pad_nd": "constant",
     "aten._pad_circular": "circular",
-    **{f"aten.reflection_pad{rank}d": "reflect" for rank in (1, 2, 3)},
     **{f"aten.replication_pad{rank}d": "replicate" for rank in (1, 2, 3)},
 }
-"""The modes of the ops that have one."""
+"""The modes of the ops that have one; PyTorch makes the guards of reflection pads."""
 CONVOLUTIONS: Mapping[str, int | None] = {
     **{f"aten.conv{rank}d": rank for rank in (1, 2, 3)},
     **{f"aten.conv{rank}d.padding": rank for rank in (1, 2, 3)},
