@@ -503,6 +503,32 @@ def test_kernels_that_take_no_empty_dimension(name: str, rank: int):
         compiled(torch.rand(1, 2, 0, *others))
 
 
+NEAREST: Mapping[str, tuple[Function, Sequence[int], int]] = {
+    "max": (lambda x: x.max() + 1, (6,), 0),
+    "max.dim": (lambda x: x.max(0)[0] + 1, (6, 3), 0),
+    "min": (lambda x: x.min() + 1, (6,), 0),
+    "min.dim": (lambda x: x.min(0)[0] + 1, (6, 3), 0),
+    "a pool": (call_of("_adaptive_avg_pool2d", [2, 2]), (1, 2, 6, 5), 2),
+    "a volume": (call_of("_adaptive_avg_pool3d", [2] * 3), (1, 2, 6, 4, 5), 2),
+    "index": (lambda x: x[torch.tensor([0, 0])] + 1, (6, 3), 0),
+    "nearest": (call_of("upsample_nearest1d", [4]), (1, 2, 6), 2),
+}
+"""Functions that read an element, the shape of their tensor, and its dynamic dimension."""
+
+
+@pytest.mark.parametrize("name", NEAREST)
+def test_an_element_of_a_dimension_that_may_be_empty(name: str):
+    function, shape, dim = NEAREST[name]
+    one, none = ([*shape[:dim], size, *shape[dim + 1 :]] for size in (1, 0))
+    sizes = {dim: Dim("n", min=0, max=12)}
+    compiled = padc.compile(exported(function, shape, sizes))
+
+    x = torch.randn(one)
+    torch.testing.assert_close(compiled(x), function(x))
+    with pytest.raises(UsageError, match=rf"shape\[{dim}\] >= 1"):
+        compiled(torch.randn(none))
+
+
 def test_a_constant_pad_by_its_number():
     function = call_of("_pad_enum", [2, -4], 3, 0.5)
     compiled = padc.compile(exported(function, (2, 9), {1: auto(2, 12)}))
