@@ -42,7 +42,8 @@ class View:
         self.blob: str = meta["path_name"]
         if meta["use_pickle"]:
             raise UnsafeError(f"the tensor {name} is pickled, in {self.blob}")
-        tensor = meta["tensor_meta"]
+        if (tensor := meta["tensor_meta"]) is None:
+            raise UnsafeError(f"{name} is no tensor, but an object, in {self.blob}")
         self.dtype = serialize._SERIALIZE_TO_TORCH_DTYPE[tensor["dtype"]]
         self.shape = [int(size["as_int"]) for size in tensor["sizes"]]
         self.strides = [int(stride["as_int"]) for stride in tensor["strides"]]

@@ -458,6 +458,14 @@ def test_a_weight_that_is_pickled(saved: bytes):
     check_refused(path, r"the tensor weight is pickled, in weight_0")
 
 
+def test_a_constant_that_is_an_object(saved: bytes):
+    config = {"path_name": "custom_obj_0", "use_pickle": False, "tensor_meta": None}
+    text = json.dumps({"config": {"object": config}}).encode()
+    path = with_member(saved, "data/constants/model_constants_config.json", text)
+
+    check_refused(path, "object is no tensor, but an object, in custom_obj_0")
+
+
 def torch_pickle(value: Any) -> bytes:
     buffer = io.BytesIO()
     torch.save(value, buffer)
