@@ -20,6 +20,24 @@ EXPLAINED: dict[str, str] = {
             "size_assertions.py size_assertions: `not conditions`",
         )
     },
+    **{
+        f"frontends/torch_export/size_limits.py {place}": reason
+        for place, reason in {
+            "limit_guards: `found` is true": "it only saves time",
+            "limit_if_any: `own.is_at_least(least)` is false": (
+                "such a limit always holds, and is dropped later"
+            ),
+            "Size.minimum: `self._of(expression(other)).is_at_least(self)` is false": (
+                "it only makes the formula simpler"
+            ),
+            "Size.maximum: `self._of(expression(other)).is_at_least(self)` is false": (
+                "it only makes the formula simpler"
+            ),
+            "sources_of_symbols: `isinstance(known, sympy.Symbol)` is false": (
+                "the solution of a symbol is the symbol"
+            ),
+        }.items()
+    },
     "ir/torch/calls.py called_with: `each.kwarg_only` is true": (
         "PyTorch 2.13 takes all arguments by name, too"
     ),
