@@ -269,7 +269,7 @@ def constants_of(ep: ExportedProgram) -> Mapping[Node, torch.Tensor]:
                 values[node] = values[source]
             memory[node] = given if name in ALIASES else {node}
         elif isinstance(node.target, OpOverload) and not is_mutable(node):
-            memory[node] = given if holds_integers(node) else set()
+            memory[node] = given if given and holds_integers(node) else set()
         elif node.op != "output":
             written |= given  # Regions may write to what they take, too.
     return {node: x for node, x in values.items() if not memory[node] & written}
@@ -298,23 +298,23 @@ def limits_of_indices(
     node: Node, bounds: Bounds, constants: Mapping[Node, torch.Tensor]
 ) -> Limits:
     """That a dimension has the elements at the indices, as far as these are known."""
-    given = arguments(node)
-    results = None
-    match schema_name(node.target):
+    given, name = arguments(node), schema_name(node.target)
+    match name:
         case "aten.embedding":
             shape, places = shape_of(given["weight"]), {0: given["indices"]}
         case "aten.index.Tensor":
-            shape, results = shape_of(given["self"]), shape_of(node)
+            shape = shape_of(given["self"])
             places = places_of(given["indices"])
         case _:
             shape = shape_of(given["self"])
             places = {given["dim"]: given["index"]}
     for dim, index in places.items():
         if -len(shape) <= dim < len(shape):  # Others are refused by the lowerings.
-            least, count = 1, shape_of(index) if results is None else results
+            # PyTorch's index checks none if its result is empty.
+            made, least = node if name == "aten.index.Tensor" else index, 1
             if index in constants and (known := constants[index]).numel():
                 least = least_size(int(known.min()), int(known.max()))
-            yield from limit_if_any(node, shape[dim], count, bounds, least)
+            yield from limit_if_any(node, shape[dim], shape_of(made), bounds, least)
 
 
 def least_size(first: int, last: int) -> int:
