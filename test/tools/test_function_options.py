@@ -1,6 +1,7 @@
 # pyright: basic
 """`padc convert --function`: several functions in one package."""
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,9 @@ BOTH = "--function small=function_nets:small --function large=function_nets:larg
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    monkeypatch.delitem(sys.modules, "function_nets", raising=False)
     (tmp_path / "function_nets.py").write_text(NETS)
     return tmp_path
 
