@@ -264,7 +264,7 @@ def constants_of(ep: ExportedProgram) -> Mapping[Node, torch.Tensor]:
                 values[node] = value
                 memory[node] = {value.untyped_storage().data_ptr()}
         elif name in ALIASES | COPIES:
-            (source,) = node.all_input_nodes[:1] or (None,)
+            source = next(iter(node.all_input_nodes), None)
             if source in values:
                 values[node] = values[source]
             memory[node] = given if name in ALIASES else {node}
@@ -399,14 +399,11 @@ def limits_of_index(node: Node, bounds: Bounds) -> Limits:
     if not -len(shape) <= dim < len(shape):
         return  # The lowerings refuse it.
     size, index = size_of(shape[dim], bounds), size_of(given["index"], bounds)
-    if isinstance(given["index"], int):
-        needed = sympy.Integer(least_size(given["index"], given["index"]))
-        yield Limit(node, "", size, Size(needed, bounds))
-    elif is_of_values(index.expression):
+    if is_of_values(index.expression):
         yield Limit(node, "", size, Size(sympy.Integer(1), bounds))
     else:
         yield Limit(node, "", size, index + 1)
-        yield Limit(node, "", size + index, Size(sympy.Integer(0), bounds))
+        yield Limit(node, "", size, Size(-index.expression, bounds))
 
 
 def is_of_values(expression: sympy.Expr) -> bool:
@@ -441,13 +438,11 @@ def mode_of(node: Node, name: str) -> str | None:
 
 
 def limits_of_pad(node: Node, mode: str, bounds: Bounds) -> Limits:
-    """The conditions of each dimension that is padded."""
+    """The conditions of each dimension that amounts are given for."""
     given = arguments(node)
     amounts = cast(Sequence[Any], given["padding" if "padding" in given else "pad"])
     shape = shape_of(given["self"])
     for place, sides in enumerate(zip(amounts[::2], amounts[1::2])):
-        if sides == (0, 0):
-            continue
         size = size_of(shape[len(shape) - 1 - place], bounds)
         lower, upper = (size_of(side, bounds) for side in sides)
         for value, least in PAD_LIMITS[mode](size, lower, upper):
@@ -509,7 +504,7 @@ def solution(
     """The value of the symbol for which a size is `given`; None if it is not linear."""
     offset = size.subs(symbol, 0)
     factor = size.subs(symbol, 1) - offset
-    if sympy.expand(factor * symbol + offset - size) != 0 or factor == 0:
+    if sympy.expand(factor * symbol + offset - size) != 0:
         return None
     return cast(sympy.Expr, FloorDiv(given - offset, factor))
 

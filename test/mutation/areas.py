@@ -132,6 +132,7 @@ AREAS: Mapping[str, Area] = {
     "size limits": Area(
         {"frontends/torch_export/size_limits.py": ()},
         (
+            "test/frontends/test_limit_guards.py",
             "test/frontends/test_size_limits.py",
             "test/frontends/test_small_sizes.py",
             "test/backends/native/test_compile.py::test_positions_that_are_values",

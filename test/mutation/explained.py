@@ -36,6 +36,13 @@ EXPLAINED: dict[str, str] = {
             "sources_of_symbols: `isinstance(known, sympy.Symbol)` is false": (
                 "the solution of a symbol is the symbol"
             ),
+            "sources_of_symbols: `(value_of := solution(known, symbol, given)) is not None`"
+            " is true": (
+                "a symbol that no size is linear in is the size of another input"
+            ),
+            "bounds_of: `isinstance(symbol, sympy.Symbol)` is true": (
+                "sympy looks up the bounds of symbols only"
+            ),
         }.items()
     },
     "ir/torch/calls.py called_with: `each.kwarg_only` is true": (
