@@ -269,7 +269,7 @@ def constants_of(ep: ExportedProgram) -> Mapping[Node, torch.Tensor]:
                 values[node] = values[source]
             memory[node] = given if name in ALIASES else {node}
         elif isinstance(node.target, OpOverload) and not is_mutable(node):
-            memory[node] = given if given and holds_integers(node) else set()
+            memory[node] = given if holds_integers(node) else set()
         elif node.op != "output":
             written |= given  # Regions may write to what they take, too.
     return {node: x for node, x in values.items() if not memory[node] & written}

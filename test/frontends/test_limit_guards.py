@@ -15,8 +15,8 @@ from torch.nn import functional as F
 
 import padc
 from padc.errors import UsageError
-from padc.frontends.torch_export.guards import limits_of
-from padc.frontends.torch_export.size_limits import solution
+from padc.frontends.torch_export.guards import input_numbers, limits_of
+from padc.frontends.torch_export.size_limits import limit_guards, solution
 from padc.versions import numbers
 
 Function = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
@@ -141,7 +141,7 @@ def test_a_mask_before_indices():
 def test_a_mask_of_an_empty_dimension():
     program = exported(lambda x, y: x[x[:, 0] > 0.5], [0], [3, 2])
 
-    assert guards(program) == []
+    assert limit_guards(program, input_numbers(program)) == []
 
 
 @pytest.mark.parametrize(
