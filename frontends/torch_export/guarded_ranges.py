@@ -1,11 +1,13 @@
 # pyright: basic
-"""The sizes for which all guards of a program hold, as ranges for Core ML."""
+"""The sizes for which all guards of a program hold, as Core ML can have them."""
 
 from __future__ import annotations
 
 import contextlib
 import itertools
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from math import prod
 from typing import Any, cast
 
@@ -47,33 +49,47 @@ INT32_MAX = 2**31 - 1
 MOST_LEFT_OUT = 3
 """The smallest sizes of a range that a guard on several may cost."""
 
-Ranges = Mapping[sympy.Symbol, tuple[int, int]]
+Values = Mapping[sympy.Symbol, Sequence[int]]
+"""The values of symbolic sizes, in order: a `range`, or a list of those with gaps."""
 
 
-def narrow_sizes(module: ModuleOp, ep: ExportedProgram) -> Sequence[str]:
+@dataclass(frozen=True)
+class Narrowed:
+    """What is left of the sizes of a program."""
+
+    messages: Sequence[str] = ()
+    """Which sizes the guards exclude, and why no smaller ones are taken."""
+    values_with_gaps: Mapping[str, Sequence[int]] = field(
+        default_factory=dict[str, Sequence[int]]
+    )
+    """Those of the symbols, by name, of which not all in a range are left."""
+    guards_with_gaps: Sequence[Guard] = ()
+    """The guards that exclude sizes between others."""
+
+
+def narrow_sizes(module: ModuleOp, ep: ExportedProgram) -> Narrowed:
     """
     Narrow the symbolic sizes that an import declared to those of the guards.
 
-    A size of 0 goes, too: Core ML has no empty tensors. Returns messages:
-    which sizes the guards exclude, and why no smaller ones are taken.
+    A size of 0 goes, too: Core ML has no empty tensors.
 
-    Raises UnsupportedError where no ranges of sizes satisfy the guards.
+    Raises UnsupportedError where Core ML cannot have the sizes that satisfy the guards.
     """
     declared = {
         op.symbol_name.data: op for op in module.walk() if isinstance(op, SymbolicIntOp)
     }
     ranges = {
-        symbol: (
+        symbol: range(
             max(1, declared[str(symbol)].min_val.value.data),
-            declared[str(symbol)].max_val.value.data,
+            declared[str(symbol)].max_val.value.data + 1,
         )
         for symbol in ep.range_constraints
         if str(symbol) in declared
     }
-    left = guarded_ranges(ep, ranges)
-    for symbol, (low, high) in left.items():
-        declared[str(symbol)].min_val = IntegerAttr(low, i64)
-        declared[str(symbol)].max_val = IntegerAttr(high, i64)
+    left = guarded_values(ep, ranges)
+    for symbol, values in left.items():
+        declared[str(symbol)].min_val = IntegerAttr(values[0], i64)
+        declared[str(symbol)].max_val = IntegerAttr(values[-1], i64)
     narrower = [symbol for symbol in ranges if left[symbol] != ranges[symbol]]
     guards, tensors = guards_of(ep, of_values=False), input_tensors(ep)
     guarded = [excluded(guards, tensors, x, ranges, left[x]) for x in narrower]
@@ -82,15 +98,28 @@ def narrow_sizes(module: ModuleOp, ep: ExportedProgram) -> Sequence[str]:
         for op in declared.values()
         if op.reason is not None and op.min_val.value.data > 1
     ]
-    return [*guarded, *reasons]
+    with_gaps = {str(x): values for x, values in left.items() if has_gaps(values)}
+    gaps = [
+        guard
+        for symbol in left
+        for guard in guards
+        if str(symbol) in with_gaps
+        and symbols_of(guard, tensors) == [symbol]
+        and not has_range(guard, tensors, symbol, ranges[symbol])
+    ]
+    return Narrowed([*guarded, *reasons], with_gaps, gaps)
+
+
+def has_gaps(values: Sequence[int]) -> bool:
+    return not isinstance(values, range)
 
 
 def excluded(
     guards: Sequence[Guard],
     tensors: Sequence[torch.Tensor],
     symbol: sympy.Symbol,
-    ranges: Ranges,
-    left: tuple[int, int],
+    ranges: Values,
+    left: Sequence[int],
 ) -> str:
     """What is left of the sizes with a symbol, and the guards that exclude others."""
     reasons: list[Guard] = []
@@ -105,40 +134,49 @@ def excluded(
         if symbol in (expression := size_at(place, tensors)).free_symbols
     }
     place = min(places, key=lambda place: len(places[place].free_symbols))
-    ends = [places[place].subs(symbol, end) for end in (*left, *ranges[symbol])]
+    first, last, low, high = (
+        places[place].subs(symbol, end)
+        for end in (left[0], left[-1], ranges[symbol][0], ranges[symbol][-1])
+    )
+    taken = f"sizes of {first} to {last}, not of {low} to {high}"
+    if has_gaps(left):
+        some = [places[place].subs(symbol, value) for value in left[:3]]
+        listed = ", ".join(map(str, some))
+        taken = f"{len(left)} of the sizes of {low} to {high}: {listed} ... {last}"
+    guarded = " and ".join(guard.text for guard in reasons)
     return (
-        f"{place.what}: the package takes sizes of {ends[0]} to {ends[1]}, not of "
-        f"{ends[2]} to {ends[3]}, since the model was exported where "
-        + " and ".join(guard.text for guard in reasons)
+        f"{place.what}: the package takes {taken}, since the model was exported where "
+        f"{guarded}"
     )
 
 
-def guarded_ranges(ep: ExportedProgram, ranges: Ranges) -> Ranges:
+def guarded_values(ep: ExportedProgram, ranges: Mapping[sympy.Symbol, range]) -> Values:
     """
-    The parts of `ranges` in which the program is the model.
+    The values in `ranges` for which the program is the model.
 
     Args:
         ep: The program.
-        ranges: The smallest and the largest value of each symbolic size.
+        ranges: The values of each symbolic size.
 
     Returns:
-        The same, or smaller ranges. A symbol without an upper bound is left out of
-        guards of its own: Core ML refuses it anyway.
+        The same, smaller ranges, or lists. A symbol without an upper bound is left out
+        of guards of its own: Core ML refuses it anyway.
 
     Raises:
-        UnsupportedError: The guards hold for other sizes than a range has.
+        UnsupportedError: The guards hold for no value, not for all combinations of
+            values, or for too many to try.
     """
     tensors = input_tensors(ep)
-    found: dict[sympy.Symbol, tuple[int, int]] = dict(ranges)
+    found: dict[sympy.Symbol, Sequence[int]] = dict(ranges)
     # No package has a dimension whose size is a value.
     known = guards_of(ep, of_values=False)
     guards = [(guard, symbols_of(guard, tensors)) for guard in known]
-    for symbol, (low, high) in ranges.items():
+    for symbol, values in ranges.items():
         own = [guard for guard, symbols in guards if symbols == [symbol]]
-        if own and high - low < MOST_SIZES:
-            found[symbol] = narrowed(ep, own, tensors, symbol, low, high)
-        elif own and high < INT32_MAX:
-            raise refused(ep, own, tensors, "its range is too large to try all sizes")
+        if own and len(values) <= MOST_SIZES:
+            found[symbol] = narrowed(ep, own, tensors, symbol, values)
+        elif own and values[-1] < INT32_MAX:
+            raise refused(ep, own, "its range is too large to try all sizes")
     for guard, symbols in guards:
         if len(symbols) != 1:
             common = {symbol: found[symbol] for symbol in symbols}
@@ -151,61 +189,53 @@ def narrowed(
     guards: Sequence[Guard],
     tensors: Sequence[torch.Tensor],
     symbol: sympy.Symbol,
-    low: int,
-    high: int,
-) -> tuple[int, int]:
-    """The range of one symbol in which guards on it alone hold."""
-    sizes = np.arange(low, high + 1)
-    right = np.ones(len(sizes), bool)
+    values: range,
+) -> Sequence[int]:
+    """The values of one symbol for which guards on it alone hold."""
+    right = np.ones(len(values), bool)
     for guard in guards:
-        right &= holds_in(guard, tensors, {symbol: (low, high)})
+        right &= holds_in(guard, tensors, {symbol: values})
     if not right.any():
-        raise refused(ep, guards, tensors, "no size in its range fits")
-    first, last = int(right.argmax()), len(sizes) - 1 - int(right[::-1].argmax())
-    if not right[first : last + 1].all():
-        gaps = [g for g in guards if not has_range(g, tensors, symbol, low, high)]
-        listed = ", ".join(map(str, sizes[right][:4]))
-        raise refused(ep, gaps, tensors, f"it holds for the sizes {listed} ... only")
-    return int(sizes[first]), int(sizes[last])
+        raise refused(ep, guards, "no size in its range fits")
+    left = [values[place] for place in np.flatnonzero(right).tolist()]
+    if len(left) == left[-1] - left[0] + 1:
+        return range(left[0], left[-1] + 1)
+    return left
 
 
 def has_range(
-    guard: Guard,
-    tensors: Sequence[torch.Tensor],
-    symbol: sympy.Symbol,
-    low: int,
-    high: int,
+    guard: Guard, tensors: Sequence[torch.Tensor], symbol: sympy.Symbol, values: range
 ) -> bool:
     """Whether a guard on one symbol holds in a range."""
-    right = holds_in(guard, tensors, {symbol: (low, high)}).astype(int)
+    right = holds_in(guard, tensors, {symbol: values}).astype(int)
     return int(np.count_nonzero(np.diff(right, prepend=0, append=0))) <= 2
 
 
 def narrowed_together(
-    ep: ExportedProgram, guard: Guard, tensors: Sequence[torch.Tensor], ranges: Ranges
-) -> Ranges:
+    ep: ExportedProgram, guard: Guard, tensors: Sequence[torch.Tensor], values: Values
+) -> Values:
     """
-    Ranges of several symbols in which a guard on all of them holds.
+    Values of several symbols for which a guard on all of them holds.
 
     PyTorch keeps apart what it computes for sizes of 1 and 2, or of windows of them:
     `8*h*w != 16*w`. So only sizes below those of the example are left out, as few as
     will do. Other relations between sizes are refused: no choice of ranges follows from
     them.
     """
-    if prod(high - low + 1 for low, high in ranges.values()) > MOST_SIZES:
-        raise refused(ep, [guard], tensors, "not all sizes can be tried")
-    right = holds_in(guard, tensors, ranges)
+    if prod(map(len, values.values())) > MOST_SIZES:
+        raise refused(ep, [guard], "not all sizes can be tried")
+    right = holds_in(guard, tensors, values)
     examples = example_sizes(tensors)
     most = [
-        max(0, min(MOST_LEFT_OUT, examples.get(symbol, low) - low))
-        for symbol, (low, _) in ranges.items()
+        min(MOST_LEFT_OUT, bisect_left(own, examples.get(symbol, own[0])))
+        for symbol, own in values.items()
     ]
     for left_out in fewest_first(most):
         kept = right[tuple(slice(n, None) for n in left_out)]
         if kept.all():
-            each = zip(ranges.items(), left_out, strict=True)
-            return {s: (low + n, high) for (s, (low, high)), n in each}
-    raise refused(ep, [guard], tensors, "it does not hold for all of them")
+            each = zip(values.items(), left_out, strict=True)
+            return {symbol: own[n:] for (symbol, own), n in each}
+    raise refused(ep, [guard], "it does not hold for all of them")
 
 
 def fewest_first(most: Sequence[int]) -> list[tuple[int, ...]]:
@@ -214,12 +244,12 @@ def fewest_first(most: Sequence[int]) -> list[tuple[int, ...]]:
 
 
 def holds_in(
-    guard: Guard, tensors: Sequence[torch.Tensor], ranges: Ranges
+    guard: Guard, tensors: Sequence[torch.Tensor], values: Values
 ) -> np.ndarray:
-    """Whether a guard holds, for each combination of sizes; an axis for each symbol."""
-    axes = [np.arange(low, high + 1) for low, high in ranges.values()]
+    """Whether a guard holds, for all combinations of values; a symbol has an axis."""
+    axes = [np.array(each, dtype=np.int64) for each in values.values()]
     grids = np.meshgrid(*axes, indexing="ij", sparse=True)
-    right = holds(guard, tensors, dict(zip(ranges, grids, strict=True)))
+    right = holds(guard, tensors, dict(zip(values, grids, strict=True)))
     return np.broadcast_to(right, [len(axis) for axis in axes])
 
 
@@ -270,12 +300,7 @@ def symbols_of(guard: Guard, tensors: Sequence[torch.Tensor]) -> list[sympy.Symb
     return sorted(found, key=str)
 
 
-def refused(
-    ep: ExportedProgram,
-    guards: Sequence[Guard],
-    tensors: Sequence[torch.Tensor],
-    why: str,
-) -> UnsupportedError:
+def refused(ep: ExportedProgram, guards: Sequence[Guard], why: str) -> UnsupportedError:
     """The message for guards that no range of sizes satisfies."""
     problems: list[Problem] = []
     for guard in guards:
@@ -283,7 +308,7 @@ def refused(
         problems.append(
             Problem(
                 f"{what}: the model was exported where {guard.text}; {why}",
-                guard_location(ep, guard, tensors),
+                guard_location(ep, guard),
                 "raise the minimum of the dimension, give it a static size, or one "
                 "such as 4*Dim('n', max=16), when exporting; or list its shapes: "
                 "docs/app.md",
@@ -292,9 +317,7 @@ def refused(
     return UnsupportedError(problems)
 
 
-def guard_location(
-    ep: ExportedProgram, guard: Guard, tensors: Sequence[torch.Tensor]
-) -> SourceLocation | None:
+def guard_location(ep: ExportedProgram, guard: Guard) -> SourceLocation | None:
     """The line that a guard is for; None if it cannot be told."""
     env, inputs = shape_env_of(ep), input_numbers(ep)
     if env is None:

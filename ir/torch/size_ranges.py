@@ -22,6 +22,8 @@ from padc.errors import Obstacle
 from padc.ir.torch import BindSymbolicShapeOp, SymbolicIntOp
 
 ATTRIBUTE = "padc.sizes"
+MOST_SHAPES = 128
+"""The most shapes that an input of Core ML can list, by coremltools' guide."""
 
 
 @dataclass(frozen=True)

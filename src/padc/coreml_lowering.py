@@ -19,13 +19,18 @@ from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import DiagnosticException
 
 from padc.backends.coreml.numerics import Numerics
-from padc.errors import InvalidProgramError, PadcError
-from padc.frontends.torch_export.guarded_ranges import narrow_sizes
+from padc.errors import InvalidProgramError, Obstacle, PadcError
+from padc.frontends.torch_export.guarded_ranges import (
+    Narrowed,
+    narrow_sizes,
+    refused,
+)
 from padc.frontends.torch_export.input_strides import check_row_major
 from padc.ir.dominance import verify
 from padc.ir.weights import Weights, weights_of
 from padc.models.described_shapes import check_listed_shapes, listed_shapes
 from padc.models.exported import Source, imported
+from padc.models.listing import with_listed_shapes
 from padc.passes import pipelines
 from padc.warn import warn
 
@@ -42,8 +47,12 @@ def lowered(
     features: Features | None,
     passes: Sequence[ModulePass],
     steps: Steps,
-) -> tuple[ModuleOp, Weights]:
-    """The program after `passes`, verified, and its own copy of the weights."""
+) -> tuple[ModuleOp, Weights, Features | None]:
+    """
+    The program after `passes`, verified, and its own copy of the weights.
+
+    The features list shapes of inputs, too, where the sizes that fit are no range.
+    """
     from padc.backends.coreml.app.interface import check_features, check_interface
 
     if isinstance(exported, ExportedProgram):
@@ -51,7 +60,8 @@ def lowered(
     ctx, module = imported(exported, pipelines.legal_for_mil())
     check_interface(module, target)
     check = partial(check_features, module, target)
-    for message in set_sizes(module, exported, features, check):
+    messages, features = set_sizes(module, exported, features, check)
+    for message in messages:
         warn(message)
     weights = weights_of(ctx)
     # The program must not change when the model's weights do.
@@ -60,7 +70,7 @@ def lowered(
     steps.end("import", module)
     pipelines.run_passes(ctx, module, passes, steps.end)
     verify_lowered(module)
-    return module, weights
+    return module, weights, features
 
 
 def emitter(
@@ -75,8 +85,10 @@ def emitter(
     Programs keep a call of this that is still to be made: the function that it returns
     holds all weights in float32.
     """
-    module, weights = lowered(exported, target, features, passes, Steps(None))
-    return partial(emitted, module, weights, target, features)
+    module, weights, described = lowered(
+        exported, target, features, passes, Steps(None)
+    )
+    return partial(emitted, module, weights, target, described)
 
 
 def set_sizes(
@@ -84,22 +96,28 @@ def set_sizes(
     exported: Source,
     features: Features | None,
     check: Callable[[Features], None] = lambda features: None,
-) -> Sequence[str]:
+) -> tuple[Sequence[str], Features | None]:
     """
     Narrow dynamic sizes to those for which the program is the model.
 
-    Returns what guards exclude, as messages. If shapes are listed, the program has to
-    be the model for these. `check` raises UsageError for features that do not fit.
+    Returns what guards exclude, as messages, and the features with the shapes of inputs
+    whose sizes are no range. If the user lists shapes, the program has to be the model
+    for these. `check` raises UsageError for features that do not fit.
     """
     listed = None if features is None else listed_shapes(module, features)
-    excluded: Sequence[str] = []
+    left = Narrowed()
     if listed is None and isinstance(exported, ExportedProgram):
-        excluded = narrow_sizes(module, exported)
+        left = narrow_sizes(module, exported)
+    if isinstance(exported, ExportedProgram) and left.values_with_gaps:
+        try:
+            features = with_listed_shapes(module, features, left.values_with_gaps)
+        except Obstacle as error:
+            raise refused(exported, left.guards_with_gaps, error.message) from error
     if features is not None:
         check(features)
     if listed is not None:
         check_listed_shapes(module, exported, listed)
-    return excluded
+    return left.messages, features
 
 
 def emitted(

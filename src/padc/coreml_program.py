@@ -503,8 +503,8 @@ def convert(
         steps.end("export")
     passes = pipelines.to_mil(target, pad_policy, grid_sample_policy, states, precision)
     with quiet(), without_collection():
-        module, weights = lowered(exported, target, features, passes, steps)
-        pymil = emitted(module, weights, target, features, numerics, steps)
+        module, weights, described = lowered(exported, target, features, passes, steps)
+        pymil = emitted(module, weights, target, described, numerics, steps)
     initial = {
         each.name: initial_tensor(each, weights)
         for each in changed_buffers(main(module))

@@ -100,9 +100,11 @@ AREAS: Mapping[str, Area] = {
             "frontends/torch_export/guarded_ranges.py": (),
             "frontends/torch_export/deciding_ops.py": (),
             "frontends/torch_export/size_assertions.py": (),
+            "src/padc/models/listing.py": (),
         },
         (
             "test/frontends/test_guards.py",
+            "test/test_listed_sizes.py",
             "test/frontends/test_size_assertions.py",
             "test/frontends/test_pt2.py::test_guards_that_are_false",
             "test/frontends/test_pt2.py"

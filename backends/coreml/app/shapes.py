@@ -14,7 +14,7 @@ import numpy as np
 
 from padc.backends.coreml import quiet
 from padc.errors import Obstacle
-from padc.ir.torch.size_ranges import SizeRange
+from padc.ir.torch.size_ranges import MOST_SHAPES, SizeRange
 
 with quiet():
     import coremltools as ct
@@ -22,9 +22,6 @@ with quiet():
 
 Size: TypeAlias = int | SizeRange
 """A size of an input, as the model was exported."""
-
-MOST_SHAPES = 128
-"""The most shapes that Core ML enumerates, by coremltools' guide."""
 
 
 class Ranges:

@@ -16,7 +16,10 @@ from torch.export import ExportedProgram
 from padc.backends.coreml import quiet
 from padc.backends.coreml.torch_ops.sizes import bounds
 from padc.errors import UnsupportedError
-from padc.frontends.torch_export.guarded_ranges import guarded_ranges
+from padc.frontends.torch_export.guarded_ranges import (
+    guarded_values,
+    has_gaps,
+)
 from padc.frontends.torch_export.guards import input_tensors
 from padc.frontends.torch_export.types import expression_of
 
@@ -56,7 +59,7 @@ def unguarded(
 ) -> Iterator[str]:
     """Each symbolic size of which the guards of `ep` exclude some in its range."""
     places: dict[sympy.Symbol, tuple[str, int, sympy.Expr]] = {}
-    ranges: dict[sympy.Symbol, tuple[int, int]] = {}
+    ranges: dict[sympy.Symbol, range] = {}
     for name, shape, tensor in zip(names, shapes, input_tensors(ep)):
         for dim, size in enumerate(tensor.shape):
             expression = expression_of(size)
@@ -68,27 +71,35 @@ def unguarded(
                 least = max(low, own.lower) if is_plain else own.lower
                 if is_plain or symbol not in places:
                     places[symbol] = name, dim, expression
-                    ranges[symbol] = int(least), int(min(high, own.upper))
+                    ranges[symbol] = range(int(least), int(min(high, own.upper)) + 1)
     try:
-        allowed = guarded_ranges(ep, ranges)
+        allowed = guarded_values(ep, ranges)
     except UnsupportedError as error:
         yield from (each.message for each in error.problems)
         return
-    for symbol, (least, most) in ranges.items():
-        low, high = allowed[symbol]
-        if most > high or low > max(least, SPECIAL):
+    for symbol, given in ranges.items():
+        if not given:
+            continue  # `beyond` says so.
+        values, least, most = allowed[symbol], given[0], given[-1]
+        low, high = values[0], values[-1]
+        if most > high or low > max(least, SPECIAL) or has_gaps(values):
             name, dim, size = places[symbol]
             ends = [int(size.subs(symbol, x)) for x in (low, high, least, most)]
-            yield message(name, dim, (ends[0], ends[1]), (ends[2], ends[3]))
+            some = f"{len(values)} of the " if has_gaps(values) else ""
+            yield message(name, dim, (ends[0], ends[1]), (ends[2], ends[3]), some)
 
 
 def message(
-    name: str, dim: int, exported: tuple[int, int], given: tuple[int, int]
+    name: str,
+    dim: int,
+    exported: tuple[int, int],
+    given: tuple[int, int],
+    some: str = "",
 ) -> str:
     return (
-        f"dimension {dim} of the input '{name}': the model was exported for sizes of "
-        f"{exported[0]} to {exported[1]}, and may compute something else for others of "
-        f"{given[0]} to {given[1]}"
+        f"dimension {dim} of the input '{name}': the model was exported for {some}"
+        f"sizes of {exported[0]} to {exported[1]}, and may compute something else for "
+        f"others of {given[0]} to {given[1]}"
     )
 
 
