@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, cast
 
+from padc.common.paths import path_of
 from padc.errors import MissingEnvironmentError, SourceLocation, UsageError
 
 if TYPE_CHECKING:
@@ -82,18 +83,33 @@ class LoadedModel:
         return as_source(caller, self.model, self.inputs, self.dynamic_shapes)
 
 
+def check_model(name: str, input_specs: Sequence[str], *, trust: bool) -> None:
+    """
+    Raise UsageError or InvalidProgramError for what shows without PyTorch.
+
+    Commands call it before they load that, which takes seconds: for `--input` that does
+    not fit, and `.pt2` files that are plainly harmful.
+    """
+    if is_factory(name):
+        return
+    if input_specs:
+        raise UsageError(
+            f"--input is given, but {name} has its inputs already",
+            hint="name a factory, pkg.module:factory, to choose inputs",
+        )
+    if name.endswith(".pt2") and not trust:
+        from padc.common.pt2_files import check_file
+
+        check_file(path_of(name))
+
+
 def load_model(
     name: str, input_specs: Sequence[str], *, trust: bool = False
 ) -> LoadedModel:
-    """Load a `.pt2` or `.mlir` file, or call a factory."""
+    """Load a `.pt2` or `.mlir` file, or call a factory; after `check_model`."""
     from padc.models.exported import load_source
 
     if not is_factory(name):
-        if input_specs:
-            raise UsageError(
-                f"--input is given, but {name} has its inputs already",
-                hint="name a factory, pkg.module:factory, to choose inputs",
-            )
         return LoadedModel(load_source(name, trust=trust))
     import torch
 

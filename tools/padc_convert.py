@@ -19,7 +19,7 @@ from padc.passes.torch_to_mil.states_policy import DEFAULT_STATES_POLICY
 from padc.tools.agreement import print_agreement
 from padc.tools.app_options import add_feature_options, feature_arguments
 from padc.tools.function_options import add_function_options, named_models
-from padc.tools.models import add_model_options, load_model
+from padc.tools.models import add_model_options, check_model, load_model
 from padc.versions import require
 
 if TYPE_CHECKING:
@@ -166,6 +166,9 @@ def add_check_options(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Convert, report and verify as the options say, and write the package."""
     require("coreml")
+    functions = named_models(arguments)
+    for model in functions.values() or [arguments.model]:
+        check_model(model, arguments.input, trust=arguments.trust)
     from padc.backends.coreml.save import check_writable
     from padc.coreml_functions import check_target, checked_default, save_functions
     from padc.passes.tcp_to_mil.policies import (
@@ -183,7 +186,6 @@ def run(arguments: argparse.Namespace) -> None:
     resolve_states_policy(arguments.states)
     resolve_locations(arguments.locations)
     described = feature_arguments(arguments)
-    functions = named_models(arguments)
     progress = Progress(arguments.print_ir_after_all)
     if not functions:
         program = convert_model(arguments, arguments.model, described, progress)

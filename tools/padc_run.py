@@ -19,6 +19,7 @@ from padc.errors import UsageError, first_line
 from padc.tools.models import (
     add_input_option,
     add_trust_option,
+    check_model,
     is_factory,
     load_model,
 )
@@ -155,6 +156,7 @@ def run_model(arguments: argparse.Namespace) -> dict[str, npt.NDArray[Any]]:
     if arguments.function is not None:
         raise UsageError(f"--function is for packages, which {arguments.model} isn't")
     require(needed_extra(arguments))
+    check_model(arguments.model, arguments.input, trust=arguments.trust)
     import torch
 
     from padc.compiled_models.call_values import as_array, check_names

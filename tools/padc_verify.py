@@ -6,7 +6,7 @@ import argparse
 
 from padc.ir.precisions import DEFAULT_PRECISION, resolve_precision
 from padc.tools.agreement import print_agreement
-from padc.tools.models import add_model_options, load_model
+from padc.tools.models import add_model_options, check_model, load_model
 from padc.versions import require
 
 
@@ -39,6 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Print how far each output is off; raises WrongResultError if it is too far."""
     require("torch")
+    check_model(arguments.model, arguments.input, trust=arguments.trust)
     from padc.verification import verify_package
 
     resolve_precision(arguments.precision)

@@ -2,9 +2,9 @@
 `torch.export` programs to the `torch` dialect.
 
 - `export`: modules to exported programs, with errors for users.
-- `pt2`: loads `.pt2` files as exported programs. `archive`, `program_text`,
-  `expressions` and `plain_pickle` make sure that loading runs no code, `schema_types`
-  checks the types of fields, and `consistency` checks that sizes fit the ops.
+- `pt2`: loads `.pt2` files as exported programs. `program_text`, `expressions` and
+  `plain_pickle` make sure that loading runs no code, `schema_types` checks the types of
+  fields, and `consistency` checks that sizes fit the ops.
   `stored_tensors` reads the weights.
 - `importer`: exported programs to modules with a function `main`.
 - `calls`, `scalars`, `control_flow`: a node of the graph becomes an op, or a branch or

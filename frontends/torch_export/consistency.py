@@ -36,8 +36,8 @@ from torch.fx.experimental.symbolic_shapes import (
 from torch.utils._sympy.numbers import int_oo
 from torch.utils._sympy.value_ranges import ValueRanges
 
+from padc.common.archive import UnsafeError
 from padc.errors import UnsupportedError
-from padc.frontends.torch_export.archive import UnsafeError
 from padc.frontends.torch_export.expressions import LARGEST_EXPONENT
 from padc.frontends.torch_export.guards import (
     guards_code,

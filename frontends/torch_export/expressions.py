@@ -11,7 +11,7 @@ import ast
 import re
 from collections.abc import Callable, Mapping
 
-from padc.frontends.torch_export.archive import UnsafeError
+from padc.common.archive import UnsafeError
 
 SYMPY_FUNCTIONS = frozenset(
     """

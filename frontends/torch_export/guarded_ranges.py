@@ -17,8 +17,8 @@ import torch
 from torch.export import ExportedProgram
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i64
 
+from padc.common.archive import UnsafeError
 from padc.errors import Problem, SourceLocation, UnsupportedError
-from padc.frontends.torch_export.archive import UnsafeError
 from padc.frontends.torch_export.deciding_ops import (
     deciding_ops,
     example_sizes,

@@ -25,8 +25,8 @@ import torch.utils._pytree as pytree
 from torch.export import ExportedProgram
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
+from padc.common.archive import UnsafeError
 from padc.errors import Problem, UnsupportedError, UsageError
-from padc.frontends.torch_export.archive import UnsafeError
 from padc.frontends.torch_export.expressions import check_guard, shown
 from padc.frontends.torch_export.size_assertions import size_assertions
 from padc.frontends.torch_export.size_limits import (

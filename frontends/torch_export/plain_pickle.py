@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 
 import torch
 
-from padc.frontends.torch_export.archive import Archive, UnsafeError
+from padc.common.archive import Archive, UnsafeError
 from padc.frontends.torch_export.stored_tensors import (
     check_expanded,
     check_sizes,

@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
-from padc.frontends.torch_export.archive import UnsafeError
+from padc.common.archive import UnsafeError
 from padc.frontends.torch_export.expressions import check_guard, check_size
 from padc.ir.torch.calls import danger_of
 

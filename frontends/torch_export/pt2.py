@@ -15,7 +15,6 @@ from __future__ import annotations
 import contextlib
 import importlib
 import json
-import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
@@ -26,9 +25,9 @@ from torch._export.serde import schema, serialize
 from torch.export import ExportedProgram
 from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 
+from padc.common.archive import Archive, UnsafeError
 from padc.common.paths import path_of
-from padc.errors import InvalidProgramError, UsageError, shortened
-from padc.frontends.torch_export.archive import Archive, UnsafeError
+from padc.common.pt2_files import check_format, refusals
 from padc.frontends.torch_export.consistency import check_consistency
 from padc.frontends.torch_export.export import quiet
 from padc.frontends.torch_export.nodes import nodes_of
@@ -81,38 +80,12 @@ def load(path: str | Path, *, trust: bool = False) -> ExportedProgram:
         ('input',)
     """
     path = path_of(path)
-    if not path.exists():
-        raise UsageError(f"there is no file {path}")
-    if not path.is_file():
-        raise UsageError(f"{path} is a folder, or another thing that is not a file")
-    try:
-        with quiet():
-            define_quantized_ops()
-            if trust:
-                return torch.export.load(path)
-            with path.open("rb") as file:
-                return read_program(Archive(file))
-    except UnsafeError as error:
-        raise UsageError(
-            f"{path} is not safe to load: {error}",
-            hint="if you trust its author and where you got it from, set trust=True "
-            "(--trust): loading it can then run any code",
-        ) from error
-    except Exception as error:
-        raise InvalidProgramError(
-            f"{path} is not a program that torch.export.save wrote: {reason(error)}",
-            hint="write it with torch.export.save and the same version of PyTorch",
-        ) from error
-
-
-def reason(error: Exception) -> str:
-    """What an error says, in a line: PyTorch shows a node, and tracebacks."""
-    if isinstance(error, RecursionError):
-        return "it is nested too deeply"
-    lines = [line for line in str(error).splitlines() if line.strip()]
-    if len(lines) > 1:
-        return f"{shortened(lines[0])}: {shortened(lines[-1])}"
-    return str(error)
+    with refusals(path), quiet():
+        define_quantized_ops()
+        if trust:
+            return torch.export.load(path)
+        with path.open("rb") as file:
+            return read_program(Archive(file))
 
 
 def define_quantized_ops() -> None:
@@ -172,19 +145,6 @@ def needs_checked_memory(program: ExportedProgram) -> bool:
         if isinstance(leaf, torch.Tensor | torch.SymInt)
     ]
     return not is_trusted(program.graph_module) and bool(free_unbacked_symbols(sizes))
-
-
-def check_format(archive: Archive) -> None:
-    """Raise an error unless the archive is of the one format that is data only."""
-    compiled = [name for name in archive.names if name.startswith("data/aotinductor/")]
-    if compiled:
-        raise UnsafeError(f"it holds machine code, {compiled[0]}")
-    if archive.read("archive_format", 16) != b"pt2":
-        raise zipfile.BadZipFile("its archive_format is not pt2")
-    if archive.read("archive_version", 16) != b"0":
-        raise zipfile.BadZipFile("its archive_version is not 0")
-    if "byteorder" in archive and archive.read("byteorder", 16) != b"little":
-        raise zipfile.BadZipFile("its numbers are not little-endian")
 
 
 def read_json(archive: Archive, name: str) -> Any:

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch._export.serde import serialize
 
-from padc.frontends.torch_export.archive import Archive, UnsafeError
+from padc.common.archive import Archive, UnsafeError
 
 MOST_EXPANDED = 2**30
 """Bytes of a tensor that is larger than its storage, since strides are 0."""

@@ -19,8 +19,8 @@ import torch
 from torch import nn
 
 import padc
+from padc.common.archive import UnsafeError
 from padc.frontends.torch_export import load
-from padc.frontends.torch_export.archive import UnsafeError
 from padc.frontends.torch_export.expressions import check_guard, check_size
 from padc.frontends.torch_export.program_text import check_texts
 from padc.versions import numbers

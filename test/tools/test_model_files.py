@@ -1,0 +1,71 @@
+"""Model files that commands refuse before they load PyTorch."""
+
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+COMMANDS = (
+    "convert FILE -o out.mlpackage",
+    "convert --function a=FILE --target iOS18 -o out.mlpackage",
+    "run FILE",
+    "verify FILE out.mlpackage",
+)
+FILES: dict[str, tuple[dict[str, bytes], int, str, int]] = {
+    # Its members, how they are compressed, and the message and exit code.
+    "a bomb": (
+        {"m/archive_format": b"pt2", "m/data/weights/w": bytes(10**8)},
+        zipfile.ZIP_DEFLATED, "is compressed", 2,
+    ),
+    "a path that leaves": (
+        {"m/archive_format": b"pt2", "m/../../x": b"0"},
+        zipfile.ZIP_STORED, "leaves the archive", 2,
+    ),
+    "machine code": (
+        {"m/data/aotinductor/model.so": b"0"},
+        zipfile.ZIP_STORED, "machine code", 2,
+    ),
+    "another archive": (
+        {"m/archive_format": b"zip"}, zipfile.ZIP_STORED, "is not pt2", 4,
+    ),
+}  # fmt: skip
+PROGRAM = """
+import sys
+from padc.tools.padc import main
+try:
+    main()
+finally:
+    print("torch" in sys.modules, "coremltools" in sys.modules)
+"""
+
+
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("command", COMMANDS)
+def test_harmful_archives(command: str, name: str, tmp_path: Path):
+    members, compression, message, exit_code = FILES[name]
+    with zipfile.ZipFile(tmp_path / "m.pt2", "w", compression) as archive:
+        for member, data in members.items():
+            archive.writestr(member, data)
+
+    arguments = command.replace("FILE", "m.pt2").split()
+    result = subprocess.run(
+        [sys.executable, "-c", PROGRAM, *arguments],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+
+    assert result.returncode == exit_code, result.stderr
+    assert message in result.stderr
+    assert result.stdout == "False False\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["m.pt2"]
+
+
+def test_no_file():
+    arguments = [sys.executable, "-c", PROGRAM, "run", "there_is_none.pt2"]
+    result = subprocess.run(arguments, capture_output=True, text=True)
+
+    assert "there is no file there_is_none.pt2" in result.stderr
+    assert (result.returncode, result.stdout) == (2, "False False\n")
