@@ -103,8 +103,7 @@ def narrow_sizes(module: ModuleOp, ep: ExportedProgram) -> Narrowed:
         guard
         for symbol in left
         for guard in guards
-        if str(symbol) in with_gaps
-        and symbols_of(guard, tensors) == [symbol]
+        if symbols_of(guard, tensors) == [symbol]
         and not has_range(guard, tensors, symbol, ranges[symbol])
     ]
     return Narrowed([*guarded, *reasons], with_gaps, gaps)

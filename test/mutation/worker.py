@@ -51,7 +51,7 @@ class Worker:
     def measure(self) -> None:
         """Run all tests on the original: they pass, and tell which lines they run."""
         record = self.folder / "coverage.json"
-        files = {str(self.folder / "src/padc" / name) for name in self.area.files}
+        files = {self.imported(name) for name in self.area.files}
         start = time.perf_counter()
         coverage = Coverage(files, record)
         if self.area.tests:
@@ -74,10 +74,14 @@ class Worker:
             compiled.unlink()
         path.write_text(mutant.source)
         try:
-            code = self.code(str(self.folder / "src/padc" / file), mutant)
+            code = self.code(self.imported(file), mutant)
         finally:
             path.write_bytes(original)
         return OUTCOMES.get(code, ENDED)
+
+    def imported(self, file: str) -> str:
+        """The path by which Python knows a file: folders of src/padc are links."""
+        return str(self.folder / "src/padc" / file.removeprefix("src/padc/"))
 
     def code(self, file: str, mutant: Mutant) -> int | None:
         """The exit code of the tests; None if they take too long."""
