@@ -124,6 +124,30 @@ def test_a_name_and_a_dtype_that_the_user_gives():
     assert inputs[0].shape is None
 
 
+class Counted(nn.Module):
+    calls: torch.Tensor
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("calls", torch.zeros(1))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.calls.add_(1)
+        return rows_of_5(x) + self.calls
+
+
+@pytest.mark.parametrize("states", ["native", "inputs"])
+def test_a_model_with_a_buffer(states: str):
+    sizes = ({0: Dim.AUTO(min=2, max=40)},)  # type: ignore[operator]
+    program = torch.export.export(Counted(), (torch.ones(20),), dynamic_shapes=sizes)
+
+    options = {"target": "iOS18", "states": states, "precision": "float16"}
+    package = converted(program, "takes 7 of", **options)
+
+    assert package.run(torch.ones(15))[0].tolist() == [6, 6, 6]
+    assert package.run(torch.ones(10))[0].tolist() == [7, 7]
+
+
 def test_two_inputs_of_equal_sizes():
     program = exported(lambda x, y: rows_of_5(x + y), [20], [20])
 

@@ -55,9 +55,9 @@ def with_listed_shapes(
         shape = shape_of(function.args[number].type) or ()
         own.shape = ct.EnumeratedShapes(shapes_of(what, shape, sizes, values))
     inputs = {
-        name: each
+        str(name): each
         for name, each in zip(names, described, strict=True)
-        if name is not None and each is not None
+        if each is not None  # Buffers have neither a name nor a description.
     }
     return replace(features, inputs=inputs)
 
