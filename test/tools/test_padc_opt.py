@@ -327,6 +327,17 @@ BAD_INPUT: dict[str, tuple[list[str], str, int, list[str]]] = {
         4,
         ["'memref.load' is not valid: expected an index for each dimension"],
     ),
+    "strides of no dimension": (
+        [],
+        '%x, %w, %y = "test.op"() : () -> (tensor<1x1x4x4xf32>, tensor<1x1x3x3xf32>,'
+        " tensor<1x1x2x2xf32>)\n"
+        "%z = linalg.conv_2d_nchw_fchw {strides = dense<> : tensor<0xi64>,"
+        " dilations = dense<1> : tensor<2xi64>}"
+        " ins(%x, %w : tensor<1x1x4x4xf32>, tensor<1x1x3x3xf32>)"
+        " outs(%y : tensor<1x1x2x2xf32>) -> tensor<1x1x2x2xf32>",
+        4,
+        ["'linalg.conv_2d_nchw_fchw' is not valid: ", "expected 2, got 0"],
+    ),
     "size out of range": (
         [],
         "func.func @main(%x : !torch.vtensor<[2,18446744073709551616],f32>) {\n"
