@@ -70,9 +70,7 @@ def test_multiples_of_a_number(tmp_path: Path):
     """Multiples of 5 up to 40."""
     program = exported(rows_of_5, [20])
 
-    package = converted(
-        program, r"takes 7 of the sizes .*: 10, 15, 20 \.\.\. 40, since"
-    )
+    package = converted(program, r"takes 7 of .* \(10, 15, 20, \.\.\., 40\), since")
 
     for size in range(10, 41, 5):
         package.verify([(torch.rand(size),)])
@@ -92,7 +90,7 @@ def test_multiples_of_a_number(tmp_path: Path):
 def test_all_sizes_but_one():
     program = exported(lambda x: x * 2 if x.shape[0] != 7 else x, [20])
 
-    package = converted(program, r"takes 38 of the sizes of 2 to 40: 2, 3, 4 \.\.\. 40")
+    package = converted(program, r"takes 38 of .* 2 to 40 \(2, 3, 4, \.\.\., 40\)")
 
     package.verify([(torch.rand(n),) for n in (6, 8)])
     with pytest.raises(UsageError, match="shape"):
@@ -104,11 +102,23 @@ def test_two_dimensions():
         lambda x: F.pixel_unshuffle(x, 2), [1, 1, 8, 8], most=16, dims=[2, 3]
     )
 
-    package = converted(program, "takes 7 of the sizes of 4 to 16: 4, 6, 8")
+    package = converted(program, r"takes 7 of the sizes of 4 to 16 \(4, 6, 8")
 
     package.verify([(torch.rand(1, 1, *sizes),) for sizes in ((4, 10), (16, 6))])
     with pytest.raises(UsageError, match="shape"):
         package.run(torch.rand(1, 1, 4, 5))
+
+
+def test_two_sizes_that_a_guard_on_several_makes_one():
+    """Sizes of 4 and 8 are left, and then 8 alone."""
+
+    def f(x: torch.Tensor) -> torch.Tensor:
+        n, m = x.shape
+        return x * 2 if n % 4 == 0 and n < 11 and n * m > 15 else x
+
+    program = exported(f, [8, 8], most=20, dims=[0, 1])
+
+    converted(program, "sizes of 8 to 8, not of 2 to 10").verify([(torch.rand(8, 2),)])
 
 
 def test_a_name_and_a_dtype_that_the_user_gives():
@@ -164,6 +174,20 @@ def test_an_input_with_a_range_beside_one_that_lists():
     package = converted(program, "takes 7 of", target="iOS17")
 
     package.verify([(torch.rand(10), torch.rand(n)) for n in (2, 3, 40)])
+
+
+def test_only_guards_with_gaps_are_named():
+    """Those on `n` leave one size, and those on `m` hundreds."""
+
+    def f(x: torch.Tensor) -> torch.Tensor:
+        n, m = x.shape
+        return x * 2 if n % 4 == 0 and 5 < n < 11 and m % 3 == 0 else x
+
+    with pytest.raises(UnsupportedError, match=r"would list 33\d shapes") as caught:
+        padc.convert(exported(f, [8, 9], most=1000, dims=[0, 1]))
+
+    (problem,) = caught.value.problems
+    assert "x.shape[1] % 3 == 0; " in problem.message
 
 
 @pytest.mark.parametrize(

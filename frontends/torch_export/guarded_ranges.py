@@ -101,12 +101,19 @@ def narrow_sizes(module: ModuleOp, ep: ExportedProgram) -> Narrowed:
     with_gaps = {str(x): values for x, values in left.items() if has_gaps(values)}
     gaps = [
         guard
-        for symbol in left
+        for symbol, values in left.items()
+        if has_gaps(values)
         for guard in guards
         if symbols_of(guard, tensors) == [symbol]
         and not has_range(guard, tensors, symbol, ranges[symbol])
     ]
     return Narrowed([*guarded, *reasons], with_gaps, gaps)
+
+
+def with_or_without_gaps(values: Sequence[int]) -> Sequence[int]:
+    """Rising values, as a `range` if they are one."""
+    whole = range(values[0], values[-1] + 1)
+    return whole if len(values) == len(whole) else values
 
 
 def has_gaps(values: Sequence[int]) -> bool:
@@ -139,9 +146,9 @@ def excluded(
     )
     taken = f"sizes of {first} to {last}, not of {low} to {high}"
     if has_gaps(left):
-        some = [places[place].subs(symbol, value) for value in left[:3]]
-        listed = ", ".join(map(str, some))
-        taken = f"{len(left)} of the sizes of {low} to {high}: {listed} ... {last}"
+        sizes = [str(places[place].subs(symbol, value)) for value in left]
+        shown = sizes if len(sizes) < 5 else [*sizes[:3], "...", sizes[-1]]
+        taken = f"{len(left)} of the sizes of {low} to {high} ({', '.join(shown)})"
     guarded = " and ".join(guard.text for guard in reasons)
     return (
         f"{place.what}: the package takes {taken}, since the model was exported where "
@@ -197,9 +204,7 @@ def narrowed(
     if not right.any():
         raise refused(ep, guards, "no size in its range fits")
     left = [values[place] for place in np.flatnonzero(right).tolist()]
-    if len(left) == left[-1] - left[0] + 1:
-        return range(left[0], left[-1] + 1)
-    return left
+    return with_or_without_gaps(left)
 
 
 def has_range(
@@ -233,7 +238,7 @@ def narrowed_together(
         kept = right[tuple(slice(n, None) for n in left_out)]
         if kept.all():
             each = zip(values.items(), left_out, strict=True)
-            return {symbol: own[n:] for (symbol, own), n in each}
+            return {x: with_or_without_gaps(own[n:]) for (x, own), n in each}
     raise refused(ep, [guard], "it does not hold for all of them")
 
 

@@ -16,10 +16,7 @@ from torch.export import ExportedProgram
 from padc.backends.coreml import quiet
 from padc.backends.coreml.torch_ops.sizes import bounds
 from padc.errors import UnsupportedError
-from padc.frontends.torch_export.guarded_ranges import (
-    guarded_values,
-    has_gaps,
-)
+from padc.frontends.torch_export.guarded_ranges import guarded_values, has_gaps
 from padc.frontends.torch_export.guards import input_tensors
 from padc.frontends.torch_export.types import expression_of
 
