@@ -22,6 +22,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 Function = Callable[..., torch.Tensor]
+SIZES: Any = Dim.AUTO(min=2, max=40)  # type: ignore[operator]
 
 
 class One(nn.Module):
@@ -118,7 +119,9 @@ def test_two_sizes_that_a_guard_on_several_makes_one():
 
     program = exported(f, [8, 8], most=20, dims=[0, 1])
 
-    converted(program, "sizes of 8 to 8, not of 2 to 10").verify([(torch.rand(8, 2),)])
+    converted(program, "takes the size 8, not those of 2 to 10").verify(
+        [(torch.rand(8, 2),)]
+    )
 
 
 def test_a_name_and_a_dtype_that_the_user_gives():
@@ -148,7 +151,7 @@ class Counted(nn.Module):
 
 @pytest.mark.parametrize("states", ["native", "inputs"])
 def test_a_model_with_a_buffer(states: str):
-    sizes = ({0: Dim.AUTO(min=2, max=40)},)  # type: ignore[operator]
+    sizes = ({0: SIZES},)
     program = torch.export.export(Counted(), (torch.ones(20),), dynamic_shapes=sizes)
 
     options = {"target": "iOS18", "states": states, "precision": "float16"}
@@ -158,13 +161,43 @@ def test_a_model_with_a_buffer(states: str):
     assert package.run(torch.ones(10))[0].tolist() == [7, 7]
 
 
+def test_a_size_that_the_user_chooses():
+    program = exported(rows_of_5, [20])
+
+    package = padc.convert(program, inputs=[ct.TensorType(shape=(15,))])
+
+    package.verify([(torch.rand(15),)])
+    with pytest.raises(UsageError, match="shape"):
+        package.run(torch.rand(10))
+    with pytest.raises(
+        UsageError, match=r"the shape \(16,\) does not fit: dimension 0"
+    ):
+        padc.convert(program, inputs=[ct.TensorType(shape=(16,))])
+
+
+def test_a_large_range_of_which_few_sizes_are_left():
+    """A guard on several sizes is tried for these, not for a billion combinations."""
+
+    def f(x: torch.Tensor) -> torch.Tensor:
+        n, m = x.shape
+        return x * 2 if n % 400_000 == 0 and n + m > 9 else x
+
+    sizes = {0: Dim.AUTO(min=2, max=10**6), 1: Dim.AUTO(min=2, max=40)}  # type: ignore[operator]
+    x = torch.zeros(400_000, 4, dtype=torch.bool)
+    program = torch.export.export(One(f), (x,), dynamic_shapes=(sizes,))
+
+    converted(
+        program, r"takes 2 of the sizes .* \(400000, 800000\), since .* % 400000 == 0$"
+    )
+
+
 def test_two_inputs_of_equal_sizes():
     program = exported(lambda x, y: rows_of_5(x + y), [20], [20])
 
     package = converted(program, "takes 7 of", target="iOS18")
 
     package.verify([(torch.rand(n), torch.rand(n)) for n in (10, 35)])
-    with pytest.raises(UsageError, match="2 inputs have enumerated shapes"):
+    with pytest.raises(UnsupportedError, match=r"'x' and 'y' .* from iOS18 on"):
         padc.convert(program, target="iOS17")
 
 
@@ -197,7 +230,21 @@ def test_only_guards_with_gaps_are_named():
         (
             exported(rows_of_5, [20]),
             {"inputs": [ct.TensorType(shape=(ct.RangeDim(10, 20),))]},
-            "'x' is described with a shape that lists no sizes",
+            "'x' is described with a shape, and not all inputs",
+        ),
+        (
+            exported(lambda x, y: rows_of_5(x).sum() + y, [20], [11]),
+            {"inputs": {"y": ct.TensorType(shape=ct.EnumeratedShapes([(2,), (9,)]))}},
+            "'y' is described with a shape, and not all inputs",
+        ),
+        (
+            torch.export.export(
+                Two(lambda x, y: x * y if x.shape[0] % 5 == 0 else x),
+                (torch.rand(20, 3), torch.rand(3)),
+                dynamic_shapes=({0: SIZES, 1: SIZES}, {0: SIZES}),
+            ),
+            {"target": "iOS18"},
+            "'x' and 'y' would list shapes that do not belong together",
         ),
         (
             exported(
@@ -207,7 +254,7 @@ def test_only_guards_with_gaps_are_named():
             "'x' and 'y' would list shapes that do not belong together",
         ),
     ],
-    ids=["too many", "a range", "pairs"],
+    ids=["too many", "a range", "a list", "shared", "pairs"],
 )
 def test_what_cannot_be_listed(
     program: ExportedProgram, options: dict[str, Any], reason: str
@@ -220,4 +267,4 @@ def test_what_cannot_be_listed(
     assert "exported where x.shape[0] % 5 == 0; " in problem.message
     assert problem.location is not None
     assert Path(problem.location.file) == Path(__file__)
-    assert problem.hint is not None and "list its shapes" in problem.hint
+    assert problem.hint is not None and "list the shapes" in problem.hint

@@ -14,8 +14,13 @@ from padc.ir.targets import DEFAULT_TARGET, resolve_target
 from padc.passes.tcp_to_mil.policies import (
     DEFAULT_GRID_SAMPLE_POLICY,
     DEFAULT_PAD_POLICY,
+    resolve_grid_sample_policy,
+    resolve_pad_policy,
 )
-from padc.passes.torch_to_mil.states_policy import DEFAULT_STATES_POLICY
+from padc.passes.torch_to_mil.states_policy import (
+    DEFAULT_STATES_POLICY,
+    resolve_states_policy,
+)
 from padc.tools.agreement import print_agreement
 from padc.tools.app_options import add_feature_options, feature_arguments
 from padc.tools.function_options import add_function_options, named_models
@@ -166,18 +171,6 @@ def add_check_options(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Convert, report and verify as the options say, and write the package."""
     require("coreml")
-    functions = named_models(arguments)
-    for model in functions.values() or [arguments.model]:
-        check_model(model, arguments.input, trust=arguments.trust)
-    from padc.backends.coreml.save import check_writable
-    from padc.coreml_functions import check_target, checked_default, save_functions
-    from padc.passes.tcp_to_mil.policies import (
-        resolve_grid_sample_policy,
-        resolve_pad_policy,
-    )
-    from padc.passes.torch_to_mil.states_policy import resolve_states_policy
-
-    check_writable(arguments.output)
     target = resolve_target(arguments.target)
     keep = kept_names(arguments)
     Numerics.named(arguments.precision, keep, arguments.compress, target)
@@ -185,6 +178,13 @@ def run(arguments: argparse.Namespace) -> None:
     resolve_grid_sample_policy(arguments.grid_sample_policy)
     resolve_states_policy(arguments.states)
     resolve_locations(arguments.locations)
+    functions = named_models(arguments)
+    for model in functions.values() or [arguments.model]:
+        check_model(model, arguments.input, trust=arguments.trust)
+    from padc.backends.coreml.save import check_writable
+    from padc.coreml_functions import check_target, checked_default, save_functions
+
+    check_writable(arguments.output)
     described = feature_arguments(arguments)
     progress = Progress(arguments.print_ir_after_all)
     if not functions:

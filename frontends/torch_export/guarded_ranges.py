@@ -7,7 +7,7 @@ import contextlib
 import itertools
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any, cast
 
@@ -50,7 +50,28 @@ MOST_LEFT_OUT = 3
 """The smallest sizes of a range that a guard on several may cost."""
 
 Values = Mapping[sympy.Symbol, Sequence[int]]
-"""The values of symbolic sizes, in order: a `range`, or a list of those with gaps."""
+"""Values of symbolic sizes, in order."""
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What is left of the values of a symbolic size."""
+
+    values: Sequence[int]
+    """In order: a `range`, or a list of those with gaps."""
+    guards: Sequence[Guard] = ()
+    """The guards that exclude others."""
+    guards_with_gaps: Sequence[Guard] = ()
+    """Those that exclude values between others."""
+
+    @property
+    def has_gaps(self) -> bool:
+        return not isinstance(self.values, range)
+
+    def of(self, values: Sequence[int]) -> Kept:
+        """The same with some of the values, as a `range` if they are one."""
+        whole = range(values[0], values[-1] + 1)
+        return replace(self, values=whole if len(values) == len(whole) else values)
 
 
 @dataclass(frozen=True)
@@ -64,7 +85,7 @@ class Narrowed:
     )
     """Those of the symbols, by name, of which not all in a range are left."""
     guards_with_gaps: Sequence[Guard] = ()
-    """The guards that exclude sizes between others."""
+    """The guards that exclude sizes between these."""
 
 
 def narrow_sizes(module: ModuleOp, ep: ExportedProgram) -> Narrowed:
@@ -87,76 +108,64 @@ def narrow_sizes(module: ModuleOp, ep: ExportedProgram) -> Narrowed:
         if str(symbol) in declared
     }
     left = guarded_values(ep, ranges)
-    for symbol, values in left.items():
-        declared[str(symbol)].min_val = IntegerAttr(values[0], i64)
-        declared[str(symbol)].max_val = IntegerAttr(values[-1], i64)
-    narrower = [symbol for symbol in ranges if left[symbol] != ranges[symbol]]
-    guards, tensors = guards_of(ep, of_values=False), input_tensors(ep)
-    guarded = [excluded(guards, tensors, x, ranges, left[x]) for x in narrower]
+    for symbol, kept in left.items():
+        declared[str(symbol)].min_val = IntegerAttr(kept.values[0], i64)
+        declared[str(symbol)].max_val = IntegerAttr(kept.values[-1], i64)
+    tensors = input_tensors(ep)
+    guarded = [
+        excluded(tensors, symbol, ranges[symbol], kept)
+        for symbol, kept in left.items()
+        if kept.guards
+    ]
     reasons = [
         f"the package takes no smaller sizes: {op.reason.data}"
         for op in declared.values()
         if op.reason is not None and op.min_val.value.data > 1
     ]
-    with_gaps = {str(x): values for x, values in left.items() if has_gaps(values)}
-    gaps = [
-        guard
-        for symbol, values in left.items()
-        if has_gaps(values)
-        for guard in guards
-        if symbols_of(guard, tensors) == [symbol]
-        and not has_range(guard, tensors, symbol, ranges[symbol])
-    ]
-    return Narrowed([*guarded, *reasons], with_gaps, gaps)
-
-
-def with_or_without_gaps(values: Sequence[int]) -> Sequence[int]:
-    """Rising values, as a `range` if they are one."""
-    whole = range(values[0], values[-1] + 1)
-    return whole if len(values) == len(whole) else values
-
-
-def has_gaps(values: Sequence[int]) -> bool:
-    return not isinstance(values, range)
+    with_gaps = {str(x): kept for x, kept in left.items() if kept.has_gaps}
+    return Narrowed(
+        [*guarded, *reasons],
+        {name: kept.values for name, kept in with_gaps.items()},
+        [guard for kept in with_gaps.values() for guard in kept.guards_with_gaps],
+    )
 
 
 def excluded(
-    guards: Sequence[Guard],
-    tensors: Sequence[torch.Tensor],
-    symbol: sympy.Symbol,
-    ranges: Values,
-    left: Sequence[int],
+    tensors: Sequence[torch.Tensor], symbol: sympy.Symbol, given: range, kept: Kept
 ) -> str:
     """What is left of the sizes with a symbol, and the guards that exclude others."""
-    reasons: list[Guard] = []
-    for guard in guards:
-        common = {each: ranges[each] for each in symbols_of(guard, tensors)}
-        if symbol in common and not holds_in(guard, tensors, common).all():
-            reasons.append(guard)
     places = {
         place: expression
-        for guard in reasons
+        for guard in kept.guards
         for place in guard.sizes.values()
         if symbol in (expression := size_at(place, tensors)).free_symbols
     }
     place = min(places, key=lambda place: len(places[place].free_symbols))
-    first, last, low, high = (
-        places[place].subs(symbol, end)
-        for end in (left[0], left[-1], ranges[symbol][0], ranges[symbol][-1])
+
+    def size(value: int) -> str:
+        return str(places[place].subs(symbol, value))
+
+    first, last, low, high = map(
+        size, (kept.values[0], kept.values[-1], given[0], given[-1])
     )
-    taken = f"sizes of {first} to {last}, not of {low} to {high}"
-    if has_gaps(left):
-        sizes = [str(places[place].subs(symbol, value)) for value in left]
+    if kept.has_gaps:
+        sizes = [*map(size, kept.values)]
         shown = sizes if len(sizes) < 5 else [*sizes[:3], "...", sizes[-1]]
-        taken = f"{len(left)} of the sizes of {low} to {high} ({', '.join(shown)})"
-    guarded = " and ".join(guard.text for guard in reasons)
+        taken = f"{len(sizes)} of the sizes of {low} to {high} ({', '.join(shown)})"
+    elif len(kept.values) > 1:
+        taken = f"sizes of {first} to {last}, not of {low} to {high}"
+    else:
+        taken = f"the size {first}, not those of {low} to {high}"
+    guarded = " and ".join(guard.text for guard in kept.guards)
     return (
         f"{place.what}: the package takes {taken}, since the model was exported where "
         f"{guarded}"
     )
 
 
-def guarded_values(ep: ExportedProgram, ranges: Mapping[sympy.Symbol, range]) -> Values:
+def guarded_values(
+    ep: ExportedProgram, ranges: Mapping[sympy.Symbol, range]
+) -> Mapping[sympy.Symbol, Kept]:
     """
     The values in `ranges` for which the program is the model.
 
@@ -165,15 +174,15 @@ def guarded_values(ep: ExportedProgram, ranges: Mapping[sympy.Symbol, range]) ->
         ranges: The values of each symbolic size.
 
     Returns:
-        The same, smaller ranges, or lists. A symbol without an upper bound is left out
-        of guards of its own: Core ML refuses it anyway.
+        The values that are left. A symbol without an upper bound is left out of guards
+        of its own: Core ML refuses it anyway.
 
     Raises:
         UnsupportedError: The guards hold for no value, not for all combinations of
             values, or for too many to try.
     """
     tensors = input_tensors(ep)
-    found: dict[sympy.Symbol, Sequence[int]] = dict(ranges)
+    found = {symbol: Kept(values) for symbol, values in ranges.items()}
     # No package has a dimension whose size is a value.
     known = guards_of(ep, of_values=False)
     guards = [(guard, symbols_of(guard, tensors)) for guard in known]
@@ -185,8 +194,12 @@ def guarded_values(ep: ExportedProgram, ranges: Mapping[sympy.Symbol, range]) ->
             raise refused(ep, own, "its range is too large to try all sizes")
     for guard, symbols in guards:
         if len(symbols) != 1:
-            common = {symbol: found[symbol] for symbol in symbols}
-            found.update(narrowed_together(ep, guard, tensors, common))
+            common = {symbol: found[symbol].values for symbol in symbols}
+            left = narrowed_together(ep, guard, tensors, common)
+            for symbol, values in left.items():
+                if len(values) < len(common[symbol]):
+                    reasons = *found[symbol].guards, guard
+                    found[symbol] = replace(found[symbol], guards=reasons).of(values)
     return found
 
 
@@ -196,23 +209,23 @@ def narrowed(
     tensors: Sequence[torch.Tensor],
     symbol: sympy.Symbol,
     values: range,
-) -> Sequence[int]:
+) -> Kept:
     """The values of one symbol for which guards on it alone hold."""
-    right = np.ones(len(values), bool)
-    for guard in guards:
-        right &= holds_in(guard, tensors, {symbol: values})
-    if not right.any():
+    right = [holds_in(guard, tensors, {symbol: values}) for guard in guards]
+    places = np.flatnonzero(np.all(right, 0)).tolist()
+    if not places:
         raise refused(ep, guards, "no size in its range fits")
-    left = [values[place] for place in np.flatnonzero(right).tolist()]
-    return with_or_without_gaps(left)
+    each = [*zip(guards, right, strict=True)]
+    return Kept(
+        values,
+        [guard for guard, holds in each if not holds.all()],
+        [guard for guard, holds in each if not is_range(np.flatnonzero(holds))],
+    ).of([values[place] for place in places])
 
 
-def has_range(
-    guard: Guard, tensors: Sequence[torch.Tensor], symbol: sympy.Symbol, values: range
-) -> bool:
-    """Whether a guard on one symbol holds in a range."""
-    right = holds_in(guard, tensors, {symbol: values}).astype(int)
-    return int(np.count_nonzero(np.diff(right, prepend=0, append=0))) <= 2
+def is_range(places: np.ndarray) -> bool:
+    """Whether rising numbers follow one another."""
+    return len(places) == places[-1] - places[0] + 1
 
 
 def narrowed_together(
@@ -238,7 +251,7 @@ def narrowed_together(
         kept = right[tuple(slice(n, None) for n in left_out)]
         if kept.all():
             each = zip(values.items(), left_out, strict=True)
-            return {x: with_or_without_gaps(own[n:]) for (x, own), n in each}
+            return {symbol: own[n:] for (symbol, own), n in each}
     raise refused(ep, [guard], "it does not hold for all of them")
 
 
@@ -305,7 +318,7 @@ def symbols_of(guard: Guard, tensors: Sequence[torch.Tensor]) -> list[sympy.Symb
 
 
 def refused(ep: ExportedProgram, guards: Sequence[Guard], why: str) -> UnsupportedError:
-    """The message for guards that no range of sizes satisfies."""
+    """The message for guards by which Core ML cannot choose its sizes."""
     problems: list[Problem] = []
     for guard in guards:
         what = " and ".join(size.what for size in dict.fromkeys(guard.sizes.values()))
@@ -313,8 +326,8 @@ def refused(ep: ExportedProgram, guards: Sequence[Guard], why: str) -> Unsupport
             Problem(
                 f"{what}: the model was exported where {guard.text}; {why}",
                 guard_location(ep, guard),
-                "raise the minimum of the dimension, give it a static size, or one "
-                "such as 4*Dim('n', max=16), when exporting; or list its shapes: "
+                "give the dimension a smaller range, a static size, or one such as "
+                "4*Dim('n', max=16), when exporting; or list the shapes of all inputs: "
                 "docs/app.md",
             )
         )

@@ -20,11 +20,7 @@ from xdsl.utils.exceptions import DiagnosticException
 
 from padc.backends.coreml.numerics import Numerics
 from padc.errors import InvalidProgramError, Obstacle, PadcError
-from padc.frontends.torch_export.guarded_ranges import (
-    Narrowed,
-    narrow_sizes,
-    refused,
-)
+from padc.frontends.torch_export.guarded_ranges import narrow_sizes, refused
 from padc.frontends.torch_export.input_strides import check_row_major
 from padc.ir.dominance import verify
 from padc.ir.weights import Weights, weights_of
@@ -60,7 +56,7 @@ def lowered(
     ctx, module = imported(exported, pipelines.legal_for_mil())
     check_interface(module, target)
     check = partial(check_features, module, target)
-    messages, features = set_sizes(module, exported, features, check)
+    messages, features = set_sizes(module, exported, features, target, check)
     for message in messages:
         warn(message)
     weights = weights_of(ctx)
@@ -95,6 +91,7 @@ def set_sizes(
     module: ModuleOp,
     exported: Source,
     features: Features | None,
+    target: str,
     check: Callable[[Features], None] = lambda features: None,
 ) -> tuple[Sequence[str], Features | None]:
     """
@@ -104,20 +101,23 @@ def set_sizes(
     whose sizes are no range. If the user lists shapes, the program has to be the model
     for these. `check` raises UsageError for features that do not fit.
     """
+    messages: Sequence[str] = ()
     listed = None if features is None else listed_shapes(module, features)
-    left = Narrowed()
     if listed is None and isinstance(exported, ExportedProgram):
         left = narrow_sizes(module, exported)
-    if isinstance(exported, ExportedProgram) and left.values_with_gaps:
-        try:
-            features = with_listed_shapes(module, features, left.values_with_gaps)
-        except Obstacle as error:
-            raise refused(exported, left.guards_with_gaps, error.message) from error
+        messages = left.messages
+        if left.values_with_gaps:
+            try:
+                features = with_listed_shapes(
+                    module, features, left.values_with_gaps, target
+                )
+            except Obstacle as error:
+                raise refused(exported, left.guards_with_gaps, error.message) from error
     if features is not None:
         check(features)
     if listed is not None:
         check_listed_shapes(module, exported, listed)
-    return left.messages, features
+    return messages, features
 
 
 def emitted(

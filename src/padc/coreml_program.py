@@ -172,7 +172,8 @@ class Program:
             ),
         }
         ctx, module = imported(self.exported, ops)
-        set_sizes(module, self.exported, getattr(self._pymil, "features", None))
+        features = getattr(self._pymil, "features", None)
+        set_sizes(module, self.exported, features, self.target)
         pipelines.run_passes(ctx, module, passes[stage])
         text = io.StringIO()
         Printer(text).print_op(module)

@@ -268,7 +268,7 @@ def test_amounts_that_are_sizes_of_another_input(name: str):
                 compiled(x, y)
         taken.add(fits(n, m))
     assert taken == {True, False}
-    with pytest.raises(UnsupportedError, match="raise the minimum"):
+    with pytest.raises(UnsupportedError, match="a smaller range"):
         padc.convert(program)
 
 

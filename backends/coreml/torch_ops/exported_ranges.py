@@ -16,7 +16,7 @@ from torch.export import ExportedProgram
 from padc.backends.coreml import quiet
 from padc.backends.coreml.torch_ops.sizes import bounds
 from padc.errors import UnsupportedError
-from padc.frontends.torch_export.guarded_ranges import guarded_values, has_gaps
+from padc.frontends.torch_export.guarded_ranges import guarded_values
 from padc.frontends.torch_export.guards import input_tensors
 from padc.frontends.torch_export.types import expression_of
 
@@ -48,7 +48,7 @@ def beyond(
             low, high = bounds(own, dim)
             least, most = ends_of(given, dim)
             if least < (1 if low <= SPECIAL else low) or most > high:
-                yield message(name, dim, (low, high), (least, most))
+                yield message(name, dim, f"sizes of {low} to {high}", (least, most))
 
 
 def unguarded(
@@ -77,26 +77,20 @@ def unguarded(
     for symbol, given in ranges.items():
         if not given:
             continue  # `beyond` says so.
-        values, least, most = allowed[symbol], given[0], given[-1]
-        low, high = values[0], values[-1]
-        if most > high or low > max(least, SPECIAL) or has_gaps(values):
+        kept, least, most = allowed[symbol], given[0], given[-1]
+        low, high = kept.values[0], kept.values[-1]
+        if most > high or low > max(least, SPECIAL) or kept.has_gaps:
             name, dim, size = places[symbol]
             ends = [int(size.subs(symbol, x)) for x in (low, high, least, most)]
-            some = f"{len(values)} of the " if has_gaps(values) else ""
-            yield message(name, dim, (ends[0], ends[1]), (ends[2], ends[3]), some)
+            some = f"{len(kept.values)} of the " if kept.has_gaps else ""
+            sizes = f"{some}sizes of {ends[0]} to {ends[1]}"
+            yield message(name, dim, sizes, (ends[2], ends[3]))
 
 
-def message(
-    name: str,
-    dim: int,
-    exported: tuple[int, int],
-    given: tuple[int, int],
-    some: str = "",
-) -> str:
+def message(name: str, dim: int, exported: str, given: tuple[int, int]) -> str:
     return (
-        f"dimension {dim} of the input '{name}': the model was exported for {some}"
-        f"sizes of {exported[0]} to {exported[1]}, and may compute something else for "
-        f"others of {given[0]} to {given[1]}"
+        f"dimension {dim} of the input '{name}': the model was exported for {exported},"
+        f" and may compute something else for others of {given[0]} to {given[1]}"
     )
 
 

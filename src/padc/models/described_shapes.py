@@ -107,8 +107,8 @@ Listed: TypeAlias = "Sequence[Sequence[Shaped]]"
 
 
 def listed_shapes(module: ModuleOp, features: Features) -> Listed | None:
-    """All shapes that the inputs can have; None if some have ranges instead."""
-    function = main(module)
+    """All shapes of inputs; None if some have ranges, or if none is dynamic."""
+    function, is_dynamic = main(module), False
     rows: list[list[Shaped]] = []
     attributes = [*entries(function.arg_attrs)] or [{}] * len(function.args)
     for argument, entry, each in zip(
@@ -116,17 +116,27 @@ def listed_shapes(module: ModuleOp, features: Features) -> Listed | None:
     ):
         if text(entry, BUFFER) is not None:
             continue
-        shape, described = shape_of(argument.type) or (), cast(Any, each)
+        shape, described = shape_of(argument.type) or (), each
         if DYNAMIC_INDEX not in shape:
             rows.append([Shaped(shape)])
-        elif described is None or not hasattr(described.shape, "shapes"):
-            return None
+        elif shapes := shapes_in(described):
+            rows.append([Shaped(sizes) for sizes in shapes])
+            is_dynamic = True
         else:
-            rows.append([Shaped(sizes.shape) for sizes in described.shape.shapes])
+            return None
     count = max(map(len, rows), default=1)
-    if count == 1:
-        return None
-    return [[row[index % len(row)] for row in rows] for index in range(count)]
+    listed = [[row[index % len(row)] for row in rows] for index in range(count)]
+    return listed if is_dynamic else None
+
+
+def shapes_in(described: Any) -> list[Sequence[int]]:
+    """The shapes that a description lists, or its one; empty for ranges, or none."""
+    shape: Any = getattr(described, "shape", None)
+    if hasattr(shape, "shapes"):
+        return [each.shape for each in shape.shapes]
+    if shape is None or any(hasattr(size, "lower_bound") for size in shape.shape):
+        return []
+    return [shape.shape]
 
 
 def check_listed_shapes(module: ModuleOp, exported: Source, listed: Listed) -> None:
@@ -146,6 +156,6 @@ def check_listed_shapes(module: ModuleOp, exported: Source, listed: Listed) -> N
         except UsageError as error:
             shapes = ", ".join(str(tuple(each.shape)) for each in inputs)
             raise UsageError(
-                f"the enumerated shape {shapes} does not fit: {error.message}",
+                f"the shape {shapes} does not fit: {error.message}",
                 hint="list shapes that the model takes",
             ) from error

@@ -16,6 +16,7 @@ from padc.backends.calls.input_check import Size, Symbol, symbolic_sizes
 from padc.errors import Obstacle
 from padc.ir.main_function import main, value_names
 from padc.ir.model_buffers import BUFFER, entries
+from padc.ir.targets import TARGETS
 from padc.ir.torch.describe import shape_of
 from padc.ir.torch.size_ranges import MOST_SHAPES
 
@@ -27,13 +28,12 @@ Values: TypeAlias = Mapping[str, Sequence[int]]
 
 
 def with_listed_shapes(
-    module: ModuleOp, features: Features | None, values: Values
+    module: ModuleOp, features: Features | None, values: Values, target: str
 ) -> Features:
     """
     The features of a program, in which inputs with such sizes list their shapes.
 
-    Raises Obstacle if Core ML cannot have these lists, or if the user gives such an
-    input ranges.
+    Raises Obstacle if Core ML cannot have these lists, or if the user lists others.
     """
     import coremltools as ct
 
@@ -41,19 +41,23 @@ def with_listed_shapes(
 
     features = features or Features()
     function = main(module)
-    listed = listed_inputs(
-        symbolic_sizes(function, value_names(function.arg_attrs)), values
-    )
+    sizes = symbolic_sizes(function, value_names(function.arg_attrs))
+    listed = listed_inputs(sizes, values)
     names = model_names("input", entries(function.arg_attrs), BUFFER)
-    check_pairs([str(names[number]) for number in listed], listed.values())
+    check_together([str(names[number]) for number in listed], listed.values(), target)
     described: list[Any] = [*features.of_inputs(function)]
-    for number, sizes in listed.items():
+    for number, own in enumerate(described):
+        shape = getattr(own, "shape", None)
+        if hasattr(shape, "shapes") or (number in listed and shape is not None):
+            raise Obstacle(
+                f"the input '{names[number]}' is described with a shape, and not all "
+                "inputs of dynamic sizes are described with lists or sizes"
+            )
+    for number, own_sizes in listed.items():
         own = described[number] = copy.copy(described[number]) or ct.TensorType()
-        what = f"the input '{names[number]}'"
-        if own.shape is not None:
-            raise Obstacle(f"{what} is described with a shape that lists no sizes")
         shape = shape_of(function.args[number].type) or ()
-        own.shape = ct.EnumeratedShapes(shapes_of(what, shape, sizes, values))
+        what = f"the input '{names[number]}'"
+        own.shape = ct.EnumeratedShapes(shapes_of(what, shape, own_sizes, values))
     inputs = {
         str(name): each
         for name, each in zip(names, described, strict=True)
@@ -65,15 +69,25 @@ def with_listed_shapes(
 def listed_inputs(
     sizes: Sequence[Size], values: Values
 ) -> Mapping[int, Sequence[Size]]:
-    """The sizes of each input, by its number, that has one with gaps."""
+    """
+    The sizes of each input that lists its shapes, by its number.
+
+    Those have a size with gaps, or one of the same symbol as another listed input.
+    """
     of_inputs: dict[int, list[Size]] = {}
     for size in sizes:
         of_inputs.setdefault(size.number, []).append(size)
-    return {
-        number: own
+    listed: dict[int, list[Size]] = {}
+    reached = set(values)
+    while found := [
+        number
         for number, own in of_inputs.items()
-        if any(symbol.name in values for symbol in symbols_of(own))
-    }
+        if number not in listed and reached & {x.name for x in symbols_of(own)}
+    ]:
+        for number in found:
+            listed[number] = of_inputs[number]
+            reached |= {symbol.name for symbol in symbols_of(of_inputs[number])}
+    return dict(sorted(listed.items()))
 
 
 def symbols_of(sizes: Sequence[Size]) -> list[Symbol]:
@@ -82,13 +96,19 @@ def symbols_of(sizes: Sequence[Size]) -> list[Symbol]:
     return sorted(found, key=lambda symbol: symbol.name)
 
 
-def check_pairs(names: Sequence[str], inputs: Collection[Sequence[Size]]) -> None:
-    """Raise Obstacle for inputs whose lists Core ML would read as pairs."""
+def check_together(
+    names: Sequence[str], inputs: Collection[Sequence[Size]], target: str
+) -> None:
+    """Raise Obstacle for lists of several inputs that Core ML does not have."""
+    which = " and ".join(f"'{name}'" for name in names)
     if len({tuple(symbols_of(sizes)) for sizes in inputs}) > 1:
-        which = " and ".join(f"'{name}'" for name in names)
         raise Obstacle(
             f"the inputs {which} would list shapes that do not belong together, and "
-            "Core ML takes the first ones of both, or the second ones"
+            "Core ML takes the first ones of all, or the second ones"
+        )
+    if len(names) > 1 and TARGETS.index(target) < TARGETS.index("iOS18"):
+        raise Obstacle(
+            f"the inputs {which} would list shapes, which several do from iOS18 on"
         )
 
 
