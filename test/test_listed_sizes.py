@@ -205,8 +205,13 @@ def test_an_input_with_a_range_beside_one_that_lists():
     program = exported(lambda x, y: rows_of_5(x).sum() + y, [20], [11])
 
     package = converted(program, "takes 7 of", target="iOS17")
+    inputs = {"y": ct.TensorType(shape=(ct.RangeDim(2, 9),))}
+    smaller = converted(program, "takes 7 of", target="iOS17", inputs=inputs)
 
     package.verify([(torch.rand(10), torch.rand(n)) for n in (2, 3, 40)])
+    smaller.verify([(torch.rand(10), torch.rand(n)) for n in (2, 9)])
+    with pytest.raises(UsageError, match=r"2\.\.9"):
+        smaller.run(torch.rand(10), torch.rand(10))
 
 
 def test_only_guards_with_gaps_are_named():
