@@ -7,7 +7,7 @@ import contextlib
 import itertools
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any, cast
 
@@ -78,13 +78,11 @@ class Kept:
 class Narrowed:
     """What is left of the sizes of a program."""
 
-    messages: Sequence[str] = ()
+    messages: Sequence[str]
     """Which sizes the guards exclude, and why no smaller ones are taken."""
-    values_with_gaps: Mapping[str, Sequence[int]] = field(
-        default_factory=dict[str, Sequence[int]]
-    )
+    values_with_gaps: Mapping[str, Sequence[int]]
     """Those of the symbols, by name, of which not all in a range are left."""
-    guards_with_gaps: Sequence[Guard] = ()
+    guards_with_gaps: Sequence[Guard]
     """The guards that exclude sizes between these."""
 
 

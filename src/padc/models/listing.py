@@ -33,7 +33,7 @@ def with_listed_shapes(
     """
     The features of a program, in which inputs with such sizes list their shapes.
 
-    Raises Obstacle if Core ML cannot have these lists, or if the user lists others.
+    Raises Obstacle if Core ML cannot have these lists, or the user describes others.
     """
     import coremltools as ct
 
@@ -91,7 +91,7 @@ def listed_inputs(
 
 
 def symbols_of(sizes: Sequence[Size]) -> list[Symbol]:
-    """The symbols that sizes depend on, in an order of their own."""
+    """The symbols that sizes depend on, by their names."""
     found = {symbol for size in sizes for symbol in size.used}
     return sorted(found, key=lambda symbol: symbol.name)
 
