@@ -38,6 +38,24 @@ func.func @main(%x: tensor<?x3xf32> {padc.sizes = ["n in 1..4"]}) -> tensor<3x?x
 """
 
 
+PUT = """
+!x = !torch.vtensor<[?,3],f32>
+!values = !torch.vtensor<[?,1],f32>
+!index = !torch.vtensor<[1],si64>
+!indices = !torch.list<optional<vtensor>>
+func.func @main(%x: !x {padc.sizes = ["n in 1..8"]},
+                %values: !values {padc.sizes = ["m in 1..8"]}) -> !x {
+  %none = torch.constant.none
+  %false = torch.constant.bool false
+  %index = torch.vtensor.literal(dense<2> : tensor<1xsi64>) : !index
+  %indices = torch.prim.ListConstruct %none, %index : (!torch.none, !index) -> !indices
+  %y = torch.aten.index_put %x, %indices, %values, %false
+    : !x, !indices, !values, !torch.bool -> !x
+  func.return %y : !x
+}
+"""
+
+
 @pytest.fixture
 def file(tmp_path: Path) -> Callable[[str], Path]:
     def file(text: str) -> Path:
@@ -69,6 +87,21 @@ def test_the_tcp_level(file: Callable[[str], Path]):
 
     expected = torch.cat([x[..., [1, 0]], x], -1)
     torch.testing.assert_close(actual, torch.cat([expected[:, :, :1], expected], 2))
+
+
+@pytest.mark.parametrize("rows, values", [(5, 1), (5, 5), (1, 1)])
+def test_values_whose_size_may_be_1(
+    rows: int, values: int, file: Callable[[str], Path]
+):
+    """PyTorch repeats them, and scatters of Core ML do not."""
+    program = padc.convert(file(PUT))
+    x, y = torch.rand(rows, 3), torch.rand(values, 1)
+
+    (actual,) = program.run(x, y)
+
+    expected = x.clone()
+    expected[:, torch.tensor([2])] = y
+    torch.testing.assert_close(actual, expected)
 
 
 def test_the_mil_level(file: Callable[[str], Path]):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -35,7 +35,9 @@ from padc.passes.torch_to_mil.aten.movement import (
     size_of,
     sizes_of,
     slice_dim,
+    static,
     transpose,
+    vector,
 )
 from padc.passes.torch_to_mil.aten.tensor import Tensor, as_number
 
@@ -308,7 +310,7 @@ def put(x: Tensor, given: Mapping[int, Index], values: Tensor, mode: Mode) -> Te
     where = Indexed.of(x, given)
     if mode == "update" and (mask := filled_mask(where, values)) is not None:
         return mask.select(values, x)
-    values = filled(values, where.result_sizes)
+    values = repeated(values, where.result_sizes)
     if len(given) > 1 and where.is_leading:
         index = where.stacked()
         result = emitted("scatter_nd", mode, where.x, indices=index, updates=values)
@@ -321,6 +323,25 @@ def put(x: Tensor, given: Mapping[int, Index], values: Tensor, mode: Mode) -> Te
         if len(given) > 1:
             result = reshape(result, sizes_of(where.x))
     return transpose(result, [where.perm.index(dim) for dim in range(x.rank)])
+
+
+def repeated(values: Tensor, sizes: Sequence[Size]) -> Tensor:
+    """
+    `values` repeated so that they have these sizes.
+
+    Those of a dynamic size may have 1 there when the program runs: a scatter does not
+    repeat them, as other ops do.
+    """
+    whole = filled(values, sizes)
+    if DYNAMIC_INDEX not in values.shape:
+        return whole
+    times: list[Size] = [1] * len(sizes)
+    for dim, own in enumerate(sizes_of(values), len(sizes) - values.rank):
+        if isinstance(own, Tensor):
+            size = sizes[dim]
+            wanted = own.constant(size) if isinstance(size, int) else size
+            times[dim] = wanted.binary("floor_div", own)
+    return whole.emit("tile", static(sizes), x=whole, reps=vector(whole.build, times))
 
 
 def filled_mask(where: Indexed, values: Tensor) -> Tensor | None:
