@@ -96,11 +96,11 @@ SIZES: dict[str, tuple[Function, Sequence[int], Sequence[int], list[str]]] = {
     "no channel": (
         lambda x, y: F.pixel_unshuffle(x, 2), [0], [3, 0, 4, 6], ["x.shape[0] >= 1"],
     ),
-    "beside a replicated edge": (
+    "next to a replicated dimension": (
         lambda x, y: F.pad(x, (1, 1, 0, 0), mode="replicate"), [2], [2, 3, 4, 5],
         ["x.shape[2] >= 1"],
     ),
-    "beside a crop": (lambda x, y: F.pad(x, (-2, 1, 0, 0)), [2], [2, 3, 4, 5], []),
+    "next to a cropped dimension": (lambda x, y: F.pad(x, (-2, 1, 0, 0)), [2], [2, 3, 4, 5], []),
 }  # fmt: skip
 
 

@@ -111,12 +111,12 @@ def listed_shapes(module: ModuleOp, features: Features) -> Listed | None:
     function, is_dynamic = main(module), False
     rows: list[list[Shaped]] = []
     attributes = [*entries(function.arg_attrs)] or [{}] * len(function.args)
-    for argument, entry, each in zip(
+    for argument, entry, described in zip(
         function.args, attributes, features.of_inputs(function), strict=True
     ):
         if text(entry, BUFFER) is not None:
             continue
-        shape, described = shape_of(argument.type) or (), each
+        shape = shape_of(argument.type) or ()
         if DYNAMIC_INDEX not in shape:
             rows.append([Shaped(shape)])
         elif shapes := shapes_in(described):
