@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
+import coremltools as ct
 import numpy as np
 import pytest
 import torch
@@ -37,6 +38,18 @@ func.func @main(%x: tensor<?x3xf32> {padc.sizes = ["n in 1..4"]}) -> tensor<3x?x
 }
 """
 
+
+FIXED_COUNT = """
+!x = !torch.vtensor<[?,?],f32>
+!y = !torch.vtensor<[2,12],f32>
+func.func @main(%x: !x {padc.sizes = ["n in 1..8", "m in 1..8"]}) -> !y {
+  %2 = torch.constant.int 2
+  %12 = torch.constant.int 12
+  %shape = torch.prim.ListConstruct %2, %12 : (!torch.int, !torch.int) -> !torch.list<int>
+  %y = torch.aten.reshape %x, %shape : !x, !torch.list<int> -> !y
+  func.return %y : !y
+}
+"""
 
 PUT = """
 !x = !torch.vtensor<[?,3],f32>
@@ -102,6 +115,24 @@ def test_values_whose_size_may_be_1(
     expected = x.clone()
     expected[:, torch.tensor([2])] = y
     torch.testing.assert_close(actual, expected)
+
+
+def test_sizes_that_depend_on_each_other(tmp_path: Path, file: Callable[[str], Path]):
+    """A package that has a range for each also takes some that do not fit together."""
+    made = file(FIXED_COUNT)
+    package = tmp_path / "model.mlpackage"
+
+    with pytest.raises(UnsupportedError, match="list the shapes that belong together"):
+        padc.convert(made).save(package)
+    assert not package.exists()
+    shapes = ct.EnumeratedShapes([(4, 6), (8, 3)])
+    program = padc.convert(made, inputs=[ct.TensorType(shape=shapes)])
+    program.save(package)
+
+    for shape in shapes.shapes:
+        x = torch.randn(*shape.shape)
+        (actual,) = program.run(x)
+        assert torch.equal(actual, x.reshape(2, 12))
 
 
 def test_the_mil_level(file: Callable[[str], Path]):

@@ -196,17 +196,24 @@ def recorded(
     return {name: f"{names[at.file]}:{at.line}" for name, at in lines.items()}
 
 
-RAISE_MINIMUM = (
-    "raise the minimum of a dynamic dimension, if the op returns nothing for its "
-    "smallest size; otherwise leave the op out"
-)
+HINTS = {
+    "empty": (
+        "raise the minimum of a dynamic dimension, if the op returns nothing for its "
+        "smallest size; otherwise leave the op out"
+    ),
+    "computed": (
+        "if the sizes of the inputs depend on each other, list the shapes that belong "
+        "together, of all inputs: docs/app.md"
+    ),
+}
+"""What a user can do about a finding, by the name of its rule."""
 
 
 def problem_of(finding: Finding, lines: Mapping[str, SourceLocation]) -> Problem:
     """A finding as a part that cannot be converted, with the full path of its file."""
     where = lines.get(finding.output)
-    hint = RAISE_MINIMUM if finding.rule == "empty" else None
-    return Problem(str(replace(finding, location=None)), where, hint)
+    text = str(replace(finding, location=None))
+    return Problem(text, where, HINTS.get(finding.rule))
 
 
 def _item(name: str, description: str) -> dict[str, str]:

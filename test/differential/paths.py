@@ -8,6 +8,7 @@ import itertools
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from math import prod
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -196,6 +197,8 @@ def on_core_ml(
         path = Path(folder) / "program.mlpackage"
         save_package(made, path)
         findings = check(path, target)
+        if findings and not takes_all_sizes(program):
+            raise UnsupportedError([Problem(str(each)) for each in findings])
         assert not findings, findings
         return [Session(load(path)).run]
 
@@ -208,6 +211,31 @@ def check_core_ml_takes(program: Program):
     if has_empty_tensors(program):
         # `padc.convert` refuses those of known sizes, a package the others.
         raise UnsupportedError([Problem("empty tensors")])
+
+
+def takes_all_sizes(program: Program) -> bool:
+    """
+    Whether PyTorch takes the smallest and the largest sizes of a program together.
+
+    Its runs do, but a package declares a range for each dimension by itself.
+    """
+    for choice in (min, max):
+        inputs = [
+            repeated_to(
+                [choice(sizes) for sizes in zip(*(x.shape for x in same))], same[0]
+            )
+            for same in zip(*program.runs, strict=True)
+        ]
+        try:
+            Program([inputs], program.calls, []).values()
+        except REFUSALS:
+            return False
+    return True
+
+
+def repeated_to(shape: Sequence[int], x: Tensor) -> Tensor:
+    """The first elements of `x` in this shape, from its beginning again at its end."""
+    return x.flatten()[torch.arange(prod(shape)) % x.numel()].reshape(shape)
 
 
 def has_empty_tensors(program: Program) -> bool:

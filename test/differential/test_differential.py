@@ -180,6 +180,24 @@ def test_a_package_that_the_evaluator_refuses_is_wrong(
     assert "relu" in str(problem(RELU, "coreml"))
 
 
+def test_sizes_that_only_fit_together_in_the_runs():
+    """A package declares a range for each: it also takes 2 by 3 and 4 by 6 elements."""
+    calls = [Call(aten.reshape.default, (Ref(0), [12]))]
+    program = Program([[torch.ones(2, 6)], [torch.ones(4, 3)]], calls, [1])
+
+    assert problem(program, "reference") is None
+    with pytest.raises(UnsupportedError, match="cannot reshape"):
+        problem(program, "coreml")
+
+
+def test_a_package_that_breaks_a_rule_is_wrong(monkeypatch: pytest.MonkeyPatch):
+    calls = [Call(aten.relu.default, (Ref(0),))]
+    program = Program([[torch.ones(2, 6)], [torch.ones(4, 3)]], calls, [1])
+    monkeypatch.setattr(paths, "check", lambda *_: ["a finding"])
+
+    assert "a finding" in str(problem(program, "coreml"))
+
+
 def test_what_pytorch_computes_is_no_machine_code():
     call = Call(aten.index_put.default, (Ref(0), [Ref(1)], Ref(2)))
     inputs = [torch.ones(3), torch.tensor([1]), torch.zeros(1)]
