@@ -5,7 +5,7 @@
 - `pt2`: loads `.pt2` files as exported programs. `program_text`, `expressions` and
   `plain_pickle` make sure that loading runs no code, `schema_types` checks the types of
   fields, and `consistency` checks that sizes fit the ops.
-  `stored_tensors` reads the weights.
+  `stored_tensors` reads the weights, which `padc.common.pt2_tensors` checks.
 - `importer`: exported programs to modules with a function `main`.
 - `calls`, `scalars`, `control_flow`: a node of the graph becomes an op, or a branch or
   a loop.

@@ -18,13 +18,8 @@ from typing import Any, ClassVar
 import torch
 
 from padc.common.archive import Archive, UnsafeError
-from padc.frontends.torch_export.stored_tensors import (
-    check_expanded,
-    check_sizes,
-    end_of,
-    read_blob,
-    view_of,
-)
+from padc.common.pt2_tensors import check_expanded, check_sizes, end_of
+from padc.frontends.torch_export.stored_tensors import read_blob, view_of
 
 VALUES = (
     torch.Tensor, int, float, complex, str, type(None), tuple, list, dict, torch.dtype,
@@ -195,7 +190,10 @@ def rebuild_tensor(
     if not all(type(each) is int for each in (offset, *shape, *strides)):
         raise UnsafeError("a size is no integer")
     check_sizes("in it", offset, shape, strides)
-    end, size = end_of(storage.dtype, offset, shape, strides), storage.bytes.nbytes()
+    end, size = (
+        end_of(storage.dtype.itemsize, offset, shape, strides),
+        storage.bytes.nbytes(),
+    )
     if end > size:
         raise UnsafeError(f"a tensor needs {end} bytes of {size}")
     tensor = view_of(storage.bytes, storage.dtype, offset, shape, strides)

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
@@ -28,6 +27,7 @@ from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 from padc.common.archive import Archive, UnsafeError
 from padc.common.paths import path_of
 from padc.common.pt2_files import check_format, refusals
+from padc.common.pt2_tensors import read_json
 from padc.frontends.torch_export.consistency import check_consistency
 from padc.frontends.torch_export.export import quiet
 from padc.frontends.torch_export.nodes import nodes_of
@@ -39,15 +39,12 @@ from padc.frontends.torch_export.plain_pickle import (
 )
 from padc.frontends.torch_export.program_text import check_name, check_texts
 from padc.frontends.torch_export.schema_types import check_types
-from padc.frontends.torch_export.stored_tensors import read_blobs
+from padc.frontends.torch_export.stored_tensors import read_tensors
 from padc.ir.torch.calls import checked_kernels
 
-WEIGHTS, CONSTANTS = "data/weights/", "data/constants/"
 GRAPH, EXAMPLES = "models/model.json", "data/sample_inputs/model.pt"
 MOST_TEXT = 2**27
 """Bytes of JSON that are read."""
-LEAST_VALUES, BYTES_OF_VALUE = 2**19, 10
-"""Values in JSON: so many, or one for so many bytes. PyTorch's have 15 and more."""
 MOST_VALUES = 100_000
 """Values in the example inputs."""
 
@@ -97,10 +94,10 @@ def define_quantized_ops() -> None:
 def read_program(archive: Archive) -> ExportedProgram:
     """The program in an archive; raises UnsafeError unless all of it is plain data."""
     check_format(archive)
-    graph: Any = read_json(archive, GRAPH)
+    graph: Any = read_json(archive, GRAPH, MOST_TEXT)
     check_texts(graph)
-    state = read_tensors(archive, WEIGHTS, "model_weights_config.json")
-    constants = read_tensors(archive, CONSTANTS, "model_constants_config.json")
+    state = tensors_in(archive, "data/weights/")
+    constants = tensors_in(archive, "data/constants/")
     examples: Any = None
     if EXAMPLES in archive and archive.size(EXAMPLES):
         examples = read_pickle(archive, EXAMPLES)
@@ -147,28 +144,14 @@ def needs_checked_memory(program: ExportedProgram) -> bool:
     return not is_trusted(program.graph_module) and bool(free_unbacked_symbols(sizes))
 
 
-def read_json(archive: Archive, name: str) -> Any:
-    """A member that is JSON, with values of ordinary length: short ones take memory."""
-    text = archive.read(name, MOST_TEXT)
-    values = sum(map(text.count, (b",", b"[", b"{")))
-    if values > max(LEAST_VALUES, len(text) // BYTES_OF_VALUE):
-        raise UnsafeError(
-            f"its member {name} has {values} values, too many for its size"
-        )
-    return json.loads(text)
-
-
-def read_tensors(
-    archive: Archive, folder: str, config_name: str
-) -> dict[str, torch.Tensor]:
+def tensors_in(archive: Archive, folder: str) -> dict[str, torch.Tensor]:
     """The weights or the constants of the program, by name."""
-    if f"{folder}model.pt" in archive:  # up to 2.8
-        tensors: Any = read_pickle(archive, f"{folder}model.pt")
+    if (pickled := f"{folder}model.pt") in archive:  # up to 2.8
+        tensors: Any = read_pickle(archive, pickled)
         if not are_tensors(tensors):
-            raise UnsafeError(f"its member {folder}model.pt holds other than tensors")
+            raise UnsafeError(f"its member {pickled} holds other than tensors")
     else:
-        config: Any = read_json(archive, f"{folder}{config_name}")
-        tensors = read_blobs(archive, folder, config["config"])
+        tensors = read_tensors(archive, folder)
     for name in tensors:
         check_name(name)
     return tensors

@@ -17,9 +17,11 @@ from typing import Any
 import pytest
 import torch
 from torch import nn
+from torch._export.serde import serialize
 
 import padc
 from padc.common.archive import UnsafeError
+from padc.common.pt2_tensors import ITEM_SIZES
 from padc.frontends.torch_export import load
 from padc.frontends.torch_export.expressions import check_guard, check_size
 from padc.frontends.torch_export.program_text import check_texts
@@ -683,6 +685,13 @@ def test_blobs_of_another_size(saved: bytes):
         load(with_member(saved, "data/weights/weight_0", bytes(70)))
 
 
+def test_the_bytes_of_elements():
+    known = serialize._SERIALIZE_TO_TORCH_DTYPE.items()
+
+    for number, dtype in known:
+        assert ITEM_SIZES[number] == dtype.itemsize
+
+
 def test_tensors_that_expand(saved: bytes):
     size = {"as_int": 10**6}
     tensor = {
@@ -707,6 +716,7 @@ def test_tensors_that_expand(saved: bytes):
     [
         ({"device": {"type": "meta"}}, "is on the meta device, without data"),
         ({"strides": []}, "has 4 sizes and 0 strides"),
+        ({"dtype": 0}, "has an unknown dtype, 0"),
     ],
 )
 def test_tensors_that_are_not_described(saved: bytes, meta: Any, message: str):

@@ -1,5 +1,6 @@
 """Model files that commands refuse before they load PyTorch."""
 
+import json
 import subprocess
 import sys
 import zipfile
@@ -13,6 +14,20 @@ COMMANDS = (
     "run FILE",
     "verify FILE out.mlpackage",
 )
+CONFIG = "m/data/weights/model_weights_config.json"
+
+
+def described(use_pickle: bool = False) -> bytes:
+    """What a file says of a float32 tensor of 3 elements, in the member w."""
+    tensor = {
+        "dtype": 7, "sizes": [{"as_int": 3}], "strides": [{"as_int": 1}],
+        "storage_offset": {"as_int": 0}, "requires_grad": False, "device": {"type": "cpu"},
+    }  # fmt: skip
+    meta = {"path_name": "w", "is_param": False, "use_pickle": use_pickle}
+    return json.dumps({"config": {"w": {**meta, "tensor_meta": tensor}}}).encode()
+
+
+FORMAT = {"m/archive_format": b"pt2", "m/archive_version": b"0"}
 FILES: dict[str, tuple[dict[str, bytes], int, str, int]] = {
     # Its members, how they are compressed, and the message and exit code.
     "a bomb": (
@@ -26,6 +41,14 @@ FILES: dict[str, tuple[dict[str, bytes], int, str, int]] = {
     "machine code": (
         {"m/data/aotinductor/model.so": b"0"},
         zipfile.ZIP_STORED, "machine code", 2,
+    ),
+    "a blob that is larger than its tensor": (
+        {**FORMAT, CONFIG: described(), "m/data/weights/w": bytes(10**8)},
+        zipfile.ZIP_STORED, "has 100000000 bytes, more than the 12", 2,
+    ),
+    "a pickled weight": (
+        {**FORMAT, CONFIG: described(use_pickle=True), "m/data/weights/w": bytes(12)},
+        zipfile.ZIP_STORED, "is pickled", 2,
     ),
     "another archive": (
         {"m/archive_format": b"zip"}, zipfile.ZIP_STORED, "is not pt2", 4,

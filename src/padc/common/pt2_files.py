@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from padc.common.archive import Archive, UnsafeError
+from padc.common.pt2_tensors import CONFIGS, described_tensors
 from padc.errors import InvalidProgramError, UsageError, shortened
 
 
@@ -20,10 +21,14 @@ def check_file(path: Path) -> None:
     """
     Raise UsageError or InvalidProgramError for an archive that no `.pt2` file has.
 
-    Only the list of its members is read, and a few bytes of some.
+    Only the list of its members is read, and what describes its tensors.
     """
     with refusals(path), path.open("rb") as file:
-        check_format(Archive(file))
+        archive = Archive(file)
+        check_format(archive)
+        for folder, config in CONFIGS.items():
+            if folder + config in archive:
+                described_tensors(archive, folder)
 
 
 @contextmanager
