@@ -23,6 +23,7 @@ from differential.paths import PATHS, PartlyError, Run, module_of, problem
 from differential.program import REFUSALS, Call, Program, Ref, Size
 from differential.programs import DTYPES, OF_EXPORTED, drawn
 from differential.programs import calls as drawn_calls
+from differential.rounding import allowed
 from differential.shrinking import shrunk
 from differential.states import Shifted, with_fitting_states
 from torch import Tensor
@@ -196,6 +197,28 @@ def test_a_package_that_breaks_a_rule_is_wrong(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(paths, "check", lambda *_: ["a finding"])
 
     assert "a finding" in str(problem(program, "coreml"))
+
+
+def test_infinite_results_are_compared():
+    x = torch.tensor([torch.inf, -torch.inf, 1])
+    program = Program([[x]], [Call(aten.relu.default, (Ref(0),))], [1])
+
+    ((_, compared),) = allowed(program, 0, "native")
+
+    assert compared.all()
+
+
+def test_what_pytorch_rounds_to_0():
+    """Its sigmoid does for -90, so that there is no telling what infinity times it is."""
+    calls = [
+        Call(aten.sigmoid.default, (Ref(1),)),
+        Call(aten.mul.Tensor, (Ref(0), Ref(2))),
+    ]
+    inputs = [torch.tensor([torch.inf]), torch.tensor([-90.0, -30.0])]
+
+    ((_, compared),) = allowed(Program([inputs], calls, [3]), 0, "native")
+
+    assert compared.tolist() == [False, True]
 
 
 def test_what_pytorch_computes_is_no_machine_code():
