@@ -112,7 +112,11 @@ CASES: dict[str, Any] = {
     ],
     "leaky_relu": lambda: ((x, slope) for (x,) in singles() for slope in (0.1, -2.0, 3.0)),
     "max_pool": pools,
-    "power": pairs,
+    "power": lambda: [
+        *pairs(),
+        *((SPECIAL, np.array(y, np.float32)) for y in (0.5, -0.5, 2, 3, -1, 0)),
+        (np.array(-np.inf, np.float32), np.array(0.5, np.float32)),
+    ],
     "remainder": lambda: [*pairs(), *integers()],
     "rounded_to_fp16": lambda: [
         *singles(),

@@ -105,7 +105,10 @@ def remainder(x: Array, y: Array) -> Array:
 
 @faster(lambda torch, x, y: torch.pow(x, y))
 def power(x: Array, y: Array) -> Array:
-    """`x ** y` of floats; NaN for a negative `x` and a fraction `y`."""
+    """`x ** y` of floats; NaN for a finite negative `x` and a fraction `y`."""
+    if y.size == 1 and not is_dataless(x, y) and y.item() == 0.5:
+        # np.power computes a square root, which is NaN for -inf.
+        return np.float_power(x, y).astype(x.dtype)
     return np.power(x, y)
 
 
