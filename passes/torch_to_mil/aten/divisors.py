@@ -25,7 +25,8 @@ def divisor(a: Tensor, b: Tensor) -> Tensor:
         is_done = b.equals(0)
         rest = a.binary("mod", is_done.select(1, b))
         a, b = is_done.select(a, b), rest
-    return a
+    # The least integer has no absolute value, so that rests are negative.
+    return abs(a)
 
 
 @lowers("aten.gcd")

@@ -120,3 +120,13 @@ def test_divisors_that_take_most_steps() -> None:
     y = torch.tensor([1134903170, 1836311903, 2147483646, 2147483647, 6])
 
     check({"gcd": torch.gcd}, x, y)
+
+
+@pytest.mark.parametrize("dtype", [torch.int8, torch.int16, torch.int32])
+def test_divisors_of_the_least_integer(dtype: torch.dtype) -> None:
+    """PyTorch gives some with a sign, as of 6."""
+    least = torch.iinfo(dtype).min
+    x = torch.tensor([1, 3, 4, 0, least], dtype=dtype)
+    y = torch.tensor([least] * 5, dtype=dtype)
+
+    check({"gcd": torch.gcd}, x, y)
