@@ -8,7 +8,6 @@ import itertools
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from math import prod
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -197,7 +196,8 @@ def on_core_ml(
         path = Path(folder) / "program.mlpackage"
         save_package(made, path)
         findings = check(path, target)
-        if findings and not takes_all_sizes(program):
+        rules = {each.rule for each in findings}
+        if findings and rules <= {"computed", "empty"} and not takes_all_sizes(program):
             raise UnsupportedError([Problem(str(each)) for each in findings])
         assert not findings, findings
         return [Session(load(path)).run]
@@ -219,23 +219,30 @@ def takes_all_sizes(program: Program) -> bool:
 
     Its runs do, but a package declares a range for each dimension by itself.
     """
-    for choice in (min, max):
-        inputs = [
-            repeated_to(
-                [choice(sizes) for sizes in zip(*(x.shape for x in same))], same[0]
-            )
-            for same in zip(*program.runs, strict=True)
-        ]
-        try:
-            Program([inputs], program.calls, []).values()
-        except REFUSALS:
-            return False
+    return all(
+        # PyTorch also refuses an index that is too large, and 0 as a divisor.
+        any(takes(program, choice, value) for value in (0, 1))
+        for choice in (min, max)
+    )
+
+
+def takes(program: Program, choice: Callable[[Any], int], value: int) -> bool:
+    """Whether PyTorch takes inputs of chosen sizes, all of whose elements are equal."""
+    inputs = [
+        same[0]
+        if number in program.held
+        else torch.full(
+            [choice(sizes) for sizes in zip(*(x.shape for x in same), strict=True)],
+            value,
+            dtype=same[0].dtype,
+        )
+        for number, same in enumerate(zip(*program.runs, strict=True))
+    ]
+    try:
+        Program([inputs], program.calls, []).values()
+    except REFUSALS:
+        return False
     return True
-
-
-def repeated_to(shape: Sequence[int], x: Tensor) -> Tensor:
-    """The first elements of `x` in this shape, from its beginning again at its end."""
-    return x.flatten()[torch.arange(prod(shape)) % x.numel()].reshape(shape)
 
 
 def has_empty_tensors(program: Program) -> bool:

@@ -191,12 +191,35 @@ def test_sizes_that_only_fit_together_in_the_runs():
         problem(program, "coreml")
 
 
-def test_a_package_that_breaks_a_rule_is_wrong(monkeypatch: pytest.MonkeyPatch):
-    calls = [Call(aten.relu.default, (Ref(0),))]
-    program = Program([[torch.ones(2, 6)], [torch.ones(4, 3)]], calls, [1])
-    monkeypatch.setattr(paths, "check", lambda *_: ["a finding"])
+@pytest.mark.parametrize(
+    "rule, call, runs",
+    [
+        (
+            "computed",
+            Call(aten.relu.default, (Ref(0),)),
+            [[torch.ones(2, 6)], [torch.ones(4, 3)]],
+        ),
+        # The smaller one has no row 4.
+        (
+            "computed",
+            Call(aten.index_select.default, (Ref(0), 0, Ref(1))),
+            [[torch.ones(5), torch.tensor([4, 0])], [torch.ones(2), torch.tensor([1])]],
+        ),
+        # Sizes do not explain this one.
+        (
+            "rank",
+            Call(aten.reshape.default, (Ref(0), [12])),
+            [[torch.ones(2, 6)], [torch.ones(4, 3)]],
+        ),
+    ],
+)
+def test_a_package_that_breaks_a_rule_is_wrong(
+    rule: str, call: Call, runs: list[list[Tensor]], monkeypatch: pytest.MonkeyPatch
+):
+    finding = padc.coreml.Finding(rule, "add", "y", "a finding", "Core ML")
+    monkeypatch.setattr(paths, "check", lambda *_: [finding])
 
-    assert "a finding" in str(problem(program, "coreml"))
+    assert "a finding" in str(problem(Program(runs, [call], [len(runs[0])]), "coreml"))
 
 
 def test_infinite_results_are_compared():
