@@ -20,6 +20,8 @@ from xdsl.utils.target import Target
 from xdsl.xdsl_opt_main import xDSLOptMain
 
 from padc.backends import get_all_targets
+from padc.common.paths import path_of
+from padc.common.pt2_files import check_file
 from padc.errors import (
     InvalidProgramError,
     PadcError,
@@ -136,14 +138,16 @@ class PadcOptMain(xDSLOptMain):
             return parser.parse_module(implicit)
 
         def import_pt2(file: IO[bytes]) -> ModuleOp:
-            from padc.frontends.torch_export import load
-            from padc.passes.pipelines import import_program, legal_for
-
             path = self.args.input_file
             if path is None:
                 raise UsageError(
                     "standard input can't be a .pt2 file", hint="padc-opt model.pt2"
                 )
+            if not self.args.trust:
+                check_file(path_of(path))
+            from padc.frontends.torch_export import load
+            from padc.passes.pipelines import import_program, legal_for
+
             program = load(path, trust=self.args.trust)
             # Other ops are decomposed, as in the pipeline that these passes belong to.
             names = [spec.name for spec in parse_pipeline(self.args.passes)]

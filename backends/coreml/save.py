@@ -203,7 +203,7 @@ HINTS = {
     ),
     "computed": (
         "if the sizes of the inputs depend on each other, list the shapes that belong "
-        "together, of all inputs: docs/app.md"
+        "together (several inputs that have such lists need iOS 18): docs/app.md"
     ),
 }
 """What a user can do about a finding, by the name of its rule."""

@@ -190,10 +190,8 @@ def rebuild_tensor(
     if not all(type(each) is int for each in (offset, *shape, *strides)):
         raise UnsafeError("a size is no integer")
     check_sizes("in it", offset, shape, strides)
-    end, size = (
-        end_of(storage.dtype.itemsize, offset, shape, strides),
-        storage.bytes.nbytes(),
-    )
+    end = end_of(storage.dtype.itemsize, offset, shape, strides)
+    size = storage.bytes.nbytes()
     if end > size:
         raise UnsafeError(f"a tensor needs {end} bytes of {size}")
     tensor = view_of(storage.bytes, storage.dtype, offset, shape, strides)

@@ -43,8 +43,6 @@ from padc.frontends.torch_export.stored_tensors import read_tensors
 from padc.ir.torch.calls import checked_kernels
 
 GRAPH, EXAMPLES = "models/model.json", "data/sample_inputs/model.pt"
-MOST_TEXT = 2**27
-"""Bytes of JSON that are read."""
 MOST_VALUES = 100_000
 """Values in the example inputs."""
 
@@ -94,7 +92,7 @@ def define_quantized_ops() -> None:
 def read_program(archive: Archive) -> ExportedProgram:
     """The program in an archive; raises UnsafeError unless all of it is plain data."""
     check_format(archive)
-    graph: Any = read_json(archive, GRAPH, MOST_TEXT)
+    graph: Any = read_json(archive, GRAPH)
     check_texts(graph)
     state = tensors_in(archive, "data/weights/")
     constants = tensors_in(archive, "data/constants/")

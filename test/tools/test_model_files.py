@@ -4,23 +4,28 @@ import json
 import subprocess
 import sys
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 COMMANDS = (
-    "convert FILE -o out.mlpackage",
-    "convert --function a=FILE --target iOS18 -o out.mlpackage",
-    "run FILE",
-    "verify FILE out.mlpackage",
+    "padc convert FILE -o out.mlpackage",
+    "padc convert --function a=FILE --target iOS18 -o out.mlpackage",
+    "padc run FILE",
+    "padc verify FILE out.mlpackage",
+    "padc_opt FILE",
 )
 CONFIG = "m/data/weights/model_weights_config.json"
 
 
-def described(use_pickle: bool = False) -> bytes:
-    """What a file says of a float32 tensor of 3 elements, in the member w."""
+def described(
+    shape: Sequence[int] = (3,), stride: int = 1, use_pickle: bool = False
+) -> bytes:
+    """What a file says of a float32 tensor, in the member w."""
     tensor = {
-        "dtype": 7, "sizes": [{"as_int": 3}], "strides": [{"as_int": 1}],
+        "dtype": 7, "sizes": [{"as_int": size} for size in shape],
+        "strides": [{"as_int": stride} for _ in shape],
         "storage_offset": {"as_int": 0}, "requires_grad": False, "device": {"type": "cpu"},
     }  # fmt: skip
     meta = {"path_name": "w", "is_param": False, "use_pickle": use_pickle}
@@ -46,6 +51,14 @@ FILES: dict[str, tuple[dict[str, bytes], int, str, int]] = {
         {**FORMAT, CONFIG: described(), "m/data/weights/w": bytes(10**8)},
         zipfile.ZIP_STORED, "has 100000000 bytes, more than the 12", 2,
     ),
+    "a huge size": (
+        {**FORMAT, CONFIG: described([10**100], 0), "m/data/weights/w": bytes(4)},
+        zipfile.ZIP_STORED, "a size of more than 63 bits", 2,
+    ),
+    "many dimensions": (
+        {**FORMAT, CONFIG: described([1] * 65, 0), "m/data/weights/w": bytes(4)},
+        zipfile.ZIP_STORED, "has 65 dimensions", 2,
+    ),
     "a pickled weight": (
         {**FORMAT, CONFIG: described(use_pickle=True), "m/data/weights/w": bytes(12)},
         zipfile.ZIP_STORED, "is pickled", 2,
@@ -55,10 +68,10 @@ FILES: dict[str, tuple[dict[str, bytes], int, str, int]] = {
     ),
 }  # fmt: skip
 PROGRAM = """
+import importlib
 import sys
-from padc.tools.padc import main
 try:
-    main()
+    importlib.import_module(f"padc.tools.{sys.argv.pop(1)}").main()
 finally:
     print("torch" in sys.modules, "coremltools" in sys.modules)
 """
@@ -87,7 +100,7 @@ def test_harmful_archives(command: str, name: str, tmp_path: Path):
 
 
 def test_no_file():
-    arguments = [sys.executable, "-c", PROGRAM, "run", "there_is_none.pt2"]
+    arguments = [sys.executable, "-c", PROGRAM, "padc", "run", "there_is_none.pt2"]
     result = subprocess.run(arguments, capture_output=True, text=True)
 
     assert "there is no file there_is_none.pt2" in result.stderr

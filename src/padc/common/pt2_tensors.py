@@ -23,8 +23,10 @@ ITEM_SIZES = {
     28: 2, 29: 1, 30: 1, 31: 1, 32: 1, 33: 1, 34: 4, 35: 8,
 }  # fmt: skip
 """Bytes of an element, by the number that `torch._export.serde` gives its dtype."""
-MOST_CONFIG = 2**24
-"""Bytes of JSON that describe tensors: those of some 40,000."""
+MOST_DIMENSIONS = 64
+"""Of a tensor in PyTorch."""
+MOST_TEXT = 2**27
+"""Bytes of JSON that are read."""
 MOST_EXPANDED = 2**30
 """Bytes of a tensor that is larger than its storage, since strides are 0."""
 LEAST_VALUES, BYTES_OF_VALUE = 2**19, 10
@@ -73,7 +75,7 @@ def described_tensors(archive: Archive, folder: str) -> list[StoredTensor]:
 
     Raises UnsafeError unless each of these members has the size of its tensors.
     """
-    config: Any = read_json(archive, folder + CONFIGS[folder], MOST_CONFIG)
+    config: Any = read_json(archive, folder + CONFIGS[folder])
     tensors = [
         StoredTensor(name, folder, meta) for name, meta in config["config"].items()
     ]
@@ -107,13 +109,18 @@ def check_blob(archive: Archive, blob: str, tensors: Sequence[StoredTensor]) -> 
 def check_sizes(
     name: str, offset: int, shape: Sequence[int], strides: Sequence[int]
 ) -> None:
-    """Raise UnsafeError if a number is negative, ValueError if strides are missing."""
+    """Raise UnsafeError for numbers no tensor has, ValueError for missing strides."""
     if len(shape) != len(strides):
         raise ValueError(
             f"the tensor {name} has {len(shape)} sizes and {len(strides)} strides"
         )
-    if min([0, offset, *shape, *strides]) < 0:
+    if len(shape) > MOST_DIMENSIONS:
+        raise UnsafeError(f"the tensor {name} has {len(shape)} dimensions")
+    numbers = offset, *shape, *strides
+    if min(numbers) < 0:
         raise UnsafeError(f"the tensor {name} has a negative size")
+    if max(numbers) >= 2**63:
+        raise UnsafeError(f"the tensor {name} has a size of more than 63 bits")
 
 
 def end_of(
@@ -133,9 +140,9 @@ def check_expanded(name: str, expanded: int, stored: int) -> None:
         raise UnsafeError(f"{name} has {stored} bytes that become {expanded}")
 
 
-def read_json(archive: Archive, name: str, most: int) -> Any:
+def read_json(archive: Archive, name: str) -> Any:
     """A member that is JSON, with values of ordinary length: short ones take memory."""
-    text = archive.read(name, most)
+    text = archive.read(name, MOST_TEXT)
     values = sum(map(text.count, (b",", b"[", b"{")))
     if values > max(LEAST_VALUES, len(text) // BYTES_OF_VALUE):
         raise UnsafeError(
