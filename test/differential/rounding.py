@@ -44,7 +44,8 @@ TILED = "native", "checked", "compile", "pt2"
 """Those that may compute convolutions by Winograd's algorithm."""
 WINOGRAD = 1e-5
 """Half of the error that docs/native.md states, in parts of the range of the result."""
-INACCURATE = "layer_norm", "group_norm", "sigmoid", "silu"
+NORMS = "layer_norm", "group_norm"
+INACCURATE = *NORMS, "sigmoid", "silu"
 """Ops of which PyTorch rounds some results more than usual, or to 0."""
 BICUBIC = 2
 LARGEST_TERM = 12
@@ -129,7 +130,7 @@ def noisy(
     def changed(x: Tensor, error: Tensor) -> Tensor:
         if not x.is_floating_point():
             return x
-        # Infinity has none: less of it would be NaN.
+        # No noise on infinite elements: inf - inf is NaN.
         error = error.where(x.isfinite(), 0)
         noise = torch.rand(x.shape, generator=generator, dtype=torch.float64) * 2 - 1
         return (x + noise * noise_of(x.dtype, path) * error).to(x.dtype)
@@ -159,7 +160,7 @@ def noisy(
             error += LARGEST_TERM * largest(image) if x.itemsize == 2 else 0
         if path in TILED and is_tiled(call, values):
             error += 2 * WINOGRAD * largest(x) / noise_of(x.dtype, path)
-        if any(norm in str(call.target) for norm in ("layer_norm", "group_norm")):
+        if any(norm in str(call.target) for norm in NORMS):
             error += rounded_means(call, values[call.args[0].number])
         if any(name in str(call.target) for name in INACCURATE):
             error += own_error(call, right) / noise_of(x.dtype, path)

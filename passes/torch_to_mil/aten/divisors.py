@@ -25,7 +25,7 @@ def divisor(a: Tensor, b: Tensor) -> Tensor:
         is_done = b.equals(0)
         rest = a.binary("mod", is_done.select(1, b))
         a, b = is_done.select(a, b), rest
-    # The least integer has no absolute value, so that rests are negative.
+    # abs() of the least integer is negative, and then a rest may be, too.
     return abs(a)
 
 

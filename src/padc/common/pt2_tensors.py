@@ -73,7 +73,8 @@ def described_tensors(archive: Archive, folder: str) -> list[StoredTensor]:
     """
     The tensors that the members of a folder hold.
 
-    Raises UnsafeError unless each of these members has the size of its tensors.
+    Raises UnsafeError if one of these members is larger than its tensors, and
+    ValueError if it is smaller.
     """
     config: Any = read_json(archive, folder + CONFIGS[folder])
     tensors = [
@@ -88,7 +89,7 @@ def described_tensors(archive: Archive, folder: str) -> list[StoredTensor]:
 
 
 def check_blob(archive: Archive, blob: str, tensors: Sequence[StoredTensor]) -> None:
-    """Raise UnsafeError unless a blob has the size of the tensors in it."""
+    """Raise UnsafeError for a blob larger than its tensors, ValueError if smaller."""
     size = archive.size(blob)
     last = max(tensors, key=lambda tensor: tensor.end)
     if size < last.end:

@@ -124,7 +124,7 @@ def test_divisors_that_take_most_steps() -> None:
 
 @pytest.mark.parametrize("dtype", [torch.int8, torch.int16, torch.int32])
 def test_divisors_of_the_least_integer(dtype: torch.dtype) -> None:
-    """PyTorch gives some with a sign, as of 6."""
+    """For others, such as 6, PyTorch returns a negative divisor."""
     least = torch.iinfo(dtype).min
     x = torch.tensor([1, 3, 4, 0, least], dtype=dtype)
     y = torch.tensor([least] * 5, dtype=dtype)
