@@ -365,7 +365,11 @@ def test_states_are_shrunk():
         Call(aten.add.Tensor, (Ref(0), Ref(3))),
     ]
     program = Program(
-        [[torch.ones(3), torch.randn(3)]], calls, [2, 4], frozenset([0]), states={0: 4}
+        [[torch.ones(3), torch.arange(1.0, 4)]],
+        calls,
+        [2, 4],
+        frozenset([0]),
+        states={0: 4},
     )
 
     def changes(program: Program) -> bool:
