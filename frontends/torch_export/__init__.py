@@ -29,7 +29,8 @@
   of sizes in which all of them hold; `deciding_ops`: the ops that they are for;
   `remade_guards`: those that PyTorch makes when it computes values again;
   `size_assertions`: guards as PyTorch 2.8 writes them;
-  `small_sizes`: sizes of 0 and 1, for which an export may not hold.
+  `small_sizes`: sizes of 0 and 1, for which an export may not hold;
+  `asked_sizes`: the bounds that were asked for, which torch.export does not keep.
 - `fingerprint`: a key of all that an import depends on.
 - `single_call`: a call of one op as an exported program; `computed_integers`: ops that
   PyTorch has for known integers only, written with others.

@@ -33,6 +33,7 @@ from padc.errors import (
     UsageError,
     first_line,
 )
+from padc.frontends.torch_export.asked_sizes import keep_asked_sizes
 from padc.frontends.torch_export.data_accesses import UNTRACED, DataAccesses
 from padc.frontends.torch_export.dynamic_pools import DynamicPools
 from padc.frontends.torch_export.equal_sizes import with_equal_sizes
@@ -106,6 +107,7 @@ def export_module(
             way_around(error),
         )
         raise UnsupportedError([problem]) from error
+    keep_asked_sizes(exported, module, args, named, dynamic_shapes)
     # Where the program does not read the old value, nothing depends on the new one.
     if problems := [assigned[name] for name in assigned if is_read(exported, name)]:
         raise UnsupportedError(problems)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from typing import Any, cast
@@ -19,6 +19,7 @@ from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i64
 
 from padc.common.archive import UnsafeError
 from padc.errors import Problem, SourceLocation, UnsupportedError
+from padc.frontends.torch_export.asked_sizes import asked_sizes
 from padc.frontends.torch_export.deciding_ops import (
     deciding_ops,
     example_sizes,
@@ -39,6 +40,7 @@ from padc.frontends.torch_export.locations import (
     node_location,
 )
 from padc.frontends.torch_export.size_limits import python, sources_of_symbols
+from padc.frontends.torch_export.small_sizes import LEAST
 from padc.frontends.torch_export.symbolic_sizes import as_affine
 from padc.frontends.torch_export.types import expression_of
 from padc.ir.torch import SymbolicIntOp
@@ -79,7 +81,7 @@ class Narrowed:
     """What is left of the sizes of a program."""
 
     messages: Sequence[str]
-    """Which sizes the guards exclude, and why no smaller ones are taken."""
+    """Which sizes are excluded, and why."""
     values_with_gaps: Mapping[str, Sequence[int]]
     """Those of the symbols, by name, of which not all in a range are left."""
     guards_with_gaps: Sequence[Guard]
@@ -110,10 +112,12 @@ def narrow_sizes(module: ModuleOp, ep: ExportedProgram) -> Narrowed:
         declared[str(symbol)].min_val = IntegerAttr(kept.values[0], i64)
         declared[str(symbol)].max_val = IntegerAttr(kept.values[-1], i64)
     tensors = input_tensors(ep)
+    asked = [*asked_in_vain(ep, left)]
+    known = {symbol for size, _ in asked for symbol in size.free_symbols}
     guarded = [
         excluded(tensors, symbol, ranges[symbol], kept)
         for symbol, kept in left.items()
-        if kept.guards
+        if kept.guards and symbol not in known
     ]
     reasons = [
         f"the package takes no smaller sizes: {op.reason.data}"
@@ -122,7 +126,7 @@ def narrow_sizes(module: ModuleOp, ep: ExportedProgram) -> Narrowed:
     ]
     with_gaps = {str(x): kept for x, kept in left.items() if kept.has_gaps}
     return Narrowed(
-        [*guarded, *reasons],
+        [*(message for _, message in asked), *guarded, *reasons],
         {name: kept.values for name, kept in with_gaps.items()},
         [guard for kept in with_gaps.values() for guard in kept.guards_with_gaps],
     )
@@ -140,25 +144,83 @@ def excluded(
     }
     place = min(places, key=lambda place: len(places[place].free_symbols))
 
-    def size(value: int) -> str:
-        return str(places[place].subs(symbol, value))
+    def size(value: int) -> int:
+        return int(places[place].subs(symbol, value))
 
-    first, last, low, high = map(
-        size, (kept.values[0], kept.values[-1], given[0], given[-1])
-    )
+    return too_few(place.what, kept, given, exported_where(kept.guards), size)
+
+
+def asked_in_vain(
+    ep: ExportedProgram, left: Mapping[sympy.Symbol, Kept]
+) -> Iterator[tuple[sympy.Expr, str]]:
+    """
+    The sizes that take less than the bounds that were asked for, with messages.
+
+    torch.export narrows bounds by itself: by guards, and to 2 or more.
+    """
+    tensors, names = input_tensors(ep), dict(input_numbers(ep).values())
+    for (number, dim), (low, high) in asked_sizes(ep).items():
+        place = InputSize.of(number, dim, names[number])
+        size: Any = size_at(place, tensors)
+        if size.is_number and high is not None:
+            kept = Kept(range(int(size), int(size) + 1))
+        elif size in left:
+            kept = left[size]
+        else:
+            continue  # There is no largest size, or it is a multiple of a symbol.
+        least, most = kept.values[0], kept.values[-1]
+        given = range(max(1, LEAST if low is None else low), (high or most) + 1)
+        if given and (least > given[0] or most < given[-1]):
+            guards = [
+                guard
+                for guard in guards_of(ep, of_values=False)
+                if guard in kept.guards or may_exclude(guard, place, given)
+            ]
+            if guards:
+                why = exported_where(guards)
+            elif size.is_number:
+                why = (
+                    "torch.export takes a size of 0 or 1 in the example for a constant"
+                )
+            else:
+                why = (
+                    "torch.export takes sizes of 0 and 1 for constants there; "
+                    f"Dim('n', min={given[0]}, max={given[-1]}) takes them"
+                )
+            yield size, too_few(place.what, kept, given, why)
+
+
+def may_exclude(guard: Guard, place: InputSize, given: range) -> bool:
+    """Whether a guard may be why a place has not both ends of the given sizes."""
+    places = {*guard.sizes.values()}
+    if places != {place}:
+        return place in places
+    return not all(guard.holds_for(lambda _: end) for end in (given[0], given[-1]))
+
+
+def exported_where(guards: Iterable[Guard]) -> str:
+    return f"the model was exported where {' and '.join(g.text for g in guards)}"
+
+
+def too_few(
+    what: str,
+    kept: Kept,
+    given: range,
+    why: str,
+    size: Callable[[int], int] = lambda value: value,
+) -> str:
+    """Which of the given sizes are left, for values of a symbol."""
+    low, high = size(given[0]), size(given[-1])
     if kept.has_gaps:
-        sizes = [*map(size, kept.values)]
+        sizes = [str(size(value)) for value in kept.values]
         shown = sizes if len(sizes) < 5 else [*sizes[:3], "...", sizes[-1]]
         taken = f"{len(sizes)} of the sizes of {low} to {high} ({', '.join(shown)})"
     elif len(kept.values) > 1:
+        first, last = size(kept.values[0]), size(kept.values[-1])
         taken = f"sizes of {first} to {last}, not of {low} to {high}"
     else:
-        taken = f"the size {first}, not those of {low} to {high}"
-    guarded = " and ".join(guard.text for guard in kept.guards)
-    return (
-        f"{place.what}: the package takes {taken}, since the model was exported where "
-        f"{guarded}"
-    )
+        taken = f"the size {size(kept.values[0])}, not those of {low} to {high}"
+    return f"{what}: the package takes {taken}, since {why}"
 
 
 def guarded_values(

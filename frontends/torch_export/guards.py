@@ -87,6 +87,10 @@ class InputSize:
     what: str
     """Its name in messages."""
 
+    @classmethod
+    def of(cls, number: int, dim: int, name: str) -> InputSize:
+        return cls(number, dim, f"dimension {dim} of the input '{name}'")
+
 
 @dataclass(frozen=True)
 class Guard:
@@ -287,8 +291,7 @@ def input_sizes(
                 slice=ast.Constant(value=int() as dim),
             ):
                 number, name = inputs[ast.unparse(source)]
-                what = f"dimension {dim} of the input '{name}'"
-                yield ast.unparse(node), InputSize(number, dim, what)
+                yield ast.unparse(node), InputSize.of(number, dim, name)
             case _:
                 pass
 

@@ -97,12 +97,14 @@ AREAS: Mapping[str, Area] = {
     "guards": Area(
         {
             "frontends/torch_export/guards.py": (),
+            "frontends/torch_export/asked_sizes.py": (),
             "frontends/torch_export/guarded_ranges.py": (),
             "frontends/torch_export/deciding_ops.py": (),
             "frontends/torch_export/size_assertions.py": (),
             "src/padc/models/listing.py": (),
         },
         (
+            "test/frontends/test_asked_sizes.py",
             "test/frontends/test_guards.py",
             "test/test_listed_sizes.py",
             "test/frontends/test_size_assertions.py",
