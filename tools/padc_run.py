@@ -388,6 +388,8 @@ def read_arrays(path: str) -> dict[str, npt.NDArray[Any]]:
     Sizes are checked before memory is taken. Raises an exception of any type for a file
     that is damaged.
     """
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise ValueError("it is no regular file")  # It may have no end.
     with open(path, "rb") as file:
         if file.read(6) == b"\x93NUMPY":
             raise ValueError("it holds one array without a name")

@@ -159,6 +159,7 @@ def asked_in_vain(
     torch.export narrows bounds by itself: by guards, and to 2 or more.
     """
     tensors, names = input_tensors(ep), dict(input_numbers(ep).values())
+    known = guards_of(ep, of_values=False)
     for (number, dim), (low, high) in asked_sizes(ep).items():
         place = InputSize.of(number, dim, names[number])
         size: Any = size_at(place, tensors)
@@ -171,11 +172,8 @@ def asked_in_vain(
         least, most = kept.values[0], kept.values[-1]
         given = range(max(1, LEAST if low is None else low), (high or most) + 1)
         if given and (least > given[0] or most < given[-1]):
-            guards = [
-                guard
-                for guard in guards_of(ep, of_values=False)
-                if guard in kept.guards or may_exclude(guard, place, given)
-            ]
+            guards = [*kept.guards]
+            guards += (guard for guard in known if may_exclude(guard, place, given))
             if guards:
                 why = exported_where(guards)
             elif size.is_number:
@@ -199,7 +197,8 @@ def may_exclude(guard: Guard, place: InputSize, given: range) -> bool:
 
 
 def exported_where(guards: Iterable[Guard]) -> str:
-    return f"the model was exported where {' and '.join(g.text for g in guards)}"
+    texts = dict.fromkeys(guard.text for guard in guards)
+    return f"the model was exported where {' and '.join(texts)}"
 
 
 def too_few(

@@ -140,16 +140,46 @@ def test_shapes_by_tensor():
         padc.convert(Function(over_five), (x,), dynamic_shapes=shapes)
 
 
-def test_each_place_is_told_once():
+def messages(model: nn.Module, inputs: Any, sizes: Any) -> list[str]:
     with pytest.warns(padc.PadcWarning) as warnings:
-        padc.convert(
-            Function(lambda x: over_five(x.view(-1, 4))),
-            (torch.rand(32),),
-            dynamic_shapes=(({0: auto(2, 64)},),),
-        )
-    (message,) = [str(each.message) for each in warnings]
-    assert "11 of the sizes of 2 to 64 (24, 28, 32, ..., 64)" in message
-    assert "args_0.shape[0] % 4 == 0" in message
+        padc.convert(model, inputs, dynamic_shapes=sizes)
+    return [str(each.message) for each in warnings]
+
+
+class Three(nn.Module):
+    def forward(self, x: Tensor, y: Tensor, z: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        z = z[: y.shape[1]] if z.shape[0] > y.shape[1] + 10 else z
+        return F.max_pool1d(over_five(x)[None], 3), under_nine(y), z
+
+
+def test_only_guards_that_exclude_sizes_are_named():
+    found = messages(
+        Three(),
+        (torch.rand(8), torch.rand(8, 3), torch.rand(20)),
+        ({0: auto(4, 20)}, {0: auto(2, 30), 1: auto(2, 5)}, {0: auto(16, 25)}),
+    )
+    assert found == [
+        f"dimension 0 of the input '{name}': the package takes sizes of {taken}, not of "
+        f"{asked}, since the model was exported where {guard}"
+        for name, taken, asked, guard in [
+            ("x", "6 to 20", "4 to 20", "x.shape[0] > 5"),
+            ("y", "2 to 8", "2 to 30", "y.shape[0] < 9"),
+        ]
+    ]
+
+
+def test_bounds_without_a_largest_size():
+    model = Function(lambda x: over_five(under_nine(x)))
+    (found,) = messages(model, (torch.rand(8),), (({0: auto(2, None)},),))
+    assert "sizes of 6 to 8, not of 2 to 8, since" in found
+
+
+def test_gaps_and_bounds():
+    model = Function(lambda x: over_five(x.view(-1, 4)))
+    (found,) = messages(model, (torch.rand(32),), (({0: auto(4, 64)},),))
+    assert "11 of the sizes of 4 to 64 (24, 28, 32, ..., 64)" in found
+    for guard in "shape[0] % 4 == 0", "shape[0] // 4 > 5":
+        assert found.count(guard) == 1
 
 
 def test_native_calls_are_refused():

@@ -79,6 +79,9 @@ EXPLAINED: dict[str, str] = {
     f"{STATES} ConvertModelBuffersToStatesPass.apply: `states` is true": (
         "without states nothing is replaced"
     ),
+    f"{STATES} make_states: `each is not None` is true": (
+        "a buffer without a result is a state already, and is left out before"
+    ),
     f"{STATES} ConvertModelBuffersToStatesPass.check: "
     "`DYNAMIC_INDEX in type.get_shape()` is false": (
         "torch.export has no buffers of dynamic size"

@@ -3,6 +3,7 @@
 
 import argparse
 import importlib
+import os
 import struct
 import sys
 import zipfile
@@ -111,6 +112,16 @@ def test_inputs_are_needed_without_defaults(package: str, models: Any):
         ) as raised:
             run(padc_run, model)
         assert "--inputs random:0" in str(raised.value)
+
+
+@pytest.mark.parametrize("name", ["/dev/zero", "pipe", ""])
+def test_inputs_that_have_no_end(package: str, tmp_path: Path, name: str):
+    path = tmp_path / name
+    if name == "pipe":
+        os.mkfifo(path)
+
+    with pytest.raises(UsageError, match="cannot be read: it is no regular file"):
+        run(padc_run, package, "--inputs", str(path))
 
 
 def test_one_array_without_a_name(package: str, tmp_path: Path):
