@@ -180,6 +180,7 @@ def test_gaps_and_bounds():
     assert "11 of the sizes of 4 to 64 (24, 28, 32, ..., 64)" in found
     for guard in "shape[0] % 4 == 0", "shape[0] // 4 > 5":
         assert found.count(guard) == 1
+    assert "4 * (" not in found  # The guard 4 * (shape[0] // 4) >= 2 always holds.
 
 
 def test_native_calls_are_refused():
