@@ -41,23 +41,22 @@ def keep_asked_sizes(
         shapes = shapes.dynamic_shapes(module, tuple(args), dict(kwargs))
     if isinstance(shapes, Sequence):
         shapes = dict(zip(arguments, shapes, strict=False))
-    for path, tensor in pytree.tree_leaves_with_path(arguments):
-        if isinstance(tensor, torch.Tensor):
-            for dim, size in sizes_at(shapes, path):
-                if isinstance(size, type(Dim.AUTO)):
-                    found[numbers[id(tensor)], dim] = size.min, size.max
+    for path, leaf in pytree.tree_leaves_with_path(arguments):
+        for dim, size in sizes_at(shapes, path):
+            if isinstance(size, type(Dim.AUTO)):
+                found[numbers[id(leaf)], dim] = size.min, size.max
     ep.graph_module.meta[ASKED] = found
 
 
 def sizes_at(shapes: Any, path: Any) -> list[tuple[int, Any]]:
-    """What `dynamic_shapes` has for each dimension of the tensor at a path."""
+    """What `dynamic_shapes` has for each dimension of the argument at a path."""
     try:
         for key in path:
             shapes = key.get(shapes)
         dims = shapes if isinstance(shapes, Mapping) else range(len(shapes))
         return [(dim, shapes[dim]) for dim in dims]
     except (TypeError, KeyError, IndexError, AttributeError):
-        return []  # None stands for all below it.
+        return []  # None stands for all below it, and a number has no dimensions.
 
 
 def asked_sizes(ep: ExportedProgram) -> Mapping[tuple[int, int], Bounds]:

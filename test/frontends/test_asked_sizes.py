@@ -132,6 +132,18 @@ def test_sizes_that_are_one(shapes: Any):
         )
 
 
+class Scaled(nn.Module):
+    def forward(self, gain: float, x: Tensor) -> Tensor:
+        return over_five(x) * gain
+
+
+@pytest.mark.parametrize("static", [None, 3, Dim.STATIC])
+def test_numbers_and_static_sizes(static: Any):
+    sizes = (None, (auto(2, 11), static))
+    (found,) = messages(Scaled(), (2.5, torch.rand(8, 3)), sizes)
+    assert "dimension 0 of the input 'x': the package takes sizes of 6 to 11" in found
+
+
 def test_shapes_by_tensor():
     x = torch.rand(8)
     shapes = ShapesCollection()
