@@ -33,7 +33,7 @@ from padc.errors import (
     UsageError,
     first_line,
 )
-from padc.frontends.torch_export.asked_sizes import keep_asked_sizes
+from padc.frontends.torch_export.asked_sizes import bounds_asked_for, keep_asked_sizes
 from padc.frontends.torch_export.data_accesses import UNTRACED, DataAccesses
 from padc.frontends.torch_export.dynamic_pools import DynamicPools
 from padc.frontends.torch_export.equal_sizes import with_equal_sizes
@@ -82,6 +82,7 @@ def export_module(
         UnsupportedError: torch.export cannot trace the model.
     """
     args, named = distinct_tensors((args, dict(kwargs or {})))
+    asked = bounds_asked_for(module, args, named, dynamic_shapes)
     try:
         with assigned_buffers(module) as assigned:
             exported = trace(module, args, named, dynamic_shapes)
@@ -107,7 +108,7 @@ def export_module(
             way_around(error),
         )
         raise UnsupportedError([problem]) from error
-    keep_asked_sizes(exported, module, args, named, dynamic_shapes)
+    keep_asked_sizes(exported, asked)
     # Where the program does not read the old value, nothing depends on the new one.
     if problems := [assigned[name] for name in assigned if is_read(exported, name)]:
         raise UnsupportedError(problems)

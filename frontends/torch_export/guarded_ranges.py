@@ -15,6 +15,7 @@ import numpy as np
 import sympy
 import torch
 from torch.export import ExportedProgram
+from torch.utils._sympy.value_ranges import ValueRanges, bound_sympy
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i64
 
 from padc.common.archive import UnsafeError
@@ -163,15 +164,13 @@ def asked_in_vain(
     for (number, dim), (low, high) in asked_sizes(ep).items():
         place = InputSize.of(number, dim, names[number])
         size: Any = size_at(place, tensors)
-        if size.is_number and high is not None:
-            kept = Kept(range(int(size), int(size) + 1))
-        elif size in left:
-            kept = left[size]
-        else:
-            continue  # There is no largest size, or it is a multiple of a symbol.
+        if not size.is_number and not size.free_symbols <= left.keys():
+            continue  # There is no largest size, which Core ML refuses.
+        kept = left.get(size) or kept_of(size, left)
         least, most = kept.values[0], kept.values[-1]
         given = range(max(1, LEAST if low is None else low), (high or most) + 1)
-        if given and (least > given[0] or most < given[-1]):
+        is_asked = given and (high is not None or not size.is_number)
+        if is_asked and (least > given[0] or most < given[-1]):
             guards = [*kept.guards]
             guards += (guard for guard in known if may_exclude(guard, place, given))
             if guards:
@@ -186,6 +185,15 @@ def asked_in_vain(
                     f"Dim('n', min={given[0]}, max={given[-1]}) takes them"
                 )
             yield size, too_few(place.what, kept, given, why)
+
+
+def kept_of(size: sympy.Expr, left: Mapping[sympy.Symbol, Kept]) -> Kept:
+    """The least and the largest of a computed size, and all between."""
+    ranges = {
+        x: ValueRanges(each.values[0], each.values[-1]) for x, each in left.items()
+    }
+    bounds = bound_sympy(size, cast(Any, ranges))
+    return Kept(range(int(bounds.lower), int(bounds.upper) + 1))
 
 
 def may_exclude(guard: Guard, place: InputSize, given: range) -> bool:

@@ -26,6 +26,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.export import ExportedProgram
 from torch.fx import Node
 from torch.utils._sympy.functions import FloorDiv, Max, Min
+from torch.utils._sympy.numbers import int_oo
 from torch.utils._sympy.printers import PythonPrinter
 from torch.utils._sympy.symbol import SymT, symbol_is_type
 from torch.utils._sympy.value_ranges import ValueRanges, bound_sympy
@@ -184,6 +185,8 @@ def limit_guards(
 def limits(ep: ExportedProgram) -> Limits:
     """The conditions of all ops of a program."""
     bounds, constants = bounds_of(ep), constants_of(ep)
+    for node in ep.graph.find_nodes(op="placeholder"):
+        yield from limits_of_input(node, ep.range_constraints, bounds)
     for node in nodes_of(ep.graph_module):
         name = schema_name(node.target)
         if name in CONVOLUTIONS:
@@ -213,14 +216,17 @@ def limits(ep: ExportedProgram) -> Limits:
 
 
 def bounds_of(ep: ExportedProgram) -> Bounds:
-    """The bounds of symbolic sizes, from 1 where torch.export says 2."""
-    # It does so of all sizes that it was not given bounds for.
-    found: dict[sympy.Symbol, ValueRanges[Any]] = {}
-    for symbol, bounds in ep.range_constraints.items():
-        if isinstance(symbol, sympy.Symbol):
-            low = 1 if bounds.lower == 2 else bounds.lower
-            found[of_any_size(symbol)] = ValueRanges(low, bounds.upper)
-    return found
+    """The bounds of symbolic sizes."""
+    return {
+        of_any_size(symbol): from_one(bounds)
+        for symbol, bounds in ep.range_constraints.items()
+        if isinstance(symbol, sympy.Symbol)
+    }
+
+
+def from_one(bounds: ValueRanges[Any]) -> ValueRanges[Any]:
+    """The same, but from 1 where torch.export says 2, as it does without bounds."""
+    return ValueRanges(1, bounds.upper) if bounds.lower == 2 else bounds
 
 
 def of_any_size(expression: sympy.Expr) -> Any:
@@ -232,6 +238,19 @@ def of_any_size(expression: sympy.Expr) -> Any:
     symbols = cast(set[sympy.Symbol], expression.free_symbols)
     plain = {symbol: sympy.Symbol(symbol.name, integer=True) for symbol in symbols}
     return expression.xreplace(plain)
+
+
+def limits_of_input(node: Node, ranges: Mapping[Any, Any], bounds: Bounds) -> Limits:
+    """That sizes which follow from one of another input are in their own bounds."""
+    value = node.meta.get("val")
+    for size in value.shape if isinstance(value, torch.Tensor) else ():
+        known = expression_of(size)
+        if known.is_Symbol or known not in ranges or len(known.free_symbols) != 1:
+            continue
+        own, given = size_of(size, bounds), from_one(ranges[known])
+        yield Limit(node, "", own, Size(given.lower, bounds))
+        if given.upper is not int_oo:
+            yield Limit(node, "", Size(given.upper, bounds), own)
 
 
 def limits_of_convolution(node: Node, rank: int | None, bounds: Bounds) -> Limits:

@@ -144,6 +144,76 @@ def test_numbers_and_static_sizes(static: Any):
     assert "dimension 0 of the input 'x': the package takes sizes of 6 to 11" in found
 
 
+def test_dimensions_of_a_number():
+    sizes = ({0: auto(2, 11)}, {0: auto(2, 11)})
+    with pytest.raises(padc.errors.PadcError, match="Cannot associate shape"):
+        padc.convert(Scaled(), (2.5, torch.rand(8, 3)), dynamic_shapes=sizes)
+
+
+class Views(nn.Module):
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:
+        return x.view(y.shape[0], 2, 3) + y[:, None]
+
+
+def test_sizes_that_follow_from_others():
+    (found,) = messages(
+        Views(),
+        (torch.rand(8, 3), torch.rand(4, 3)),
+        ({0: auto(2, 20)}, {0: auto(2, 6)}),
+    )
+    assert found.startswith(
+        "dimension 0 of the input 'x': the package takes sizes of 4 to 12, not of 2 to "
+        "20, since the model was exported where 3 * x.shape[0] == 6 * y.shape[0]"
+    )
+
+
+def test_bounds_of_sizes_that_follow_from_others():
+    inputs = torch.rand(8, 3), torch.rand(4, 3)
+    sizes = {0: auto(7, 9)}, {0: auto(2, 6)}
+
+    compiled = padc.compile(Views(), inputs, dynamic_shapes=sizes)
+    torch.testing.assert_close(compiled(*inputs), Views()(*inputs))
+    for count, what in (6, "9 >= x.shape"), (3, "x.shape.0. >= 7"):
+        with pytest.raises(UsageError, match=f"x' is {2 * count}, but .* where {what}"):
+            compiled(torch.rand(2 * count, 3), torch.rand(count, 3))
+
+    found = messages(Views(), inputs, sizes)
+    for message, what in zip(
+        found,
+        ("'x': the package takes the size 8", "'y': the package takes the size 4"),
+    ):
+        assert what in message
+
+
+def test_bounds_of_sums_may_be_passed():
+    """For both sizes their whole ranges are taken, and the results are right."""
+    model = Function(lambda x, y, z: torch.cat([x, y]) + z)
+    inputs = torch.rand(3), torch.rand(4), torch.rand(7)
+    sizes = (({0: auto(2, 13)}, {0: auto(2, 13)}, {0: auto(2, 12)}),)
+    with pytest.warns(padc.PadcWarning, match="takes sizes of 4 to 26, not of 2 to 12"):
+        converted = padc.convert(model, inputs, dynamic_shapes=sizes)
+    (compared,) = converted.verify([(torch.rand(13), torch.rand(13), torch.rand(26))])
+    assert compared.max_error == 0
+
+
+@pytest.mark.parametrize("dim", [2, 5, -1])
+@pytest.mark.parametrize("size", [Dim.AUTO, auto(2, 9), Dim("n", max=9)])
+def test_dimensions_that_no_tensor_has(dim: int, size: Any):
+    sizes = {"x": None, "items": {"a": [{dim: size}]}}
+    inputs = torch.rand(8, 3), {"a": [torch.rand(8, 3)]}
+    for take in padc.convert, padc.compile:
+        with pytest.raises(
+            UsageError,
+            match=rf"dimension {dim} of \['items'\]\['a'\]\[0\], .* \(8, 3\)",
+        ):
+            take(Nested(), inputs, dynamic_shapes=sizes)
+
+
+@pytest.mark.parametrize("size", [None, 3, Dim.STATIC])
+def test_static_dimensions_that_no_tensor_has(size: Any):
+    padc.convert(Scaled(), (2.5, torch.rand(8, 3)), dynamic_shapes=(None, {-1: size}))
+
+
 def test_shapes_by_tensor():
     x = torch.rand(8)
     shapes = ShapesCollection()

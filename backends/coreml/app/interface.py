@@ -412,7 +412,8 @@ def input_sizes(argument: BlockArgument) -> list[Size]:
     for dim, size in zip(dynamic, sizes, strict=True):
         if size.upper >= INT32.max:
             raise Obstacle(
-                f"has no upper bound of dimension {dim}, and Core ML needs one",
+                f"has no upper bound of dimension {dim}, and Core ML needs one "
+                f"below {INT32.max}",
                 hint='give the dimension one: torch.export.Dim("name", max=...)',
             )
         shape[dim] = size
