@@ -8,7 +8,8 @@ crops, and returns memory that nobody wrote where cropping leaves fewer elements
 are padded, as `F.pad(x, (3, -2), mode="circular")` of 4 elements.
 
 A condition is of the op, wherever it stands: in the program itself, in a branch, or in
-the body of a loop.
+the body of a loop. The bounds of an input's size that follows from another, as 2*n, are
+conditions, too: no symbol has them.
 """
 
 from __future__ import annotations
@@ -26,7 +27,6 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.export import ExportedProgram
 from torch.fx import Node
 from torch.utils._sympy.functions import FloorDiv, Max, Min
-from torch.utils._sympy.numbers import int_oo
 from torch.utils._sympy.printers import PythonPrinter
 from torch.utils._sympy.symbol import SymT, symbol_is_type
 from torch.utils._sympy.value_ranges import ValueRanges, bound_sympy
@@ -216,17 +216,14 @@ def limits(ep: ExportedProgram) -> Limits:
 
 
 def bounds_of(ep: ExportedProgram) -> Bounds:
-    """The bounds of symbolic sizes."""
-    return {
-        of_any_size(symbol): from_one(bounds)
-        for symbol, bounds in ep.range_constraints.items()
-        if isinstance(symbol, sympy.Symbol)
-    }
-
-
-def from_one(bounds: ValueRanges[Any]) -> ValueRanges[Any]:
-    """The same, but from 1 where torch.export says 2, as it does without bounds."""
-    return ValueRanges(1, bounds.upper) if bounds.lower == 2 else bounds
+    """The bounds of symbolic sizes, from 1 where torch.export says 2."""
+    # It does so of all sizes that it was not given bounds for.
+    found: dict[sympy.Symbol, ValueRanges[Any]] = {}
+    for symbol, bounds in ep.range_constraints.items():
+        if isinstance(symbol, sympy.Symbol):
+            low = 1 if bounds.lower == 2 else bounds.lower
+            found[of_any_size(symbol)] = ValueRanges(low, bounds.upper)
+    return found
 
 
 def of_any_size(expression: sympy.Expr) -> Any:
@@ -247,9 +244,12 @@ def limits_of_input(node: Node, ranges: Mapping[Any, Any], bounds: Bounds) -> Li
         known = expression_of(size)
         if known.is_Symbol or known not in ranges or len(known.free_symbols) != 1:
             continue
-        own, given = size_of(size, bounds), from_one(ranges[known])
-        yield Limit(node, "", own, Size(given.lower, bounds))
-        if given.upper is not int_oo:
+        own, given = size_of(size, bounds), ranges[known]
+        symbols: Any = {symbol: ranges[symbol] for symbol in known.free_symbols}
+        implied = bound_sympy(known, symbols)
+        if given.lower > implied.lower:
+            yield Limit(node, "", own, Size(given.lower, bounds))
+        if given.upper < implied.upper:
             yield Limit(node, "", Size(given.upper, bounds), own)
 
 

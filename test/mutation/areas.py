@@ -136,6 +136,7 @@ AREAS: Mapping[str, Area] = {
     "size limits": Area(
         {"frontends/torch_export/size_limits.py": ()},
         (
+            "test/frontends/test_asked_sizes.py",
             "test/frontends/test_limit_guards.py",
             "test/frontends/test_size_limits.py",
             "test/frontends/test_small_sizes.py",
