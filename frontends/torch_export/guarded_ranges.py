@@ -164,8 +164,6 @@ def asked_in_vain(
     for (number, dim), (low, high) in asked_sizes(ep).items():
         place = InputSize.of(number, dim, names[number])
         size: Any = size_at(place, tensors)
-        if not size.is_number and not size.free_symbols <= left.keys():
-            continue  # There is no largest size, which Core ML refuses.
         kept = left.get(size) or kept_of(size, left)
         least, most = kept.values[0], kept.values[-1]
         given = range(max(1, LEAST if low is None else low), (high or most) + 1)
@@ -175,15 +173,17 @@ def asked_in_vain(
             guards += (guard for guard in known if may_exclude(guard, place, given))
             if guards:
                 why = exported_where(guards)
-            elif size.is_number:
+            elif size.is_number and size < LEAST:
                 why = (
                     "torch.export takes a size of 0 or 1 in the example for a constant"
                 )
-            else:
+            elif least == LEAST and most >= given[-1]:
                 why = (
                     "torch.export takes sizes of 0 and 1 for constants there; "
                     f"Dim('n', min={given[0]}, max={given[-1]}) takes them"
                 )
+            else:
+                why = "torch.export left no others"  # PyTorch 2.8 keeps no guards.
             yield size, too_few(place.what, kept, given, why)
 
 

@@ -242,7 +242,7 @@ def limits_of_input(node: Node, ranges: Mapping[Any, Any], bounds: Bounds) -> Li
     value = node.meta.get("val")
     for size in value.shape if isinstance(value, torch.Tensor) else ():
         known = expression_of(size)
-        if known.is_Symbol or known not in ranges or len(known.free_symbols) != 1:
+        if known not in ranges or len(known.free_symbols) != 1:
             continue
         own, given = size_of(size, bounds), ranges[known]
         symbols: Any = {symbol: ranges[symbol] for symbol in known.free_symbols}

@@ -13,6 +13,12 @@ from torch.nn import functional as F
 
 import padc
 from padc.errors import UsageError
+from padc.frontends.torch_export import guarded_ranges
+from padc.versions import numbers
+
+HAS_GUARDS = pytest.mark.skipif(
+    numbers(torch.__version__) < numbers("2.9"), reason="PyTorch 2.8 keeps no guards"
+)
 
 
 def auto(low: int | None, high: int | None) -> Any:
@@ -27,6 +33,7 @@ def under_nine(x: Tensor) -> Tensor:
     return x * 2 if x.shape[0] < 9 else x + 1
 
 
+@HAS_GUARDS
 @pytest.mark.parametrize(
     "function, low, high, what",
     [
@@ -115,6 +122,7 @@ class Nested(nn.Module):
         return x + items["a"][0]
 
 
+@HAS_GUARDS
 @pytest.mark.parametrize(
     "shapes",
     [
@@ -155,6 +163,7 @@ class Views(nn.Module):
         return x.view(y.shape[0], 2, 3) + y[:, None]
 
 
+@HAS_GUARDS
 def test_sizes_that_follow_from_others():
     (found,) = messages(
         Views(),
@@ -167,6 +176,7 @@ def test_sizes_that_follow_from_others():
     )
 
 
+@HAS_GUARDS
 def test_bounds_of_sizes_that_follow_from_others():
     inputs = torch.rand(8, 3), torch.rand(4, 3)
     sizes = {0: auto(7, 9)}, {0: auto(2, 6)}
@@ -185,6 +195,21 @@ def test_bounds_of_sizes_that_follow_from_others():
         assert what in message
 
 
+def test_programs_with_and_without_bounds_of_such_sizes():
+    inputs = torch.rand(8, 3), torch.rand(4, 3)
+    sizes = {0: auto(7, 9)}, {0: auto(2, 6)}
+    more = torch.rand(10, 3), torch.rand(5, 3)
+
+    program = torch.export.export(Views(), inputs, dynamic_shapes=sizes)
+    with pytest.raises(UsageError, match="'x' is 10, but"):
+        padc.compile(program)(*more)
+
+    for known in [each for each in program.range_constraints if not each.is_Symbol]:
+        del program.range_constraints[known]
+    torch.testing.assert_close(padc.compile(program)(*more), Views()(*more))
+
+
+@HAS_GUARDS
 def test_bounds_of_sums_may_be_passed():
     """For both sizes their whole ranges are taken, and the results are right."""
     model = Function(lambda x, y, z: torch.cat([x, y]) + z)
@@ -234,6 +259,7 @@ class Three(nn.Module):
         return F.max_pool1d(over_five(x)[None], 3), under_nine(y), z
 
 
+@HAS_GUARDS
 def test_only_guards_that_exclude_sizes_are_named():
     found = messages(
         Three(),
@@ -256,6 +282,7 @@ def test_bounds_without_a_largest_size():
     assert "sizes of 6 to 8, not of 2 to 8, since" in found
 
 
+@HAS_GUARDS
 def test_gaps_and_bounds():
     model = Function(lambda x: over_five(x.view(-1, 4)))
     (found,) = messages(model, (torch.rand(32),), (({0: auto(4, 64)},),))
@@ -263,6 +290,21 @@ def test_gaps_and_bounds():
     for guard in "shape[0] % 4 == 0", "shape[0] // 4 > 5":
         assert found.count(guard) == 1
     assert "4 * (" not in found  # The guard 4 * (shape[0] // 4) >= 2 always holds.
+
+
+def test_programs_without_guards(monkeypatch: pytest.MonkeyPatch):
+    """As PyTorch 2.8 exports them."""
+    monkeypatch.setattr(guarded_ranges, "guards_of", lambda *_, **__: [])
+    for function, taken in (
+        (over_five, "sizes of 6 to 11, not of 1 to 11"),
+        (lambda x: over_five(under_nine(x)), "sizes of 6 to 8, not of 1 to 11"),
+        (under_nine, "sizes of 2 to 8, not of 1 to 11"),
+        (lambda x: x.view(4, 2), "the size 8, not those of 1 to 11"),
+    ):
+        (found,) = messages(
+            Function(function), (torch.rand(8),), (({0: auto(1, 11)},),)
+        )
+        assert found.endswith(f"{taken}, since torch.export left no others")
 
 
 def test_native_calls_are_refused():

@@ -12,6 +12,7 @@ from z3 import And, Implies, Or
 
 import padc
 from padc.passes.buffers_to_llvm.row_places import Phases, columns_of, rest_of
+from padc.versions import numbers
 
 LENGTHS = (5, 17, 31, 33, 100, 197)
 """Shorter than a vector, just longer than one or two, and some."""
@@ -93,6 +94,10 @@ def test_pools_of_padded_images(threads: int):
         torch.testing.assert_close(found, expected, equal_nan=True)
 
 
+@pytest.mark.skipif(
+    numbers(torch.__version__) < numbers("2.9"),
+    reason="PyTorch 2.8 guards the sizes of pools with strides",
+)
 def test_pools_of_dynamic_sizes():
     x = torch.randn(2, 3, 21, 43)
     size = Dim("size", min=8, max=60)
@@ -114,6 +119,13 @@ def test_pads_of_a_dynamic_number_of_rows():
     for rows in (2, 3, 9):
         x = torch.randn(3, rows, 6)
         assert torch.equal(compiled(x), model(x))
+
+
+def test_rows_that_nothing_writes():
+    x = torch.tensor(3.0)
+    model = Function(lambda x: torch.block_diag(x))
+
+    assert torch.equal(padc.compile(model, (x,))(x), x.reshape(1, 1))
 
 
 def test_pads_of_bools():
