@@ -101,6 +101,13 @@ def test_kept_bounds(function: Callable[..., Tensor], size: Any):
     padc.convert(Function(function), (torch.rand(8),), dynamic_shapes=(({0: size},),))
 
 
+def test_sizes_of_one_of_a_declared_dimension():
+    """They go for another reason, which is told alone."""
+    sizes = (({0: Dim("n", min=1, max=11)},),)
+    (found,) = messages(Function(lambda x: x[:2]), (torch.rand(8),), sizes)
+    assert "the package takes no smaller sizes" in found
+
+
 def test_an_example_of_size_one():
     what = "the size 1, not those of 2 to 11, .* in the example for a constant"
     with pytest.warns(padc.PadcWarning, match=what):

@@ -16,7 +16,7 @@ EXPLAINED: dict[str, str] = {
     **{
         f"frontends/torch_export/{place} is false": "it only saves time"
         for place in (
-            "asked_sizes.py keep_asked_sizes: `not dynamic_shapes`",
+            "asked_sizes.py bounds_asked_for: `not dynamic_shapes`",
             "guards.py guards_code: `not (asserted := size_assertions(ep))`",
             "size_assertions.py size_assertions: `not conditions`",
         )
