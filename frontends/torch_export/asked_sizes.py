@@ -1,4 +1,4 @@
-# pyright: basic
+# pyright: basic, reportPrivateUsage=false
 """
 The bounds that were asked for, which torch.export does not keep.
 
@@ -7,13 +7,13 @@ A `Dim.AUTO` or `Dim.DYNAMIC` becomes the sizes that the model was traced for.
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
 import torch.utils._pytree as pytree
 from torch.export import Dim, ExportedProgram, ShapesCollection
+from torch.export.dynamic_shapes import _combine_args, _tree_map_with_path
 
 from padc.errors import UsageError
 
@@ -34,8 +34,8 @@ def bounds_asked_for(
     """
     The bounds in the `dynamic_shapes` of an export.
 
-    Raises UsageError for a dynamic dimension that its tensor does not have:
-    torch.export may take it, and fix all sizes.
+    Raises UsageError for a dimension that its tensor does not have, and for a
+    `Dim.AUTO` or `Dim.DYNAMIC` of a negative one: torch.export ignores it.
     """
     found: dict[tuple[int, int], Bounds] = {}
     if not dynamic_shapes:
@@ -44,43 +44,70 @@ def bounds_asked_for(
     tensors = [each for each in leaves if isinstance(each, torch.Tensor)]
     numbers = {id(tensor): number for number, tensor in enumerate(tensors)}
     try:
-        arguments = inspect.signature(module.forward).bind(*args, **kwargs).arguments
-    except TypeError:
-        return found  # The model cannot be called, which the export tells.
+        given = shapes_of_tensors(module, args, kwargs, dynamic_shapes)
+    except Exception:
+        return found  # The arguments do not fit, which the export tells.
+    for name, tensor, shape in given:
+        for dim, size in sizes_of(shape):
+            if size in (None, Dim.STATIC) or isinstance(size, int):
+                continue
+            is_hint, rank = isinstance(size, type(Dim.AUTO)), tensor.dim()
+            if dim not in range(0 if is_hint else -rank, rank):
+                raise UsageError(
+                    f"dynamic_shapes names dimension {dim} of {name}, which has the "
+                    f"shape {(*tensor.shape,)}",
+                    hint=f"its dimensions are 0 to {rank - 1}"
+                    if rank
+                    else "leave it out: it has no dimensions",
+                )
+            if is_hint:
+                found[numbers[id(tensor)], dim] = size.min, size.max
+    return found
+
+
+def shapes_of_tensors(
+    module: torch.nn.Module,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    dynamic_shapes: Any,
+) -> list[tuple[str, torch.Tensor, Any]]:
+    """
+    The name of each tensor, the tensor, and what `dynamic_shapes` has for it.
+
+    Raises what PyTorch raises of arguments or shapes that do not fit.
+    """
+    arguments = _combine_args(module, args, kwargs)
     shapes = dynamic_shapes
     if isinstance(shapes, ShapesCollection):
         shapes = shapes.dynamic_shapes(module, tuple(args), dict(kwargs))
     if isinstance(shapes, Sequence):
-        shapes = dict(zip(arguments, shapes, strict=False))
-    for path, leaf in pytree.tree_leaves_with_path(arguments):
-        for dim, size in sizes_at(shapes, path) if id(leaf) in numbers else ():
-            if size in (None, Dim.STATIC) or isinstance(size, int):
-                continue
-            if dim not in range(leaf.dim()):
-                raise UsageError(
-                    f"the dynamic shapes have dimension {dim} of "
-                    f"{pytree.keystr(path)}, whose shape is {(*leaf.shape,)}",
-                    hint="count dimensions from 0",
-                )
-            if isinstance(size, type(Dim.AUTO)):
-                found[numbers[id(leaf)], dim] = size.min, size.max
+        shapes = dict(zip(arguments, shapes, strict=True))
+    leaves: Any = pytree.tree_leaves_with_path(arguments)
+    names = {id(x): f"{path[0].key}{pytree.keystr(path[1:])}" for path, x in leaves}
+    found: list[tuple[str, torch.Tensor, Any]] = []
+
+    def visit(path: Any, leaf: Any, shape: Any) -> None:
+        if isinstance(leaf, torch.Tensor):
+            found.append((names[id(leaf)], leaf, shape))
+
+    _tree_map_with_path(visit, arguments, shapes, tree_name="inputs")
     return found
+
+
+def sizes_of(shape: Any) -> Iterator[tuple[int, Any]]:
+    """The dimensions of a tensor in `dynamic_shapes`, and what it has for each."""
+    match shape:
+        case Mapping():
+            yield from shape.items()
+        case Sequence():
+            yield from enumerate(shape)
+        case _:
+            pass
 
 
 def keep_asked_sizes(ep: ExportedProgram, sizes: AskedSizes) -> None:
     """Keep the bounds that a program was exported with, for `asked_sizes`."""
     ep.graph_module.meta[ASKED] = sizes
-
-
-def sizes_at(shapes: Any, path: Any) -> list[tuple[int, Any]]:
-    """What `dynamic_shapes` has for each dimension of the argument at a path."""
-    try:
-        for key in path:
-            shapes = key.get(shapes)
-        dims = shapes if isinstance(shapes, Mapping) else range(len(shapes))
-        return [(dim, shapes[dim]) for dim in dims]
-    except (TypeError, KeyError, IndexError, AttributeError):
-        return []  # None stands for all below it.
 
 
 def asked_sizes(ep: ExportedProgram) -> AskedSizes:

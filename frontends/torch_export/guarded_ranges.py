@@ -169,21 +169,28 @@ def asked_in_vain(
         given = range(max(1, LEAST if low is None else low), (high or most) + 1)
         is_asked = given and (high is not None or not size.is_number)
         if is_asked and (least > given[0] or most < given[-1]):
+            is_small = least == LEAST and most >= given[-1]
             guards = [*kept.guards]
-            guards += (guard for guard in known if may_exclude(guard, place, given))
+            guards += (
+                guard
+                for guard in known
+                if excludes_an_end(guard, place, given)
+                or (not is_small and is_shared(guard, place))
+            )
             if guards:
                 why = exported_where(guards)
             elif size.is_number and size < LEAST:
                 why = (
-                    "torch.export takes a size of 0 or 1 in the example for a constant"
+                    "torch.export takes a size of 0 or 1 in the example for a "
+                    "constant; give an example of another size"
                 )
-            elif least == LEAST and most >= given[-1]:
+            elif is_small:
                 why = (
                     "torch.export takes sizes of 0 and 1 for constants there; "
-                    f"Dim('n', min={given[0]}, max={given[-1]}) takes them"
+                    f"Dim('n', min={given[0]}, max={given[-1]}) may take them"
                 )
-            else:
-                why = "torch.export left no others"  # PyTorch 2.8 keeps no guards.
+            else:  # PyTorch 2.8 keeps no guards.
+                why = "torch.export left no others; give bounds that the model takes"
             yield size, too_few(place.what, kept, given, why)
 
 
@@ -196,12 +203,17 @@ def kept_of(size: sympy.Expr, left: Mapping[sympy.Symbol, Kept]) -> Kept:
     return Kept(range(int(bounds.lower), int(bounds.upper) + 1))
 
 
-def may_exclude(guard: Guard, place: InputSize, given: range) -> bool:
-    """Whether a guard may be why a place has not both ends of the given sizes."""
+def excludes_an_end(guard: Guard, place: InputSize, given: range) -> bool:
+    """Whether a guard on a size alone does not hold for both ends of a range."""
+    return {*guard.sizes.values()} == {place} and not all(
+        guard.holds_for(lambda _: end) for end in (given[0], given[-1])
+    )
+
+
+def is_shared(guard: Guard, place: InputSize) -> bool:
+    """Whether a guard is on a size and others."""
     places = {*guard.sizes.values()}
-    if places != {place}:
-        return place in places
-    return not all(guard.holds_for(lambda _: end) for end in (given[0], given[-1]))
+    return place in places and len(places) > 1
 
 
 def exported_where(guards: Iterable[Guard]) -> str:

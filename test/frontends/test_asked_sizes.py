@@ -2,17 +2,19 @@
 """Bounds of `Dim.AUTO` that torch.export narrows: a warning says so, and why."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 import torch
+import torch.utils._pytree as pytree
 from functions import Function
 from torch import Tensor, nn
 from torch.export import Dim, ShapesCollection
 from torch.nn import functional as F
 
 import padc
-from padc.errors import UsageError
+from padc.errors import PadcError, UsageError
 from padc.frontends.torch_export import guarded_ranges
 from padc.versions import numbers
 
@@ -68,6 +70,7 @@ def under_nine(x: Tensor) -> Tensor:
             "the size 8, not those of 2 to 11, .* where args_0.shape.0. == 8",
         ),
         (torch.cos, 1, 11, r"of 2 to 11, not of 1 to 11, .* Dim\('n', min=1, max=11\)"),
+        (lambda x: x.squeeze(0), 1, 11, "of 2 to 11, not of 1 to 11, .* may take them"),
         (torch.cos, 0, 11, r"of 2 to 11, not of 1 to 11, .* Dim\('n', min=1, max=11\)"),
     ],
 )
@@ -228,22 +231,124 @@ def test_bounds_of_sums_may_be_passed():
     assert compared.max_error == 0
 
 
-@pytest.mark.parametrize("dim", [2, 5, -1])
-@pytest.mark.parametrize("size", [Dim.AUTO, auto(2, 9), Dim("n", max=9)])
+@pytest.mark.parametrize(
+    "dim, size",
+    [
+        (2, Dim.AUTO),
+        (5, auto(2, 9)),
+        (-1, Dim.AUTO),
+        (-2, Dim.DYNAMIC),
+        (2, Dim("n", max=9)),
+        (-3, 2 * Dim("n", max=9)),
+    ],
+)
 def test_dimensions_that_no_tensor_has(dim: int, size: Any):
     sizes = {"x": None, "items": {"a": [{dim: size}]}}
     inputs = torch.rand(8, 3), {"a": [torch.rand(8, 3)]}
     for take in padc.convert, padc.compile:
-        with pytest.raises(
-            UsageError,
-            match=rf"dimension {dim} of \['items'\]\['a'\]\[0\], .* \(8, 3\)",
-        ):
+        with pytest.raises(UsageError) as raised:
             take(Nested(), inputs, dynamic_shapes=sizes)
+        assert f"dimension {dim} of items['a'][0], which has" in str(raised.value)
+        assert "its dimensions are 0 to 1" in str(raised.value)
+
+
+def test_dimensions_of_a_scalar():
+    with pytest.raises(UsageError, match="leave it out: it has no dimensions"):
+        padc.compile(
+            Function(torch.cos),
+            (torch.tensor(1.0),),
+            dynamic_shapes=(({0: Dim.AUTO},),),
+        )
+
+
+def test_negative_dimensions_of_a_declared_size():
+    sizes = (({-1: Dim("n", max=9)},),)
+    compiled = padc.compile(Function(torch.cos), (torch.rand(8),), dynamic_shapes=sizes)
+    x = torch.rand(5)
+    torch.testing.assert_close(compiled(x), x.cos())
+
+
+class Pair:
+    """A container that PyTorch flattens, without names of its parts."""
+
+    def __init__(self, *parts: Tensor):
+        self.parts = parts
+
+
+pytree.register_pytree_node(
+    Pair, lambda pair: ([*pair.parts], None), lambda parts, _: Pair(*parts)
+)
+
+
+@dataclass
+class Point:
+    x: Tensor
+    y: Tensor
+
+
+pytree.register_dataclass(Point)
+
+
+class OfPoint(nn.Module):
+    def forward(self, point: Point) -> Tensor:
+        return point.x.cos() + point.y.sum()
+
+
+def test_data_classes():
+    point = Point(torch.rand(8), torch.rand(3))
+    (found,) = messages(
+        OfPoint(), (point,), {"point": [{0: auto(2, 9)}, {0: auto(1, 9)}]}
+    )
+    assert "'point_y': the package takes sizes of 2 to 9, not of 1 to 9" in found
+
+    with pytest.raises(UsageError, match=r"dimension 1 of point\.y, which has"):
+        padc.convert(
+            OfPoint(), (point,), dynamic_shapes={"point": [None, {1: Dim.AUTO}]}
+        )
+
+
+def without_signature(of: nn.Module) -> nn.Module:
+    of.forward = torch.relu
+    return of
+
+
+def shapes_of_other_tensors() -> ShapesCollection:
+    shapes = ShapesCollection()
+    shapes[torch.rand(8)] = {0: Dim.AUTO}
+    return shapes
+
+
+@pytest.mark.parametrize(
+    "model, given, sizes",
+    [
+        (
+            torch.jit.trace(nn.ReLU(), (torch.rand(8),)),
+            torch.rand(8),
+            ({0: auto(2, 9)},),
+        ),
+        (without_signature(nn.ReLU()), torch.rand(8), ({0: auto(2, 9)},)),
+        (nn.ReLU(), torch.rand(8), shapes_of_other_tensors()),
+        (nn.ReLU(), torch.rand(8), ({0: auto(2, 9)}, None)),
+        (nn.ReLU(), Pair(torch.rand(8)), ([{0: auto(2, 9)}],)),
+    ],
+)
+def test_arguments_that_torch_export_does_not_take(
+    model: nn.Module, given: Any, sizes: Any
+):
+    with pytest.raises(PadcError):
+        padc.convert(model, (given,), dynamic_shapes=sizes)
 
 
 @pytest.mark.parametrize("size", [None, 3, Dim.STATIC])
 def test_static_dimensions_that_no_tensor_has(size: Any):
     padc.convert(Scaled(), (2.5, torch.rand(8, 3)), dynamic_shapes=(None, {-1: size}))
+
+
+def test_equal_sizes_exclude_no_size_of_one():
+    model = Function(lambda x, y: x + y)
+    sizes = (({0: auto(1, 11)}, {0: auto(1, 11)}),)
+    for message in messages(model, (torch.rand(8), torch.rand(8)), sizes):
+        assert "since torch.export takes sizes of 0 and 1 for constants" in message
 
 
 def test_shapes_by_tensor():
@@ -311,7 +416,7 @@ def test_programs_without_guards(monkeypatch: pytest.MonkeyPatch):
         (found,) = messages(
             Function(function), (torch.rand(8),), (({0: auto(1, 11)},),)
         )
-        assert found.endswith(f"{taken}, since torch.export left no others")
+        assert f"{taken}, since torch.export left no others" in found
 
 
 def test_native_calls_are_refused():
