@@ -128,7 +128,13 @@ def is_plain_guard(node: ast.AST, parent: ast.AST | None) -> bool:
             return True
         case ast.Attribute(value=ast.Name(id="math" | "torch" as module), attr=name):
             return MODULE_FUNCTIONS.fullmatch(f"{module}.{name}") is not None
-        case ast.Attribute(value=ast.Subscript() | ast.Name(id="L"), attr=name):
+        case ast.Attribute(value=ast.Subscript() | ast.Attribute(), attr=name) if (
+            isinstance(parent, ast.Attribute | ast.Subscript)
+        ):
+            return not name.startswith("_")  # A part of an input with named parts.
+        case ast.Attribute(
+            value=ast.Subscript() | ast.Attribute() | ast.Name(id="L"), attr=name
+        ):
             return name in GUARD_METHODS
         case ast.Name(id=name):
             return name in GUARD_FUNCTIONS or name in ("L", "math", "torch")

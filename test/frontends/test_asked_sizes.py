@@ -3,7 +3,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 import torch
@@ -291,15 +291,34 @@ pytree.register_dataclass(Point)
 
 class OfPoint(nn.Module):
     def forward(self, point: Point) -> Tensor:
-        return point.x.cos() + point.y.sum()
+        return over_five(point.x) + point.y.sum()
 
 
-def test_data_classes():
+class Sizes(NamedTuple):
+    x: Any
+    y: Any
+
+
+@HAS_GUARDS
+@pytest.mark.parametrize(
+    "point, sizes",
+    [
+        (Point(torch.rand(8), torch.rand(3)), [{0: auto(2, 9)}, {0: auto(2, 9)}]),
+        (Sizes(torch.rand(8), torch.rand(3)), Sizes({0: auto(2, 9)}, {0: auto(2, 9)})),
+    ],
+)
+def test_parts_with_names(point: Any, sizes: Any):
+    (found,) = messages(OfPoint(), (point,), {"point": sizes})
+    assert "'point_x': the package takes sizes of 6 to 9, not of 2 to 9" in found
+
+    compiled = padc.compile(OfPoint(), (point,), dynamic_shapes={"point": sizes})
+    torch.testing.assert_close(compiled(point), OfPoint()(point))
+    with pytest.raises(UsageError, match="is 5; the model was exported for 6 to 9"):
+        compiled(type(point)(torch.rand(5), torch.rand(3)))
+
+
+def test_dimensions_that_no_part_has():
     point = Point(torch.rand(8), torch.rand(3))
-    (found,) = messages(
-        OfPoint(), (point,), {"point": [{0: auto(2, 9)}, {0: auto(1, 9)}]}
-    )
-    assert "'point_y': the package takes sizes of 2 to 9, not of 1 to 9" in found
 
     with pytest.raises(UsageError, match=r"dimension 1 of point\.y, which has"):
         padc.convert(

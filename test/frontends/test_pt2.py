@@ -821,6 +821,7 @@ def test_sizes_that_are_code(text: str):
         "math.trunc(3.0*torch.sym_float(L['x'].size()[2])) == 30",
         "4*(L['a'][0].size()[0] // 4) >= 2",
         "max(1, L['x'].stride()[0]) != L['y']['k'].size()[1] and L['n'] == 2.5",
+        "L['p'].a.size()[0] > L['p'].b[0].c.size()[1]",
     ],
 )
 def test_guards_that_are_plain(text: str):
@@ -835,6 +836,11 @@ def test_guards_that_are_plain(text: str):
         "torch.load(L['x'])",
         "L['x'].tolist()",
         "L['x'].size().__class__",
+        "L['x'].__class__.size()[0] == 1",
+        "L['p'].a._b.size()[0] == 1",
+        "L['p'].a.b()[0] == 1",
+        "L['p'].a > 1",
+        "torch.hub.load.size()[0] == 1",
         "math.__loader__",
         "torch.sym_float.__globals__['os']",
         "L[open('a')]",
