@@ -320,7 +320,7 @@ def test_parts_with_names(point: Any, sizes: Any):
 def test_dimensions_that_no_part_has():
     point = Point(torch.rand(8), torch.rand(3))
 
-    with pytest.raises(UsageError, match=r"dimension 1 of point\.y, which has"):
+    with pytest.raises(UsageError, match=r"dimension 1 of point.*y.*, which has"):
         padc.convert(
             OfPoint(), (point,), dynamic_shapes={"point": [None, {1: Dim.AUTO}]}
         )
