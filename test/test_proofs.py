@@ -77,10 +77,6 @@ WITHOUT_PROOF = {
         f"convert-buffers-to-llvm: {name}": f"{GUARDED}; {ALL_SIZES}"
         for name in ("private buffers", "fused loops")
     },
-    **{
-        f"frontends.torch_export.strided: {name}": "all views of small memory"
-        for name in ("as_strided", "resize")
-    },
     "convert-torch-to-tcp": "its formulas are proved: test_padding, test_pad_algebra",
     "tabulate-scaled-sizes": "tables of PyTorch's own results",
     "reduce-ranks": "all permutations of up to 7 dimensions: test_rank_algebra",

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -43,21 +44,38 @@ def positions(
     if not all(isinstance(n, int) for n in (*size, *stride, *x.shape)):
         raise UnknownOrderError
     offset = offset or 0
-    last = offset + sum((n - 1) * step for n, step in zip(size, stride, strict=True))
-    if math.prod(size) and last >= x.numel():
+    if math.prod(size) and last_place(size, stride, offset) >= x.numel():
         raise UnknownOrderError
-    places = torch.full((1,) * max(len(size), 1), offset, dtype=torch.int64)
-    for d, (n, step) in enumerate(zip(size, stride, strict=True)):
-        shape = [-1 if d == other else 1 for other in range(len(size))]
-        places = places + (torch.arange(n) * step).reshape(shape)
-    return places.reshape(-1)
+    indices = torch.meshgrid(*map(torch.arange, size), indexing="ij") if size else ()
+    start = torch.full(tuple(size), offset, dtype=torch.int64)
+    return place_of(indices, stride, start).reshape(-1)
+
+
+def place_of(indices: Sequence[Any], stride: Sequence[int], offset: Any) -> Any:
+    """Where the element of a strided view with these indices is in memory."""
+    return offset + sum(i * step for i, step in zip(indices, stride, strict=True))
+
+
+def last_place(size: Sequence[int], stride: Sequence[int], offset: Any) -> Any:
+    """The largest place of a strided view that has elements."""
+    return place_of([n - 1 for n in size], stride, offset)
 
 
 def is_start(size: Sequence[int], stride: Sequence[int], offset: int | None) -> bool:
     """Whether a view has the first elements of its memory, contiguous."""
-    packed = [1, *itertools.accumulate(reversed(size), lambda a, b: a * b)]
-    steps = zip(size, stride, reversed(packed[: len(size)]), strict=True)
-    return not offset and all(n == 1 or own == step for n, own, step in steps)
+    return not offset and all(are_packed(size, stride))
+
+
+def are_packed(size: Sequence[int], stride: Sequence[int]) -> list[bool]:
+    """Whether the step of each dimension is that of a contiguous tensor, or no step."""
+    steps = zip(size, stride, packed_strides(size), strict=True)
+    return [(n == 1) | (own == step) for n, own, step in steps]
+
+
+def packed_strides(size: Sequence[int]) -> list[int]:
+    """The strides of a contiguous tensor."""
+    inner = itertools.accumulate(reversed(size[1:]), operator.mul, initial=1)
+    return [*inner][: len(size)][::-1]
 
 
 def as_strided(
@@ -124,9 +142,9 @@ def elements_at(
     """
     places = torch.arange(count) - (offset or 0)
     is_inside, indices = element_at(places, size, stride)
-    number = torch.zeros(count, dtype=torch.int64)
+    number, steps = torch.zeros(count, dtype=torch.int64), packed_strides(size)
     for d, index in indices.items():
-        number = number + index * math.prod(size[d + 1 :])
+        number = number + index * steps[d]
     return is_inside, number
 
 

@@ -114,6 +114,45 @@ def test_all_views_of_small_memory(order: tuple[int, int]) -> None:
     assert taken > 300 and written > 100
 
 
+@pytest.mark.parametrize("rank", range(4))
+@proves("frontends.torch_export.strided: as_strided")
+def test_places_of_views(rank: int) -> None:
+    """For all sizes and strides: no place is after the last one, which has an element."""
+    size, stride, index = sizes_strides_indices(rank)
+    offset = z3.Int("offset")
+    exists = [z3.And(0 <= i, i < n) for i, n in zip(index, size)]
+    given = [offset >= 0, *(step >= 0 for step in stride), *exists]
+
+    place = strided.place_of(index, stride, offset)
+    last = strided.last_place(size, stride, offset)
+    assert holds(z3.And(0 <= place, place <= last), *given)
+    is_last = z3.And(*(i == n - 1 for i, n in zip(index, size)))
+    assert holds(z3.Implies(is_last, place == last), *given)
+
+
+@pytest.mark.parametrize("rank", range(4))
+@proves(
+    "frontends.torch_export.strided: as_strided",
+    "frontends.torch_export.strided: resize",
+)
+def test_views_of_the_first_elements(rank: int) -> None:
+    """The places of a packed view are the numbers of its elements, from 0 on."""
+    size, stride, index = sizes_strides_indices(rank)
+    exists = [z3.And(0 <= i, i < n) for i, n in zip(index, size)]
+    number: Any = 0  # As `reshape` counts: the last index changes first.
+    for i, n in zip(index, size):
+        number = number * n + i
+
+    place = strided.place_of(index, stride, 0)
+    assert holds(place == number, *strided.are_packed(size, stride), *exists)
+    count = z3.Product(*size) if size else 1
+    assert holds(z3.And(0 <= number, number < count), *exists)
+
+
+def sizes_strides_indices(rank: int) -> Any:
+    return [[z3.Int(f"{name}{d}") for d in range(rank)] for name in "nsi"]
+
+
 ORDERS = [order for rank in (1, 2, 3) for order in itertools.permutations(range(rank))]
 
 
@@ -123,8 +162,7 @@ def test_elements_of_nested_views(
     order: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """For all sizes and strides: the places of elements, and no others, are inside."""
-    symbols: Any = [[z3.Int(f"{name}{d}") for d in range(len(order))] for name in "nsi"]
-    size, stride, element = symbols
+    size, stride, element = sizes_strides_indices(len(order))
     nested = [z3.And(n > 1, s > 0) for n, s in zip(size, stride)]
     for at, d in enumerate(order):
         inner = sum(stride[e] * (size[e] - 1) for e in order[at + 1 :])
