@@ -114,11 +114,11 @@ def narrow_sizes(module: ModuleOp, ep: ExportedProgram) -> Narrowed:
         declared[str(symbol)].max_val = IntegerAttr(kept.values[-1], i64)
     tensors = input_tensors(ep)
     asked = [*asked_in_vain(ep, left)]
-    known = {symbol for size, _ in asked for symbol in size.free_symbols}
+    told = {size for size, _ in asked}
     guarded = [
         excluded(tensors, symbol, ranges[symbol], kept)
         for symbol, kept in left.items()
-        if kept.guards and symbol not in known
+        if kept.guards and symbol not in told
     ]
     reasons = [
         f"the package takes no smaller sizes: {op.reason.data}"
