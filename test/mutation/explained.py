@@ -101,10 +101,7 @@ EXPLAINED: dict[str, str] = {
             "elements are taken by their places, which takes longer"
         )
         for place in (
-            "is_start: `not offset and all((n == 1 or own == step for n, own, step in "
-            "steps))` is false",
-            "is_start: `n == 1` is false",
-            "is_start: `own == step` is false",
+            "is_start: `not offset and all(are_packed(size, stride))` is false",
             "as_strided: `is_start(size, stride, storage_offset)` is false",
         )
     },
