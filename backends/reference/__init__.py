@@ -153,7 +153,7 @@ def _check_inputs(function: func.FuncOp, inputs: Sequence[Value]) -> None:
         )
     for i, (argument, value) in enumerate(zip(function.args, inputs, strict=True)):
         type = argument.type
-        if not isa(type, TensorType[Attribute] | torch_dialect.VTensorType):
+        if not isinstance(type, TensorType | torch_dialect.VTensorType):
             continue
         dtype, shape = torch_dtype(type.element_type), type.get_shape()
         if (

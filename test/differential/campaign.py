@@ -85,11 +85,11 @@ def outcome(program: Program, path: str, check: Check) -> tuple[str, str]:
 
 def in_time(program: Program, path: str) -> str | None:
     """`problem`; this process ends if it takes too long, even in machine code."""
-    faulthandler.dump_traceback_later(DEADLINE, exit=True)
+    signal.setitimer(signal.ITIMER_REAL, DEADLINE)
     try:
         return problem(program, path)
     finally:
-        faulthandler.cancel_dump_traceback_later()
+        signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 def outcomes(work: Work) -> list[Outcome]:
@@ -248,6 +248,7 @@ def prepare() -> None:
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     with suppress(AttributeError, ValueError):
         faulthandler.enable()
+        faulthandler.register(signal.SIGALRM, chain=True)  # See `in_time`.
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
     logging.disable(logging.ERROR)
