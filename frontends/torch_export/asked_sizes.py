@@ -49,7 +49,7 @@ def bounds_asked_for(
         return found  # The arguments do not fit, which the export tells.
     for name, tensor, shape in given:
         for dim, size in sizes_of(shape):
-            if size in (None, Dim.STATIC) or isinstance(size, int):
+            if size in (None, Dim.STATIC):
                 continue
             is_hint, rank = isinstance(size, type(Dim.AUTO)), tensor.dim()
             if dim not in range(0 if is_hint else -rank, rank):
