@@ -293,7 +293,8 @@ def lower_group_norm(call: MilCall) -> list[Tensor]:
     weight, bias = (optional(call, name, x) for name in ("weight", "bias"))
     eps = call.number("eps")
     n = size_of(x, 0)
-    each = product([channels // groups, *sizes_of(x)[2:]])
+    is_dynamic = channels == DYNAMIC_INDEX
+    each = -1 if is_dynamic else product([channels // groups, *sizes_of(x)[2:]])
     if groups == channels and 3 <= x.rank <= 4:
         y = instances(x, weight, bias, eps)
     elif groups == 1:

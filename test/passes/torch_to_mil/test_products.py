@@ -244,6 +244,24 @@ def test_dynamic_sizes(target: str) -> None:
         check_each(DYNAMIC, program.run(given), given, equal_nan=True)
 
 
+def test_groups_of_a_dynamic_number_of_channels() -> None:
+    functions: Functions = {
+        "group_norm": lambda x: F.group_norm(x, 2),
+        "rank 3": lambda x: F.group_norm(x[..., 0], 2),
+        "rank 2": lambda x: F.group_norm(x[..., 0, 0], 2),
+        "statistics": lambda x: torch.native_group_norm(
+            x, None, None, x.shape[0], x.shape[1], 18, 2, 1e-5
+        ),
+    }
+    x, channels = torch.randn(2, 4, 3, 6), torch.export.Dim("channels", min=2, max=4)
+    shapes = (({0: torch.export.Dim("n", min=1, max=5), 1: 2 * channels},),)
+
+    program = padc.convert(Several(functions), (x,), dynamic_shapes=shapes)
+
+    for given in (x, torch.randn(5, 8, 3, 6), torch.randn(1, 6, 3, 6)):
+        check_each(functions, program.run(given), given)
+
+
 COUNTS: dict[str, tuple[int, Callable[[Tensor], Tensor] | nn.Module]] = {
     "linear": (1, nn.Linear(8, 3)),
     "matmul": (1, lambda x: x @ x.mT),
