@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import torch
 from xdsl.dialects import arith, func, tensor
@@ -155,6 +156,7 @@ def _check_inputs(function: func.FuncOp, inputs: Sequence[Value]) -> None:
         type = argument.type
         if not isinstance(type, TensorType | torch_dialect.VTensorType):
             continue
+        type = cast(TensorType[Attribute] | torch_dialect.VTensorType, type)
         dtype, shape = torch_dtype(type.element_type), type.get_shape()
         if (
             value.dtype != dtype
