@@ -6,7 +6,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from typing import Any, cast
@@ -113,7 +113,7 @@ def narrow_sizes(module: ModuleOp, ep: ExportedProgram) -> Narrowed:
         declared[str(symbol)].min_val = IntegerAttr(kept.values[0], i64)
         declared[str(symbol)].max_val = IntegerAttr(kept.values[-1], i64)
     tensors = input_tensors(ep)
-    asked = [*asked_in_vain(ep, left)]
+    asked = asked_in_vain(ep, left)
     told = {size for size, _ in asked}
     guarded = [
         excluded(tensors, symbol, ranges[symbol], kept)
@@ -153,14 +153,14 @@ def excluded(
 
 def asked_in_vain(
     ep: ExportedProgram, left: Mapping[sympy.Symbol, Kept]
-) -> Iterator[tuple[sympy.Expr, str]]:
+) -> list[tuple[sympy.Expr, str]]:
     """
     The sizes that take less than the bounds that were asked for, with messages.
 
     torch.export narrows bounds by itself: by guards, and to 2 or more.
     """
     tensors, names = input_tensors(ep), dict(input_numbers(ep).values())
-    known = guards_of(ep, of_values=False)
+    lost: list[tuple[Any, InputSize, Kept, range]] = []
     for (number, dim), (low, high) in asked_sizes(ep).items():
         place = InputSize.of(number, dim, names[number])
         size: Any = size_at(place, tensors)
@@ -169,29 +169,39 @@ def asked_in_vain(
         given = range(max(1, LEAST if low is None else low), (high or most) + 1)
         is_asked = given and (high is not None or not size.is_number)
         if is_asked and (least > given[0] or most < given[-1]):
-            is_small = least == LEAST and most >= given[-1]
-            guards = [*kept.guards]
-            guards += (
-                guard
-                for guard in known
-                if excludes_an_end(guard, place, given)
-                or (not is_small and is_shared(guard, place))
-            )
-            if guards:
-                why = exported_where(guards)
-            elif size.is_number and size < LEAST:
-                why = (
-                    "torch.export takes a size of 0 or 1 in the example for a "
-                    "constant; give an example of another size"
-                )
-            elif is_small:
-                why = (
-                    "torch.export takes sizes of 0 and 1 for constants there; "
-                    f"Dim('n', min={given[0]}, max={given[-1]}) may take them"
-                )
-            else:  # PyTorch 2.8 keeps no guards.
-                why = "torch.export left no others; give bounds that the model takes"
-            yield size, too_few(place.what, kept, given, why)
+            lost.append((size, place, kept, given))
+    known = guards_of(ep, of_values=False) if lost else []
+    return [
+        (size, too_few(place.what, kept, given, why_less(known, place, kept, given)))
+        for size, place, kept, given in lost
+    ]
+
+
+def why_less(known: Sequence[Guard], place: InputSize, kept: Kept, given: range) -> str:
+    """Why torch.export left less of a size than was asked for."""
+    least, most = kept.values[0], kept.values[-1]
+    is_small = least == LEAST and most >= given[-1]
+    guards = [*kept.guards]
+    guards += (
+        guard
+        for guard in known
+        if excludes_an_end(guard, place, given)
+        or (not is_small and is_shared(guard, place))
+    )
+    if guards:
+        return exported_where(guards)
+    if most < LEAST:
+        return (
+            "torch.export takes a size of 0 or 1 in the example for a constant; give "
+            "an example of another size"
+        )
+    if is_small:
+        return (
+            "torch.export takes sizes of 0 and 1 for constants there; "
+            f"Dim('n', min={given[0]}, max={given[-1]}) may take them"
+        )
+    # PyTorch 2.8 keeps no guards.
+    return "torch.export left no others; give bounds that the model takes"
 
 
 def kept_of(size: sympy.Expr, left: Mapping[sympy.Symbol, Kept]) -> Kept:
