@@ -242,6 +242,8 @@ def limits_of_input(node: Node, ranges: Mapping[Any, Any], bounds: Bounds) -> Li
     value = node.meta.get("val")
     for size in value.shape if isinstance(value, torch.Tensor) else ():
         known = expression_of(size)
+        # Of a sum of several sizes, a package cannot keep them: it takes all sums, of
+        # which the results are right.
         if known not in ranges or len(known.free_symbols) != 1:
             continue
         own, given = size_of(size, bounds), ranges[known]
