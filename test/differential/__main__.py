@@ -19,8 +19,9 @@ each of them its own range of seeds.
 
 A program that ends its process, or has no result after a minute, is wrong; so is one
 whose results change with another call, or whose inputs do. `partly` are those that are
-right, and of which PyTorch computes a part, which has no machine code. A campaign that
-is stopped says which seeds it has covered.
+right, and of which PyTorch computes a part, which has no machine code. `same` are those
+whose convolutions are not computed by tiles on the path native, so that strict runs the
+same code. A campaign that is stopped says which seeds it has covered.
 """
 
 from __future__ import annotations

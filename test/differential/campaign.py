@@ -26,7 +26,7 @@ from multiprocessing.process import BaseProcess
 from typing import Any, TypeAlias, TypeVar
 
 import torch
-from differential.paths import PartlyError, problem
+from differential.paths import PartlyError, SameError, problem
 from differential.program import REFUSALS, Program
 from differential.programs import drawn
 from differential.shrinking import shrunk
@@ -54,7 +54,11 @@ class EndedError(Exception):
 
 
 def outcome(program: Program, path: str, check: Check) -> tuple[str, str]:
-    """`right`, `partly`, `refused` or `wrong`, and the smallest program that is wrong."""
+    """
+    `right`, `partly`, `same`, `refused` or `wrong`, and why.
+
+    For `wrong`, that is the smallest program that is.
+    """
 
     def is_wrong(program: Program) -> bool:
         try:
@@ -66,7 +70,7 @@ def outcome(program: Program, path: str, check: Check) -> tuple[str, str]:
             return False
         try:
             return check(program, path) is not None
-        except (UnsupportedError, SpecializedError, PartlyError):
+        except (UnsupportedError, SpecializedError, PartlyError, SameError):
             return False
         finally:
             gc.collect()  # Shrinking a network compiles hundreds.
@@ -77,6 +81,8 @@ def outcome(program: Program, path: str, check: Check) -> tuple[str, str]:
         return "refused", error.problems[0].message
     except PartlyError as error:
         return "partly", str(error)
+    except SameError as error:
+        return "same", str(error)
     if text is None:
         return "right", ""
     found = shrunk(program, is_wrong)
@@ -144,6 +150,8 @@ def problem_apart(
             return "specialized", str(error)
         except PartlyError as error:
             return "partly", str(error)
+        except SameError as error:
+            return "same", str(error)
 
     try:
         kind, text = apart(answer, next(deadlines, SHORT_DEADLINE))
@@ -155,6 +163,8 @@ def problem_apart(
         raise SpecializedError(text)
     if kind == "partly":
         raise PartlyError(text)
+    if kind == "same":
+        raise SameError(text)
     return text
 
 

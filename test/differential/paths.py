@@ -38,6 +38,7 @@ from padc.backends.coreml.optimize import optimize
 from padc.backends.coreml.save import save_package
 from padc.backends.native.compile_program import compile_program
 from padc.backends.native.loaded_program import LoadedProgram
+from padc.backends.native.machine import host
 from padc.compiled_model import CompiledModel
 from padc.errors import Obstacle, Problem, UnsupportedError, UsageError
 from padc.frontends.torch_export.calls import import_call
@@ -45,18 +46,23 @@ from padc.frontends.torch_export.function_builder import FunctionBuilder
 from padc.frontends.torch_export.importer import name_attributes
 from padc.frontends.torch_export.symbolic_sizes import SymbolicSizes
 from padc.frontends.torch_export.types import tensor_type
-from padc.ir import make_context
+from padc.ir import make_context, tcp
 from padc.ir.torch import LiteralOp
 from padc.ir.torch.tensors import weight_array
 from padc.ir.weights import weights_of
 from padc.models.parsing import parse_module
 from padc.packages.session import Session
 from padc.passes import pipelines
+from padc.passes.linalg.convert_to_winograd import ConvertToWinogradPass
 from padc.passes.tcp_to_mil.policies import GridSamplePolicy, PadPolicy
 
 
 class PartlyError(Exception):
     """The results are right, but PyTorch computed a part of them; says which."""
+
+
+class SameError(Exception):
+    """A path runs the machine code that another path runs; says which path."""
 
 
 def module_of(program: Program) -> tuple[Context, ModuleOp]:
@@ -154,6 +160,18 @@ def natively(program: Program, check: bool = False, strict: bool = False) -> lis
     if stored.is_native:
         return [*loaded]
     return [PartlyRun(run, stored.reasons[0]) for run in loaded]
+
+
+def strictly(program: Program) -> list[Run]:
+    """`natively`, where that computes a convolution by tiles; else SameError."""
+    ctx, module = module_of(program)
+    passes = [*pipelines.to_native_tcp(), *pipelines.to_buffers(host().vector_bytes)]
+    names = [each.name for each in passes]
+    until = names.index(ConvertToWinogradPass.name) + 1
+    pipelines.run_passes(ctx, module, passes[:until])
+    if not any(isinstance(op, tcp.WinogradConvOp) for op in module.walk()):
+        raise SameError("native")
+    return natively(program, strict=True)
 
 
 def by_compile(
@@ -266,7 +284,7 @@ PATHS: dict[str, Callable[[Program], list[Run]]] = {
     "text": as_text,
     "native": natively,
     "checked": functools.partial(natively, check=True),
-    "strict": functools.partial(natively, strict=True),
+    "strict": strictly,
     "compile": by_compile,
     "pt2": functools.partial(by_compile, make=loaded),
     "coreml": on_core_ml,
@@ -286,11 +304,12 @@ def problem(program: Program, path: str) -> str | None:
     What is wrong with a path's results; None if they are right.
 
     Raises UnsupportedError if the path refuses the program, or sizes that the graph
-    does not hold for, and PartlyError if its results are right, but not all its own.
+    does not hold for, PartlyError if its results are right, but not all its own, and
+    SameError if another path runs the same code.
     """
     try:
         runs = PATHS[path](program)
-    except (UnsupportedError, SpecializedError):
+    except (UnsupportedError, SpecializedError, SameError):
         raise
     except UsageError as error:
         raise UnsupportedError([Problem(str(error))]) from error
