@@ -111,6 +111,7 @@ bench: .venv/bench ## measurements, next to coremltools, PyTorch and onnxruntime
 	python -m bench.pads
 	python -m bench.ops
 	python -m bench.networks
+	python -m bench.memory
 
 .venv/bench: .venv/ready
 	pip install -q -e '.[bench]'

@@ -138,7 +138,8 @@ def by_inductor(model: nn.Module, inputs: tuple[Any, ...], threads: int) -> Run:
     return by_pytorch(torch.compile(model), inputs, threads)
 
 
-def by_onnxruntime(model: nn.Module, inputs: tuple[Any, ...], threads: int) -> Run:
+def onnx_file(model: nn.Module, inputs: tuple[Any, ...]) -> bytes:
+    """A model in ONNX's format."""
     file = io.BytesIO()
     with (
         warnings.catch_warnings(action="ignore"),
@@ -147,11 +148,15 @@ def by_onnxruntime(model: nn.Module, inputs: tuple[Any, ...], threads: int) -> R
     ):
         export: Any = torch.onnx.export  # It takes files, whatever its annotation says.
         export(model, inputs, file, dynamo=False, opset_version=OPSET)
+    return file.getvalue()
+
+
+def by_onnxruntime(model: nn.Module, inputs: tuple[Any, ...], threads: int) -> Run:
     options = ort.SessionOptions()
     options.intra_op_num_threads = threads
     options.log_severity_level = 3
     session = ort.InferenceSession(
-        file.getvalue(), options, providers=["CPUExecutionProvider"]
+        onnx_file(model, inputs), options, providers=["CPUExecutionProvider"]
     )
     binding: Any = session.io_binding()
     for value, tensor in zip(session.get_inputs(), tensors_of(inputs), strict=True):

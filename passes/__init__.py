@@ -39,6 +39,7 @@ PASSES = {
         "pack-layouts",
         "pack-weights",
         "convert-to-winograd",
+        "drop-unused-weights",
         "write-in-place",
     ),
     "buffers": (

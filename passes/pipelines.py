@@ -144,6 +144,7 @@ def to_buffers(
     from padc.passes.buffers.plan_buffers import PlanBuffersPass
     from padc.passes.buffers.run_in_blocks import RunInBlocksPass
     from padc.passes.linalg.convert_to_winograd import ConvertToWinogradPass
+    from padc.passes.linalg.drop_unused_weights import DropUnusedWeightsPass
     from padc.passes.linalg.fuse_elementwise import FuseElementwisePass
     from padc.passes.linalg.pack_layouts import PackLayoutsPass
     from padc.passes.linalg.pack_weights import PackWeightsPass
@@ -166,6 +167,8 @@ def to_buffers(
         ),
         # After layouts are packed, and while initial values are tensors of their own.
         *([] if strict else [ConvertToWinogradPass()]),
+        # After all passes that pack weights.
+        DropUnusedWeightsPass(),
         # After all rewrites of elementwise ops, which expect an output of their own.
         WriteInPlacePass(),
         # Each tensor gets memory of its own, or is a view.

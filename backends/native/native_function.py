@@ -279,9 +279,10 @@ def packed(table: Sequence[int]) -> bytes:
 
 
 def laid_out(weight: Array, parameter: Parameter) -> Array:
-    """A weight in the layout that machine code reads."""
-    if parameter.split is not None:
-        weight = weight.reshape(parameter.split).transpose(parameter.order)
-    if parameter.tile is not None:
-        weight = winograd(parameter.tile).transformed(weight)
-    return np.ascontiguousarray(weight)
+    """A weight in the layout that machine code reads; in new memory if it is packed."""
+    if parameter.split is None:
+        return np.ascontiguousarray(weight)
+    weight = weight.reshape(parameter.split).transpose(parameter.order)
+    if parameter.tile is None:
+        return np.array(weight, order="C")
+    return np.ascontiguousarray(winograd(parameter.tile).transformed(weight))

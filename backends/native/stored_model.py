@@ -69,18 +69,22 @@ class StoredModel:
         return main(Parser(ctx, self.declaration).parse_module())
 
     def bind(self, held: Mapping[str, torch.Tensor], weights: Weights) -> None:
-        """Copy and compute the weights of the program from the model's tensors."""
+        """
+        Copy and compute the weights of the program from the model's tensors.
+
+        Those that are only read after they were packed are not copied twice.
+        """
         for name, source in self.sources.items():
             weights[name] = weight_array(held[source])
         for each in self.derivations:
             each.apply(weights)
-        needed = self.program.weight_names()
-        if needed is not None:
+        read = self.program.weights_read()
+        if read is not None:
             for name in {name for each in self.derivations for name in each.names}:
-                if name not in needed:
+                if name not in read:
                     del weights[name]
         for name in self.sources:
-            if needed is None or name in needed:
+            if read is None or read.get(name):
                 weights[name] = weights[name].copy()
-            else:
+            elif name not in read:
                 del weights[name]

@@ -44,14 +44,20 @@ class StoredProgram:
     literals: Mapping[str, Array]
     """The constants of the program, and those computed when it was compiled."""
 
-    def weight_names(self) -> set[str] | None:
-        """The weights that machine code reads; None where PyTorch runs a part."""
-        names: set[str] = set()
+    def weights_read(self) -> Mapping[str, bool] | None:
+        """
+        The weights that machine code reads, and whether it reads them as they are.
+
+        It reads the others only after they were packed. None if PyTorch runs a part.
+        """
+        found: dict[str, bool] = {}
         for part in self.parts:
             if part.signature is None:
                 return None
-            names |= {each.weight for each in part.signature.parameters if each.weight}
-        return names
+            for each in part.signature.parameters:
+                if (name := each.weight) is not None:
+                    found[name] = found.get(name, False) or each.split is None
+        return found
 
     @property
     def ops_of_torch(self) -> list[str]:

@@ -16,7 +16,7 @@ from xdsl.dialects.builtin import (
     TensorType,
     i64,
 )
-from xdsl.ir import BlockArgument, SSAValue
+from xdsl.ir import SSAValue
 
 from padc.ir.main_function import body_of
 from padc.ir.tcp import tensor_type
@@ -95,11 +95,7 @@ class PackedWeights:
 
 @dataclass
 class WinogradFilters:
-    """
-    The filter transforms of a function's packed kernels, which are new arguments.
-
-    They replace the arguments for kernels that nothing else uses.
-    """
+    """The filter transforms of a function's packed kernels, which are new arguments."""
 
     function: func.FuncOp
     _attributes: dict[SSAValue, DictionaryAttr] = field(init=False)
@@ -148,13 +144,7 @@ class WinogradFilters:
 
     def declare(self) -> None:
         """Give the function the type and the attributes of its arguments."""
-        block = body_of(self.function)
-        for kernel, _ in self._forms:
-            if kernel.first_use is None and kernel in self._attributes:
-                del self._attributes[kernel]
-                assert isinstance(kernel, BlockArgument)
-                block.erase_arg(kernel)
-        none = DictionaryAttr({})
+        block, none = body_of(self.function), DictionaryAttr({})
         self.function.arg_attrs = ArrayAttr(
             [self._attributes.get(arg, none) for arg in block.args]
         )

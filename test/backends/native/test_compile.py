@@ -270,6 +270,37 @@ def test_later_changes_of_the_weights_have_no_effect():
     torch.testing.assert_close(model(x), expected.detach())
 
 
+def linear_of_a_column() -> tuple[nn.Module, torch.Tensor]:
+    """A weight whose packed form has the same order in memory."""
+    return nn.Linear(1, 64, bias=False), torch.randn(40, 1)
+
+
+def convolution_with_norm() -> tuple[nn.Module, torch.Tensor]:
+    """A weight that is computed, and one that is packed as it is."""
+    convs = [nn.Conv2d(32, 32, 3, bias=False) for _ in range(2)]
+    return nn.Sequential(convs[0], nn.BatchNorm2d(32), convs[1]), torch.randn(
+        1, 32, 24, 24
+    )
+
+
+@pytest.mark.parametrize("make", [linear_of_a_column, convolution_with_norm])
+def test_packed_weights_are_held_once_and_copied(
+    make: Callable[[], tuple[nn.Module, torch.Tensor]],
+):
+    source, x = make()
+    with torch.no_grad():
+        model, expected = padc.compile(source.eval(), (x,)), source(x)
+        bound = cast(Any, model)._program._only.signature.parameters
+        packed = [p for p in bound if p.split is not None]
+        for weight in source.parameters():
+            weight.zero_()
+
+    assert packed and not {p.weight for p in packed} & {
+        p.weight for p in bound if p.split is None
+    }
+    torch.testing.assert_close(model(x), expected)
+
+
 # --- run_into and run_named -----------------------------------------------------------
 
 

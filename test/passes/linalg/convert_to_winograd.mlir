@@ -1,4 +1,4 @@
-// RUN: padc-opt -p convert-to-winograd %s | filecheck %s
+// RUN: padc-opt -p convert-to-winograd,drop-unused-weights %s | filecheck %s
 // RUN: padc-opt -p convert-to-winograd{tile=2} %s | filecheck %s --check-prefix=TWO
 
 // The kernel that is packed for the direct convolution is no argument any more.

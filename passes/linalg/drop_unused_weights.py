@@ -1,0 +1,47 @@
+"""
+Remove the arguments of functions that are weights which nothing reads.
+
+A weight that is packed is a further argument. The caller would keep both in memory.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ArrayAttr, FunctionType, ModuleOp
+from xdsl.ir import BlockArgument
+from xdsl.passes import ModulePass
+from xdsl.transforms.dead_code_elimination import dce
+
+from padc.ir.main_function import body_of, functions_of
+from padc.passes.linalg.weights import weight_arguments
+
+
+@dataclass(frozen=True)
+class DropUnusedWeightsPass(ModulePass):
+    """Remove the arguments of functions that are weights which nothing reads."""
+
+    name = "drop-unused-weights"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        # A weight may have been packed in another shape.
+        dce(op)
+        for function in functions_of(op):
+            drop_unused_weights(function)
+
+
+def drop_unused_weights(function: func.FuncOp) -> None:
+    block = body_of(function)
+    unused = {x for x in weight_arguments(function) if x.first_use is None}
+    if not unused:
+        return
+    attributes = zip(block.args, function.arg_attrs or (), strict=True)
+    function.arg_attrs = ArrayAttr([each for x, each in attributes if x not in unused])
+    for arg in unused:
+        assert isinstance(arg, BlockArgument)
+        block.erase_arg(arg)
+    function.function_type = FunctionType.from_lists(
+        list(block.arg_types), list(function.function_type.outputs)
+    )
