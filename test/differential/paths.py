@@ -38,7 +38,7 @@ from padc.backends.coreml.optimize import optimize
 from padc.backends.coreml.save import save_package
 from padc.backends.native.compile_program import compile_program
 from padc.backends.native.loaded_program import LoadedProgram
-from padc.backends.native.machine import host
+from padc.backends.native.stored_program import StoredProgram
 from padc.compiled_model import CompiledModel
 from padc.errors import Obstacle, Problem, UnsupportedError, UsageError
 from padc.frontends.torch_export.calls import import_call
@@ -46,14 +46,13 @@ from padc.frontends.torch_export.function_builder import FunctionBuilder
 from padc.frontends.torch_export.importer import name_attributes
 from padc.frontends.torch_export.symbolic_sizes import SymbolicSizes
 from padc.frontends.torch_export.types import tensor_type
-from padc.ir import make_context, tcp
+from padc.ir import make_context
 from padc.ir.torch import LiteralOp
 from padc.ir.torch.tensors import weight_array
 from padc.ir.weights import weights_of
 from padc.models.parsing import parse_module
 from padc.packages.session import Session
 from padc.passes import pipelines
-from padc.passes.linalg.convert_to_winograd import ConvertToWinogradPass
 from padc.passes.tcp_to_mil.policies import GridSamplePolicy, PadPolicy
 
 
@@ -156,6 +155,8 @@ def natively(program: Program, check: bool = False, strict: bool = False) -> lis
     ctx, module = module_of(program)
     pipelines.run_passes(ctx, module, pipelines.to_native_tcp())
     stored = compile_program(ctx, module, check, strict)
+    if not strict:
+        program.has_tiles = computes_tiles(stored)
     loaded = [LoadedProgram(ctx, stored, count) for count in program.thread_counts]
     if stored.is_native:
         return [*loaded]
@@ -164,14 +165,17 @@ def natively(program: Program, check: bool = False, strict: bool = False) -> lis
 
 def strictly(program: Program) -> list[Run]:
     """`natively`, where that computes a convolution by tiles; else SameError."""
-    ctx, module = module_of(program)
-    passes = [*pipelines.to_native_tcp(), *pipelines.to_buffers(host().vector_bytes)]
-    names = [each.name for each in passes]
-    until = names.index(ConvertToWinogradPass.name) + 1
-    pipelines.run_passes(ctx, module, passes[:until])
-    if not any(isinstance(op, tcp.WinogradConvOp) for op in module.walk()):
+    if program.has_tiles is None:
+        natively(program)
+    if not program.has_tiles:
         raise SameError("native")
     return natively(program, strict=True)
+
+
+def computes_tiles(stored: StoredProgram) -> bool:
+    """Whether machine code reads kernels that are transformed for tiles."""
+    signatures = [x.signature for x in stored.parts if x.signature is not None]
+    return any(p.tile is not None for each in signatures for p in each.parameters)
 
 
 def by_compile(

@@ -59,6 +59,8 @@ class Program:
     """How many threads machine code is run with."""
     states: Mapping[int, int] = field(default_factory=dict)
     """The held inputs that a call of the model changes, and the outputs that replace them."""
+    has_tiles: bool | None = field(default=None, init=False)
+    """Whether machine code computes convolutions by tiles; None if it was not made."""
     _values: dict[int, list[Tensor]] = field(default_factory=dict, repr=False)
 
     @property

@@ -19,7 +19,7 @@ from differential import campaign, paths
 from differential.draw import Draw
 from differential.in_place import METHODS, Written
 from differential.ops import OPS
-from differential.paths import PATHS, PartlyError, Run, module_of, problem
+from differential.paths import PATHS, PartlyError, Run, SameError, module_of, problem
 from differential.program import REFUSALS, Call, Program, Ref, Size
 from differential.programs import DTYPES, OF_EXPORTED, drawn
 from differential.programs import calls as drawn_calls
@@ -128,6 +128,18 @@ def test_a_wrong_result_is_found(monkeypatch: pytest.MonkeyPatch):
 
 
 RELU = Program([[torch.arange(3.0)]], [Call(aten.relu.default, (Ref(0),))], [1])
+
+
+def test_strict_runs_code_of_its_own():
+    """Programs of which `native` computes no convolution by tiles are the same."""
+    x, kernel = torch.randn(1, 32, 40, 40), torch.randn(32, 32, 3, 3)
+    sizes = [1, 1], [1, 1], [1, 1], False, [0, 0], 1
+    call = Call(aten.convolution.default, (Ref(0), Ref(1), None, *sizes))
+    program = Program([[x, kernel]], [call], [2], frozenset([1]))
+
+    assert problem(program, "strict") is None and program.has_tiles
+    with pytest.raises(SameError):
+        problem(RELU, "strict")
 
 
 def zeroed(inputs: Sequence[Tensor]) -> Sequence[Tensor]:
