@@ -33,7 +33,9 @@ Pass: `convert_buffers_to_llvm`. The other files serve it:
     row_sums           sums of rows, next to ops that store their elements
     row_places         where the elements of rows are
     vectors            loads, stores and shuffles of vectors
-    vector_math        exp, tanh and others without calls and branches
+    vector_math        exp, tanh and others of f32 without calls and branches
+    double_math        those of f64
+    vector_terms       the terms that such functions are written in
     vector_calls       functions that AVX-512 has instructions for
     access_check       which ops a debugging build checks, and how it reports them
     bounds             the memory of buffers, and addresses checked against it

@@ -1,5 +1,5 @@
 """
-Functions of floats as straight-line code, which LLVM vectorizes in loops.
+Functions of f32 as straight-line code, which LLVM vectorizes in loops.
 
 There are no branches, and no calls that do not become an instruction (`vector_calls`):
 a select chooses between the cases. Sines and cosines have code for small angles, too:
@@ -20,28 +20,18 @@ import functools
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import TypeAlias
 
 import numpy as np
 from numpy.polynomial import chebyshev
-from xdsl.dialects import arith, llvm
+from xdsl.dialects import arith
 from xdsl.dialects import math as math_dialect
-from xdsl.dialects.builtin import (
-    AnyFloat,
-    FloatAttr,
-    IntegerAttr,
-    f32,
-    f64,
-    i32,
-    i64,
-)
-from xdsl.ir import Attribute, Operation, OpResult, SSAValue
-from xdsl.utils.hints import isa
+from xdsl.dialects.builtin import f32, f64
+from xdsl.ir import Operation, OpResult, SSAValue
 
 from padc.ir.arith import NOT_POSITIVE
-from padc.passes.buffers_to_llvm.llvm_builder import AnyInteger, LlvmBuilder, predicate
+from padc.passes.buffers_to_llvm import double_math
+from padc.passes.buffers_to_llvm.llvm_builder import LlvmBuilder
 from padc.passes.buffers_to_llvm.vector_calls import (
     ERF,
     ERF_PARTS,
@@ -51,11 +41,19 @@ from padc.passes.buffers_to_llvm.vector_calls import (
     ROOT,
     ROOTS,
     SCALED,
-    VECTOR_BYTES,
+)
+from padc.passes.buffers_to_llvm.vector_terms import (
+    ROOT_HALF,
+    Constant,
+    Function,
+    Term,
+    high_part,
+    int_bits,
+    mantissa,
+    with_limits,
 )
 
 LN2 = math.log(2)
-ROOT_HALF = math.sqrt(0.5)
 
 
 @functools.cache
@@ -160,244 +158,6 @@ def parts_of(number: int, bits: int, count: int) -> Sequence[float]:
     return parts
 
 
-Constant: TypeAlias = "Term | float"
-Function: TypeAlias = "Callable[..., Term]"
-
-
-@dataclass(frozen=True, eq=False)
-class Term:
-    """A float or an integer; operators on it build ops."""
-
-    build: LlvmBuilder
-    value: SSAValue
-
-    @property
-    def type(self) -> Attribute:
-        return self.value.type
-
-    def of(self, x: Constant) -> SSAValue:
-        """A term or a constant as a value of this type."""
-        if isinstance(x, Term):
-            return x.value
-        type = self.type
-        if isinstance(type, AnyFloat):
-            make = llvm.ConstantOp(FloatAttr(x, type), type)
-        else:
-            assert isa(type, AnyInteger)
-            make = llvm.ConstantOp(IntegerAttr(int(x), type), type)
-        return self.build.known((x, type), lambda: self.build.insert(make))
-
-    def new(self, op: Operation) -> Term:
-        return Term(self.build, self.build.insert(op))
-
-    def binary(
-        self,
-        other: Constant,
-        floats: Callable[[SSAValue, SSAValue], Operation],
-        integers: Callable[[SSAValue, SSAValue], Operation],
-    ) -> Term:
-        op = floats if isinstance(self.type, AnyFloat) else integers
-        return self.new(op(self.value, self.of(other)))
-
-    def __add__(self, other: Constant) -> Term:
-        return self.binary(other, llvm.FAddOp, llvm.AddOp)
-
-    def __sub__(self, other: Constant) -> Term:
-        return self.binary(other, llvm.FSubOp, llvm.SubOp)
-
-    def __mul__(self, other: Constant) -> Term:
-        return self.binary(other, llvm.FMulOp, llvm.MulOp)
-
-    def __truediv__(self, other: Constant) -> Term:
-        return self.binary(other, llvm.FDivOp, llvm.SDivOp)
-
-    def __rsub__(self, other: float) -> Term:
-        return Term(self.build, self.of(other)) - self
-
-    def __rtruediv__(self, other: float) -> Term:
-        return Term(self.build, self.of(other)) / self
-
-    def __and__(self, other: Constant) -> Term:
-        return self.new(llvm.AndOp(self.value, self.of(other)))
-
-    def __or__(self, other: Constant) -> Term:
-        return self.new(llvm.OrOp(self.value, self.of(other)))
-
-    def __xor__(self, other: Constant) -> Term:
-        return self.new(llvm.XOrOp(self.value, self.of(other)))
-
-    def __lshift__(self, bits: Constant) -> Term:
-        return self.new(llvm.ShlOp(self.value, self.of(bits)))
-
-    def __rshift__(self, bits: int) -> Term:
-        """Shift right, with the sign."""
-        return self.new(llvm.AShrOp(self.value, self.of(bits)))
-
-    def logical_shift(self, bits: int) -> Term:
-        """Shift right, filled with zeros."""
-        return self.new(llvm.LShrOp(self.value, self.of(bits)))
-
-    def constant(self, x: float) -> Term:
-        return Term(self.build, self.of(x))
-
-    def extended_integer(self) -> Term:
-        """An i32 that is not negative as an i64."""
-        return self.new(llvm.ZExtOp(self.value, i64))
-
-    def compare(self, name: str, other: Constant) -> Term:
-        """A condition, by the name of its predicate for floats."""
-        y = self.of(other)
-        if isinstance(self.type, AnyFloat):
-            return self.new(llvm.FCmpOp(self.value, y, name))
-        return self.new(llvm.ICmpOp(self.value, y, predicate(f"s{name[1:]}")))
-
-    def __lt__(self, other: Constant) -> Term:
-        return self.compare("olt", other)
-
-    def __gt__(self, other: Constant) -> Term:
-        return self.compare("ogt", other)
-
-    def equals(self, other: Constant) -> Term:
-        if not isinstance(self.type, AnyFloat):
-            return self.new(llvm.ICmpOp(self.value, self.of(other), predicate("eq")))
-        return self.compare("oeq", other)
-
-    def select(self, yes: Constant, no: Constant) -> Term:
-        """`yes` if this condition is true, else `no`; one of them is a term."""
-        typed = yes if isinstance(yes, Term) else no
-        assert isinstance(typed, Term)
-        return self.new(llvm.SelectOp(self.value, typed.of(yes), typed.of(no)))
-
-    def fma(self, factor: Constant, summand: Constant) -> Term:
-        """`self * factor + summand`, rounded once."""
-        return self.new(llvm.FMAOp(self.value, self.of(factor), self.of(summand)))
-
-    def polynomial(self, coefficients: Sequence[float]) -> Term:
-        """
-        The polynomial with these coefficients, from x^0 on.
-
-        By Horner's scheme, which takes the fewest ops. They wait for each other, but
-        a CPU computes several steps of a loop at once.
-        """
-        *rest, result = coefficients
-        total: Constant = result
-        for coefficient in reversed(rest):
-            total = self.fma(total, coefficient)
-        assert isinstance(total, Term)
-        return total
-
-    def paired_polynomial(self, coefficients: Sequence[Constant]) -> Term:
-        """
-        The same by Horner's scheme in x^2, whose steps take two coefficients.
-
-        It is half as long a chain for one more op, which pays in long functions: a CPU
-        holds fewer steps of their loops at once.
-        """
-        pairs = [
-            self.fma(high, low)
-            for low, high in zip(coefficients[::2], coefficients[1::2], strict=False)
-        ]
-        square = self * self
-        total: Constant = coefficients[-1] if len(coefficients) % 2 else pairs.pop()
-        for pair in reversed(pairs):
-            total = square.fma(total, pair)
-        assert isinstance(total, Term)
-        return total
-
-    def intrinsic(self, name: str, *others: Term) -> Term:
-        suffix = "f64" if self.type == f64 else "f32"
-        args = [self.value, *(each.value for each in others)]
-        call = llvm.CallIntrinsicOp(f"llvm.{name}.{suffix}", args, [self.type])
-        return self.new(call)
-
-    def __abs__(self) -> Term:
-        return self.intrinsic("fabs")
-
-    def copysign(self, sign: Term) -> Term:
-        return self.intrinsic("copysign", sign)
-
-    def at_most(self, bound: float) -> Term:
-        """NaN stays NaN."""
-        return (self > bound).select(bound, self)
-
-    def at_least(self, bound: float) -> Term:
-        return (self < bound).select(bound, self)
-
-    def bits(self) -> Term:
-        """The bits of a float as an integer."""
-        to = i64 if self.type == f64 else i32
-        return self.new(llvm.BitcastOp(self.value, to))
-
-    def float(self) -> Term:
-        """The float with these bits."""
-        to = f64 if self.type == i64 else f32
-        return self.new(llvm.BitcastOp(self.value, to))
-
-    def to_float(self) -> Term:
-        to = f64 if self.type == i64 else f32
-        return self.new(llvm.SIToFPOp(self.value, to))
-
-    def extended(self) -> Term:
-        """An f32 as an f64."""
-        return self.new(llvm.FPExtOp(self.value, f64))
-
-    def truncated(self) -> Term:
-        """An f64 as an f32."""
-        return self.new(llvm.FPTruncOp(self.value, f32))
-
-    def nearest(self, factor: float = 1.0, bias: int = 0) -> tuple[Term, Term]:
-        """
-        The integer nearest to `self * factor` as a float; plus `bias`, as an integer.
-
-        It has 20 bits at most: adding 1.5 times 2 to the number of mantissa bits leaves
-        it in the low bits.
-        """
-        large = 1.5 * 2.0**23 if self.type == f32 else 1.5 * 2.0**52
-        shifted = self.fma(factor, large + bias)
-        return shifted - (large + bias), shifted.bits() - int_bits(large, self.type)
-
-    def nearest_part(self, parts: int, factor: float = 1.0) -> tuple[Term, Term]:
-        """
-        The multiple of 1 / `parts` nearest to `self * factor`, of 20 bits at most.
-
-        Also a float whose last bits tell which one: see `vector_calls`.
-        """
-        large = 1.5 * 2.0**23 / parts
-        shifted = self.fma(factor, large)
-        return shifted - large, shifted
-
-    @property
-    def has_instructions(self) -> bool:
-        """Whether the CPU has the instructions of `vector_calls`."""
-        return self.build.vector_bytes >= VECTOR_BYTES
-
-    def call(self, name: str, *others: Term) -> Term:
-        """A function of `vector_calls`."""
-        args = [self.value, *(other.value for other in others)]
-        return self.new(llvm.CallOp(name, *args, return_type=f32))
-
-    def biased_power(self) -> Term:
-        """2 to the power of this integer minus the bias of the type's exponents."""
-        return (self << (52 if self.type == i64 else 23)).float()
-
-    def power(self) -> Term:
-        """2 to the power of this integer, if that is a normal number."""
-        return (self + (1023 if self.type == i64 else 127)).biased_power()
-
-
-def int_bits(x: float, type: Attribute) -> int:
-    """The bits of a constant of `type`."""
-    if type == f64:
-        return int(np.float64(x).view(np.int64))
-    return int(np.float32(x).view(np.int32))
-
-
-def high_part(x: float, bits: int) -> float:
-    """The first `bits` bits of `x`."""
-    scale = 2.0 ** (bits - math.frexp(x)[1])
-    return math.floor(x * scale) / scale
-
-
 EXP = interpolated(exp_rest, -LN2 / 2, LN2 / 2, 4)
 EXP2 = interpolated(exp2_rest, -0.5, 0.5, 5)
 EXP_SHORT = interpolated(exp_rest, -LN2 / 2 / ROOTS, LN2 / 2 / ROOTS, 1)
@@ -491,27 +251,9 @@ def expm1(x: Term) -> Term:
     return number.equals(126).select(rest, result).copysign(x)
 
 
-def mantissa(x: Term) -> tuple[Term, Term]:
-    """`m` between sqrt(1/2) and sqrt(2), and the integer `k`, with x = 2^k m."""
-    is_small = x < 2.0**-126
-    bits = is_small.select(x * 2.0**23, x).bits()
-    # The difference to sqrt(1/2) has the exponent in its upper bits.
-    above = bits - int_bits(ROOT_HALF, f32)
-    exponent = above >> 23
-    m = ((above & 0x7FFFFF) + int_bits(ROOT_HALF, f32)).float()
-    return m, is_small.select(exponent - 23, exponent)
-
-
 def with_limits_of_log(x: Term, result: Term) -> Term:
     """`with_limits`, for a result of `parts_for_log`."""
     return result if x.has_instructions else with_limits(x, result)
-
-
-def with_limits(x: Term, result: Term) -> Term:
-    """`result`, except for 0 and infinity; NaN for NaN and below 0."""
-    result = x.equals(math.inf).select(math.inf, result)
-    result = x.equals(0.0).select(-math.inf, result)
-    return x.compare("ult", 0.0).select(math.nan, result)
 
 
 def log_of_product(f: Term, number: Term, rest: Sequence[float] = LOG) -> Term:
@@ -636,9 +378,7 @@ def log2_double(x: Term) -> Term:
     exponent = above >> 52
     m = ((above & (2**52 - 1)) + int_bits(ROOT_HALF, f64)).float()
     s = (m - 1.0) / (m + 1.0)
-    large = 1.5 * 2.0**52
-    whole = (exponent + int_bits(large, f64)).float() - large
-    return s.fma((s * s).paired_polynomial(ATANH), whole)
+    return s.fma((s * s).paired_polynomial(ATANH), exponent.small_float())
 
 
 def pow(x: Term, y: Term) -> Term:
@@ -817,9 +557,9 @@ FUNCTIONS: Mapping[type[Operation], Function] = {
 """The functions of f32, by op."""
 
 
-def is_not_positive(op: math_dialect.ExpOp) -> bool:
+def is_not_positive(op: Operation) -> bool:
     """Whether the operand is known to be at most 0, or NaN."""
-    match op.operand.owner:
+    match op.operands[0].owner:
         case arith.NegfOp(operand=OpResult(op=math_dialect.AbsFOp())):
             return True
         case _:
@@ -829,10 +569,15 @@ def is_not_positive(op: math_dialect.ExpOp) -> bool:
 def vector_function(
     build: LlvmBuilder, op: Operation, args: Sequence[SSAValue]
 ) -> SSAValue | None:
-    """A function of f32 as straight-line code; None for others."""
-    function = FUNCTIONS.get(type(op))
-    if function is None or args[0].type != f32:
+    """A function of f32 or f64 as straight-line code; None for others."""
+    if args[0].type == f32:
+        function = FUNCTIONS.get(type(op))
+    elif args[0].type == f64:
+        function = double_math.FUNCTIONS.get(type(op))
+    else:
         return None
-    if isinstance(op, math_dialect.ExpOp) and is_not_positive(op):
+    if function is None:
+        return None
+    if function is exp and is_not_positive(op):
         function = decay
     return function(*(Term(build, x) for x in args)).value

@@ -1,0 +1,122 @@
+# pyright: basic
+"""Functions of float64 against mpmath's, in units of the last place, on all exponents."""
+
+from collections.abc import Callable
+from typing import Any
+
+import mpmath
+import numpy as np
+import pytest
+import torch
+from functions import Function
+from xdsl.dialects import llvm
+from xdsl.dialects.builtin import f64
+from xdsl.ir import Block, Region
+
+import padc
+from padc.passes.buffers_to_llvm.double_math import FUNCTIONS
+from padc.passes.buffers_to_llvm.llvm_builder import LlvmBuilder
+from padc.passes.buffers_to_llvm.vector_math import vector_function
+
+EXACT: dict[str, tuple[Callable[[Any], Any], int]] = {
+    "exp": (mpmath.exp, 2),
+    "exp2": (lambda x: mpmath.power(2, x), 2),
+    "log": (mpmath.log, 2),
+    "log2": (lambda x: mpmath.log(x, 2), 2),
+    "log10": (mpmath.log10, 2),
+    "expm1": (mpmath.expm1, 4),
+    "log1p": (mpmath.log1p, 4),
+    "tanh": (mpmath.tanh, 4),
+    "erf": (mpmath.erf, 4),
+}
+"""Each function, and its largest error in units of the last place."""
+OF_POSITIVE = "log", "log2", "log10"
+SPECIAL = [0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 0.5, 2.0, 709.782712893384]
+SPECIAL += [709.7827128933841, -745.1332191019411, -745.1332191019412, 1024.0, -1075.0]
+SPECIAL += [5e-324, -5e-324, 2.2250738585072014e-308, 2.225073858507201e-308]
+SPECIAL += [1.7976931348623157e308, -1.7976931348623157e308, 5.9, 5.93, 6.0, -6.0]
+SPECIAL += [np.nextafter(1.0, 0), np.nextafter(1.0, 2), 2.0**0.5, 0.5**0.5, 20.0, 19.06]
+
+
+def samples(count: int) -> np.ndarray:
+    """Floats of every sign and exponent, special ones, and usual ones."""
+    draw = np.random.default_rng(0)
+    exponents = np.arange(4096, dtype=np.uint64) << np.uint64(52)
+    floats = exponents | draw.integers(0, 2**52, 4096, dtype=np.uint64)
+    usual = [draw.uniform(-a, a, count) for a in (0.1, 2, 30, 800)]
+    near = 1 + draw.uniform(-1, 1, count) * 2.0 ** draw.integers(-52, 0, count)
+    return np.concatenate([floats.view(np.float64), SPECIAL, *usual, near])
+
+
+def exact(name: str, x: float) -> float:
+    """The float that is nearest to a function of `x`."""
+    function, _ = EXACT[name]
+    if np.isnan(x) or (name in OF_POSITIVE and x < 0) or (name == "log1p" and x < -1):
+        return np.nan
+    if (x == 0 and name in OF_POSITIVE) or (x == -1 and name == "log1p"):
+        return -np.inf
+    if x == 0 and name not in ("exp", "exp2"):
+        return x
+    if np.isinf(x):
+        ends = {"tanh": np.sign(x), "erf": np.sign(x), "expm1": max(x, -1)}
+        return ends.get(name, 0.0 if x < 0 else x)
+    # Beyond these, results are 0, 1, -1 or infinities, or a power of 2 far from others.
+    if name.startswith("exp") and abs(x) > 2000:
+        return np.inf if x > 0 else -1.0 if name == "expm1" else 0.0
+    if name in ("tanh", "erf") and abs(x) > 100:
+        return np.sign(x)
+    # Of the smallest arguments, the difference to 1 has a thousand bits.
+    with mpmath.workprec(2300 if name in ("log1p", "expm1") and abs(x) < 1e-9 else 150):
+        return float(function(mpmath.mpf(float(x))))
+
+
+def ulps(actual: np.ndarray, expected: np.ndarray) -> np.ndarray:
+    """The number of floats between; 0 from NaN to NaN."""
+    assert (np.isnan(actual) == np.isnan(expected)).all()
+    zeros = expected == 0
+    assert (np.signbit(actual)[zeros] == np.signbit(expected)[zeros]).all()
+
+    def place(x: np.ndarray) -> np.ndarray:
+        bits = x.view(np.int64)
+        return np.where(bits < 0, np.int64(-(2**63) + 1) - bits, bits).astype(object)
+
+    return np.where(np.isnan(expected), 0, abs(place(actual) - place(expected)))
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_functions_are_accurate_over_all_floats(name: str):
+    x = samples(1500)
+    if name in OF_POSITIVE:
+        x = np.concatenate([abs(x), [-1.0, -0.0, -np.inf]])
+    expected = np.array([exact(name, each) for each in x])
+
+    tensor = torch.from_numpy(x)
+    actual = padc.compile(Function(getattr(torch, name)), (tensor,))(tensor)
+
+    _, bound = EXACT[name]
+    found = ulps(actual.numpy(), expected)
+    assert found.max() <= bound, (x[found.argmax()], found.max())
+
+
+def test_powers_of_what_is_not_positive():
+    """A softmax of two: e^-x / (e^-x + 1)."""
+    x = torch.from_numpy(samples(1500))
+    x = -abs(x[x.isfinite()])
+
+    def function(x: torch.Tensor) -> torch.Tensor:
+        return torch.stack([x, torch.zeros_like(x)], 1).softmax(1)
+
+    actual = padc.compile(Function(function), (x,))(x)
+
+    torch.testing.assert_close(actual, function(x), rtol=1e-15, atol=1e-320)
+
+
+@pytest.mark.parametrize("kind", FUNCTIONS)
+def test_functions_have_neither_calls_nor_branches(kind: type):
+    region = Region(Block(arg_types=[f64]))
+    build, (x,) = LlvmBuilder(region, region.block), region.block.args
+
+    assert vector_function(build, kind(x), [x]) is not None
+
+    assert len(region.blocks) == 1
+    assert not any(isinstance(op, llvm.CallOp) for op in region.walk())
