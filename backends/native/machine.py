@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import functools
 import itertools
+import os
+import re
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -65,14 +67,29 @@ class Cpu:
         return found
 
 
-@functools.cache
 def host() -> Cpu:
+    """The CPU that this runs on; without AVX-512 if `PADC_AVX512` is 0."""
+    whole = whole_host()
+    if os.environ.get("PADC_AVX512") != "0" or whole.vector_bytes < 64:
+        return whole
+    return without_avx512(whole)
+
+
+@functools.cache
+def whole_host() -> Cpu:
     """The CPU that this runs on, with all of its instructions."""
     return Cpu(
         binding.get_default_triple(),
         binding.get_host_cpu_name(),
         binding.get_host_cpu_features().flatten(),
     )
+
+
+@functools.cache
+def without_avx512(cpu: Cpu) -> Cpu:
+    """A CPU as if it were one of those with AVX2."""
+    features = re.sub(r"\+(?=avx512|avx10)", "-", cpu.features)
+    return Cpu(cpu.triple, "haswell", features)
 
 
 def machine_name() -> str:
