@@ -5,14 +5,14 @@ from __future__ import annotations
 import io
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import DenseResourceAttr, ModuleOp
 from xdsl.printer import Printer
 
 from padc.backends.native.compile_part import compile_part
 from padc.backends.native.lowered_program import lower_program
 from padc.backends.native.partition import partition
 from padc.backends.native.stored_program import StoredPart, StoredProgram
-from padc.ir.torch import AtenOp
+from padc.ir.torch import AtenOp, LiteralOp
 from padc.ir.weights import weights_of
 
 
@@ -43,13 +43,20 @@ def compile_program(
             )
             function = lowered.function(inputs, outputs)
             compiled = compile_part(ctx, function, check, strict)
-            signature, code = compiled.signature, compiled.object_file
+            signature, code, read = compiled.signature, compiled.object_file, ()
         else:
             signature, code = None, text_of(part.module).encode()
-        parts.append(StoredPart(part.inputs, part.outputs, ops, signature, code))
+            read = sorted(weights_read(part.module))
+        parts.append(StoredPart(part.inputs, part.outputs, ops, signature, code, read))
     reasons = [str(problem) for problem in lowered.problems.values()]
     literals = {name: weights[name] for name in weights if name not in known}
     return StoredProgram(parts, split.inputs, split.outputs, reasons, literals)
+
+
+def weights_read(module: ModuleOp) -> set[str]:
+    """The names of the weights that the constants of a module are."""
+    values = [op.value for op in module.walk() if isinstance(op, LiteralOp)]
+    return {x.resource_handle.data for x in values if isinstance(x, DenseResourceAttr)}
 
 
 def text_of(module: ModuleOp) -> str:

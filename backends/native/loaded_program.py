@@ -107,6 +107,6 @@ def load(
 ) -> NativeFunction | TorchFunction:
     """The function that runs a part."""
     if part.signature is None:
-        return TorchFunction(ctx, part.code.decode(), is_trusted)
+        return TorchFunction(ctx, part, is_trusted)
     code = Code(part.code, ["main", "main_sizes"])
     return NativeFunction(part.signature, code, weights, threads)

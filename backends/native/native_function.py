@@ -279,7 +279,12 @@ def packed(table: Sequence[int]) -> bytes:
 
 
 def laid_out(weight: Array, parameter: Parameter) -> Array:
-    """A weight in the layout that machine code reads; in new memory if it is packed."""
+    """
+    A weight in the layout that machine code reads.
+
+    A packed form has memory of its own: the weight may be the model's, which the model
+    may change later (see `StoredModel.bind`).
+    """
     if parameter.split is None:
         return np.ascontiguousarray(weight)
     weight = weight.reshape(parameter.split).transpose(parameter.order)

@@ -72,19 +72,19 @@ class StoredModel:
         """
         Copy and compute the weights of the program from the model's tensors.
 
-        Those that are only read after they were packed are not copied twice.
+        Those of which only packed forms are read are not copied: a `NativeFunction`
+        makes the packed forms, in memory of its own.
         """
         for name, source in self.sources.items():
             weights[name] = weight_array(held[source])
         for each in self.derivations:
             each.apply(weights)
         read = self.program.weights_read()
-        if read is not None:
-            for name in {name for each in self.derivations for name in each.names}:
-                if name not in read:
-                    del weights[name]
-        for name in self.sources:
-            if read is None or read.get(name):
-                weights[name] = weights[name].copy()
-            elif name not in read:
+        for name in {name for each in self.derivations for name in each.names}:
+            if name not in read:
                 del weights[name]
+        for name in self.sources:
+            if name not in read:
+                del weights[name]
+            elif read[name]:
+                weights[name] = weights[name].copy()

@@ -30,6 +30,8 @@ class StoredPart:
     """None for parts that PyTorch runs."""
     code: bytes
     """An object file, or the text of a module."""
+    weights: Sequence[str] = ()
+    """The names of the weights that PyTorch reads; others are in the signature."""
 
 
 @dataclass(frozen=True)
@@ -44,17 +46,16 @@ class StoredProgram:
     literals: Mapping[str, Array]
     """The constants of the program, and those computed when it was compiled."""
 
-    def weights_read(self) -> Mapping[str, bool] | None:
+    def weights_read(self) -> Mapping[str, bool]:
         """
-        The weights that machine code reads, and whether it reads them as they are.
+        The weights that are read, and whether any part reads them as they are.
 
-        It reads the others only after they were packed. None if PyTorch runs a part.
+        Machine code has packed forms of the others.
         """
         found: dict[str, bool] = {}
         for part in self.parts:
-            if part.signature is None:
-                return None
-            for each in part.signature.parameters:
+            found.update(dict.fromkeys(part.weights, True))
+            for each in part.signature.parameters if part.signature else ():
                 if (name := each.weight) is not None:
                     found[name] = found.get(name, False) or each.split is None
         return found
@@ -99,6 +100,7 @@ class StoredProgram:
                     "ops": part.ops,
                     "signature": part.signature and part.signature.to_json(),
                     "bytes": len(part.code),
+                    "weights": part.weights,
                 }
                 for part in self.parts
             ],
@@ -120,6 +122,7 @@ class StoredProgram:
                     part["ops"],
                     None if signature is None else Signature.from_json(signature),
                     data[at : at + part["bytes"]],
+                    part["weights"],
                 )
             )
             at += part["bytes"]

@@ -9,18 +9,19 @@ import torch
 from xdsl.context import Context
 
 from padc.backends import reference
+from padc.backends.native.stored_program import StoredPart
 from padc.backends.reference.tcp import Value
 from padc.ir.text import Parser
-from padc.ir.weights import weights_of
+from padc.ir.weights import Weights, weights_of
 
 
 class TorchFunction:
     """A part that PyTorch runs op by op, through the reference interpreter."""
 
-    def __init__(self, ctx: Context, text: str, is_trusted: bool):
+    def __init__(self, ctx: Context, part: StoredPart, is_trusted: bool):
         self._is_trusted = is_trusted
-        self._module = Parser(ctx, text).parse_module()
-        self._weights = weights_of(ctx)
+        self._module = Parser(ctx, part.code.decode()).parse_module()
+        self._weights = Weights({name: weights_of(ctx)[name] for name in part.weights})
         self._addresses = {array.ctypes.data for array in self._weights.values()}
 
     def __call__(self, inputs: Sequence[Value]) -> Sequence[Any]:

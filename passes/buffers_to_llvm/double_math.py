@@ -5,9 +5,8 @@ Over all floats, results are within 2 ulp (exp, exp2, and logarithms) or 4 ulp (
 rest) of the exact ones (test/backends/native/test_double_math.py). Other functions are
 C's.
 
-The logarithm is that of fdlibm: P. T. P. Tang, "Table-driven implementation of the
-logarithm function in IEEE floating-point arithmetic" (1990), without tables. The error
-function is a polynomial below 1, and 1 - exp(-x^2) erfcx(x) above it.
+The logarithm adds up its parts as that of fdlibm (e_log.c) does. The error function is
+a polynomial below 1, and 1 - exp(-x^2) erfcx(x) above it.
 """
 
 from __future__ import annotations
@@ -25,8 +24,13 @@ from xdsl.ir import Operation
 from padc.passes.buffers_to_llvm.vector_terms import (
     Function,
     Term,
+    expm1_of_parts,
     high_part,
+    log1p_by,
     mantissa,
+    of_twice,
+    scaled_power,
+    tanh_of_parts,
     with_limits,
 )
 
@@ -36,7 +40,7 @@ BITS = 32
 """The bits of constants whose products with exponents are exact."""
 
 
-def parts_of(number: Decimal, bits: int = 53) -> tuple[float, float]:
+def split(number: Decimal, bits: int = 53) -> tuple[float, float]:
     """A number as the sum of a float of so many bits and another float."""
     high = high_part(float(number), bits)
     with decimal.localcontext(prec=DIGITS):
@@ -86,7 +90,7 @@ def series(terms: Iterator[Decimal]) -> Decimal:
         total += term
         if abs(term) < Decimal(10) ** -(DIGITS - 5):
             return total
-    raise AssertionError("a series has no end")
+    raise AssertionError("the terms do not end")
 
 
 def exp_rest(x: Decimal) -> Decimal:
@@ -94,7 +98,7 @@ def exp_rest(x: Decimal) -> Decimal:
     return series(x**k / math.factorial(k + 2) for k in count())
 
 
-def atanh_rest(x: Decimal) -> Decimal:
+def log_ratio_rest(x: Decimal) -> Decimal:
     """(log((1 + s) / (1 - s)) - 2 s) / s^3 of x = s^2."""
     return series(2 * x**k / (2 * k + 3) for k in count())
 
@@ -121,8 +125,10 @@ ERFCX_SHIFT = 3
 """With it, a polynomial of 1 / (s + ERFCX_SHIFT) needs the lowest degree."""
 ERFCX_ENDS = 1 / (ERF_END + ERFCX_SHIFT), 1 / (ERF_NEAR + ERFCX_SHIFT)
 ERFCX_MIDDLE, ERFCX_HALF = sum(ERFCX_ENDS) / 2, (ERFCX_ENDS[1] - ERFCX_ENDS[0]) / 2
-"""From its middle on, the powers of a short interval are small."""
+"""Powers of the distance to the middle are small, so that few digits cancel."""
 
+HALF_BIAS = 1022
+"""With it, a power of 2 is half of what it would be."""
 SCALE, SCALE_BIAS = 2.0**965, 1081
 """
 2^n = SCALE * 2^(i - 1023) * 2^(j - 1023) where i + j = n + SCALE_BIAS.
@@ -137,7 +143,7 @@ def exp_coefficients() -> Sequence[float]:
 
 def reduced(x: Term, whole: Term, period: Decimal) -> Term:
     """x - whole * period; the first product is exact."""
-    high, low = parts_of(period, BITS)
+    high, low = split(period, BITS)
     return whole.fma(-low, whole.fma(-high, x))
 
 
@@ -145,13 +151,6 @@ def reduced_exponent(x: Term, bias: int) -> tuple[Term, Term]:
     """`r` and n + bias with x = n log(2) + r, and abs(r) at most about log(2) / 2."""
     whole, number = x.nearest(1 / float(LN2), bias)
     return reduced(x, whole, LN2), number
-
-
-def scaled_power(x: Term, number: Term) -> Term:
-    """`x / SCALE` times 2^(number - SCALE_BIAS), rounded once if it underflows."""
-    high = (number << 51) & -(1 << 52)
-    low = (number << 52) - high
-    return x * high.float() * low.float()
 
 
 def exp(x: Term) -> Term:
@@ -163,7 +162,7 @@ def exp(x: Term) -> Term:
 def exp2(x: Term) -> Term:
     x = x.at_most(1025.0).at_least(-1076.0)
     whole, number = x.nearest(bias=SCALE_BIAS)
-    high, low = parts_of(LN2)
+    high, low = split(LN2)
     part = x - whole
     r = part.fma(high, part * low)
     power = r.polynomial([SCALE * c for c in (1.0, 1.0, *exp_coefficients())])
@@ -171,13 +170,8 @@ def exp2(x: Term) -> Term:
 
 
 def expm1(x: Term) -> Term:
-    """2^n (exp(r) - 1) + (2^n - 1), halved so that 2^n does not overflow."""
-    r, number = reduced_exponent(x.at_most(710.0).at_least(-50.0), 1022)
-    rest = (r * r).fma(r.paired_polynomial(exp_coefficients()), r)
-    half = number.biased_power()
-    result = half.fma(rest, half - 0.5) * 2.0
-    # Halving would lose the last bit of a denormal number.
-    return number.equals(1022).select(rest, result).copysign(x)
+    parts = reduced_exponent(x.at_most(710.0).at_least(-50.0), HALF_BIAS)
+    return expm1_of_parts(x, *parts, exp_coefficients())
 
 
 def log_parts(f: Term) -> tuple[Term, Term]:
@@ -185,13 +179,13 @@ def log_parts(f: Term) -> tuple[Term, Term]:
     s = f / (f + 2.0)
     z, half = s * s, f * f * 0.5
     end = (math.sqrt(2) - 1) / (math.sqrt(2) + 1)
-    coefficients = interpolated(atanh_rest, 0.0, end**2, 6)
+    coefficients = interpolated(log_ratio_rest, 0.0, end**2, 6)
     return half, s * z.fma(z.paired_polynomial(coefficients), half)
 
 
 def log_of_product(f: Term, number: Term) -> Term:
     """The logarithm of 2^number (1 + f)."""
-    high, low = parts_of(LN2, BITS)
+    high, low = split(LN2, BITS)
     half, rest = log_parts(f)
     return number.fma(high, f - (half - number.fma(low, rest)))
 
@@ -210,7 +204,7 @@ def log_to_base(base: int) -> Function:
         m, exponent = mantissa(x)
         f, number = m - 1.0, exponent.small_float()
         half, rest = log_parts(f)
-        high, low = parts_of(factor)
+        high, low = split(factor)
         # f - half = sum + error, and its product with the factor is product + lost.
         sum = f - half
         error = (f - sum) - half
@@ -218,7 +212,7 @@ def log_to_base(base: int) -> Function:
         lost = sum.fma(high, 0.0 - product)
         small = sum.fma(low, (error + rest).fma(high, lost))
         # The same for the sum of this and the exponent.
-        of_2_high, of_2_low = parts_of(of_2, BITS)
+        of_2_high, of_2_low = split(of_2, BITS)
         whole = number * of_2_high
         total = whole + product
         small = small + ((whole - total) + product)
@@ -228,27 +222,16 @@ def log_to_base(base: int) -> Function:
 
 
 def log1p(x: Term) -> Term:
-    """The logarithm of u = 1 + x, whose rounding error is added to its mantissa."""
-    u = x + 1.0
-    added = u - 1.0
-    error = (x - added) + (1.0 - (u - added))
-    m, exponent = mantissa(u)
-    # The error is negligible if the exponent is large.
-    scale = (0 - (exponent > 60).select(60, exponent)).power()
-    f = error.fma(scale, m - 1.0)
-    result = log_of_product(f, exponent.small_float())
-    return with_limits(u, result).copysign(x)
+    return log1p_by(x, lambda f, k: log_of_product(f, k.small_float()))
 
 
 def tanh(x: Term) -> Term:
-    """t / (t + 1), for 2t = exp(2x) - 1."""
     size = abs(x).at_most(20.0)
     whole, number = size.nearest(2 / float(LN2), 1023)
-    r, power = reduced(size, whole, LN2 / 2), number.biased_power()
-    coefficients = [2.0 ** (k + 1) * c for k, c in enumerate(exp_coefficients())]
-    rest = (r * r).fma(r.paired_polynomial(coefficients), r)
-    t = power.fma(rest, power.fma(0.5, -0.5))
-    return (t / (t + 1.0)).copysign(x)
+    r = reduced(size, whole, LN2 / 2)
+    result = tanh_of_parts(r, number, of_twice(exp_coefficients()))
+    # x - tanh(x) keeps its sign for these, whose cubes are negligible.
+    return (size < 2.0**-28).select(size, result).copysign(x)
 
 
 def erf(x: Term) -> Term:

@@ -47,9 +47,14 @@ from padc.passes.buffers_to_llvm.vector_terms import (
     Constant,
     Function,
     Term,
+    expm1_of_parts,
     high_part,
     int_bits,
+    log1p_by,
     mantissa,
+    of_twice,
+    scaled_power,
+    tanh_of_parts,
     with_limits,
 )
 
@@ -168,19 +173,14 @@ LOG_OF_MANTISSA = fitted(log_rest, abs, -1 / 4, 1 / 2, 8)
 LN2_HIGH = high_part(LN2, 12)
 """Multiples of this by small integers are exact in f32."""
 
+HALF_BIAS = 126
+"""With it, a power of 2 is half of what it would be."""
 SCALE, SCALE_BIAS = 2.0**101, 153
 """
 2^n = SCALE * 2^(i - 127) * 2^(j - 127) where i + j = n + SCALE_BIAS.
 
 i and j are half of that each, between 1 and 141 for n from -151 to 129.
 """
-
-
-def scaled_power(x: Term, number: Term) -> Term:
-    """`x / SCALE` times 2^(number - SCALE_BIAS), rounded once if it underflows."""
-    high = (number << 22) & -(1 << 23)
-    low = (number << 23) - high
-    return x * high.float() * low.float()
 
 
 def reduced_exponent(x: Term, bias: int) -> tuple[Term, Term]:
@@ -243,12 +243,8 @@ def power_by_root(
 
 
 def expm1(x: Term) -> Term:
-    """2^n (exp(r) - 1) + (2^n - 1), halved so that 2^n does not overflow."""
-    r, number = reduced_exponent(x.at_most(89.0).at_least(-50.0), 126)
-    rest, half = (r * r).fma(r.paired_polynomial(EXP), r), number.biased_power()
-    result = half.fma(rest, half - 0.5) * 2.0
-    # Halving would lose the last bit of a denormal number.
-    return number.equals(126).select(rest, result).copysign(x)
+    parts = reduced_exponent(x.at_most(89.0).at_least(-50.0), HALF_BIAS)
+    return expm1_of_parts(x, *parts, EXP)
 
 
 def with_limits_of_log(x: Term, result: Term) -> Term:
@@ -301,29 +297,17 @@ def log_to_base(base: float) -> Function:
 
 
 def log1p(x: Term) -> Term:
-    """The logarithm of u = 1 + x, whose rounding error is added to its mantissa."""
-    u = x + 1.0
-    added = u - 1.0
-    error = (x - added) + (1.0 - (u - added))
-    m, exponent = mantissa(u)
-    # The error is negligible if the exponent is large.
-    scale = (0 - (exponent > 60).select(60, exponent)).power()
-    result = log_of_product(error.fma(scale, m - 1.0), exponent.to_float())
-    return with_limits(u, result).copysign(x)
+    return log1p_by(x, lambda f, k: log_of_product(f, k.to_float()))
 
 
-TANH = [2.0 ** (k + 1) * c for k, c in enumerate(EXP)]
-"""The coefficients of 2 exp_rest(2 r)."""
+TANH = of_twice(EXP)
 
 
 def tanh(x: Term) -> Term:
-    """t / (t + 1), for 2t = exp(2x) - 1."""
     size = abs(x).at_most(10.0)
     whole, number = size.nearest(2 / LN2, 127)
-    r, power = reduced(size, whole, LN2 / 2), number.biased_power()
-    rest = (r * r).fma(r.paired_polynomial(TANH), r)
-    t = power.fma(rest, power.fma(0.5, -0.5))
-    return (t / (t + 1.0)).copysign(x)
+    r = reduced(size, whole, LN2 / 2)
+    return tanh_of_parts(r, number, TANH).copysign(x)
 
 
 ERF_END = 4.0

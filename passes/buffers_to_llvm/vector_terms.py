@@ -299,3 +299,65 @@ def with_limits(x: Term, result: Term) -> Term:
     result = x.equals(math.inf).select(math.inf, result)
     result = x.equals(0.0).select(-math.inf, result)
     return x.compare("ult", 0.0).select(math.nan, result)
+
+
+def scaled_power(x: Term, number: Term) -> Term:
+    """
+    `x` times 2^(i - bias) and 2^(j - bias), where i and j are the halves of `number`.
+
+    The result is rounded once, also if it underflows.
+    """
+    bits = x.mantissa_bits
+    high = (number << (bits - 1)) & -(1 << bits)
+    low = (number << bits) - high
+    return x * high.float() * low.float()
+
+
+def expm1_of_parts(
+    x: Term, r: Term, number: Term, coefficients: Sequence[float]
+) -> Term:
+    """
+    exp(x) - 1 for x = n log(2) + r and `number` = n + bias - 1.
+
+    The coefficients are those of (exp(r) - 1 - r) / r^2. The result is 2^n (exp(r) - 1)
+    + (2^n - 1), halved so that 2^n does not overflow.
+    """
+    rest = (r * r).fma(r.paired_polynomial(coefficients), r)
+    half = number.biased_power()
+    result = half.fma(rest, half - 0.5) * 2.0
+    # Halving would lose the last bit of a denormal number.
+    is_near = number.equals(x.bias - 1)
+    return is_near.select(rest, result).copysign(x)
+
+
+def log1p_by(x: Term, log: Callable[[Term, Term], Term]) -> Term:
+    """
+    log(1 + x), where `log` is the logarithm of 2^k (1 + f) for f and an integer k.
+
+    It is that of u = 1 + x, whose rounding error is added to its mantissa.
+    """
+    u = x + 1.0
+    added = u - 1.0
+    error = (x - added) + (1.0 - (u - added))
+    m, exponent = mantissa(u)
+    # The error is negligible if the exponent is large.
+    scale = (0 - (exponent > 60).select(60, exponent)).power()
+    result = log(error.fma(scale, m - 1.0), exponent)
+    return with_limits(u, result).copysign(x)
+
+
+def tanh_of_parts(r: Term, number: Term, coefficients: Sequence[float]) -> Term:
+    """
+    t / (t + 1), for 2 t = exp(2 x) - 1, x = n log(2) / 2 + r and `number` = n + bias.
+
+    The coefficients are those of `of_twice`.
+    """
+    power = number.biased_power()
+    rest = (r * r).fma(r.paired_polynomial(coefficients), r)
+    t = power.fma(rest, power.fma(0.5, -0.5))
+    return t / (t + 1.0)
+
+
+def of_twice(coefficients: Sequence[float]) -> Sequence[float]:
+    """The coefficients of 2 p(2 x), from those of p(x)."""
+    return [2.0 ** (k + 1) * c for k, c in enumerate(coefficients)]

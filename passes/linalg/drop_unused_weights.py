@@ -1,7 +1,8 @@
 """
-Remove the arguments of functions that are weights which nothing reads.
+Remove the arguments that are weights which nothing reads.
 
-A weight that is packed is a further argument. The caller would keep both in memory.
+The packed form of a weight is a further argument. If nothing reads the weight itself
+any more, the caller would keep it in memory for nothing.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ class DropUnusedWeightsPass(ModulePass):
     name = "drop-unused-weights"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        # A weight may have been packed in another shape.
+        # What is left of a weight that was packed in another shape: an unused reshape.
         dce(op)
         for function in functions_of(op):
             drop_unused_weights(function)

@@ -16,7 +16,7 @@ from xdsl.dialects.builtin import (
     TensorType,
     i64,
 )
-from xdsl.ir import SSAValue
+from xdsl.ir import Attribute, SSAValue
 
 from padc.ir.main_function import body_of
 from padc.ir.tcp import tensor_type
@@ -51,9 +51,10 @@ class PackedWeights:
     _attributes: list[DictionaryAttr] = field(
         default_factory=list[DictionaryAttr], init=False
     )
-    _forms: dict[tuple[SSAValue, Tiles], SSAValue] = field(
-        default_factory=dict[tuple[SSAValue, Tiles], SSAValue], init=False
+    _forms: dict[tuple[StringAttr, Attribute, Tiles], SSAValue] = field(
+        default_factory=dict[tuple[StringAttr, Attribute, Tiles], SSAValue], init=False
     )
+    """By the name of the weight, and the shape in which it is packed."""
 
     def __post_init__(self) -> None:
         self.names = weight_arguments(self.function)
@@ -64,9 +65,10 @@ class PackedWeights:
 
     def packed(self, x: SSAValue, tiles: Tiles) -> SSAValue:
         """An argument for the weight `x`, which is packed when it is bound."""
-        if (x, tiles) not in self._forms:
-            self._forms[x, tiles] = self._argument(x, tiles)
-        return self._forms[x, tiles]
+        key = self.names[source_of(x)], x.type, tiles
+        if key not in self._forms:
+            self._forms[key] = self._argument(x, tiles)
+        return self._forms[key]
 
     def _argument(self, x: SSAValue, tiles: Tiles) -> SSAValue:
         block, shape = body_of(self.function), tensor_type(x).get_shape()

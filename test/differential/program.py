@@ -60,7 +60,7 @@ class Program:
     states: Mapping[int, int] = field(default_factory=dict)
     """The held inputs that a call of the model changes, and the outputs that replace them."""
     has_tiles: bool | None = field(default=None, init=False)
-    """Whether machine code computes convolutions by tiles; None if it was not made."""
+    """Whether the path native computes convolutions by tiles; None until it has run."""
     _values: dict[int, list[Tensor]] = field(default_factory=dict, repr=False)
 
     @property

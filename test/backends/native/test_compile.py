@@ -6,7 +6,7 @@ import gc
 import itertools
 import threading
 import time
-from collections import namedtuple
+from collections import Counter, namedtuple
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -21,6 +21,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.export import Dim
 
 import padc
+from padc.backends.native.native_function import NativeFunction
 
 Pair = namedtuple("Pair", "left right")
 
@@ -277,27 +278,59 @@ def linear_of_a_column() -> tuple[nn.Module, torch.Tensor]:
 
 def convolution_with_norm() -> tuple[nn.Module, torch.Tensor]:
     """A weight that is computed, and one that is packed as it is."""
-    convs = [nn.Conv2d(32, 32, 3, bias=False) for _ in range(2)]
-    return nn.Sequential(convs[0], nn.BatchNorm2d(32), convs[1]), torch.randn(
-        1, 32, 24, 24
-    )
+    first, second = (nn.Conv2d(32, 32, 3, bias=False) for _ in range(2))
+    model = nn.Sequential(first, nn.BatchNorm2d(32), second)
+    return model, torch.randn(1, 32, 24, 24)
 
 
-@pytest.mark.parametrize("make", [linear_of_a_column, convolution_with_norm])
+def groups_called_twice() -> tuple[nn.Module, torch.Tensor]:
+    """A weight that each call packs in another shape."""
+    conv = nn.Conv1d(64, 64, 3, groups=4, bias=False)
+    return nn.Sequential(conv, nn.ReLU(), conv), torch.randn(1, 64, 50)
+
+
+class InParts(nn.Module):
+    """PyTorch runs a part, which reads other weights."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(64, 64, bias=False)
+        self.scale = nn.Parameter(torch.rand(64))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.linear(x) * torch.logcumsumexp(self.scale, 0)
+
+
+def model_in_parts() -> tuple[nn.Module, torch.Tensor]:
+    return InParts(), torch.randn(40, 64)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        linear_of_a_column,
+        convolution_with_norm,
+        groups_called_twice,
+        model_in_parts,
+    ],
+)
 def test_packed_weights_are_held_once_and_copied(
     make: Callable[[], tuple[nn.Module, torch.Tensor]],
 ):
     source, x = make()
     with torch.no_grad():
         model, expected = padc.compile(source.eval(), (x,)), source(x)
-        bound = cast(Any, model)._program._only.signature.parameters
-        packed = [p for p in bound if p.split is not None]
+        parts = cast(Any, model)._program._functions
         for weight in source.parameters():
             weight.zero_()
 
-    assert packed and not {p.weight for p in packed} & {
-        p.weight for p in bound if p.split is None
-    }
+    held = Counter[str]()
+    for part in parts:
+        if isinstance(part, NativeFunction):
+            held.update(p.weight for p in part.signature.parameters if p.weight)
+        else:
+            held.update([*part._weights])
+    assert held and set(held.values()) == {1}
     torch.testing.assert_close(model(x), expected)
 
 

@@ -73,6 +73,7 @@ def exact(name: str, x: float) -> float:
 def ulps(actual: np.ndarray, expected: np.ndarray) -> np.ndarray:
     """The number of floats between; 0 from NaN to NaN."""
     assert (np.isnan(actual) == np.isnan(expected)).all()
+    assert (np.isinf(actual) == np.isinf(expected)).all()
     zeros = expected == 0
     assert (np.signbit(actual)[zeros] == np.signbit(expected)[zeros]).all()
 
@@ -98,8 +99,14 @@ def test_functions_are_accurate_over_all_floats(name: str):
     assert found.max() <= bound, (x[found.argmax()], found.max())
 
 
-def test_powers_of_what_is_not_positive():
-    """A softmax of two: e^-x / (e^-x + 1)."""
+def test_hyperbolic_tangents_of_tiny_numbers():
+    x = torch.logspace(-300, -9, 10_000, dtype=torch.float64)
+
+    assert torch.equal(padc.compile(Function(torch.tanh), (x,))(x), x)
+
+
+def test_softmax_of_two():
+    """e^-x / (e^-x + 1)."""
     x = torch.from_numpy(samples(1500))
     x = -abs(x[x.isfinite()])
 
