@@ -2,8 +2,8 @@
 Functions of f64 as straight-line code, as `vector_math` has them for f32.
 
 Over all floats, results are within 2 ulp (exp, exp2, and logarithms) or 4 ulp (the
-rest) of the exact ones (test/backends/native/test_double_math.py). Other functions are
-C's.
+rest) of the exact ones (test/backends/native/test_double_math.py). Other functions, and
+sines of large angles, are C's.
 
 The logarithm adds up its parts as that of fdlibm (e_log.c) does. The error function is
 a polynomial below 1, and 1 - exp(-x^2) erfcx(x) above it.
@@ -30,6 +30,9 @@ from padc.passes.buffers_to_llvm.vector_terms import (
     mantissa,
     of_twice,
     scaled_power,
+    small_angle,
+    small_cos,
+    small_sin,
     tanh_of_parts,
     with_limits,
 )
@@ -52,8 +55,9 @@ def logarithm(x: int) -> Decimal:
         return Decimal(x).ln()
 
 
-LN2, LN10 = logarithm(2), logarithm(10)
+LN2 = logarithm(2)
 HALF_LN2 = float(LN2) / 2
+PI = Decimal("3.14159265358979323846264338327950288419716939937510582097494459230781")
 
 
 @functools.cache
@@ -106,11 +110,12 @@ def log_ratio_rest(x: Decimal) -> Decimal:
 def erf_ratio(x: Decimal) -> Decimal:
     """erf(s) / s of x = s^2."""
     terms = ((-x) ** k / (math.factorial(k) * (2 * k + 1)) for k in count())
-    return series(terms) * 2 / SQRT_PI
+    return series(terms) * 2 / PI.sqrt()
 
 
-SQRT_PI = Decimal("1.77245385090551602729816748334114518279754945612238712821381")
-"""The square root of pi."""
+def sine_ratio(x: Decimal) -> Decimal:
+    """sin(r) / r of x = r^2."""
+    return series((-x) ** k / math.factorial(2 * k + 1) for k in count())
 
 
 def erfcx_at(x: Decimal) -> Decimal:
@@ -234,6 +239,30 @@ def tanh(x: Term) -> Term:
     return (size < 2.0**-28).select(size, result).copysign(x)
 
 
+HALF_PI = math.pi / 2
+PARTS_OF_HALF_PI = 3
+
+
+def half_pi() -> Sequence[float]:
+    """pi / 2 as a sum of floats."""
+    with decimal.localcontext(prec=DIGITS):
+        rest, parts = PI / 2, list[float]()
+        for _ in range(PARTS_OF_HALF_PI):
+            parts.append(float(rest))
+            rest -= Decimal(parts[-1])
+    return parts
+
+
+def sin(x: Term) -> Term | None:
+    sine = interpolated(sine_ratio, 0.0, HALF_PI**2, 9)
+    return small_angle(x, small_sin, half_pi(), sine)
+
+
+def cos(x: Term) -> Term | None:
+    sine = interpolated(sine_ratio, 0.0, HALF_PI**2, 9)
+    return small_angle(x, small_cos, half_pi(), sine)
+
+
 def erf(x: Term) -> Term:
     size = abs(x).at_most(ERF_END)
     square = size * size
@@ -246,7 +275,8 @@ def erf(x: Term) -> Term:
     return (size < ERF_NEAR).select(near, far).copysign(x)
 
 
-FUNCTIONS: Mapping[type[Operation], Function] = {
+FUNCTIONS: Mapping[type[Operation], Callable[..., Term | None]] = {
+    math_dialect.CosOp: cos,
     math_dialect.ErfOp: erf,
     math_dialect.ExpOp: exp,
     math_dialect.Exp2Op: exp2,
@@ -255,6 +285,7 @@ FUNCTIONS: Mapping[type[Operation], Function] = {
     math_dialect.Log10Op: log_to_base(10),
     math_dialect.Log1pOp: log1p,
     math_dialect.Log2Op: log_to_base(2),
+    math_dialect.SinOp: sin,
     math_dialect.TanhOp: tanh,
 }
-"""The functions of f64, by op."""
+"""The functions of f64, by op; None where code for large angles is needed."""

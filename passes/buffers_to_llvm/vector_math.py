@@ -54,6 +54,9 @@ from padc.passes.buffers_to_llvm.vector_terms import (
     mantissa,
     of_twice,
     scaled_power,
+    small_angle,
+    small_cos,
+    small_sin,
     tanh_of_parts,
     with_limits,
 )
@@ -444,45 +447,9 @@ def quadrant_of_huge(x: Term) -> tuple[Term, Term]:
     return is_below.select(0.0 - r, r), is_below.select(0 - number, number)
 
 
-SMALL = 2.0**20
-"""Angles up to this are reduced in f32."""
 SINE = interpolated(sine_ratio, 0, HALF_PI**2, 4)
 HALF_PI_PARTS = parts_of(fixed_pi(PI_BITS), PI_BITS + 1, 3)
 """pi / 2 as a sum of f32."""
-
-
-def small_sin(x: Term) -> Term:
-    """sin(x) for abs(x) up to `SMALL`: x = n pi + r."""
-    whole, number = x.nearest(1 / math.pi)
-    # -0 keeps its sign.
-    return x.equals(0.0).select(x, signed_sine(x, whole, number, 2.0))
-
-
-def small_cos(x: Term) -> Term:
-    """The same of cos(x): x = (2 n + 1) pi / 2 + r, so it is sin(r) or -sin(r)."""
-    whole, number = x.fma(1 / math.pi, -0.5).nearest()
-    return signed_sine(x, whole.fma(2.0, 1.0), number + 1, 1.0)
-
-
-def signed_sine(x: Term, whole: Term, number: Term, factor: float) -> Term:
-    """(-1)^number sin(r), for r = x - whole * factor * pi / 2."""
-    r = x
-    for part in HALF_PI_PARTS:
-        r = whole.fma(-factor * part, r)
-    result = r * (r * r).polynomial(SINE)
-    return (result.bits() ^ (number << 31)).float()
-
-
-def angle(x: Term, small: Function, any: Function) -> Term:
-    """
-    A function of an angle, by `small` if the code is that for small angles only.
-
-    That code is only run if no angle is large: see `LlvmBuilder.large_angles`.
-    """
-    if (large := x.build.large_angles) is None:
-        return any(x)
-    large.append((abs(x) > SMALL).value)
-    return small(x)
 
 
 def sine(x: Term, quarters: int) -> Term:
@@ -508,11 +475,11 @@ def any_cos(x: Term) -> Term:
 
 
 def sin(x: Term) -> Term:
-    return angle(x, small_sin, any_sin)
+    return small_angle(x, small_sin, HALF_PI_PARTS, SINE) or any_sin(x)
 
 
 def cos(x: Term) -> Term:
-    return angle(x, small_cos, any_cos)
+    return small_angle(x, small_cos, HALF_PI_PARTS, SINE) or any_cos(x)
 
 
 ANGLES = (math_dialect.CosOp, math_dialect.SinOp)
@@ -564,4 +531,5 @@ def vector_function(
         return None
     if function is exp and is_not_positive(op):
         function = decay
-    return function(*(Term(build, x) for x in args)).value
+    result = function(*(Term(build, x) for x in args))
+    return None if result is None else result.value

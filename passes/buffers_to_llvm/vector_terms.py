@@ -361,3 +361,55 @@ def tanh_of_parts(r: Term, number: Term, coefficients: Sequence[float]) -> Term:
 def of_twice(coefficients: Sequence[float]) -> Sequence[float]:
     """The coefficients of 2 p(2 x), from those of p(x)."""
     return [2.0 ** (k + 1) * c for k, c in enumerate(coefficients)]
+
+
+SMALL = 2.0**20
+"""Angles up to this are reduced by a few products."""
+
+
+def small_angle(
+    x: Term, function: Function, half_pi: Sequence[float], sine: Sequence[float]
+) -> Term | None:
+    """
+    `small_sin` or `small_cos` if the code is that for small angles only.
+
+    That code is only run if no angle is large: see `LlvmBuilder.large_angles`.
+    """
+    if (large := x.build.large_angles) is None:
+        return None
+    large.append((abs(x) > SMALL).value)
+    return function(x, half_pi, sine)
+
+
+def small_sin(x: Term, half_pi: Sequence[float], sine: Sequence[float]) -> Term:
+    """
+    sin(x) for abs(x) up to `SMALL`: x = n pi + r.
+
+    `half_pi` are parts of pi / 2, `sine` the coefficients of sin(r) / r of r^2.
+    """
+    whole, number = x.nearest(1 / math.pi)
+    # -0 keeps its sign.
+    result = signed_sine(x, whole, number, [2.0 * part for part in half_pi], sine)
+    return x.equals(0.0).select(x, result)
+
+
+def small_cos(x: Term, half_pi: Sequence[float], sine: Sequence[float]) -> Term:
+    """The same of cos(x): x = (2 n + 1) pi / 2 + r, so it is sin(r) or -sin(r)."""
+    whole, number = x.fma(1 / math.pi, -0.5).nearest()
+    return signed_sine(x, whole.fma(2.0, 1.0), number + 1, half_pi, sine)
+
+
+def signed_sine(
+    x: Term,
+    whole: Term,
+    number: Term,
+    period: Sequence[float],
+    coefficients: Sequence[float],
+) -> Term:
+    """(-1)^number sin(r), for r = x - whole * period, which is a sum."""
+    r = x
+    for part in period:
+        r = whole.fma(-part, r)
+    result = r * (r * r).polynomial(coefficients)
+    sign = 63 if x.type == f64 else 31
+    return (result.bits() ^ (number << sign)).float()

@@ -28,6 +28,8 @@ EXACT: dict[str, tuple[Callable[[Any], Any], int]] = {
     "log1p": (mpmath.log1p, 4),
     "tanh": (mpmath.tanh, 4),
     "erf": (mpmath.erf, 4),
+    "sin": (mpmath.sin, 4),
+    "cos": (mpmath.cos, 4),
 }
 """Each function, and its largest error in units of the last place."""
 OF_POSITIVE = "log", "log2", "log10"
@@ -55,11 +57,14 @@ def exact(name: str, x: float) -> float:
         return np.nan
     if (x == 0 and name in OF_POSITIVE) or (x == -1 and name == "log1p"):
         return -np.inf
-    if x == 0 and name not in ("exp", "exp2"):
+    if x == 0 and name not in ("exp", "exp2", "cos"):
         return x
     if np.isinf(x):
         ends = {"tanh": np.sign(x), "erf": np.sign(x), "expm1": max(x, -1)}
+        ends |= {"sin": np.nan, "cos": np.nan}
         return ends.get(name, 0.0 if x < 0 else x)
+    if name in ("sin", "cos") and abs(x) > 1e30:
+        return getattr(np, name)(x)  # C's functions compute these.
     # Beyond these, results are 0, 1, -1 or infinities, or a power of 2 far from others.
     if name.startswith("exp") and abs(x) > 2000:
         return np.inf if x > 0 else -1.0 if name == "expm1" else 0.0
@@ -105,6 +110,20 @@ def test_hyperbolic_tangents_of_tiny_numbers():
     assert torch.equal(padc.compile(Function(torch.tanh), (x,))(x), x)
 
 
+@pytest.mark.parametrize("name", ["sin", "cos"])
+def test_small_angles_are_accurate(name: str):
+    """Also next to multiples of pi / 2; such blocks have code of their own."""
+    near = np.arange(-3000, 3000) * (np.pi / 2) * 111
+    x = np.concatenate([samples(1500), near, np.nextafter(near, np.inf)])
+    x = x[abs(x) <= 2**20]
+    expected = np.array([exact(name, each) for each in x])
+
+    tensor = torch.from_numpy(x)
+    actual = padc.compile(Function(getattr(torch, name)), (tensor,))(tensor)
+
+    assert ulps(actual.numpy(), expected).max() <= 2
+
+
 def test_softmax_of_two():
     """e^-x / (e^-x + 1)."""
     x = torch.from_numpy(samples(1500))
@@ -122,6 +141,7 @@ def test_softmax_of_two():
 def test_functions_have_neither_calls_nor_branches(kind: type):
     region = Region(Block(arg_types=[f64]))
     build, (x,) = LlvmBuilder(region, region.block), region.block.args
+    build.large_angles = []
 
     assert vector_function(build, kind(x), [x]) is not None
 
