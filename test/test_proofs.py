@@ -33,6 +33,7 @@ NOT_OF_INDEX_MAPS = {
     "fold-batch-norm": "weights only",
     "convert-torch-to-mil": "single ops, tested against PyTorch",
     "convert-model-buffers-to-states": "arguments and results only",
+    "drop-unused-weights": "arguments only",
     "plan-buffers": "places of whole buffers",
 }
 """Passes and folds that rewrite no index maps, and why."""
