@@ -67,25 +67,23 @@ class Cpu:
         return found
 
 
+@functools.cache
 def host() -> Cpu:
-    """The CPU that this runs on; without AVX-512 if `PADC_AVX512` is 0."""
-    whole = whole_host()
+    """
+    The CPU that this runs on; without AVX-512 if `PADC_AVX512` is 0.
+
+    All of a process is for the same CPU: this is decided at the first call.
+    """
+    whole = Cpu(
+        binding.get_default_triple(),
+        binding.get_host_cpu_name(),
+        binding.get_host_cpu_features().flatten(),
+    )
     if os.environ.get("PADC_AVX512") != "0" or whole.vector_bytes < 64:
         return whole
     return without_avx512(whole)
 
 
-@functools.cache
-def whole_host() -> Cpu:
-    """The CPU that this runs on, with all of its instructions."""
-    return Cpu(
-        binding.get_default_triple(),
-        binding.get_host_cpu_name(),
-        binding.get_host_cpu_features().flatten(),
-    )
-
-
-@functools.cache
 def without_avx512(cpu: Cpu) -> Cpu:
     """A CPU as if it were one of those with AVX2."""
     features = re.sub(r"\+(?=avx512|avx10)", "-", cpu.features)

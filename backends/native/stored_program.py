@@ -30,8 +30,8 @@ class StoredPart:
     """None for parts that PyTorch runs."""
     code: bytes
     """An object file, or the text of a module."""
-    weights: Sequence[str] = ()
-    """The names of the weights that PyTorch reads; others are in the signature."""
+    torch_weights: Sequence[str] = ()
+    """The names of the weights that PyTorch reads; the signature has those of code."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class StoredProgram:
         """
         found: dict[str, bool] = {}
         for part in self.parts:
-            found.update(dict.fromkeys(part.weights, True))
+            found.update(dict.fromkeys(part.torch_weights, True))
             for each in part.signature.parameters if part.signature else ():
                 if (name := each.weight) is not None:
                     found[name] = found.get(name, False) or each.split is None
@@ -100,7 +100,7 @@ class StoredProgram:
                     "ops": part.ops,
                     "signature": part.signature and part.signature.to_json(),
                     "bytes": len(part.code),
-                    "weights": part.weights,
+                    "torch_weights": part.torch_weights,
                 }
                 for part in self.parts
             ],
@@ -122,7 +122,7 @@ class StoredProgram:
                     part["ops"],
                     None if signature is None else Signature.from_json(signature),
                     data[at : at + part["bytes"]],
-                    part["weights"],
+                    part["torch_weights"],
                 )
             )
             at += part["bytes"]

@@ -21,7 +21,9 @@ class TorchFunction:
     def __init__(self, ctx: Context, part: StoredPart, is_trusted: bool):
         self._is_trusted = is_trusted
         self._module = Parser(ctx, part.code.decode()).parse_module()
-        self._weights = Weights({name: weights_of(ctx)[name] for name in part.weights})
+        self._weights = Weights(
+            {name: weights_of(ctx)[name] for name in part.torch_weights}
+        )
         self._addresses = {array.ctypes.data for array in self._weights.values()}
 
     def __call__(self, inputs: Sequence[Value]) -> Sequence[Any]:

@@ -2,8 +2,8 @@
 Functions of f64 as straight-line code, as `vector_math` has them for f32.
 
 Over all floats, results are within 2 ulp (exp, exp2, and logarithms) or 4 ulp (the
-rest) of the exact ones (test/backends/native/test_double_math.py). Other functions, and
-sines of large angles, are C's.
+rest) of the exact ones (test/backends/native/test_double_math.py). Other functions are
+C's, and so are sines in blocks with an angle above 2^40.
 
 The logarithm adds up its parts as that of fdlibm (e_log.c) does. The error function is
 a polynomial below 1, and 1 - exp(-x^2) erfcx(x) above it.
@@ -23,14 +23,15 @@ from xdsl.ir import Operation
 
 from padc.passes.buffers_to_llvm.vector_terms import (
     Function,
+    PartialFunction,
     Term,
     expm1_of_parts,
     high_part,
+    is_small_angle,
     log1p_by,
     mantissa,
     of_twice,
     scaled_power,
-    small_angle,
     small_cos,
     small_sin,
     tanh_of_parts,
@@ -241,8 +242,15 @@ def tanh(x: Term) -> Term:
 
 HALF_PI = math.pi / 2
 PARTS_OF_HALF_PI = 3
+SMALL = 2.0**40
+"""
+The largest of the angles that are reduced by products with three parts of pi.
+
+The first of them is exact, as is its difference to the angle.
+"""
 
 
+@functools.cache
 def half_pi() -> Sequence[float]:
     """pi / 2 as a sum of floats."""
     with decimal.localcontext(prec=DIGITS):
@@ -253,14 +261,20 @@ def half_pi() -> Sequence[float]:
     return parts
 
 
+def sine_coefficients() -> Sequence[float]:
+    return interpolated(sine_ratio, 0.0, HALF_PI**2, 9)
+
+
 def sin(x: Term) -> Term | None:
-    sine = interpolated(sine_ratio, 0.0, HALF_PI**2, 9)
-    return small_angle(x, small_sin, half_pi(), sine)
+    if not is_small_angle(x, SMALL):
+        return None
+    return small_sin(x, half_pi(), sine_coefficients())
 
 
 def cos(x: Term) -> Term | None:
-    sine = interpolated(sine_ratio, 0.0, HALF_PI**2, 9)
-    return small_angle(x, small_cos, half_pi(), sine)
+    if not is_small_angle(x, SMALL):
+        return None
+    return small_cos(x, half_pi(), sine_coefficients())
 
 
 def erf(x: Term) -> Term:
@@ -275,7 +289,7 @@ def erf(x: Term) -> Term:
     return (size < ERF_NEAR).select(near, far).copysign(x)
 
 
-FUNCTIONS: Mapping[type[Operation], Callable[..., Term | None]] = {
+FUNCTIONS: Mapping[type[Operation], PartialFunction] = {
     math_dialect.CosOp: cos,
     math_dialect.ErfOp: erf,
     math_dialect.ExpOp: exp,
@@ -288,4 +302,4 @@ FUNCTIONS: Mapping[type[Operation], Callable[..., Term | None]] = {
     math_dialect.SinOp: sin,
     math_dialect.TanhOp: tanh,
 }
-"""The functions of f64, by op; None where code for large angles is needed."""
+"""The functions of f64, by op; those of angles have no code for large ones."""

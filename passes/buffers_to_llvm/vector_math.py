@@ -50,11 +50,11 @@ from padc.passes.buffers_to_llvm.vector_terms import (
     expm1_of_parts,
     high_part,
     int_bits,
+    is_small_angle,
     log1p_by,
     mantissa,
     of_twice,
     scaled_power,
-    small_angle,
     small_cos,
     small_sin,
     tanh_of_parts,
@@ -447,6 +447,8 @@ def quadrant_of_huge(x: Term) -> tuple[Term, Term]:
     return is_below.select(0.0 - r, r), is_below.select(0 - number, number)
 
 
+SMALL = 2.0**20
+"""The largest of the angles that are reduced in f32."""
 SINE = interpolated(sine_ratio, 0, HALF_PI**2, 4)
 HALF_PI_PARTS = parts_of(fixed_pi(PI_BITS), PI_BITS + 1, 3)
 """pi / 2 as a sum of f32."""
@@ -475,11 +477,15 @@ def any_cos(x: Term) -> Term:
 
 
 def sin(x: Term) -> Term:
-    return small_angle(x, small_sin, HALF_PI_PARTS, SINE) or any_sin(x)
+    if is_small_angle(x, SMALL):
+        return small_sin(x, HALF_PI_PARTS, SINE)
+    return any_sin(x)
 
 
 def cos(x: Term) -> Term:
-    return small_angle(x, small_cos, HALF_PI_PARTS, SINE) or any_cos(x)
+    if is_small_angle(x, SMALL):
+        return small_cos(x, HALF_PI_PARTS, SINE)
+    return any_cos(x)
 
 
 ANGLES = (math_dialect.CosOp, math_dialect.SinOp)

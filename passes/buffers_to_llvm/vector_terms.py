@@ -32,6 +32,8 @@ ROOT_HALF = math.sqrt(0.5)
 
 Constant: TypeAlias = "Term | float"
 Function: TypeAlias = "Callable[..., Term]"
+PartialFunction: TypeAlias = "Callable[..., Term | None]"
+"""It returns None where it is not the code to use."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -363,27 +365,21 @@ def of_twice(coefficients: Sequence[float]) -> Sequence[float]:
     return [2.0 ** (k + 1) * c for k, c in enumerate(coefficients)]
 
 
-SMALL = 2.0**20
-"""Angles up to this are reduced by a few products."""
-
-
-def small_angle(
-    x: Term, function: Function, half_pi: Sequence[float], sine: Sequence[float]
-) -> Term | None:
+def is_small_angle(x: Term, largest: float) -> bool:
     """
-    `small_sin` or `small_cos` if the code is that for small angles only.
+    Whether the code is for angles up to `largest` only.
 
-    That code is only run if no angle is large: see `LlvmBuilder.large_angles`.
+    That code is only run if no angle is larger: see `LlvmBuilder.large_angles`.
     """
     if (large := x.build.large_angles) is None:
-        return None
-    large.append((abs(x) > SMALL).value)
-    return function(x, half_pi, sine)
+        return False
+    large.append((abs(x) > largest).value)
+    return True
 
 
 def small_sin(x: Term, half_pi: Sequence[float], sine: Sequence[float]) -> Term:
     """
-    sin(x) for abs(x) up to `SMALL`: x = n pi + r.
+    sin(x) of a small angle: x = n pi + r.
 
     `half_pi` are parts of pi / 2, `sine` the coefficients of sin(r) / r of r^2.
     """

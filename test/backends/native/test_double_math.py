@@ -14,7 +14,7 @@ from xdsl.dialects.builtin import f64
 from xdsl.ir import Block, Region
 
 import padc
-from padc.passes.buffers_to_llvm.double_math import FUNCTIONS
+from padc.passes.buffers_to_llvm.double_math import FUNCTIONS, SMALL
 from padc.passes.buffers_to_llvm.llvm_builder import LlvmBuilder
 from padc.passes.buffers_to_llvm.vector_math import vector_function
 
@@ -63,8 +63,8 @@ def exact(name: str, x: float) -> float:
         ends = {"tanh": np.sign(x), "erf": np.sign(x), "expm1": max(x, -1)}
         ends |= {"sin": np.nan, "cos": np.nan}
         return ends.get(name, 0.0 if x < 0 else x)
-    if name in ("sin", "cos") and abs(x) > 1e30:
-        return getattr(np, name)(x)  # C's functions compute these.
+    if name in ("sin", "cos") and abs(x) > SMALL:
+        return getattr(np, name)(x)  # These are those of C.
     # Beyond these, results are 0, 1, -1 or infinities, or a power of 2 far from others.
     if name.startswith("exp") and abs(x) > 2000:
         return np.inf if x > 0 else -1.0 if name == "expm1" else 0.0
@@ -113,9 +113,14 @@ def test_hyperbolic_tangents_of_tiny_numbers():
 @pytest.mark.parametrize("name", ["sin", "cos"])
 def test_small_angles_are_accurate(name: str):
     """Also next to multiples of pi / 2; such blocks have code of their own."""
-    near = np.arange(-3000, 3000) * (np.pi / 2) * 111
-    x = np.concatenate([samples(1500), near, np.nextafter(near, np.inf)])
-    x = x[abs(x) <= 2**20]
+    numbers = np.arange(1, 41)[:, None]
+    counts = (2.0 ** (numbers - 1) * np.linspace(1, 2, 150)).round().ravel()
+    near = np.concatenate([counts, -counts]) * (np.pi / 2)
+    # Floats that are closest to multiples of pi / 2, by its continued fraction.
+    closest = [6381956970095103 * 2.0**-k for k in range(13, 60)]
+    steps = [np.nextafter(near, side) for side in (-np.inf, np.inf)]
+    x = np.concatenate([samples(1500), near, *steps, closest, [SMALL, -SMALL]])
+    x = x[abs(x) <= SMALL]
     expected = np.array([exact(name, each) for each in x])
 
     tensor = torch.from_numpy(x)
