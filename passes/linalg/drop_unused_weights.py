@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import func
-from xdsl.dialects.builtin import ArrayAttr, FunctionType, ModuleOp
+from xdsl.dialects.builtin import ArrayAttr, ModuleOp
 from xdsl.ir import BlockArgument
 from xdsl.passes import ModulePass
 from xdsl.transforms.dead_code_elimination import dce
@@ -43,6 +43,4 @@ def drop_unused_weights(function: func.FuncOp) -> None:
     for arg in unused:
         assert isinstance(arg, BlockArgument)
         block.erase_arg(arg)
-    function.function_type = FunctionType.from_lists(
-        list(block.arg_types), list(function.function_type.outputs)
-    )
+    function.update_function_type()

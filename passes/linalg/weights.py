@@ -10,7 +10,6 @@ from xdsl.dialects.builtin import (
     ArrayAttr,
     DenseArrayBase,
     DictionaryAttr,
-    FunctionType,
     IntegerAttr,
     StringAttr,
     TensorType,
@@ -90,9 +89,7 @@ class PackedWeights:
             return
         function, known = self.function, self.function.arg_attrs
         function.arg_attrs = ArrayAttr([*(known or ()), *self._attributes])
-        function.function_type = FunctionType.from_lists(
-            list(body_of(function).arg_types), list(function.function_type.outputs)
-        )
+        function.update_function_type()
 
 
 @dataclass
@@ -150,6 +147,4 @@ class WinogradFilters:
         self.function.arg_attrs = ArrayAttr(
             [self._attributes.get(arg, none) for arg in block.args]
         )
-        self.function.function_type = FunctionType.from_lists(
-            list(block.arg_types), list(self.function.function_type.outputs)
-        )
+        self.function.update_function_type()
