@@ -40,6 +40,8 @@ from padc.passes.buffers_to_llvm.vector_terms import (
 
 DIGITS = 60
 """The digits of numbers that constants and coefficients are computed from."""
+CONTEXT = decimal.Context(DIGITS, decimal.ROUND_HALF_EVEN)
+"""For all arithmetic on them: the precision of the caller's context is its own."""
 BITS = 32
 """The bits of constants whose products with exponents are exact."""
 
@@ -47,17 +49,11 @@ BITS = 32
 def split(number: Decimal, bits: int = 53) -> tuple[float, float]:
     """A number as the sum of a float of so many bits and another float."""
     high = high_part(float(number), bits)
-    with decimal.localcontext(prec=DIGITS):
-        return high, float(number - Decimal(high))
+    return high, float(CONTEXT.subtract(number, Decimal(high)))
 
 
-def logarithm(x: int) -> Decimal:
-    with decimal.localcontext(prec=DIGITS):
-        return Decimal(x).ln()
-
-
-LN2 = logarithm(2)
-HALF_LN2 = float(LN2) / 2
+LN2 = CONTEXT.ln(2)
+HALF_LN2 = CONTEXT.divide(LN2, 2)
 PI = Decimal("3.14159265358979323846264338327950288419716939937510582097494459230781")
 
 
@@ -75,7 +71,7 @@ def interpolated(
         Decimal((low + high) / 2 + (high - low) / 2 * math.cos(angle))
         for angle in angles
     ]
-    with decimal.localcontext(prec=DIGITS):
+    with decimal.localcontext(CONTEXT):
         differences = [function(x) for x in nodes]
         for order in range(1, degree + 1):
             for i in range(degree, order - 1, -1):
@@ -133,8 +129,6 @@ ERFCX_ENDS = 1 / (ERF_END + ERFCX_SHIFT), 1 / (ERF_NEAR + ERFCX_SHIFT)
 ERFCX_MIDDLE, ERFCX_HALF = sum(ERFCX_ENDS) / 2, (ERFCX_ENDS[1] - ERFCX_ENDS[0]) / 2
 """Powers of the distance to the middle are small, so that few digits cancel."""
 
-HALF_BIAS = 1022
-"""With it, a power of 2 is half of what it would be."""
 SCALE, SCALE_BIAS = 2.0**965, 1081
 """
 2^n = SCALE * 2^(i - 1023) * 2^(j - 1023) where i + j = n + SCALE_BIAS.
@@ -144,7 +138,8 @@ i and j are half of that each, between 2 and 1053 for n from -1077 to 1025.
 
 
 def exp_coefficients() -> Sequence[float]:
-    return interpolated(exp_rest, -HALF_LN2, HALF_LN2, 9)
+    end = float(HALF_LN2)
+    return interpolated(exp_rest, -end, end, 9)
 
 
 def reduced(x: Term, whole: Term, period: Decimal) -> Term:
@@ -176,7 +171,7 @@ def exp2(x: Term) -> Term:
 
 
 def expm1(x: Term) -> Term:
-    parts = reduced_exponent(x.at_most(710.0).at_least(-50.0), HALF_BIAS)
+    parts = reduced_exponent(x.at_most(710.0).at_least(-50.0), x.bias - 1)
     return expm1_of_parts(x, *parts, exp_coefficients())
 
 
@@ -203,8 +198,7 @@ def log(x: Term) -> Term:
 
 def log_to_base(base: int) -> Function:
     """The logarithm to another base, whose factor is applied in two parts."""
-    with decimal.localcontext(prec=DIGITS):
-        factor, of_2 = 1 / logarithm(base), LN2 / logarithm(base)
+    factor, of_2 = (CONTEXT.divide(x, CONTEXT.ln(base)) for x in (Decimal(1), LN2))
 
     def function(x: Term) -> Term:
         m, exponent = mantissa(x)
@@ -233,8 +227,8 @@ def log1p(x: Term) -> Term:
 
 def tanh(x: Term) -> Term:
     size = abs(x).at_most(20.0)
-    whole, number = size.nearest(2 / float(LN2), 1023)
-    r = reduced(size, whole, LN2 / 2)
+    whole, number = size.nearest(2 / float(LN2), x.bias)
+    r = reduced(size, whole, HALF_LN2)
     result = tanh_of_parts(r, number, of_twice(exp_coefficients()))
     # x - tanh(x) keeps its sign for these, whose cubes are negligible.
     return (size < 2.0**-28).select(size, result).copysign(x)
@@ -253,11 +247,10 @@ The first of them is exact, as is its difference to the angle.
 @functools.cache
 def half_pi() -> Sequence[float]:
     """pi / 2 as a sum of floats."""
-    with decimal.localcontext(prec=DIGITS):
-        rest, parts = PI / 2, list[float]()
-        for _ in range(PARTS_OF_HALF_PI):
-            parts.append(float(rest))
-            rest -= Decimal(parts[-1])
+    rest, parts = CONTEXT.divide(PI, 2), list[float]()
+    for _ in range(PARTS_OF_HALF_PI):
+        parts.append(float(rest))
+        rest = CONTEXT.subtract(rest, Decimal(parts[-1]))
     return parts
 
 
@@ -281,7 +274,7 @@ def erf(x: Term) -> Term:
     size = abs(x).at_most(ERF_END)
     square = size * size
     near = size * square.paired_polynomial(interpolated(erf_ratio, 0.0, ERF_NEAR, 11))
-    r, number = reduced_exponent(0.0 - square, 1023)
+    r, number = reduced_exponent(0.0 - square, x.bias)
     power = r.paired_polynomial([1.0, 1.0, *exp_coefficients()])
     coefficients = interpolated(erfcx_at, -ERFCX_HALF, ERFCX_HALF, 14)
     at = 1.0 / (size + float(ERFCX_SHIFT)) - ERFCX_MIDDLE

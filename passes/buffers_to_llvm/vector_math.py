@@ -176,8 +176,6 @@ LOG_OF_MANTISSA = fitted(log_rest, abs, -1 / 4, 1 / 2, 8)
 LN2_HIGH = high_part(LN2, 12)
 """Multiples of this by small integers are exact in f32."""
 
-HALF_BIAS = 126
-"""With it, a power of 2 is half of what it would be."""
 SCALE, SCALE_BIAS = 2.0**101, 153
 """
 2^n = SCALE * 2^(i - 127) * 2^(j - 127) where i + j = n + SCALE_BIAS.
@@ -246,7 +244,7 @@ def power_by_root(
 
 
 def expm1(x: Term) -> Term:
-    parts = reduced_exponent(x.at_most(89.0).at_least(-50.0), HALF_BIAS)
+    parts = reduced_exponent(x.at_most(89.0).at_least(-50.0), x.bias - 1)
     return expm1_of_parts(x, *parts, EXP)
 
 

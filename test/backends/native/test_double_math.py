@@ -1,6 +1,8 @@
 # pyright: basic
 """Functions of float64 against mpmath's, in units of the last place, on all exponents."""
 
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -102,6 +104,20 @@ def test_functions_are_accurate_over_all_floats(name: str):
     _, bound = EXACT[name]
     found = ulps(actual.numpy(), expected)
     assert found.max() <= bound, (x[found.argmax()], found.max())
+
+
+def test_constants_do_not_depend_on_the_callers_decimal_context():
+    module = "padc.passes.buffers_to_llvm.double_math"
+    code = f"import decimal; decimal.getcontext().prec = 6; import {module} as m; "
+    code += "print(m.split(m.HALF_LN2), m.half_pi(), m.exp_coefficients())"
+    code += "; print(m.interpolated(m.erfcx_at, -0.05, 0.05, 5))"
+
+    outputs = [
+        subprocess.check_output([sys.executable, "-c", each], text=True)
+        for each in (code, code.replace("prec = 6", "prec = 90"))
+    ]
+
+    assert outputs[0] == outputs[1]
 
 
 def test_hyperbolic_tangents_of_tiny_numbers():
