@@ -35,6 +35,7 @@ Pass: `convert_buffers_to_llvm`. The other files serve it:
     vectors            loads, stores and shuffles of vectors
     vector_math        exp, tanh and others of f32 without calls and branches
     double_math        those of f64
+    derived_math       functions of f32 and f64 that are made of those
     vector_terms       the terms that such functions are written in
     vector_calls       functions that AVX-512 has instructions for
     access_check       which ops a debugging build checks, and how it reports them

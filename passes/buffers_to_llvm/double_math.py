@@ -21,6 +21,7 @@ from itertools import count
 from xdsl.dialects import math as math_dialect
 from xdsl.ir import Operation
 
+from padc.passes.buffers_to_llvm.derived_math import DerivedMath
 from padc.passes.buffers_to_llvm.vector_terms import (
     Function,
     PartialFunction,
@@ -34,6 +35,7 @@ from padc.passes.buffers_to_llvm.vector_terms import (
     scaled_power,
     small_cos,
     small_sin,
+    small_tan,
     tanh_of_parts,
     with_limits,
 )
@@ -108,6 +110,35 @@ def erf_ratio(x: Decimal) -> Decimal:
     """erf(s) / s of x = s^2."""
     terms = ((-x) ** k / (math.factorial(k) * (2 * k + 1)) for k in count())
     return series(terms) * 2 / PI.sqrt()
+
+
+def sin_rest(x: Decimal) -> Decimal:
+    """(sin(r) / r - 1) / r^2 of x = r^2."""
+    return -series((-x) ** k / math.factorial(2 * k + 3) for k in count())
+
+
+def cos_rest(x: Decimal) -> Decimal:
+    """(cos(r) - 1 + r^2 / 2) / r^4 of x = r^2."""
+    return series((-x) ** k / math.factorial(2 * k + 4) for k in count())
+
+
+def atan(x: Decimal) -> Decimal:
+    """The arc tangent, which is twice that of a smaller number."""
+    if x > Decimal("0.1"):
+        return 2 * atan(x / (1 + (1 + x * x).sqrt()))
+    return x * series((-x * x) ** k / (2 * k + 1) for k in count())
+
+
+def atan_rest(x: Decimal) -> Decimal:
+    """(atan(s) / s - 1) / s^2 of x = s^2."""
+    s = x.sqrt()
+    return (atan(s) / s - 1) / x
+
+
+def asin_rest(x: Decimal) -> Decimal:
+    """(asin(s) / s - 1) / s^2 of x = s^2."""
+    s = x.sqrt()
+    return (atan(s / (1 - x).sqrt()) / s - 1) / x
 
 
 def sine_ratio(x: Decimal) -> Decimal:
@@ -270,6 +301,14 @@ def cos(x: Term) -> Term | None:
     return small_cos(x, half_pi(), sine_coefficients())
 
 
+def tan(x: Term) -> Term | None:
+    if not is_small_angle(x, SMALL):
+        return None
+    end = (HALF_PI / 2) ** 2
+    sin, cos = (interpolated(rest, 0.0, end, 6) for rest in (sin_rest, cos_rest))
+    return small_tan(x, half_pi(), sin, cos)
+
+
 def erf(x: Term) -> Term:
     size = abs(x).at_most(ERF_END)
     square = size * size
@@ -282,6 +321,16 @@ def erf(x: Term) -> Term:
     return (size < ERF_NEAR).select(near, far).copysign(x)
 
 
+DERIVED = DerivedMath(
+    reduced_exponent,
+    lambda f, k: log_of_product(f, k.small_float()),
+    end=710.5,
+    half_pi=split(CONTEXT.divide(PI, 2)),
+    exp_rest=exp_coefficients,
+    atan_rest=lambda: interpolated(atan_rest, 0.0, 1.0, 19),
+    asin_rest=lambda: interpolated(asin_rest, 0.0, 1 / 4, 12),
+)
+
 FUNCTIONS: Mapping[type[Operation], PartialFunction] = {
     math_dialect.CosOp: cos,
     math_dialect.ErfOp: erf,
@@ -293,6 +342,8 @@ FUNCTIONS: Mapping[type[Operation], PartialFunction] = {
     math_dialect.Log1pOp: log1p,
     math_dialect.Log2Op: log_to_base(2),
     math_dialect.SinOp: sin,
+    math_dialect.TanOp: tan,
     math_dialect.TanhOp: tanh,
+    **DERIVED.functions,
 }
 """The functions of f64, by op; those of angles have no code for large ones."""

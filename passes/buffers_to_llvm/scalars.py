@@ -83,36 +83,15 @@ FLOAT_INTRINSICS: dict[type[Operation], str] = {
     math.CeilOp: "llvm.ceil",
     math.CopySignOp: "llvm.copysign",
     math.CosOp: "llvm.cos",
-    math.ExpOp: "llvm.exp",
-    math.Exp2Op: "llvm.exp2",
     math.FloorOp: "llvm.floor",
     math.FmaOp: "llvm.fma",
-    math.LogOp: "llvm.log",
-    math.Log2Op: "llvm.log2",
-    math.Log10Op: "llvm.log10",
     math.PowFOp: "llvm.pow",
     math.RoundEvenOp: "llvm.roundeven",
     math.SinOp: "llvm.sin",
     math.SqrtOp: "llvm.sqrt",
+    math.TanOp: "llvm.tan",
     math.TruncOp: "llvm.trunc",
 }
-LIBRARY_FUNCTIONS: dict[type[Operation], str] = {
-    math.AcosOp: "acos",
-    math.AcoshOp: "acosh",
-    math.AsinOp: "asin",
-    math.AsinhOp: "asinh",
-    math.Atan2Op: "atan2",
-    math.AtanOp: "atan",
-    math.AtanhOp: "atanh",
-    math.CoshOp: "cosh",
-    math.ErfOp: "erf",
-    math.ExpM1Op: "expm1",
-    math.Log1pOp: "log1p",
-    math.SinhOp: "sinh",
-    math.TanOp: "tan",
-    math.TanhOp: "tanh",
-}
-"""Functions of the C math library for f64; those for f32 end with "f"."""
 
 
 def suffix(type: Attribute) -> str:
@@ -249,10 +228,6 @@ def computed(
         return found
     if (name := FLOAT_INTRINSICS.get(kind)) is not None:
         return intrinsic(build, name, args, type)
-    if (name := LIBRARY_FUNCTIONS.get(kind)) is not None:
-        return build.insert(
-            llvm.CallOp(library_name(name, type), *args, return_type=type)
-        )
     match op:
         case arith.NegfOp():
             return build.insert(llvm.FNegOp(args[0], llvm.FastMathAttr(None)))
@@ -395,7 +370,3 @@ def rounded_quotient(
     )
     step = llvm.SubOp if down else llvm.AddOp
     return build.insert(step(quotient, adjust))
-
-
-def library_name(name: str, type: Attribute) -> str:
-    return name if type == f64 else f"{name}f"

@@ -31,6 +31,7 @@ from xdsl.ir import Operation, OpResult, SSAValue
 
 from padc.ir.arith import NOT_POSITIVE
 from padc.passes.buffers_to_llvm import double_math
+from padc.passes.buffers_to_llvm.derived_math import DerivedMath
 from padc.passes.buffers_to_llvm.llvm_builder import LlvmBuilder
 from padc.passes.buffers_to_llvm.vector_calls import (
     ERF,
@@ -47,6 +48,7 @@ from padc.passes.buffers_to_llvm.vector_terms import (
     Constant,
     Function,
     Term,
+    cos_of_rest,
     expm1_of_parts,
     high_part,
     int_bits,
@@ -55,8 +57,11 @@ from padc.passes.buffers_to_llvm.vector_terms import (
     mantissa,
     of_twice,
     scaled_power,
+    sin_of_rest,
     small_cos,
     small_sin,
+    small_tan,
+    tangent,
     tanh_of_parts,
     with_limits,
 )
@@ -134,6 +139,18 @@ def sin_rest(x: float) -> float:
 def cos_rest(x: float) -> float:
     """(cos(r) - 1 + r^2 / 2) / r^4 of x = r^2, by its series."""
     return math.fsum((-x) ** k / math.factorial(2 * k + 4) for k in range(12))
+
+
+def atan_rest(x: float) -> float:
+    """(atan(s) / s - 1) / s^2 of x = s^2."""
+    s = math.sqrt(x)
+    return (math.atan(s) / s - 1) / x
+
+
+def asin_rest(x: float) -> float:
+    """(asin(s) / s - 1) / s^2 of x = s^2."""
+    s = math.sqrt(x)
+    return (math.asin(s) / s - 1) / x
 
 
 def sine_ratio(x: float) -> float:
@@ -456,9 +473,8 @@ def sine(x: Term, quarters: int) -> Term:
     """sin(x + quarters pi / 2)."""
     r, number = quadrant(x)
     number = number + quarters
-    square = r * r
-    sin = r.fma(square * square.polynomial(SIN), r)
-    cos = (square * square).fma(square.polynomial(COS), square.fma(-0.5, 1.0))
+    sin = sin_of_rest(r, SIN)
+    cos = cos_of_rest(r, COS)
     is_odd = (number & 1).equals(1)
     result = is_odd.select(cos, sin)
     result = (number & 2).equals(2).select(0.0 - result, result)
@@ -474,6 +490,14 @@ def any_cos(x: Term) -> Term:
     return sine(x, 1)
 
 
+def tan(x: Term) -> Term:
+    if is_small_angle(x, SMALL):
+        return small_tan(x, HALF_PI_PARTS, SIN, COS)
+    r, number = quadrant(x)
+    result = tangent(x, r, number, SIN, COS)
+    return (abs(x) < math.inf).select(result, math.nan)
+
+
 def sin(x: Term) -> Term:
     if is_small_angle(x, SMALL):
         return small_sin(x, HALF_PI_PARTS, SINE)
@@ -486,7 +510,7 @@ def cos(x: Term) -> Term:
     return any_cos(x)
 
 
-ANGLES = (math_dialect.CosOp, math_dialect.SinOp)
+ANGLES = (math_dialect.CosOp, math_dialect.SinOp, math_dialect.TanOp)
 """The functions that have code for small angles."""
 
 TABLES: Mapping[str, Sequence[float]] = {
@@ -494,6 +518,18 @@ TABLES: Mapping[str, Sequence[float]] = {
     **dict(zip(ERF, erf_tables(), strict=True)),
 }
 """What the functions of `vector_calls` return that have tables."""
+
+ATAN = interpolated(atan_rest, 0, 1, 8)
+ASIN = interpolated(asin_rest, 0, 1 / 4, 5)
+DERIVED = DerivedMath(
+    reduced_exponent,
+    lambda f, k: log_of_product(f, k.to_float()),
+    end=89.5,
+    half_pi=(HALF_PI_PARTS[0], HALF_PI_PARTS[1]),
+    exp_rest=lambda: EXP,
+    atan_rest=lambda: ATAN,
+    asin_rest=lambda: ASIN,
+)
 
 FUNCTIONS: Mapping[type[Operation], Function] = {
     math_dialect.CosOp: cos,
@@ -507,7 +543,9 @@ FUNCTIONS: Mapping[type[Operation], Function] = {
     math_dialect.Log2Op: log_to_base(2),
     math_dialect.PowFOp: pow,
     math_dialect.SinOp: sin,
+    math_dialect.TanOp: tan,
     math_dialect.TanhOp: tanh,
+    **DERIVED.functions,
 }
 """The functions of f32, by op."""
 

@@ -395,6 +395,43 @@ def small_cos(x: Term, half_pi: Sequence[float], sine: Sequence[float]) -> Term:
     return signed_sine(x, whole.fma(2.0, 1.0), number + 1, half_pi, sine)
 
 
+def small_tan(
+    x: Term, half_pi: Sequence[float], sin: Sequence[float], cos: Sequence[float]
+) -> Term:
+    """The same of tan(x): x = n pi / 2 + r, with the coefficients of `tangent`."""
+    whole, number = x.nearest(2 / math.pi)
+    return tangent(x, difference(x, whole, half_pi), number, sin, cos)
+
+
+def tangent(
+    x: Term, r: Term, number: Term, sin: Sequence[float], cos: Sequence[float]
+) -> Term:
+    """
+    tan(x), for x = number pi / 2 + r.
+
+    The coefficients are those of `sin_of_rest` and `cos_of_rest`.
+    """
+    sine, cosine = sin_of_rest(r, sin), cos_of_rest(r, cos)
+    is_odd = (number & 1).equals(1)
+    above = is_odd.select(0.0 - cosine, sine)
+    below = is_odd.select(sine, cosine)
+    # -0 keeps its sign.
+    return x.equals(0.0).select(x, above / below)
+
+
+def sin_of_rest(r: Term, coefficients: Sequence[float]) -> Term:
+    """sin(r), with the coefficients of (sin(r) / r - 1) / r^2 of r^2."""
+    square = r * r
+    return r.fma(square * square.polynomial(coefficients), r)
+
+
+def cos_of_rest(r: Term, coefficients: Sequence[float]) -> Term:
+    """cos(r), with the coefficients of (cos(r) - 1 + r^2 / 2) / r^4 of r^2."""
+    square = r * r
+    rest = square.polynomial(coefficients)
+    return (square * square).fma(rest, square.fma(-0.5, 1.0))
+
+
 def signed_sine(
     x: Term,
     whole: Term,
@@ -403,9 +440,15 @@ def signed_sine(
     coefficients: Sequence[float],
 ) -> Term:
     """(-1)^number sin(r), for r = x - whole * period, which is a sum."""
-    r = x
-    for part in period:
-        r = whole.fma(-part, r)
+    r = difference(x, whole, period)
     result = r * (r * r).polynomial(coefficients)
     sign = 63 if x.type == f64 else 31
     return (result.bits() ^ (number << sign)).float()
+
+
+def difference(x: Term, whole: Term, period: Sequence[float]) -> Term:
+    """x - whole * period, which is a sum."""
+    r = x
+    for part in period:
+        r = whole.fma(-part, r)
+    return r

@@ -28,8 +28,10 @@ BOUNDS = {
     "erf": 4,
     "sin": 4,
     "cos": 4,
+    **dict.fromkeys("acos acosh asin asinh atan atanh cosh sinh tan".split(), 4),
 }
 """The largest error of each function, in units of the last place."""
+OF_TWO = "Atan2Op", "PowFOp"
 SPECIAL = [0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 0.5, 2.0, 88.72283, -103.97]
 SPECIAL += [1e-45, -1e-45, 1.1754942e-38, 1.1754944e-38, 3.4028235e38, -3.4028235e38]
 
@@ -40,7 +42,8 @@ def samples(seed: int) -> torch.Tensor:
     exponents = np.arange(512, dtype=np.uint32)[:, None] << 23
     mantissas = draw.integers(0, 2**23, (512, 150), dtype=np.uint32)
     floats = (exponents | mantissas).view(np.float32).ravel()
-    usual = np.concatenate([draw.uniform(-a, a, 30_000) for a in (0.1, 2, 30, 150)])
+    ranges = 0.1, 1, 2, 30, 90, 150
+    usual = np.concatenate([draw.uniform(-a, a, 30_000) for a in ranges])
     return torch.from_numpy(np.concatenate([floats, SPECIAL, usual]).astype(np.float32))
 
 
@@ -105,7 +108,7 @@ def test_powers_of_what_is_not_positive(
     assert ulps(actual, function(x.double())).max() <= bound
 
 
-@pytest.mark.parametrize("name", ["sin", "cos"])
+@pytest.mark.parametrize("name", ["sin", "cos", "tan"])
 def test_small_angles_are_accurate(name: str):
     """Blocks of angles up to 2^20 have code of their own."""
     near = (torch.arange(200_000) * (torch.pi / 2)).float()
@@ -149,6 +152,18 @@ def test_powers_are_accurate_over_all_floats():
     assert ulps(actual, base.double() ** exponent.double()).max() <= 4
 
 
+def test_angles_of_vectors_are_accurate_over_all_floats():
+    special = torch.tensor(SPECIAL)
+    pairs = torch.cartesian_prod(special, special)
+    usual = torch.randn(2, 50_000, generator=torch.Generator().manual_seed(0))
+    y = torch.cat([samples(7), pairs[:, 0], usual[0]])
+    x = torch.cat([samples(8), pairs[:, 1], usual[1]])
+
+    actual = padc.compile(Function(torch.atan2), (y, x))(y, x)
+
+    assert ulps(actual, torch.atan2(y.double(), x.double())).max() <= 4
+
+
 @pytest.mark.parametrize("function", [torch.sigmoid, torch.erf])
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_half_types_are_computed_in_float32(
@@ -179,7 +194,7 @@ def test_functions_have_neither_calls_nor_branches(kind: type, of_small_angles: 
     region = Region(Block(arg_types=[f32, f32]))
     build = LlvmBuilder(region, region.block)
     build.large_angles = [] if of_small_angles else None
-    args = region.block.args[: 2 if kind.__name__ == "PowFOp" else 1]
+    args = region.block.args[: 2 if kind.__name__ in OF_TWO else 1]
 
     assert vector_function(build, kind(*args), args) is not None
 
