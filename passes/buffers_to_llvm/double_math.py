@@ -2,8 +2,8 @@
 Functions of f64 as straight-line code, as `vector_math` has them for f32.
 
 Over all floats, results are within 2 ulp (exp, exp2, and logarithms) or 4 ulp (the
-rest) of the exact ones (test/backends/native/test_double_math.py). Other functions are
-C's, and so are sines in blocks with an angle above 2^40.
+rest) of the exact ones (test/backends/native/test_double_math.py). Sines, cosines and
+tangents are C's in blocks with an angle above 2^40.
 
 The logarithm adds up its parts as that of fdlibm (e_log.c) does. The error function is
 a polynomial below 1, and 1 - exp(-x^2) erfcx(x) above it.
@@ -33,6 +33,7 @@ from padc.passes.buffers_to_llvm.vector_terms import (
     mantissa,
     of_twice,
     scaled_power,
+    signed_power,
     small_cos,
     small_sin,
     small_tan,
@@ -194,9 +195,13 @@ def exp(x: Term) -> Term:
 def exp2(x: Term) -> Term:
     x = x.at_most(1025.0).at_least(-1076.0)
     whole, number = x.nearest(bias=SCALE_BIAS)
+    return power_of_2(x - whole, number)
+
+
+def power_of_2(x: Term, number: Term) -> Term:
+    """2^(x + n) for abs(x) at most about 1/2, and `number` = n + `SCALE_BIAS`."""
     high, low = split(LN2)
-    part = x - whole
-    r = part.fma(high, part * low)
+    r = x.fma(high, x * low)
     power = r.polynomial([SCALE * c for c in (1.0, 1.0, *exp_coefficients())])
     return scaled_power(power, number)
 
@@ -250,6 +255,59 @@ def log_to_base(base: int) -> Function:
         return with_limits(x, total + number.fma(of_2_low, small))
 
     return function
+
+
+def log2_in_parts(x: Term) -> tuple[Term, Term]:
+    """
+    log2 of a positive number to about 63 bits, as a sum.
+
+    It is log2(e) log((1 + s) / (1 - s)) = log2(e) (2 s + s^3 p(s^2)), for s = f / (2 +
+    f). Each value named `low` is what the one before it lacks.
+    """
+    m, exponent = mantissa(x)
+    f, number = m - 1.0, exponent.small_float()
+    sum = f + 2.0
+    sum_low = f - (sum - 2.0)
+    s = f / sum
+    s_low = (s.fma(0.0 - sum, f) - s * sum_low) / sum
+    square, square_low = product(s, s)
+    square_low = (s + s).fma(s_low, square_low)
+    cube, cube_low = product(s, square)
+    cube_low = s.fma(square_low, s_low.fma(square, cube_low))
+    end = (math.sqrt(2) - 1) / (math.sqrt(2) + 1)
+    _, *rest = interpolated(log_ratio_rest, 0.0, end**2, 7)
+    first, first_low = split(CONTEXT.divide(2, 3))
+    rest = square * square.paired_polynomial(rest)
+    p = rest + first
+    p_low = (first - p) + rest + first_low
+    tail, tail_low = product(cube, p)
+    tail_low = cube.fma(p_low, cube_low.fma(p, tail_low))
+    log = s + s + tail
+    log_low = ((s + s) - log) + tail + (s_low + s_low + tail_low)
+    factor, factor_low = split(CONTEXT.divide(1, LN2))
+    part, part_low = product(log, x.constant(factor))
+    part_low = log.fma(factor_low, log_low.fma(factor, part_low))
+    total = number + part
+    return total, (number - total) + part + part_low
+
+
+def product(x: Term, y: Term) -> tuple[Term, Term]:
+    """A product, and what it lacks."""
+    high = x * y
+    return high, x.fma(y, 0.0 - high)
+
+
+def pow(x: Term, y: Term) -> Term:
+    """2^(y log2(x)), and C's special cases."""
+    size = abs(x)
+    log2, log2_low = log2_in_parts(size)
+    log2 = with_limits(size, log2)
+    exponent, low = product(y, log2)
+    low = (abs(exponent) < 1100.0).select(y.fma(log2_low, low), 0.0)
+    exponent = exponent.at_most(1025.0).at_least(-1076.0)
+    whole, number = exponent.nearest(bias=SCALE_BIAS)
+    result = power_of_2((exponent - whole) + low, number)
+    return signed_power(x, y, result)
 
 
 def log1p(x: Term) -> Term:
@@ -341,6 +399,7 @@ FUNCTIONS: Mapping[type[Operation], PartialFunction] = {
     math_dialect.Log10Op: log_to_base(10),
     math_dialect.Log1pOp: log1p,
     math_dialect.Log2Op: log_to_base(2),
+    math_dialect.PowFOp: pow,
     math_dialect.SinOp: sin,
     math_dialect.TanOp: tan,
     math_dialect.TanhOp: tanh,

@@ -85,7 +85,6 @@ FLOAT_INTRINSICS: dict[type[Operation], str] = {
     math.CosOp: "llvm.cos",
     math.FloorOp: "llvm.floor",
     math.FmaOp: "llvm.fma",
-    math.PowFOp: "llvm.pow",
     math.RoundEvenOp: "llvm.roundeven",
     math.SinOp: "llvm.sin",
     math.SqrtOp: "llvm.sqrt",

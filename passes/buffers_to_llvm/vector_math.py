@@ -57,6 +57,7 @@ from padc.passes.buffers_to_llvm.vector_terms import (
     mantissa,
     of_twice,
     scaled_power,
+    signed_power,
     sin_of_rest,
     small_cos,
     small_sin,
@@ -386,24 +387,12 @@ def log2_double(x: Term) -> Term:
 def pow(x: Term, y: Term) -> Term:
     """2^(y log2(x)), in f64, and C's special cases."""
     size = abs(x)
-    log2 = log2_double(size.extended())
-    log2 = size.equals(0.0).select(-math.inf, log2)
-    log2 = size.equals(math.inf).select(math.inf, log2)
-    log2 = size.compare("uno", size).select(math.nan, log2)
+    log2 = with_limits(size, log2_double(size.extended()))
     product = (y.extended() * log2).at_most(200.0).at_least(-200.0)
     whole, number = product.nearest()
     r = product - whole
     result = r.fma(r.paired_polynomial(EXP2_DOUBLE), 1.0) * number.power()
-    result = size.equals(1.0).select(1.0, result.truncated())
-    result = y.compare("uno", y).select(math.nan, result)
-    is_whole = y.equals(y.intrinsic("trunc"))
-    half = y * 0.5
-    is_odd = is_whole & half.compare("one", half.intrinsic("trunc"))
-    result = is_odd.select(result.copysign(x), result)
-    is_undefined = (x < 0.0) & (x > -math.inf) & (is_whole ^ True)
-    result = is_undefined.select(math.nan, result)
-    is_1 = x.equals(1.0) | y.equals(0.0)
-    return is_1.select(1.0, result)
+    return signed_power(x, y, result.truncated())
 
 
 PI_BITS = 300

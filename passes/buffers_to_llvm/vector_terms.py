@@ -315,6 +315,20 @@ def scaled_power(x: Term, number: Term) -> Term:
     return x * high.float() * low.float()
 
 
+def signed_power(x: Term, y: Term, result: Term) -> Term:
+    """x to the power of y for that of abs(x), with C's special cases."""
+    result = abs(x).equals(1.0).select(1.0, result)
+    result = y.compare("uno", y).select(math.nan, result)
+    is_whole = y.equals(y.intrinsic("trunc"))
+    half = y * 0.5
+    is_odd = is_whole & half.compare("one", half.intrinsic("trunc"))
+    result = is_odd.select(result.copysign(x), result)
+    is_undefined = (x < 0.0) & (x > -math.inf) & (is_whole ^ True)
+    result = is_undefined.select(math.nan, result)
+    is_1 = x.equals(1.0) | y.equals(0.0)
+    return is_1.select(1.0, result)
+
+
 def expm1_of_parts(
     x: Term, r: Term, number: Term, coefficients: Sequence[float]
 ) -> Term:

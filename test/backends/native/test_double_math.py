@@ -155,6 +155,58 @@ def test_small_angles_are_accurate(name: str, bound: int):
     assert ulps(actual.numpy(), expected).max() <= bound
 
 
+def exact_power(x: float, y: float) -> float:
+    """The float that is nearest to `x` to the power of `y`."""
+    near = torch.pow(*torch.tensor([x, y], dtype=torch.float64)).item()
+    if not np.isfinite(near) or near in (-1, 0, 1):
+        return near
+    with mpmath.workprec(200):
+        return float(mpmath.power(x, y))
+
+
+def test_powers_are_accurate_over_all_floats():
+    draw, count = np.random.default_rng(1), 1500
+    special = [*SPECIAL, 3.0, -3.0, 7.0, 1e10, 2.0**53, 2.0**53 + 2, 2.0**52 + 1]
+    pairs = np.array(np.meshgrid(special, special)).reshape(2, -1)
+    sizes = draw.uniform(0.5, 1, count) * 2.0 ** draw.integers(-52, -1, count)
+    near_1 = 1 + draw.choice([-1, 1], count) * sizes
+    large = np.exp(draw.uniform(-700, 700, count))
+    floats = abs(samples(0))
+    x = [pairs[0], draw.uniform(-4, 4, count), floats, near_1, large]
+    y = [
+        pairs[1],
+        draw.integers(-40, 40, count),
+        draw.permutation(samples(0)),
+        *(draw.uniform(-745, 710, count) / np.log(each) for each in (near_1, large)),
+    ]
+    base, exponent = (torch.from_numpy(np.concatenate(each)) for each in (x, y))
+    expected = np.array(
+        [exact_power(*each) for each in zip(base.tolist(), exponent.tolist())]
+    )
+
+    actual = padc.compile(Function(torch.pow), (base, exponent))(base, exponent)
+
+    assert ulps(actual.numpy(), expected).max() <= 2
+
+
+def test_angles_of_vectors_are_accurate_over_all_floats():
+    draw = np.random.default_rng(2)
+    pairs = np.array(np.meshgrid(SPECIAL, SPECIAL)).reshape(2, -1)
+    y = np.concatenate([pairs[0], samples(500), draw.normal(size=1500)])
+    x = np.concatenate([pairs[1], draw.permutation(samples(500)), np.ones(1500)])
+    with np.errstate(all="ignore"):
+        near = np.arctan2(y, x)
+    expected = near.copy()
+    with mpmath.workprec(150):
+        for i in np.flatnonzero(np.isfinite(x) & np.isfinite(y) & (y != 0)):
+            expected[i] = float(mpmath.atan2(y[i], x[i]))
+
+    inputs = torch.from_numpy(y), torch.from_numpy(x)
+    actual = padc.compile(Function(torch.atan2), inputs)(*inputs)
+
+    assert ulps(actual.numpy(), expected).max() <= 4
+
+
 def test_softmax_of_two():
     """e^-x / (e^-x + 1)."""
     x = torch.from_numpy(samples(1500))
