@@ -35,6 +35,7 @@ PASSES = {
         "convert-tcp-to-linalg",
     ),
     "linalg": (
+        "widen-weights",
         "fuse-elementwise",
         "pack-layouts",
         "pack-weights",

@@ -148,6 +148,7 @@ def to_buffers(
     from padc.passes.linalg.fuse_elementwise import FuseElementwisePass
     from padc.passes.linalg.pack_layouts import PackLayoutsPass
     from padc.passes.linalg.pack_weights import PackWeightsPass
+    from padc.passes.linalg.widen_weights import WidenWeightsPass
     from padc.passes.linalg.write_in_place import WriteInPlacePass
     from padc.passes.to_linalg.convert_tcp_to_linalg import ConvertTcpToLinalgPass
     from padc.passes.to_linalg.convert_torch_to_linalg import ConvertTorchToLinalgPass
@@ -157,6 +158,8 @@ def to_buffers(
         ConvertTorchToLinalgPass(),
         # Border pads stay: as buffers they copy rows, as linalg ops each element.
         ConvertTcpToLinalgPass(border_pads=False),
+        # While such conversions are ops of their own.
+        WidenWeightsPass(),
         # After both, which make the elementwise ops.
         FuseElementwisePass(),
         # Before buffers are allocated, which then have the packed shapes.

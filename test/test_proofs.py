@@ -34,6 +34,7 @@ NOT_OF_INDEX_MAPS = {
     "convert-torch-to-mil": "single ops, tested against PyTorch",
     "convert-model-buffers-to-states": "arguments and results only",
     "drop-unused-weights": "arguments only",
+    "widen-weights": "arguments only",
     "plan-buffers": "places of whole buffers",
 }
 """Passes and folds that rewrite no index maps, and why."""

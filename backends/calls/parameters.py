@@ -31,6 +31,8 @@ class Parameter:
     """The sizes to which a packed weight is reshaped; None if it is not packed."""
     order: tuple[int, ...] | None = None
     """The order of these dimensions in memory."""
+    narrow: str | None = None
+    """The dtype of a weight that is converted to float32; None if it is not."""
     tile: int | None = None
     """The size of Winograd's tiles, for which packed 3x3 kernels are transformed."""
 

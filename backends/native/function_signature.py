@@ -19,6 +19,7 @@ from xdsl.utils.hints import isa
 
 from padc.backends.calls.parameters import Parameter
 from padc.errors import SourceLocation
+from padc.ir.element_types import describe_element
 from padc.ir.torch.tensors import dtype_name
 from padc.passes.buffers_to_llvm.access_check import locations
 from padc.passes.common.memref_builder import AnyMemRef
@@ -89,9 +90,18 @@ def signature_of(
             name = own["padc.weight"]
             assert isinstance(name, StringAttr)
             split, order = (integers(own.get(f"padc.{x}")) for x in ("split", "order"))
-            tile = integer(own.get("padc.tile"))
+            narrow = own.get("padc.narrow")
             parameters.append(
-                Parameter("weight", None, shape, name.data, split, order, tile)
+                Parameter(
+                    "weight",
+                    None,
+                    shape,
+                    weight=name.data,
+                    split=split,
+                    order=order,
+                    narrow=None if narrow is None else describe_element(narrow),
+                    tile=integer(own.get("padc.tile")),
+                )
             )
         elif i < len(arguments) - 1:
             dtype = dtype_name(results[i - first_result])

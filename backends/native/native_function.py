@@ -25,7 +25,7 @@ from padc.backends.native.function_signature import Signature
 from padc.backends.native.machine import Code
 from padc.backends.native.thread_team import team
 from padc.errors import UsageError, WrongResultError, first_line
-from padc.ir.weights import Array
+from padc.ir.weights import Array, float32_of_bfloat16
 from padc.ir.winograd import winograd
 from padc.passes.buffers.live_ranges import ALIGNMENT, TOO_LARGE, aligned
 from padc.passes.buffers_to_llvm.access_check import SCRATCH_BYTES
@@ -285,6 +285,13 @@ def laid_out(weight: Array, parameter: Parameter) -> Array:
     A packed form has memory of its own: the weight may be the model's, which the model
     may change later (see `StoredModel.bind`).
     """
+    match parameter.narrow:
+        case None:
+            pass
+        case "bfloat16":
+            weight = float32_of_bfloat16(weight)
+        case _:
+            weight = weight.astype(np.float32)
     if parameter.split is None:
         return np.ascontiguousarray(weight)
     weight = weight.reshape(parameter.split).transpose(parameter.order)

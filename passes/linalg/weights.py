@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from xdsl.dialects import func, tensor
@@ -13,9 +13,10 @@ from xdsl.dialects.builtin import (
     IntegerAttr,
     StringAttr,
     TensorType,
+    f32,
     i64,
 )
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import Attribute, BlockArgument, SSAValue
 
 from padc.ir.main_function import body_of
 from padc.ir.tcp import tensor_type
@@ -34,11 +35,67 @@ def weight_arguments(function: func.FuncOp) -> Mapping[SSAValue, StringAttr]:
     }
 
 
+def origin_of(function: func.FuncOp, weight: SSAValue) -> Mapping[str, Attribute]:
+    """The attributes of an argument that tell which weight it is, and its type."""
+    assert isinstance(weight, BlockArgument) and function.arg_attrs is not None
+    data = function.arg_attrs.data[weight.index].data
+    return {name: data[name] for name in ("padc.weight", "padc.narrow") if name in data}
+
+
 def source_of(x: SSAValue) -> SSAValue:
     """The tensor that `x` reshapes: a reshaped weight is a weight too."""
     while isinstance(x.owner, tensor.ExpandShapeOp | tensor.CollapseShapeOp):
         x = x.owner.src
     return x
+
+
+@dataclass
+class WideWeights:
+    """The weights of a function as f32, which are new arguments."""
+
+    function: func.FuncOp
+    _names: Mapping[SSAValue, StringAttr] = field(init=False)
+    _forms: dict[SSAValue, SSAValue] = field(
+        default_factory=dict[SSAValue, SSAValue], init=False
+    )
+
+    def __post_init__(self) -> None:
+        self._names = weight_arguments(self.function)
+
+    def __contains__(self, x: SSAValue) -> bool:
+        """Whether `x` is a weight."""
+        return x in self._names
+
+    def wide(self, x: SSAValue) -> SSAValue:
+        """An argument for the weight `x`, which is converted when it is bound."""
+        if x not in self._forms:
+            block, shape = body_of(self.function), tensor_type(x).get_shape()
+            type = TensorType(f32, shape)
+            self._forms[x] = block.insert_arg(type, len(block.args))
+            self._forms[x].name_hint = x.name_hint
+        return self._forms[x]
+
+    def declare(self) -> None:
+        """Give the function the type and the attributes of the new arguments."""
+        add_arguments(
+            self.function,
+            [
+                DictionaryAttr(
+                    {
+                        "padc.weight": self._names[x],
+                        "padc.narrow": tensor_type(x).element_type,
+                    }
+                )
+                for x in self._forms
+            ],
+        )
+
+
+def add_arguments(function: func.FuncOp, attributes: Sequence[DictionaryAttr]) -> None:
+    """Give `function` the type and the attributes of new arguments, its last ones."""
+    if attributes:
+        function.arg_attrs = ArrayAttr([*(function.arg_attrs or ()), *attributes])
+        function.update_function_type()
 
 
 @dataclass
@@ -76,7 +133,7 @@ class PackedWeights:
         split = split_sizes(shape, tiles)
         order = split_order(len(shape), tiles)
         attributes = {
-            "padc.weight": self.names[source_of(x)],
+            **origin_of(self.function, source_of(x)),
             "padc.split": DenseArrayBase.from_list(i64, split),
             "padc.order": DenseArrayBase.from_list(i64, order),
         }
@@ -85,11 +142,7 @@ class PackedWeights:
 
     def declare(self) -> None:
         """Give the function the type and the attributes of the new arguments."""
-        if not self._attributes:
-            return
-        function, known = self.function, self.function.arg_attrs
-        function.arg_attrs = ArrayAttr([*(known or ()), *self._attributes])
-        function.update_function_type()
+        add_arguments(self.function, self._attributes)
 
 
 @dataclass
@@ -133,7 +186,7 @@ class WinogradFilters:
         arg.name_hint = kernel.name_hint
         self._attributes[arg] = DictionaryAttr(
             {
-                "padc.weight": self._attributes[kernel].data["padc.weight"],
+                **origin_of(self.function, kernel),
                 "padc.tile": IntegerAttr(tile, i64),
                 "padc.split": DenseArrayBase.from_list(i64, split),
                 "padc.order": DenseArrayBase.from_list(i64, order),

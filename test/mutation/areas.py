@@ -258,6 +258,7 @@ AREAS: Mapping[str, Area] = {
             "passes/linalg/panels.py": (),
             "passes/linalg/convert_to_winograd.py": (),
             "passes/linalg/drop_unused_weights.py": (),
+            "passes/linalg/widen_weights.py": (),
             "passes/linalg/winograd_cost.py": (),
             "passes/linalg/write_in_place.py": (),
         },

@@ -16,6 +16,7 @@ from padc.errors import Obstacle
 from padc.ir.element_types import wide
 from padc.ir.tcp import Amount
 from padc.passes.aten.einsum import parse_equation
+from padc.passes.common.kernel_tiles import FEW_ROWS
 from padc.passes.common.linalg_builder import LinalgBuilder
 from padc.passes.common.tensor_shapes import collapse, expand, rank_of, unsqueeze
 from padc.passes.to_linalg.aten.linalg_call import LinalgCall, as_number, lowers
@@ -44,6 +45,7 @@ def multiply(
 
     Sums start from `init`, which takes the sizes of the result.
     """
+    a, b = wide_factors(build, a, b, type, transposed)
     batch = max(a.rank - 2, b.rank - 2, 0)
     rows, columns = int(a.rank > 1), int(b.rank > 1)
     inner = batch + rows + columns
@@ -53,6 +55,24 @@ def multiply(
     b_dims += reversed(pair) if transposed else pair
     factors = [a.along(*a_dims), b.along(*b_dims)]
     return summed(build, factors, [inner], False, type, Number.__mul__, init)
+
+
+def wide_factors(
+    build: LinalgBuilder, a: Operand, b: Operand, type: Attribute, transposed: bool
+) -> Sequence[Operand]:
+    """
+    The factors in `type`, if they are large matrices: kernels are those of its floats.
+
+    Products of few rows or columns take as long as their factors are read.
+    """
+    if a.type == type or a.rank < 2 or b.rank < 2:
+        return a, b
+    rows = a.shape[:-1] if b.rank == 2 else a.shape[-2:-1]
+    columns = b.shape[-2 if transposed else -1]
+    few = [math.prod(each) for each in (rows, [columns]) if DYNAMIC_INDEX not in each]
+    if any(count < FEW_ROWS for count in few):
+        return a, b
+    return [Operand(converted(build, x, type), type) for x in (a, b)]
 
 
 @lowers(

@@ -35,10 +35,13 @@ def lower_conv(build: LinalgBuilder, op: tcp.ConvOp) -> SSAValue:
     dims, groups = op.dims, op.groups.value.data
     type = element_type(x)
     total = wide(type)
+    if total != type:
+        # The kernels of convolutions are those of floats that they add in.
+        x, kernel = (in_type(build, each, total) for each in (x, kernel))
     sizes = result_sizes(build, op, x, kernel)
     bias = None if op.bias is None else build.signless(op.bias)
     strides, dilations = op.strides.get_values(), op.dilations.get_values()
-    if groups == 1 and dims == ConvDimsAttr.channels_first(2) and total == type:
+    if groups == 1 and dims == ConvDimsAttr.channels_first(2):
         start = started(build, sizes, dims.result.index("f"), bias, total)
         y = build.insert(
             linalg.Conv2DNchwFchwOp(
@@ -53,7 +56,7 @@ def lower_conv(build: LinalgBuilder, op: tcp.ConvOp) -> SSAValue:
         y = Grouped(build, dims, groups, sizes, kernel).sums(
             x, bias, total, strides, dilations
         )
-    return narrowed(build, y, type)
+    return in_type(build, y, type)
 
 
 def vector(values: Sequence[int]) -> DenseIntElementsAttr:
@@ -224,14 +227,16 @@ def multiply_add(
     return build.insert(arith.AddiOp(build.insert(arith.MuliOp(a, b)), sum))
 
 
-def narrowed(build: LinalgBuilder, x: SSAValue, type: Attribute) -> SSAValue:
-    """A tensor of sums as one of `type`."""
-    if element_type(x) == type:
+def in_type(build: LinalgBuilder, x: SSAValue, type: Attribute) -> SSAValue:
+    """A tensor with elements of `type`."""
+    old = element_type(x)
+    if old == type:
         return x
+    convert = widened if type == wide(old) else rounded
     dims = [AffineExpr.dimension(i) for i in range(tcp.tensor_type(x).get_num_dims())]
     return build.compute(
         build.sizes(x),
         type,
-        lambda inner, args: rounded(inner, args[0], type),
+        lambda inner, args: convert(inner, args[0], type),
         [(x, dims)],
     )

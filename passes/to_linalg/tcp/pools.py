@@ -24,7 +24,7 @@ from padc.passes.to_linalg.build.scalars import (
     rounded,
     widened,
 )
-from padc.passes.to_linalg.tcp.convolutions import narrowed
+from padc.passes.to_linalg.tcp.convolutions import in_type
 from padc.passes.to_linalg.tcp.linalg_lowering import lowers
 
 
@@ -47,7 +47,7 @@ def lower_max_pool(build: LinalgBuilder, op: tcp.MaxPoolOp) -> SSAValue:
         return [inner.insert(maximum(element, largest))]
 
     (y,) = over_windows(build, op, x, [start], larger)
-    return narrowed(build, y, type)
+    return in_type(build, y, type)
 
 
 @lowers(tcp.AvgPoolOp)
