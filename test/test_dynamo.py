@@ -276,10 +276,49 @@ def test_tensors_changed_in_place(compiled: list[CompiledModel]):
     assert len(compiled) == 1
 
 
+def a_result_and_views(x: torch.Tensor) -> tuple[Any, ...]:
+    y = x.exp().t()
+    return y[1], y, 3, y.unsqueeze(0), y[:, 1:], x.sin()
+
+
+def test_views_of_results(compiled: list[CompiledModel]):
+    x = torch.randn(3, 4)
+    expected = a_result_and_views(x)
+
+    actual = torch.compile(a_result_and_views, backend="padc")(x)
+
+    assert len(compiled) == 1 and actual[2] == 3
+    places = 0, 1, 3, 4, 5
+    for i in places:
+        torch.testing.assert_close(actual[i], expected[i])
+        assert actual[i].stride() == expected[i].stride()
+    actual[1].zero_()
+    assert [bool(actual[i].any()) for i in places] == [False] * 4 + [True]
+
+
+def parts_of_a_result(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    y = x.exp()
+    return y[0], y[1]
+
+
+def bits_of_a_result(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    y = x.exp()
+    return y, y.view(torch.int32)
+
+
+@pytest.mark.parametrize("function", [parts_of_a_result, bits_of_a_result])
+def test_results_that_share_memory_otherwise(function: Callable[..., Any]):
+    x = torch.randn(3, 4)
+    with pytest.warns(UserWarning, match="not views of one of them"):
+        actual = torch.compile(function, backend="padc")(x)
+
+    torch.testing.assert_close(actual, function(x))
+
+
 def test_views_stay_views(compiled: list[CompiledModel]):
     x = torch.randn(3, 4)
     fast = torch.compile(lambda x: (x.relu(), x.view(-1)), backend="padc")
-    with pytest.warns(UserWarning, match="an output shares memory"):
+    with pytest.warns(UserWarning, match="an output shares memory with an input"):
         _, view = fast(x)
 
     assert view.data_ptr() == x.data_ptr() and not compiled

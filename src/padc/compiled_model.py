@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 
+from padc.errors import UsageError
 from padc.ir.weights import Array
 
 
@@ -57,6 +58,13 @@ class CompiledModel(abc.ABC):
             >>> compiled(torch.tensor([-1.0, 0.0, 2.0]))
             tensor([0., 0., 2.])
         """
+
+    def __reduce__(self) -> NoReturn:
+        """Raise UsageError: machine code is that of its process."""
+        raise UsageError(
+            "a compiled model can be neither copied nor pickled",
+            hint="compile it again, in each process: a cache keeps its machine code",
+        )
 
     @abc.abstractmethod
     def run_into(

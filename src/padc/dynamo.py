@@ -204,11 +204,13 @@ class Graph:
         graph = with_floats(self._graph, self._floats, floats)
         try:
             outputs = fake_outputs(graph, args)
-            which = [i for i, x in enumerate(outputs) if isinstance(x, torch.Tensor)]
-            if not which or any(outputs[i].requires_grad for i in which):
+            tensors = [i for i, x in enumerate(outputs) if isinstance(x, torch.Tensor)]
+            if not tensors or any(outputs[i].requires_grad for i in tensors):
                 return self._graph
+            bases = bases_of({i: outputs[i] for i in tensors})
+            which = [i for i in tensors if i not in bases]
             function = self._tensors_function(graph, repr(floats), which, args)
-            return restored(function, outputs, which)
+            return restored(function, outputs, which, bases)
         except UnsupportedError as error:
             messages = dict.fromkeys(problem.message for problem in error.problems)
             return self._give_up(", ".join(messages))
@@ -315,16 +317,30 @@ class TensorsOf(torch.nn.Module):
 
 
 def restored(
-    function: Function, outputs: Sequence[Any], which: Sequence[int]
+    function: Function,
+    outputs: Sequence[Any],
+    which: Sequence[int],
+    bases: Mapping[int, int],
 ) -> Function:
-    """A function that returns `outputs`; `function` computes those of `which`."""
+    """
+    A function that returns `outputs`; `function` computes those of `which`.
+
+    Others that are tensors are views of these, by `bases`.
+    """
     strides = {i: outputs[i].stride() for i in which}
-    others = [None if i in strides else x for i, x in enumerate(outputs)]
+    views = {
+        i: (base, outputs[i].shape, outputs[i].stride(), outputs[i].storage_offset())
+        for i, base in bases.items()
+    }
+    others = [None if i in strides or i in views else x for i, x in enumerate(outputs)]
 
     def run(*args: Any) -> list[Any]:
-        results = list(others)
+        results: list[Any] = list(others)
         for (i, each), tensor in zip(strides.items(), function(*args), strict=True):
             results[i] = with_strides(tensor, each)
+        for i, (base, shape, steps, offset) in views.items():
+            first = results[base].storage_offset()
+            results[i] = results[base].as_strided(shape, steps, first + offset)
         return results
 
     return run
@@ -340,7 +356,7 @@ def with_strides(tensor: torch.Tensor, strides: Sequence[int]) -> torch.Tensor:
 
 
 def fake_outputs(graph: torch.fx.GraphModule, args: Sequence[Any]) -> list[Any]:
-    """The outputs of `graph` as tensors without data; Obstacle if they alias."""
+    """The outputs of `graph` as tensors without data; Obstacle if one is an input's."""
     mode = FakeTensorMode()
     mode.cache_enabled = False  # It would grow with each new size.
     fakes = [mode.from_tensor(x) if isinstance(x, torch.Tensor) else x for x in args]
@@ -353,9 +369,43 @@ def fake_outputs(graph: torch.fx.GraphModule, args: Sequence[Any]) -> list[Any]:
     for output in outputs:
         if isinstance(output, torch.Tensor):
             if storage(output) in taken:
-                raise Obstacle("an output shares memory with another tensor")
-            taken.add(storage(output))
+                raise Obstacle("an output shares memory with an input")
     return outputs
+
+
+def bases_of(tensors: Mapping[int, torch.Tensor]) -> Mapping[int, int]:
+    """
+    For each of the tensors that is a view of another, the number of that one.
+
+    Raises Obstacle if none of those that share memory has all of it, and their dtype.
+    """
+    groups: dict[int, list[int]] = {}
+    for i, x in tensors.items():
+        groups.setdefault(storage(x), []).append(i)
+    bases: dict[int, int] = {}
+    for group in groups.values():
+        base = next((i for i in group if has_all_of_its_memory(tensors[i])), None)
+        if len(group) == 1:
+            continue
+        if base is None or any(
+            tensors[i].dtype != tensors[base].dtype
+            or tensors[i].is_conj()
+            or tensors[i].is_neg()
+            for i in group
+        ):
+            raise Obstacle("outputs share memory, but are not views of one of them")
+        bases |= {i: base for i in group if i != base}
+    return bases
+
+
+def has_all_of_its_memory(x: torch.Tensor) -> bool:
+    """Whether each element of the memory of `x` is one of `x`, once."""
+    count = 1
+    for stride, size in sorted(zip(x.stride(), x.shape, strict=True)):
+        if size != 1 and stride != count:
+            return False
+        count *= size
+    return x.untyped_storage().nbytes() == count * x.element_size()
 
 
 def storage(tensor: torch.Tensor) -> int:

@@ -4,6 +4,7 @@
 import copy
 import gc
 import itertools
+import pickle
 import threading
 import time
 from collections import Counter, namedtuple
@@ -1034,3 +1035,11 @@ def test_static_sizes_that_memory_does_not_have(size: int):
         compile_function(lambda x: F.adaptive_avg_pool1d(x, size), torch.ones(0, 2))(
             torch.ones(0, 2)
         )
+
+
+@pytest.mark.parametrize("how", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_compiled_models_are_not_copied(how: Callable[[object], object]):
+    compiled = padc.compile(nn.ReLU(), (torch.zeros(3),))
+
+    with pytest.raises(padc.UsageError, match="neither copied nor pickled"):
+        how(compiled)
