@@ -8,14 +8,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from xdsl.dialects.builtin import i1, i64
+from xdsl.dialects.builtin import i1, i32, i64
 from xdsl.ir import Attribute, SSAValue
 
 from padc.ir.element_types import wide
 from padc.ir.tcp import Amount
 from padc.passes.aten.operand_checks import check_not_empty
 from padc.passes.common.linalg_builder import LinalgBuilder
-from padc.passes.common.tensor_shapes import product, reshape
+from padc.passes.common.tensor_shapes import product, reshape, squeeze
 from padc.passes.to_linalg.aten.linalg_call import LinalgCall, as_number, lowers
 from padc.passes.to_linalg.aten.tensors import (
     Operand,
@@ -213,6 +213,8 @@ def extreme_and_index(
     build: LinalgBuilder, x: Operand, dims: Sequence[int], keepdim: bool, greatest: bool
 ) -> list[SSAValue]:
     """The extreme along one dimension, and the index of its first occurrence."""
+    if dims and dims[0] == x.rank - 1:
+        return extreme_and_index_of_rows(build, x, keepdim, greatest)
     least, most = limits(x.type)
 
     def body(so_far: Sequence[Number], x: Sequence[Number]) -> list[Number]:
@@ -230,6 +232,33 @@ def extreme_and_index(
 
     starts = [(least if greatest else most, x.type), (0.0, i64)]
     return reduce(build, [x], dims, keepdim, starts, body)
+
+
+def extreme_and_index_of_rows(
+    build: LinalgBuilder, x: Operand, keepdim: bool, greatest: bool
+) -> list[SSAValue]:
+    """
+    The same along the last dimension: first the extreme, then where it is.
+
+    Unlike one loop for both, each of the two is computed by vectors.
+    """
+    last = x.rank - 1
+    best = extreme(build, x, [last], True, greatest)
+    type = i32 if 0 <= x.shape[last] < 2**31 else i64
+    _, none = limits(type)
+
+    def body(so_far: Sequence[Number], x: Sequence[Number]) -> list[Number]:
+        new, best = x
+        index = from_size(new.build, new.build.loop_index(last), type)
+        found = new.equals(best)
+        if new.is_float:
+            found = found | (new.is_nan() & best.is_nan())
+        return [so_far[0].minimum(found.select(index, none))]
+
+    inputs = [x, Operand(best, x.type)]
+    (where,) = reduce(build, inputs, [last], keepdim, [(none, type)], body)
+    where = converted(build, Operand(where, type), i64)
+    return [best if keepdim else squeeze(build, best, [last]), where]
 
 
 @lowers("aten.max.dim", "aten.min.dim")
