@@ -151,13 +151,17 @@ class Body:
         return value not in given and (self.needed is None or value in self.needed)
 
     def is_sum(self, op: Operation) -> bool:
-        """Whether `op` adds to an output, or computes a product that is then added."""
+        """
+        Whether `op` adds to an output, or computes a product that is then added.
+
+        A product of many factors counts as a sum: `op` multiplies an output.
+        """
         block = self.op.body.block
-        adds = isinstance(op, arith.AddfOp) and any(
+        is_sum = isinstance(op, arith.AddfOp | arith.MulfOp) and any(
             x in block.args[-self.outputs :] for x in op.operands
         )
-        if adds or not isinstance(op, arith.MulfOp):
-            return adds
+        if is_sum or not isinstance(op, arith.MulfOp):
+            return is_sum
         uses = list(op.result.uses)
         return (
             len(uses) == 1
