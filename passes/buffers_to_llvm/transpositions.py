@@ -2,8 +2,9 @@
 Copies that transpose: contiguous in one loop for the input, in another for the result.
 
 Squares of vectors are transposed in registers, so that no element is loaded or stored
-alone. A square is as wide as a vector of AVX2, which is fast on other CPUs, too. Blocks
-of two by two have whole cache lines of the input and of the result.
+alone. A square is at most as wide as a vector of AVX2, which is fast on other CPUs, too,
+and has eight rows at most, for which all CPUs have registers. Blocks of squares have
+whole cache lines of the input and of the result.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from xdsl.dialects.builtin import AnyFloat, f32, f64
+from xdsl.dialects.builtin import AnyFloat, f16, f32, f64
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.ir import SSAValue
@@ -27,11 +28,11 @@ from padc.passes.buffers_to_llvm.loops import Loop, nested
 from padc.passes.buffers_to_llvm.vectors import Vectors, transposed
 from padc.passes.buffers_to_llvm.work_sharing import share, split_loop
 
-SQUARE_BYTES = 32
-"""The length of the rows and columns of a square."""
-SQUARES = 2
-"""The squares along each side of a block."""
-ELEMENT_TYPES: dict[int, AnyFloat] = {4: f32, 8: f64}
+ROW_BYTES, ROWS = 32, 8
+"""The most bytes of a row of a square, and its most rows."""
+LINE_BYTES = 64
+"""The length of the rows and columns of a block."""
+ELEMENT_TYPES: dict[int, AnyFloat] = {2: f16, 4: f32, 8: f64}
 """By the bytes of an element, the float type as which it is moved."""
 
 
@@ -51,12 +52,12 @@ class Transposition:
     @property
     def lanes(self) -> int:
         """The elements of the side of a square."""
-        return SQUARE_BYTES // self.type.size
+        return min(ROW_BYTES // self.type.size, ROWS)
 
     @property
     def width(self) -> int:
         """The elements of the side of a block."""
-        return SQUARES * self.lanes
+        return LINE_BYTES // self.type.size
 
     def run(self, build: LlvmBuilder, offsets: Sequence[Size]) -> None:
         """Emit all loops; the offsets are those of the source and the result."""

@@ -10,15 +10,17 @@ import padc
 SAME_WIDTHS = [
     pytest.param(dtype, marks=pytest.mark.slow) for dtype in (torch.int32, torch.int64)
 ]
-DTYPES = [torch.float32, torch.float64, torch.bfloat16, *SAME_WIDTHS]
+DTYPES = [torch.float32, torch.float64, torch.float16, torch.bfloat16, *SAME_WIDTHS]
 SHAPES = [(16, 16), (8, 100), (17, 31), (64, 1), (3, 40, 57), (2, 3, 33, 16), (0, 32)]
 
 
 def numbers(shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
     """Different numbers, some of them NaN with different bits."""
     x = torch.arange(torch.Size(shape).numel()).to(dtype).view(shape)
-    if dtype == torch.float32 and x.numel() > 2:
+    if x.numel() > 2 and dtype == torch.float32:
         x.view(torch.int32).flatten()[:2] = torch.tensor([0x7F800001, 0x7FC00005])
+    elif x.numel() > 2 and dtype.itemsize == 2:
+        x.view(torch.int16).flatten()[:2] = torch.tensor([0x7F81, 0x7FC5])
     return x
 
 
