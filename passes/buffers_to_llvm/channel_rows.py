@@ -27,7 +27,7 @@ from padc.passes.buffers_to_llvm.buffer_descriptor import (
 from padc.passes.buffers_to_llvm.gathers import differs
 from padc.passes.buffers_to_llvm.llvm_builder import LlvmBuilder, Size, predicate
 from padc.passes.buffers_to_llvm.loops import Loop, known
-from padc.passes.buffers_to_llvm.vector_math import ANGLES
+from padc.passes.buffers_to_llvm.vector_math import OF_SMALL
 from padc.passes.buffers_to_llvm.vectors import Vectors, transposed
 from padc.passes.buffers_to_llvm.work_sharing import ELEMENTS, share, split_loop
 
@@ -193,7 +193,7 @@ def channel_rows(body: Body, loops: Sequence[Loop]) -> ChannelRows | None:
         return None
     if op.body.block.args[-1].first_use is not None:
         return None
-    if any(isinstance(x, (*ANGLES, arith.DivUIOp)) for x in ops):
+    if any(isinstance(x, (*OF_SMALL, arith.DivUIOp)) for x in ops):
         return None
     points = next((loop for loop in loops if loop.steps[-1] == 1), None)
     if points is None:

@@ -3,7 +3,8 @@ Functions of f64 as straight-line code, as `vector_math` has them for f32.
 
 Over all floats, results are within 2 ulp (exp, exp2, and logarithms) or 4 ulp (the
 rest) of the exact ones (test/backends/native/test_double_math.py). Sines, cosines and
-tangents are C's in blocks with an angle above 2^40.
+tangents are C's in blocks with an angle above 2^40, remainders in those with a quotient
+above 2^50.
 
 The logarithm adds up its parts as that of fdlibm (e_log.c) does. The error function is
 a polynomial below 1, and 1 - exp(-x^2) erfcx(x) above it.
@@ -21,6 +22,7 @@ from itertools import count
 from xdsl.dialects import math as math_dialect
 from xdsl.ir import Operation
 
+from padc.ir.arith import RemFOp
 from padc.passes.buffers_to_llvm.derived_math import DerivedMath
 from padc.passes.buffers_to_llvm.vector_terms import (
     Function,
@@ -28,13 +30,14 @@ from padc.passes.buffers_to_llvm.vector_terms import (
     Term,
     expm1_of_parts,
     high_part,
-    is_small_angle,
+    is_small,
     log1p_by,
     mantissa,
     of_twice,
     scaled_power,
     signed_power,
     small_cos,
+    small_fmod,
     small_sin,
     small_tan,
     tanh_of_parts,
@@ -348,19 +351,19 @@ def sine_coefficients() -> Sequence[float]:
 
 
 def sin(x: Term) -> Term | None:
-    if not is_small_angle(x, SMALL):
+    if not is_small(x, SMALL):
         return None
     return small_sin(x, half_pi(), sine_coefficients())
 
 
 def cos(x: Term) -> Term | None:
-    if not is_small_angle(x, SMALL):
+    if not is_small(x, SMALL):
         return None
     return small_cos(x, half_pi(), sine_coefficients())
 
 
 def tan(x: Term) -> Term | None:
-    if not is_small_angle(x, SMALL):
+    if not is_small(x, SMALL):
         return None
     end = (HALF_PI / 2) ** 2
     sin, cos = (interpolated(rest, 0.0, end, 6) for rest in (sin_rest, cos_rest))
@@ -400,9 +403,10 @@ FUNCTIONS: Mapping[type[Operation], PartialFunction] = {
     math_dialect.Log1pOp: log1p,
     math_dialect.Log2Op: log_to_base(2),
     math_dialect.PowFOp: pow,
+    RemFOp: small_fmod,
     math_dialect.SinOp: sin,
     math_dialect.TanOp: tan,
     math_dialect.TanhOp: tanh,
     **DERIVED.functions,
 }
-"""The functions of f64, by op; those of angles have no code for large ones."""
+"""The functions of f64, by op; those of `OF_SMALL` have no code for large arguments."""

@@ -40,7 +40,7 @@ from padc.passes.buffers_to_llvm.llvm_builder import (
 )
 from padc.passes.buffers_to_llvm.loops import Loop
 from padc.passes.buffers_to_llvm.scalars import as_width
-from padc.passes.buffers_to_llvm.vector_math import ANGLES
+from padc.passes.buffers_to_llvm.vector_math import OF_SMALL
 from padc.passes.buffers_to_llvm.vectors import joined, transposed
 from padc.passes.buffers_to_llvm.work_sharing import ELEMENTS, items_of, split_loop
 from padc.passes.common.backward_slice import backward_slice
@@ -325,7 +325,7 @@ def gathers_of(body: Body, loops: Sequence[Loop]) -> Gathers | None:
     build, ops = body.kernel.build, list(body.op.body.walk())
     if not loops or any(loop.reduces for loop in loops):
         return None
-    if any(isinstance(op, (*ANGLES, arith.DivUIOp)) for op in ops):
+    if any(isinstance(op, (*OF_SMALL, arith.DivUIOp)) for op in ops):
         return None
     found: list[tuple[memref.LoadOp, BufferDescriptor, list[bool]]] = []
     for op in body.op.body.block.ops:

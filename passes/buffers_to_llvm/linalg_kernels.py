@@ -20,7 +20,7 @@ from padc.passes.buffers_to_llvm.loop_nests import nest_of
 from padc.passes.buffers_to_llvm.loops import Loop, merged, ordered
 from padc.passes.buffers_to_llvm.op_loops import captured, loops_of, work_of
 from padc.passes.buffers_to_llvm.transpositions import transposition_of
-from padc.passes.buffers_to_llvm.vector_math import ANGLES
+from padc.passes.buffers_to_llvm.vector_math import OF_SMALL
 from padc.passes.buffers_to_llvm.work_sharing import threads_for
 
 JAMMED = 4
@@ -101,7 +101,7 @@ def jam(
     if not any(isinstance(x, memref.LoadOp) for x in op.body.walk()):
         return loops, None
     if any(loop.reduces for loop in loops) or any(
-        isinstance(x, (*ANGLES, arith.DivUIOp)) for x in op.body.walk()
+        isinstance(x, (*OF_SMALL, arith.DivUIOp)) for x in op.body.walk()
     ):
         return loops, None
     inputs = len(op.inputs)

@@ -95,11 +95,11 @@ class LlvmBuilder(IntegerBuilder):
     """The bytes of a vector of the CPU."""
     part: Part | None = None
     """Which part of its work the function does; None if all."""
-    large_angles: list[SSAValue] | None = None
+    large_arguments: list[SSAValue] | None = None
     """
-    Collects whether angles are large, for code of sines and cosines of small ones.
+    Collects whether arguments are large, for code of sines and others of small ones.
 
-    None for code that is right for all angles.
+    None for code that is right for all arguments.
     """
     span: Span | None = None
     """The items of the loop that comes next, if it is split."""

@@ -28,7 +28,7 @@ from padc.passes.buffers_to_llvm.row_places import rest_of
 from padc.passes.buffers_to_llvm.row_sums import Stored, SummedRow
 from padc.passes.buffers_to_llvm.sums.extremes import Extreme, extreme_of
 from padc.passes.buffers_to_llvm.sums.float_sums import BlockedSum, is_long, is_sum
-from padc.passes.buffers_to_llvm.vector_math import ANGLES
+from padc.passes.buffers_to_llvm.vector_math import OF_SMALL
 from padc.passes.buffers_to_llvm.window_rows import WindowRow, window_row
 from padc.passes.buffers_to_llvm.work_sharing import (
     ELEMENTS,
@@ -110,8 +110,8 @@ class LoopNest:
             split_loop(build, loop.count, inside)
         elif self.is_long_copy(loop):
             self.copy(loop, offsets)
-        elif any(isinstance(x, ANGLES) for x in self.op.body.walk()):
-            self.angles(loop, offsets, places)
+        elif any(isinstance(x, OF_SMALL) for x in self.op.body.walk()):
+            self.of_small(loop, offsets, places)
         elif (number := self.repeats(loop)) > 1:
             self.repeated(loop, number, offsets, places)
         elif self.gathers is not None:
@@ -170,9 +170,9 @@ class LoopNest:
         found = [n for x in ops if (n := divisor_of(x, loop.dims[0])) is not None]
         if not found or not isinstance(loop.count, int) or loop.count % found[0]:
             return 1
-        # Those with angles are faster in blocks, see `angles`.
-        has_angles = any(isinstance(x, ANGLES) for x in ops)
-        return 1 if has_angles or found[0] > REPEATS else found[0]
+        # Those with code for small arguments are faster in blocks, see `of_small`.
+        has_small = any(isinstance(x, OF_SMALL) for x in ops)
+        return 1 if has_small or found[0] > REPEATS else found[0]
 
     def repeated(
         self, loop: Loop, number: int, offsets: Sequence[Size], places: Places
@@ -201,10 +201,10 @@ class LoopNest:
             if not (loop.reduces and stays and isinstance(loop.count, int)):
                 return False
         ops = list(self.op.body.walk())
-        # Those with angles are faster in blocks, see `angles`.
-        has_angles = any(isinstance(x, ANGLES) for x in ops)
+        # Those with code for small arguments are faster in blocks, see `of_small`.
+        has_small = any(isinstance(x, OF_SMALL) for x in ops)
         number = math.prod(map(count, window)) * len(ops)
-        return 0 < number <= WINDOW and not has_angles
+        return 0 < number <= WINDOW and not has_small
 
     def window(
         self, loops: Sequence[Loop], offsets: Sequence[Size], places: Places
@@ -269,12 +269,12 @@ class LoopNest:
 
         split_range(build, loop.count, part)
 
-    def angles(self, loop: Loop, offsets: Sequence[Size], places: Places) -> None:
+    def of_small(self, loop: Loop, offsets: Sequence[Size], places: Places) -> None:
         """
-        Emit an innermost loop with sines and cosines, in blocks of `ELEMENTS`.
+        Emit an innermost loop with sines or remainders, in blocks of `ELEMENTS`.
 
-        A loop finds out whether a block has large angles. If not, faster code computes
-        the block.
+        A loop finds out whether a block has large arguments of them. If not, faster
+        code computes the block.
         """
 
         def block(build: LlvmBuilder, number: Size) -> None:
@@ -290,24 +290,24 @@ class LoopNest:
                 return moved, {**places, loop.dims[0]: here}
 
             def found(place: SSAValue, carried: Sequence[SSAValue]) -> list[SSAValue]:
-                build.large_angles = []
+                build.large_arguments = []
                 self.body.results(build, *at(place), {})
                 (result,) = carried
-                for is_large in build.large_angles:
+                for is_large in build.large_arguments:
                     bit = build.insert(llvm.ZExtOp(is_large, i32))
                     result = build.insert(llvm.OrOp(result, bit))
-                build.large_angles = None
+                build.large_arguments = None
                 return [result]
 
             def computed(is_small: bool) -> None:
-                build.large_angles = [] if is_small else None
+                build.large_arguments = [] if is_small else None
                 build.loop(
                     0,
                     count,
                     1,
                     lambda build, place: self.body.element(build, *at(place)),
                 )
-                build.large_angles = None
+                build.large_arguments = None
 
             (large,) = build.carry(count, [build.number(0)], found)
             none = build.insert(llvm.ICmpOp(large, build.number(0), predicate("eq")))

@@ -72,7 +72,6 @@ FLOAT_OPS: dict[type[Operation], type[llvm.AbstractFloatArithOp]] = {
     arith.SubfOp: llvm.FSubOp,
     arith.MulfOp: llvm.FMulOp,
     arith.DivfOp: llvm.FDivOp,
-    RemFOp: llvm.FRemOp,
 }
 FLOAT_INTRINSICS: dict[type[Operation], str] = {
     arith.MaximumfOp: "llvm.maximum",
@@ -228,6 +227,8 @@ def computed(
     if (name := FLOAT_INTRINSICS.get(kind)) is not None:
         return intrinsic(build, name, args, type)
     match op:
+        case RemFOp():
+            return build.insert(llvm.FRemOp(args[0], args[1]))
         case arith.NegfOp():
             return build.insert(llvm.FNegOp(args[0], llvm.FastMathAttr(None)))
         case math.RsqrtOp():

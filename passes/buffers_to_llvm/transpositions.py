@@ -2,9 +2,9 @@
 Copies that transpose: contiguous in one loop for the input, in another for the result.
 
 Squares of vectors are transposed in registers, so that no element is loaded or stored
-alone. A square is at most as wide as a vector of AVX2, which is fast on other CPUs, too,
-and has eight rows at most, for which all CPUs have registers. Blocks of squares have
-whole cache lines of the input and of the result.
+alone. A square is at most as wide as a vector of AVX2, which is fast on other CPUs,
+too, and has eight rows at most, for which all CPUs have registers. Blocks of squares
+have whole cache lines of the input and of the result.
 """
 
 from __future__ import annotations

@@ -2,10 +2,10 @@
 Functions of f32 as straight-line code, which LLVM vectorizes in loops.
 
 There are no branches, and no calls that do not become an instruction (`vector_calls`):
-a select chooses between the cases. Sines and cosines have code for small angles, too:
-see `Body.angles`. Over all floats, f32 results are within 2 ulp (exp, exp2 and
-logarithms) or 4 ulp (the rest) of the exact ones
-(test/backends/native/test_vector_math.py).
+a select chooses between the cases. Functions of angles have code for small ones, too,
+and remainders for small quotients only: see `LoopNest.of_small`. Over all floats, f32
+results are within 2 ulp (exp, exp2 and logarithms) or 4 ulp (the rest) of the exact
+ones (test/backends/native/test_vector_math.py); remainders are exact.
 
 The methods are the classical ones: W. J. Cody and W. Waite, "Software Manual for the
 Elementary Functions" (1980), and J.-M. Muller, "Elementary Functions" (3rd edition,
@@ -29,7 +29,7 @@ from xdsl.dialects import math as math_dialect
 from xdsl.dialects.builtin import f32, f64
 from xdsl.ir import Operation, OpResult, SSAValue
 
-from padc.ir.arith import NOT_POSITIVE
+from padc.ir.arith import NOT_POSITIVE, RemFOp
 from padc.passes.buffers_to_llvm import double_math
 from padc.passes.buffers_to_llvm.derived_math import DerivedMath
 from padc.passes.buffers_to_llvm.llvm_builder import LlvmBuilder
@@ -47,12 +47,13 @@ from padc.passes.buffers_to_llvm.vector_terms import (
     ROOT_HALF,
     Constant,
     Function,
+    PartialFunction,
     Term,
     cos_of_rest,
     expm1_of_parts,
     high_part,
     int_bits,
-    is_small_angle,
+    is_small,
     log1p_by,
     mantissa,
     of_twice,
@@ -60,6 +61,7 @@ from padc.passes.buffers_to_llvm.vector_terms import (
     signed_power,
     sin_of_rest,
     small_cos,
+    small_fmod,
     small_sin,
     small_tan,
     tangent,
@@ -480,7 +482,7 @@ def any_cos(x: Term) -> Term:
 
 
 def tan(x: Term) -> Term:
-    if is_small_angle(x, SMALL):
+    if is_small(x, SMALL):
         return small_tan(x, HALF_PI_PARTS, SIN, COS)
     r, number = quadrant(x)
     result = tangent(x, r, number, SIN, COS)
@@ -488,19 +490,19 @@ def tan(x: Term) -> Term:
 
 
 def sin(x: Term) -> Term:
-    if is_small_angle(x, SMALL):
+    if is_small(x, SMALL):
         return small_sin(x, HALF_PI_PARTS, SINE)
     return any_sin(x)
 
 
 def cos(x: Term) -> Term:
-    if is_small_angle(x, SMALL):
+    if is_small(x, SMALL):
         return small_cos(x, HALF_PI_PARTS, SINE)
     return any_cos(x)
 
 
-ANGLES = (math_dialect.CosOp, math_dialect.SinOp, math_dialect.TanOp)
-"""The functions that have code for small angles."""
+OF_SMALL = (math_dialect.CosOp, math_dialect.SinOp, math_dialect.TanOp, RemFOp)
+"""The functions that have code for small arguments: see `is_small`."""
 
 TABLES: Mapping[str, Sequence[float]] = {
     ROOT: [2.0 ** (i / ROOTS) for i in range(ROOTS)],
@@ -520,7 +522,7 @@ DERIVED = DerivedMath(
     asin_rest=lambda: ASIN,
 )
 
-FUNCTIONS: Mapping[type[Operation], Function] = {
+FUNCTIONS: Mapping[type[Operation], PartialFunction] = {
     math_dialect.CosOp: cos,
     math_dialect.ErfOp: erf,
     math_dialect.ExpOp: exp,
@@ -531,6 +533,7 @@ FUNCTIONS: Mapping[type[Operation], Function] = {
     math_dialect.Log1pOp: log1p,
     math_dialect.Log2Op: log_to_base(2),
     math_dialect.PowFOp: pow,
+    RemFOp: small_fmod,
     math_dialect.SinOp: sin,
     math_dialect.TanOp: tan,
     math_dialect.TanhOp: tanh,

@@ -379,16 +379,34 @@ def of_twice(coefficients: Sequence[float]) -> Sequence[float]:
     return [2.0 ** (k + 1) * c for k, c in enumerate(coefficients)]
 
 
-def is_small_angle(x: Term, largest: float) -> bool:
+def is_small(x: Term, largest: float) -> bool:
     """
-    Whether the code is for angles up to `largest` only.
+    Whether the code is for arguments up to `largest` only.
 
-    That code is only run if no angle is larger: see `LlvmBuilder.large_angles`.
+    That code is only run if none is larger: see `LlvmBuilder.large_arguments`.
     """
-    if (large := x.build.large_angles) is None:
+    if (large := x.build.large_arguments) is None:
         return False
     large.append((abs(x) > largest).value)
     return True
+
+
+def small_fmod(x: Term, y: Term) -> Term | None:
+    """
+    The remainder of x / y, with the sign of x, if the quotient is small.
+
+    It is exact, as is each step: the remainder is a multiple of the last place of x or
+    y, and smaller than y.
+    """
+    size, divisor = abs(x), abs(y)
+    ratio = size / divisor
+    if not is_small(ratio, 2.0 ** (x.mantissa_bits - 2)):
+        return None
+    rest = ratio.intrinsic("trunc").fma(0.0 - divisor, size)
+    # The quotient may have been rounded up to a whole number.
+    rest = (rest < 0.0).select(rest + divisor, rest)
+    # Also for infinite divisors.
+    return (size < divisor).select(size, rest).copysign(x)
 
 
 def small_sin(x: Term, half_pi: Sequence[float], sine: Sequence[float]) -> Term:

@@ -12,6 +12,7 @@ from xdsl.dialects.builtin import f32
 from xdsl.ir import Block, Region
 
 import padc
+from padc.ir.arith import RemFOp
 from padc.passes.buffers_to_llvm import vector_terms
 from padc.passes.buffers_to_llvm.llvm_builder import LlvmBuilder
 from padc.passes.buffers_to_llvm.vector_math import FUNCTIONS, vector_function
@@ -31,7 +32,7 @@ BOUNDS = {
     **dict.fromkeys("acos acosh asin asinh atan atanh cosh sinh tan".split(), 4),
 }
 """The largest error of each function, in units of the last place."""
-OF_TWO = "Atan2Op", "PowFOp"
+OF_TWO = "Atan2Op", "PowFOp", "RemFOp"
 SPECIAL = [0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 0.5, 2.0, 88.72283, -103.97]
 SPECIAL += [1e-45, -1e-45, 1.1754942e-38, 1.1754944e-38, 3.4028235e38, -3.4028235e38]
 
@@ -188,15 +189,41 @@ def test_the_sigmoid_is_accurate_over_all_floats():
     assert ulps(actual, x.double().sigmoid()).max() <= 4
 
 
-@pytest.mark.parametrize("of_small_angles", [False, True])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16])
+def test_remainders_are_exact(dtype: torch.dtype):
+    special = torch.tensor([*SPECIAL, 7.0, 0.3, 5e-7]).to(dtype)
+    pairs = torch.cartesian_prod(special, special)
+    near = torch.arange(-3000, 3000).to(dtype) * 0.1
+    draw = torch.Generator().manual_seed(0)
+    divisors = torch.rand(60_000, generator=draw).to(dtype)
+    usual = torch.randn(60_000, generator=draw).to(dtype) * 100
+    # Blocks of large quotients, multiples of divisors, and small quotients.
+    x = torch.cat([samples(9).to(dtype), pairs[:, 0], near, near, usual])
+    y = torch.cat([samples(10).to(dtype), pairs[:, 1], near * 0 + 0.1, -near, divisors])
+
+    actual = padc.compile(Function(torch.fmod), (x, y))(x, y)
+
+    # PyTorch's vectors of floats give NaN where a quotient overflows.
+    with np.errstate(invalid="ignore"):
+        exact = np.fmod(x.double().numpy(), y.double().numpy())
+    expected = torch.from_numpy(exact).to(dtype)
+    assert torch.equal(actual.isnan(), expected.isnan())
+    actual, expected = (each.nan_to_num(0.5) for each in (actual, expected))
+    assert torch.equal(actual, expected)
+    assert torch.equal(actual.signbit(), expected.signbit())
+
+
+@pytest.mark.parametrize("of_small", [False, True])
 @pytest.mark.parametrize("kind", FUNCTIONS)
-def test_functions_have_neither_calls_nor_branches(kind: type, of_small_angles: bool):
+def test_functions_have_neither_calls_nor_branches(kind: type, of_small: bool):
     region = Region(Block(arg_types=[f32, f32]))
     build = LlvmBuilder(region, region.block)
-    build.large_angles = [] if of_small_angles else None
+    build.large_arguments = [] if of_small else None
     args = region.block.args[: 2 if kind.__name__ in OF_TWO else 1]
 
-    assert vector_function(build, kind(*args), args) is not None
+    found = vector_function(build, kind(*args), args)
 
+    # A large remainder takes a loop.
+    assert (found is None) == (kind is RemFOp and not of_small)
     assert len(region.blocks) == 1
     assert not any(isinstance(op, llvm.CallOp) for op in region.walk())
