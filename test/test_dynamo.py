@@ -356,6 +356,93 @@ def test_integers_that_never_repeat(compiled: list[CompiledModel]):
     assert len(compiled) in (8, 9)
 
 
+def frozen(model: nn.Module) -> Callable[..., Any]:
+    return torch.compile(model, backend="padc", options={"freezing": True})
+
+
+def packed_count(model: CompiledModel) -> int:
+    """The number of weights that are packed once."""
+    assert isinstance(model, NativeModel)
+    return sum(
+        parameter.split is not None
+        for part in model._program.stored.parts
+        if part.signature is not None
+        for parameter in part.signature.parameters
+    )
+
+
+def test_frozen_weights_are_packed_until_they_change(compiled: list[CompiledModel]):
+    conv, norm = nn.Conv2d(64, 64, 3), nn.BatchNorm2d(64)
+    model = nn.Sequential(conv, norm).eval()
+    fast, x = frozen(model), torch.randn(2, 64, 16, 16)
+    update = nn.BatchNorm2d(64, momentum=0.5)
+
+    def change_statistics() -> None:
+        update.running_mean = norm.running_mean
+        update(torch.randn(4, 64, 3, 3) + 2)
+
+    changes: list[Callable[[], Any]] = [
+        lambda: None,
+        lambda: conv.weight.mul_(2),
+        lambda: conv.weight.add_(0.1),
+        lambda: setattr(conv.weight, "data", torch.randn(64, 64, 3, 3)),
+        lambda: model.load_state_dict(
+            {k: v + 1 for k, v in model.state_dict().items()}
+        ),
+        lambda: setattr(conv, "weight", nn.Parameter(torch.randn(64, 64, 3, 3))),
+        change_statistics,
+    ]
+    with torch.no_grad():
+        for number, change in enumerate(changes):
+            change()
+            for _ in range(2):
+                torch.testing.assert_close(fast(x), model(x), rtol=1e-4, atol=1e-4)
+            assert len(compiled) == number + 1 and packed_count(compiled[-1])
+
+
+def test_frozen_weights_of_all_sizes_and_with_gradients(compiled: list[CompiledModel]):
+    model = network()
+    fast, optimizer = frozen(model), torch.optim.SGD(model.parameters(), 0.01)
+    for size in (2, 3, 4):
+        x = torch.randn(size, 3, 6, 6)
+        with torch.no_grad():
+            torch.testing.assert_close(fast(x), model(x))
+        fast(x).square().mean().backward()
+        optimizer.step()
+
+    assert compiled and all(model.is_native for model in compiled)
+
+
+class Counter(nn.Module):
+    count: torch.Tensor
+    sum: torch.Tensor
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("count", torch.zeros(()))
+        self.register_buffer("sum", torch.zeros(2, 3))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.count.add_(1)
+        self.sum.mul_(0.5).add_(x)
+        return self.sum / self.count
+
+
+@pytest.mark.parametrize("make", [Counter, lambda: nn.BatchNorm1d(3)])
+def test_what_a_graph_changes_is_not_frozen(
+    make: Callable[[], nn.Module], compiled: list[CompiledModel]
+):
+    model = make()
+    same, fast = copy.deepcopy(model), frozen(model)
+    with torch.no_grad(), pytest.warns(UserWarning, match="to PyTorch"):
+        for _ in range(3):
+            x = torch.randn(2, 3)
+            torch.testing.assert_close(fast(x), same(x))
+
+    torch.testing.assert_close(model.state_dict(), same.state_dict())
+    assert not compiled
+
+
 def test_options_set_the_number_of_threads(compiled: list[CompiledModel]):
     fast = torch.compile(nn.Tanh(), backend="padc", options={"threads": 3})
     with torch.no_grad():
@@ -373,6 +460,7 @@ def test_options_set_the_number_of_threads(compiled: list[CompiledModel]):
     [
         ({"threads": 0}, "threads is 0"),
         ({"thread": 1}, "torch.compile was given the options 'thread'"),
+        ({"freezing": 1}, "the option 'freezing' is 1, not a bool"),
     ],
 )
 def test_wrong_options_are_refused(options: dict[str, Any], message: str):

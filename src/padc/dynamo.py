@@ -2,7 +2,8 @@
 """
 padc as a backend of `torch.compile`: `torch.compile(model, backend="padc")`.
 
-Dynamo's graphs take parameters as inputs, so weights may change between calls. A graph
+Dynamo's graphs take parameters as inputs, so weights may change between calls, unless
+the option `freezing` makes constants of them: see `frozen_graph`. A graph
 is compiled when it is first called, for all sizes that Dynamo lets vary. Where that is
 impossible, it is compiled again when it is called with tensors of new shapes or dtypes,
 or with new integers. If an output needs gradients, PyTorch runs the graph as it is, so
@@ -16,6 +17,7 @@ import copy
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from padc.versions import require
@@ -40,6 +42,7 @@ from padc.errors import (
     first_line,
 )
 from padc.frontends.torch_export import trace
+from padc.frozen_graph import FrozenGraph
 from padc.ir.precisions import native_precision
 from padc.warn import warn
 
@@ -68,7 +71,8 @@ def backend(
             call compiles for the shapes (in elements) and dtypes that it comes with,
             and for all sizes that the graph says vary.
         options: `threads`, the most threads that a call uses, and `precision`; see
-            `padc.compile`.
+            `padc.compile`. `freezing`: whether weights are constants until PyTorch
+            counts a change of them, which it does not for `weight.data.add_(1)`.
 
     Returns:
         A function with the arguments and outputs of `graph`.
@@ -87,12 +91,16 @@ def backend(
     threads = given.pop("threads", None)
     check_threads(threads)
     strict = native_precision(given.pop("precision", "default")) == "strict"
+    freezing = given.pop("freezing", False)
+    if not isinstance(freezing, bool):
+        raise UsageError(f"the option 'freezing' is {freezing!r}, not a bool")
     if given:
         raise UsageError(
             f"torch.compile was given the options {', '.join(map(repr, given))}",
-            hint="padc has the options 'threads' and 'precision'",
+            hint="padc has the options 'threads', 'precision' and 'freezing'",
         )
-    return Graph(graph, threads, strict)
+    compiled = partial(Graph, threads=threads, strict=strict)
+    return FrozenGraph(graph, compiled) if freezing else compiled(graph)
 
 
 @dataclass(frozen=True)
@@ -357,7 +365,8 @@ def with_strides(tensor: torch.Tensor, strides: Sequence[int]) -> torch.Tensor:
 
 def fake_outputs(graph: torch.fx.GraphModule, args: Sequence[Any]) -> list[Any]:
     """The outputs of `graph` as tensors without data; Obstacle if one is an input's."""
-    mode = FakeTensorMode()
+    # Weights may be attributes of the graph.
+    mode = FakeTensorMode(allow_non_fake_inputs=True)
     mode.cache_enabled = False  # It would grow with each new size.
     fakes = [mode.from_tensor(x) if isinstance(x, torch.Tensor) else x for x in args]
     try:
