@@ -84,6 +84,10 @@ def positive(*shape: int) -> Tensor:
     return torch.rand(*shape) * 10 + 0.01
 
 
+def near_1(*shape: int) -> Tensor:
+    return 1 + torch.randn(*shape) / 100
+
+
 def elementwise() -> dict[str, Case]:
     functions: Mapping[str, Callable[[Tensor], Tensor]] = {
         "exp": torch.exp,
@@ -92,6 +96,10 @@ def elementwise() -> dict[str, Case]:
         "cos": torch.cos,
         "tanh": torch.tanh,
         "erf": torch.erf,
+        "tan": torch.tan,
+        "atan": torch.atan,
+        "sinh": torch.sinh,
+        "remainder": lambda x: torch.remainder(x, 2.5),
         "sigmoid": torch.sigmoid,
         "silu": F.silu,
         "gelu": F.gelu,
@@ -155,6 +163,9 @@ def reductions() -> dict[str, Case]:
         "mean of all": of(torch.mean, (512, 1024)),
         "amax of rows": of(lambda x: x.amax(-1), (512, 1024)),
         "amax of columns": of(lambda x: x.amax(0), (512, 1024)),
+        "argmax of rows": of(lambda x: x.argmax(-1), (512, 1024)),
+        "argmax of columns": of(lambda x: x.argmax(0), (512, 1024)),
+        "product of rows": Case(Function(lambda x: x.prod(-1)), [(512, 1024)], near_1),
     }
 
 
@@ -213,8 +224,12 @@ def grid_samples() -> dict[str, Case]:
 
 
 def halves() -> dict[str, Case]:
-    chosen = ("add", "relu", "gelu", "softmax of rows", "cat", "sum of rows")
-    all = {**elementwise(), **movements(), **reductions()}
+    chosen = (
+        *("add", "relu", "gelu", "softmax of rows", "cat", "sum of rows"),
+        *("transposition", "conv 3x3", "linear"),
+    )
+    families = elementwise, movements, reductions, convolutions, products
+    all = {name: case for each in families for name, case in each().items()}
     return {
         f"{name} {dtype}": Case(all[name].model, all[name].shapes, dtype=HALVES[dtype])
         for name in chosen
