@@ -114,26 +114,27 @@ class FrozenGraph:
         self._lock = threading.Lock()
 
     def __call__(self, *args: Any) -> Any:
-        weights = [args[number] for number in self._weights]
-        if (
-            not self._is_frozen
-            or torch.is_grad_enabled()
-            or any(x.is_inference() for x in weights)
-        ):
+        if torch.is_grad_enabled() or not self._is_frozen:
             return self._general(*args)
+        weights = [args[number] for number in self._weights]
         bound = self._bound
         if bound is None or not bound.weights.are(weights):
             with self._lock:
                 bound = self._bound
-                if bound is None and changes_arguments(self._graph, args):
-                    self._is_frozen = False
-                    return self._general(*args)
                 if bound is None or not bound.weights.are(weights):
-                    bound = self._bound = self._bind(weights)
+                    bound = self._bound = self._bind(weights, args)
+            if bound is None:
+                return self._general(*args)
         return bound.function(*[args[number] for number in self._others])
 
-    def _bind(self, weights: Sequence[Tensor]) -> Bound:
-        """The graph with these weights as attributes."""
+    def _bind(self, weights: Sequence[Tensor], args: Sequence[Any]) -> Bound | None:
+        """The graph with these weights as attributes; None if it is not frozen."""
+        is_first = self._bound is None
+        if not all(map(counts_changes, weights)) or (
+            is_first and changes_arguments(self._graph, args)
+        ):
+            self._is_frozen = False
+            return None
         known = Weights.of(weights)
         copied = copy.deepcopy(self._graph.graph)
         module = torch.fx.GraphModule(self._graph, copied)
@@ -149,6 +150,12 @@ class FrozenGraph:
             copied.erase_node(node)
         module.recompile()
         return Bound(self._compiled(module), known)
+
+
+def counts_changes(x: Tensor) -> bool:
+    """Whether PyTorch counts the changes of `x`, a plain tensor on the CPU."""
+    is_plain = type(x) in (Tensor, nn.Parameter) and x.layout is torch.strided
+    return is_plain and x.is_cpu and not x.is_inference()
 
 
 def changes_arguments(graph: torch.fx.GraphModule, args: Sequence[Any]) -> bool:
