@@ -413,6 +413,66 @@ def test_frozen_weights_of_all_sizes_and_with_gradients(compiled: list[CompiledM
     assert compiled and all(model.is_native for model in compiled)
 
 
+@pytest.mark.parametrize("options", [{}, {"fused": True}, {"foreach": True}])
+def test_frozen_weights_and_optimizers(
+    options: dict[str, Any], compiled: list[CompiledModel]
+):
+    model, x = nn.Sequential(nn.Linear(8, 8), nn.ReLU()), torch.randn(3, 8)
+    other, fast = nn.Linear(8, 8), frozen(model)
+    with torch.no_grad():
+        torch.testing.assert_close(fast(x), model(x))
+    for trained in (other, model):
+        trained(x).sum().backward()
+        torch.optim.Adam(trained.parameters(), lr=0.5, **options).step()
+        with torch.no_grad():
+            torch.testing.assert_close(fast(x), model(x))
+
+    assert len(compiled) == 2
+
+
+def test_memory_of_frozen_weights_is_not_used_again():
+    model, x = nn.Linear(64, 64, bias=False), torch.randn(3, 64)
+    fast = frozen(model)
+    with torch.no_grad():
+        for _ in range(6):
+            torch.testing.assert_close(fast(x), model(x))
+            for _ in range(2):
+                model.weight.data = model.weight.data * 1.5
+
+
+class Recurrent(nn.Module):
+    state: torch.Tensor
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("state", torch.full([1, 3], torch.nan))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = x + self.state.nan_to_num()
+        torch._dynamo.graph_break()
+        self.state.copy_(y)
+        return y * 2
+
+
+def test_weights_that_change_with_each_call_are_not_frozen():
+    model, x = Recurrent(), torch.randn(1, 3)
+    same, fast = copy.deepcopy(model), frozen(model)
+    with torch.no_grad(), pytest.warns(UserWarning, match="each call changes them"):
+        for _ in range(12):
+            torch.testing.assert_close(fast(x), same(x))
+
+
+def test_frozen_statistics_may_be_nan(compiled: list[CompiledModel]):
+    model, x = nn.BatchNorm1d(3).eval(), torch.randn(2, 3)
+    fast = frozen(model)
+    with torch.no_grad():
+        model.load_state_dict({**model.state_dict(), "running_mean": x[0] * torch.nan})
+        for _ in range(3):
+            assert fast(x).isnan().all()
+
+    assert len(compiled) == 1
+
+
 class Counter(nn.Module):
     count: torch.Tensor
     sum: torch.Tensor

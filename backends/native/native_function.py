@@ -285,13 +285,10 @@ def laid_out(weight: Array, parameter: Parameter) -> Array:
     A packed form has memory of its own: the weight may be the model's, which the model
     may change later (see `StoredModel.bind`).
     """
-    match parameter.narrow:
-        case None:
-            pass
-        case "bfloat16":
-            weight = float32_of_bfloat16(weight)
-        case _:
-            weight = weight.astype(np.float32)
+    if parameter.narrow == "bfloat16":
+        weight = float32_of_bfloat16(weight)
+    elif parameter.narrow is not None:
+        weight = weight.astype(np.float32)
     if parameter.split is None:
         return np.ascontiguousarray(weight)
     weight = weight.reshape(parameter.split).transpose(parameter.order)

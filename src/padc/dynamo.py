@@ -393,9 +393,9 @@ def bases_of(tensors: Mapping[int, torch.Tensor]) -> Mapping[int, int]:
         groups.setdefault(storage(x), []).append(i)
     bases: dict[int, int] = {}
     for group in groups.values():
-        base = next((i for i in group if has_all_of_its_memory(tensors[i])), None)
         if len(group) == 1:
             continue
+        base = next((i for i in group if has_all_of_its_memory(tensors[i])), None)
         if base is None or any(
             tensors[i].dtype != tensors[base].dtype
             or tensors[i].is_conj()

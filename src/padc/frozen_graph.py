@@ -10,18 +10,22 @@ from __future__ import annotations
 
 import copy
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+from weakref import WeakSet
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook
 
 from padc.backends.native.thread_team import one_thread_if_forked
+from padc.warn import warn
 
 Function = Callable[..., Any]
+MOST_BOUND_IN_A_ROW = 8
 IS_WEIGHT = "_dynamo_static_input_type"
 """What Dynamo notes of an argument that is a parameter or buffer of a module."""
 
@@ -33,9 +37,8 @@ NORMS: Mapping[Any, tuple[int, str, bool]] = {
     torch.instance_norm: (3, "use_input_stats", True),
 }
 """
-The norms with running statistics.
-
-With the place of these, and the name and default of the argument that updates them.
+The norms with running statistics: the place of these, and the name and default of the
+argument that tells whether they are updated.
 """
 
 
@@ -43,20 +46,27 @@ With the place of these, and the name and default of the argument that updates t
 class Weights:
     """Weights, and what tells whether they were changed since."""
 
-    tensors: Sequence[tuple[Tensor, int, int]]
-    """Each weight, with the number of its changes in place, and its address."""
+    tensors: Sequence[tuple[Tensor, int, Tensor]]
+    """
+    Each weight, with the number of its changes in place, and a view of its memory.
+
+    The view keeps the memory, so that a weight that gets other memory has another
+    address.
+    """
     statistics: Mapping[torch.dtype, Tensor]
     """The elements of the buffers that are vectors or scalars."""
 
     @staticmethod
     def of(weights: Sequence[Tensor]) -> Weights:
-        tensors = [(x, x._version, x.data_ptr()) for x in weights]
+        tensors = [(x, x._version, x.detach()) for x in weights]
         return Weights(tensors, elements_of_statistics(weights))
 
     def are(self, weights: Sequence[Tensor]) -> bool:
         """Whether these are the same weights, unchanged."""
-        for x, (known, version, address) in zip(weights, self.tensors, strict=True):
-            if x is not known or x._version != version or x.data_ptr() != address:
+        for x, (known, version, memory) in zip(weights, self.tensors, strict=True):
+            if x is not known or x._version != version:
+                return False
+            if x.data_ptr() != memory.data_ptr():
                 return False
         now = elements_of_statistics(weights)
         with one_thread_if_forked():
@@ -67,16 +77,17 @@ class Weights:
 
 def elements_of_statistics(weights: Sequence[Tensor]) -> Mapping[torch.dtype, Tensor]:
     """
-    A copy of the elements of buffers that are vectors or scalars, by dtype.
+    The bytes of buffers that are vectors or scalars, by dtype.
 
-    Batch norms change such buffers in place, which PyTorch does not count.
+    Batch norms change such buffers in place, which PyTorch does not count. They are so
+    small that each call compares them.
     """
     groups: dict[torch.dtype, list[Tensor]] = {}
     for x in weights:
         if x.dim() < 2 and not isinstance(x, nn.Parameter):
             groups.setdefault(x.dtype, []).append(x.view(-1))
     with one_thread_if_forked():
-        return {dtype: torch.cat(each) for dtype, each in groups.items()}
+        return {x: torch.cat(each).view(torch.uint8) for x, each in groups.items()}
 
 
 @dataclass(frozen=True)
@@ -91,8 +102,8 @@ class FrozenGraph:
     """
     A graph whose weights are constants; threads may call it at the same time.
 
-    It is bound again if a weight was changed in place or replaced. PyTorch does not
-    count what is written by `weight.data`, or by numpy.
+    It is bound again if a weight was changed in place or replaced, or an optimizer did
+    a step. PyTorch does not count what is written by `weight.data`, or by numpy.
     """
 
     def __init__(
@@ -110,15 +121,20 @@ class FrozenGraph:
         self._weights = [i for i, is_one in enumerate(is_weight) if is_one]
         self._others = [i for i, is_one in enumerate(is_weight) if not is_one]
         self._bound: Bound | None = None
+        self._bound_in_a_row = 0
+        """How many of the last calls, without a break, had to bind it."""
         self._is_frozen = bool(self._weights)
         self._lock = threading.Lock()
+        FROZEN.add(self)
 
     def __call__(self, *args: Any) -> Any:
         if torch.is_grad_enabled() or not self._is_frozen:
             return self._general(*args)
         weights = [args[number] for number in self._weights]
         bound = self._bound
-        if bound is None or not bound.weights.are(weights):
+        if bound is not None and bound.weights.are(weights):
+            self._bound_in_a_row = 0
+        else:
             with self._lock:
                 bound = self._bound
                 if bound is None or not bound.weights.are(weights):
@@ -129,11 +145,17 @@ class FrozenGraph:
 
     def _bind(self, weights: Sequence[Tensor], args: Sequence[Any]) -> Bound | None:
         """The graph with these weights as attributes; None if it is not frozen."""
-        is_first = self._bound is None
-        if not all(map(counts_changes, weights)) or (
-            is_first and changes_arguments(self._graph, args)
-        ):
+        self._bound_in_a_row += 1
+        if self._bound_in_a_row > MOST_BOUND_IN_A_ROW:
+            warn(
+                "padc does not freeze weights of torch.compile: each call changes them"
+            )
             self._is_frozen = False
+        elif not all(map(counts_changes, weights)):
+            self._is_frozen = False
+        elif self._bound is None:
+            self._is_frozen = not changes_arguments(self._graph, args)
+        if not self._is_frozen:
             return None
         known = Weights.of(weights)
         copied = copy.deepcopy(self._graph.graph)
@@ -150,6 +172,29 @@ class FrozenGraph:
             copied.erase_node(node)
         module.recompile()
         return Bound(self._compiled(module), known)
+
+    def unbind(self, changed: Collection[int]) -> None:
+        """Bind it again with the next call if a weight has one of these `id`s."""
+        bound = self._bound
+        if bound is not None and any(
+            id(x) in changed for x, *_ in bound.weights.tensors
+        ):
+            self._bound = None
+
+
+FROZEN: WeakSet[FrozenGraph] = WeakSet()
+"""All of them."""
+
+
+def unbind_changed(optimizer: Optimizer, *_: Any) -> None:
+    """Unbind graphs whose weights an optimizer changed: fused ones do not count it."""
+    groups = optimizer.param_groups
+    changed = {id(x) for group in groups for x in group["params"]}
+    for graph in list(FROZEN):
+        graph.unbind(changed)
+
+
+register_optimizer_step_post_hook(unbind_changed)
 
 
 def counts_changes(x: Tensor) -> bool:
