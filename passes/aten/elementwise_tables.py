@@ -150,6 +150,7 @@ IN_RESULT_TYPE: Mapping[str, Body] = {
     "special_spherical_bessel_j0": bessel.spherical_j0,
     "special_zeta": gamma.zeta,
     "square": lambda x: x * x,
+    "threshold": lambda x, threshold, y: (x <= threshold).select(y, x),
     "xlogy": xlogy,
 }
 """Ops computed in the result type, or in f32 if that is f16 or bf16."""
@@ -192,7 +193,6 @@ ROUNDED_EACH_STEP: Mapping[str, Body] = {
     "sign": sign,
     "special_entr": entr,
     "sub": sub,
-    "threshold": lambda x, threshold, y: (x <= threshold).select(y, x),
 }
 """Ops computed in the result type: scalars and every step are rounded to it."""
 

@@ -4,6 +4,7 @@
 import pytest
 import torch
 from functions import Function
+from torch import nn
 
 import padc
 
@@ -27,3 +28,12 @@ def test_integers_of_halves():
     compiled = padc.compile(Function(lambda x: x.to(torch.int64)), (x,))
 
     assert compiled(x).tolist() == [0, 0, 0, 0, 1, -2, 0, 2**63 - 1]
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_thresholds_are_not_rounded_to_halves(dtype: torch.dtype):
+    for threshold in (0.1, 0.3, 0.7):
+        x = torch.full([3], threshold).to(dtype)
+        model = nn.Threshold(threshold, 5.0)
+
+        assert torch.equal(padc.compile(model, (x,))(x), model(x))
