@@ -26,7 +26,6 @@ require("torch", "native")
 
 import torch
 import torch._dynamo.config  # pyright: ignore[reportMissingTypeStubs]
-from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.export import Dim
 from torch.fx.traceback import preserve_node_meta
 
@@ -41,6 +40,7 @@ from padc.errors import (
     UsageError,
     first_line,
 )
+from padc.fake_run import run_on_fakes
 from padc.frontends.torch_export import trace
 from padc.frozen_graph import FrozenGraph
 from padc.ir.precisions import native_precision
@@ -365,13 +365,8 @@ def with_strides(tensor: torch.Tensor, strides: Sequence[int]) -> torch.Tensor:
 
 def fake_outputs(graph: torch.fx.GraphModule, args: Sequence[Any]) -> list[Any]:
     """The outputs of `graph` as tensors without data; Obstacle if one is an input's."""
-    # Weights may be attributes of the graph.
-    mode = FakeTensorMode(allow_non_fake_inputs=True)
-    mode.cache_enabled = False  # It would grow with each new size.
-    fakes = [mode.from_tensor(x) if isinstance(x, torch.Tensor) else x for x in args]
     try:
-        with mode:
-            outputs = list(graph(*fakes))
+        fakes, outputs = run_on_fakes(graph, args, has_weights=True)
     except Exception as error:
         raise Obstacle(f"its shapes cannot be inferred: {first_line(error)}") from error
     taken = {storage(x) for x in fakes if isinstance(x, torch.Tensor)}

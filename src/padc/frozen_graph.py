@@ -18,18 +18,16 @@ from weakref import WeakSet
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook
 
 from padc.backends.native.thread_team import one_thread_if_forked
+from padc.fake_run import run_on_fakes
 from padc.warn import warn
 
 Function = Callable[..., Any]
 MOST_BOUND_IN_A_ROW = 8
 IS_WEIGHT = "_dynamo_static_input_type"
 """What Dynamo notes of an argument that is a parameter or buffer of a module."""
-
-
 NORMS: Mapping[Any, tuple[int, str, bool]] = {
     F.batch_norm: (1, "training", False),
     F.instance_norm: (1, "use_input_stats", True),
@@ -54,12 +52,12 @@ class Weights:
     address.
     """
     statistics: Mapping[torch.dtype, Tensor]
-    """The elements of the buffers that are vectors or scalars."""
+    """The bytes of the buffers that are vectors or scalars."""
 
     @staticmethod
     def of(weights: Sequence[Tensor]) -> Weights:
         tensors = [(x, x._version, x.detach()) for x in weights]
-        return Weights(tensors, elements_of_statistics(weights))
+        return Weights(tensors, bytes_of_statistics(weights))
 
     def are(self, weights: Sequence[Tensor]) -> bool:
         """Whether these are the same weights, unchanged."""
@@ -68,14 +66,14 @@ class Weights:
                 return False
             if x.data_ptr() != memory.data_ptr():
                 return False
-        now = elements_of_statistics(weights)
+        now = bytes_of_statistics(weights)
         with one_thread_if_forked():
             return all(
                 torch.equal(x, now[dtype]) for dtype, x in self.statistics.items()
             )
 
 
-def elements_of_statistics(weights: Sequence[Tensor]) -> Mapping[torch.dtype, Tensor]:
+def bytes_of_statistics(weights: Sequence[Tensor]) -> Mapping[torch.dtype, Tensor]:
     """
     The bytes of buffers that are vectors or scalars, by dtype.
 
@@ -209,11 +207,8 @@ def changes_arguments(graph: torch.fx.GraphModule, args: Sequence[Any]) -> bool:
         if isinstance(module, torch.fx.GraphModule):
             if any(map(changes_statistics, module.graph.nodes)):
                 return True
-    mode = FakeTensorMode()
-    fakes = [mode.from_tensor(x) if isinstance(x, Tensor) else x for x in args]
     try:
-        with mode:
-            graph(*fakes)
+        fakes, _ = run_on_fakes(graph, args)
     except Exception:
         return True
     return any(isinstance(x, Tensor) and x._version for x in fakes)
