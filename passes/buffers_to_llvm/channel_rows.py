@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects import arith, llvm, memref
-from xdsl.dialects.builtin import AnyFloat, f16, f32, f64
+from xdsl.dialects.builtin import AnyFloat
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import SSAValue
 
@@ -28,7 +28,7 @@ from padc.passes.buffers_to_llvm.gathers import differs
 from padc.passes.buffers_to_llvm.llvm_builder import LlvmBuilder, Size, predicate
 from padc.passes.buffers_to_llvm.loops import Loop, known
 from padc.passes.buffers_to_llvm.vector_math import OF_SMALL
-from padc.passes.buffers_to_llvm.vectors import Vectors, transposed
+from padc.passes.buffers_to_llvm.vectors import MOVED_AS, Vectors, transposed
 from padc.passes.buffers_to_llvm.work_sharing import ELEMENTS, share, split_loop
 
 CHANNELS = 64
@@ -37,8 +37,6 @@ MOST_IN_RUNS = 4
 """With so few channels, `gathers` computes points in vectors."""
 LEAST_LANES = 4
 """The side of the smallest square that is transposed."""
-ELEMENT_TYPES: dict[int, AnyFloat] = {2: f16, 4: f32, 8: f64}
-"""By the bytes of an element, the float type as which it is moved."""
 
 
 @dataclass(frozen=True)
@@ -202,7 +200,7 @@ def channel_rows(body: Body, loops: Sequence[Loop]) -> ChannelRows | None:
     channels = next((loop for loop in outer if reads_along(body, loop, points)), None)
     result = body.operands[-1]
     assert isinstance(result, BufferDescriptor)
-    type = ELEMENT_TYPES.get(stored_bytes(result.element_type))
+    type = MOVED_AS.get(stored_bytes(result.element_type))
     if channels is None or type is None:
         return None
     counts = [points.count, channels.count]

@@ -13,7 +13,7 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from xdsl.dialects.builtin import AnyFloat, f16, f32, f64
+from xdsl.dialects.builtin import AnyFloat
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.ir import SSAValue
@@ -25,15 +25,13 @@ from padc.passes.buffers_to_llvm.buffer_descriptor import (
 )
 from padc.passes.buffers_to_llvm.llvm_builder import LlvmBuilder, Size
 from padc.passes.buffers_to_llvm.loops import Loop, nested
-from padc.passes.buffers_to_llvm.vectors import Vectors, transposed
+from padc.passes.buffers_to_llvm.vectors import MOVED_AS, Vectors, transposed
 from padc.passes.buffers_to_llvm.work_sharing import share, split_loop
 
 ROW_BYTES, ROWS = 32, 8
 """The most bytes of a row of a square, and its most rows."""
 LINE_BYTES = 64
 """The length of the rows and columns of a block."""
-ELEMENT_TYPES: dict[int, AnyFloat] = {2: f16, 4: f32, 8: f64}
-"""By the bytes of an element, the float type as which it is moved."""
 
 
 @dataclass(frozen=True)
@@ -149,7 +147,7 @@ def transposition_of(
         or not isinstance(result, BufferDescriptor)
     ):
         return None
-    type = ELEMENT_TYPES.get(stored_bytes(result.element_type))
+    type = MOVED_AS.get(stored_bytes(result.element_type))
     row = next((loop for loop in loops if loop.steps[0] == 1), None)
     column = next((loop for loop in loops if loop.steps[1] == 1), None)
     if type is None or row is None or column is None or row is column:

@@ -12,6 +12,9 @@ from xdsl.dialects.builtin import (
     DenseArrayBase,
     FloatAttr,
     VectorType,
+    f16,
+    f32,
+    f64,
     i1,
     i32,
 )
@@ -22,6 +25,8 @@ from padc.passes.buffers_to_llvm.buffer_descriptor import BufferDescriptor
 from padc.passes.buffers_to_llvm.llvm_builder import LlvmBuilder, Size
 
 AnyVector: TypeAlias = VectorType[Attribute]
+MOVED_AS: dict[int, AnyFloat] = {2: f16, 4: f32, 8: f64}
+"""By the bytes of an element, the float type as which it is moved."""
 
 
 def vector_type(x: SSAValue) -> AnyVector:
